@@ -20,9 +20,9 @@ from deepgrid.errors import ChainError, ConfigurationError, GridError, SlurmUnre
 from deepgrid.lifecycle.job import Job, JobKey
 from deepgrid.lifecycle.slurm_state import Phase
 from deepgrid.lifecycle.states import JobStatus
+from deepgrid.observability.chain_metrics import WEI_PER_COIN, RpcCounters
 from deepgrid.observability.liveness import Liveness, Need
 
-WEI_A_COIN = 10**18
 SUBMIT_BUCKETS_S = (0.5, 1, 2, 3, 5, 10, 20, 30, 60, 120, 300, 600, 3600)
 SETTLE_BUCKETS_S = (
     0.5,
@@ -68,10 +68,7 @@ class Metrics(Collector):
         self._ssh_errors = Counter(
             "deepgrid_ssh_errors", "Commands on the login node without an answer.", ["reason"], registry=registry
         )
-        self._rpc = Counter("deepgrid_rpc_calls", "Requests to the chain's node.", registry=registry)
-        self._rpc_errors = Counter(
-            "deepgrid_rpc_errors", "Exchanges with the chain's node that failed.", ["reason"], registry=registry
-        )
+        self._rpc = RpcCounters("deepgrid", registry)
         self._block = Gauge("deepgrid_block", "Block up to which the chain was followed.", registry=registry)
         self._spool = Gauge(
             "deepgrid_spool_records", "Completion records that wait, of carried claims and of others.", ["claim"],
@@ -85,7 +82,6 @@ class Metrics(Collector):
         self._gas.set(math.nan)  # not read yet: 0 would raise an alert
         for reason in ("unreachable", "refused"):
             self._ssh_errors.labels(reason)
-            self._rpc_errors.labels(reason)
         ProcessCollector(registry=registry)
         registry.register(self)
 
@@ -100,9 +96,7 @@ class Metrics(Collector):
 
     def asked(self, requests: int, error: ChainError | None) -> None:
         """Count a batch of requests to the chain's node, and its error. A revert by a contract is an answer."""
-        self._rpc.inc(requests)
-        if error is not None and not (isinstance(error, NodeRefused) and error.data is not None):
-            self._rpc_errors.labels("refused" if isinstance(error, NodeRefused) else "unreachable").inc()
+        self._rpc.asked(requests, error)
         self.liveness.note(Need.CHAIN, None if isinstance(error, NodeRefused) else error)
 
     def caught_up(self, head: Block) -> None:
@@ -131,7 +125,7 @@ class Metrics(Collector):
 
     def set_gas_balance(self, wei: int) -> None:
         """Record the provider's gas balance."""
-        self._gas.set(wei / WEI_A_COIN)
+        self._gas.set(wei / WEI_PER_COIN)
 
     def spooled(self, comments: Iterable[str]) -> None:
         """Count the records in the spool, given the comments of all of them."""

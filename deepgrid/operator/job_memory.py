@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from deepgrid.lifecycle.job import Job
 from deepgrid.lifecycle.states import JobStatus
-from deepgrid.operator.round_metrics import RoundMetrics
+from deepgrid.operator.operator_metrics import OperatorMetrics
 from deepgrid.operator.store import GivenBack, OperatorStore
 from deepgrid.scheduling.market import Reliability
 
@@ -18,7 +18,7 @@ class JobMemory:
     """Keeps hot jobs, who gave them back, when they should start, and how reliable each provider was lately."""
 
     def __init__(
-        self, store: OperatorStore, metrics: RoundMetrics, half_life_s: float, clock: Callable[[], float] = time.time
+        self, store: OperatorStore, metrics: OperatorMetrics, half_life_s: float, clock: Callable[[], float] = time.time
     ) -> None:
         self._store = store
         self._metrics = metrics

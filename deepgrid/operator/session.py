@@ -27,7 +27,7 @@ from deepgrid.lifecycle.job import Job, Provider
 from deepgrid.lifecycle.states import JobStatus
 from deepgrid.operator.job_memory import JobMemory
 from deepgrid.operator.notice_board import NoticeBoard
-from deepgrid.operator.round_metrics import RoundMetrics
+from deepgrid.operator.operator_metrics import OperatorMetrics
 from deepgrid.operator.store import GivenBack, OperatorStore
 from deepgrid.operator.told import Told
 from deepgrid.scheduling.market import SchedulerSettings
@@ -64,11 +64,11 @@ class OperatorSession:
     """The open connections of the operator's process. Open one with `operator_session`."""
 
     def __init__(
-        self, settings: OperatorSettings, chain: Chain, wallet: Wallet, metrics: RoundMetrics | None = None
+        self, settings: OperatorSettings, chain: Chain, wallet: Wallet, metrics: OperatorMetrics | None = None
     ) -> None:
         self.settings = settings
         self.chain = chain
-        self.metrics = metrics or RoundMetrics()
+        self.metrics = metrics or OperatorMetrics()
         self.sender = Sender(chain, wallet)
         self.writer = Writer(chain, self.sender)
         self.services = ServicesClient.of(chain.book, wallet.account, settings.services_url)
@@ -163,7 +163,7 @@ class OperatorSession:
 async def operator_session(settings: OperatorSettings) -> AsyncIterator[OperatorSession]:
     """Open everything that the operator's flows need, and close it at the end."""
     async with AsyncExitStack() as stack:
-        metrics = RoundMetrics()
+        metrics = OperatorMetrics()
         chain = await stack.enter_async_context(await Chain.connect(AddressBook.load(settings.book), metrics.asked))
         session = OperatorSession(settings, chain, Wallet.load(settings.key_file), metrics)
         stack.callback(session.close)

@@ -17,7 +17,7 @@ import yaml
 from prometheus_client import CollectorRegistry
 
 from deepgrid.observability.metrics import Metrics
-from deepgrid.operator.round_metrics import RoundMetrics
+from deepgrid.operator.operator_metrics import OperatorMetrics
 from deepgrid.services.service_metrics import ServiceMetrics
 
 ROOT = Path(__file__).parents[2]
@@ -30,9 +30,9 @@ NAMES = [rule["alert"] for rule in RULES]
 BOARDS: dict[str, dict[str, Any]] = {
     file.stem: json.loads(file.read_text()) for file in sorted((FOLDER / "dashboards").glob("*.json"))
 }
-REGISTRIES: dict[str, type[Metrics | RoundMetrics | ServiceMetrics]] = {
+REGISTRIES: dict[str, type[Metrics | OperatorMetrics | ServiceMetrics]] = {
     "supervisor": Metrics,
-    "operator": RoundMetrics,
+    "operator": OperatorMetrics,
     "services": ServiceMetrics,
 }
 SOURCE = {"type": "prometheus", "uid": "${datasource}"}

@@ -10,7 +10,7 @@ import pytest
 from deepgrid.lifecycle.job import Job
 from deepgrid.lifecycle.states import JobStatus
 from deepgrid.operator.job_memory import JobMemory
-from deepgrid.operator.round_metrics import RoundMetrics
+from deepgrid.operator.operator_metrics import OperatorMetrics
 from deepgrid.operator.store import OperatorStore
 from deepgrid.scheduling.market import Reliability
 from tests.services.support import MemoryChain
@@ -24,7 +24,7 @@ class Desk:
     def __init__(self, folder: Path) -> None:
         self.now = 1000.0
         self.store = OperatorStore(folder / "rounds.sqlite")
-        self.metrics = RoundMetrics()
+        self.metrics = OperatorMetrics()
         self.memory = JobMemory(self.store, self.metrics, DAY_S, lambda: self.now)
 
     def backs(self, job_id: int = 1) -> list[tuple[str, str | None]]:

@@ -30,8 +30,8 @@ POLL_S = 0.3
 SWEEP_S = 5.0
 LONGEST_PAUSE_S = 15.0
 LONGEST_LOG_SPAN = 1000  # blocks; beyond that, all hot jobs are read instead of the log
-HASHES_A_STEP = 64
-JOBS_A_SLICE = 1000
+HASHES_PER_STEP = 64
+JOBS_PER_SLICE = 1000
 ENDS_KEPT = 10_000
 
 Step = tuple[int, Sequence[Block]]  # the common ancestor, and the blocks after it up to the new cursor
@@ -139,7 +139,7 @@ class Follower:
         """The last blocks up to `head`, checked to continue from `ancestor` without a break."""
         if head.number == ancestor:
             return []
-        first = max(ancestor + 1, head.number - HASHES_A_STEP + 1)
+        first = max(ancestor + 1, head.number - HASHES_PER_STEP + 1)
         parent = known[ancestor] if first == ancestor + 1 else None
         chained: list[Block] = []
         for block in [*await self._chain.blocks(list(range(first, head.number))), head]:
@@ -186,8 +186,8 @@ class Follower:
             await self._identify()
         self._forget([job_id for job_id in {*watched, *self._known} if job_id > count])
         news: list[Job] = []
-        for start in range(1, count + 1, JOBS_A_SLICE):
-            ids = list(range(start, min(count, start + JOBS_A_SLICE - 1) + 1))
+        for start in range(1, count + 1, JOBS_PER_SLICE):
+            ids = list(range(start, min(count, start + JOBS_PER_SLICE - 1) + 1))
             jobs = await self._chain.jobs(ids, head.number)
             news += [job for job in jobs if job.status.hot or job.id in watched]
             self._index.put((job for job in jobs if job.id not in watched), head.number)

@@ -12,7 +12,7 @@ import httpx
 import pytest
 
 from deepgrid.metrics_page import metrics_page
-from deepgrid.operator.round_metrics import RoundMetrics
+from deepgrid.operator.operator_metrics import OperatorMetrics
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "metrics.md"
 
@@ -22,7 +22,7 @@ class Served:
     """What the page needs of a session."""
 
     metrics_port: int
-    metrics: RoundMetrics = field(default_factory=RoundMetrics)
+    metrics: OperatorMetrics = field(default_factory=OperatorMetrics)
 
 
 @pytest.fixture

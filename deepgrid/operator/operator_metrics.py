@@ -15,18 +15,16 @@ from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
 from deepgrid.chain.node.node import Block
-from deepgrid.chain.node.node_errors import NodeRefused
 from deepgrid.errors import ChainError
 from deepgrid.lifecycle.job import Job, Provider
 from deepgrid.lifecycle.states import JobStatus
-
-WEI_A_COIN = 10**18
+from deepgrid.observability.chain_metrics import WEI_PER_COIN, RpcCounters
 
 ERROR_BUCKETS_S = (-3600, -900, -300, -120, -60, -30, -10, 0, 10, 30, 60, 120, 300, 900, 3600)
 ROUND_BUCKETS_S = (0.1, 0.3, 1, 2, 5, 10, 30, 60, 120, 300)
 
 
-class RoundMetrics(Collector):
+class OperatorMetrics(Collector):
     """Counters, gauges and histograms of one operator."""
 
     def __init__(self) -> None:
@@ -42,11 +40,7 @@ class RoundMetrics(Collector):
         )  # fmt: skip
         self._assigned = Counter("deepgrid_assigned_jobs", "Jobs assigned by this process.", registry=registry)
         self._waiting = Gauge("deepgrid_waiting_jobs", "Jobs that the last round left pending.", registry=registry)
-        self._rpc = Counter("deepgrid_operator_rpc_calls", "Requests to the chain's node.", registry=registry)
-        self._rpc_errors = Counter(
-            "deepgrid_operator_rpc_errors", "Exchanges with the chain's node that failed.", ["reason"],
-            registry=registry,
-        )  # fmt: skip
+        self._rpc = RpcCounters("deepgrid_operator", registry)
         self._round_at = Gauge(
             "deepgrid_operator_last_round_timestamp_seconds", "When the last round was matched; 0 for never.",
             registry=registry,
@@ -66,21 +60,13 @@ class RoundMetrics(Collector):
         self._gas.set(math.nan)  # not read yet: 0 would raise an alert
         self.errors_s: list[int] = []  # of the starts since the last round
         self.hot: Callable[[], Iterable[Job]] = tuple  # the hot jobs of the grid; set by the session
-        self._show_zeros()
+        self.saw_providers([])  # make the labels known before their first event
         ProcessCollector(registry=registry)
         registry.register(self)
 
-    def _show_zeros(self) -> None:
-        """Make the labels known before their first event."""
-        for reason in ("unreachable", "refused"):
-            self._rpc_errors.labels(reason)
-        self.saw_providers([])
-
     def asked(self, requests: int, error: ChainError | None) -> None:
         """Count a batch of requests to the chain's node, and its error. A revert by a contract is an answer."""
-        self._rpc.inc(requests)
-        if error is not None and not (isinstance(error, NodeRefused) and error.data is not None):
-            self._rpc_errors.labels("refused" if isinstance(error, NodeRefused) else "unreachable").inc()
+        self._rpc.asked(requests, error)
 
     def caught_up(self, head: Block) -> None:
         """Record that the chain was followed up to this block."""
@@ -95,7 +81,7 @@ class RoundMetrics(Collector):
 
     def set_gas_balance(self, wei: int) -> None:
         """Record the operator's gas balance."""
-        self._gas.set(wei / WEI_A_COIN)
+        self._gas.set(wei / WEI_PER_COIN)
 
     def started(self, error_s: int) -> None:
         """Record that a job started this much later than estimated."""
