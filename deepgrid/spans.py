@@ -10,14 +10,15 @@ from contextlib import AbstractContextManager, nullcontext
 
 Span = Callable[[str], AbstractContextManager[object]]
 
-_spans: list[Span] = []
+_tracer: Span | None = None
 
 
 def span(name: str) -> AbstractContextManager[object]:
     """A span of this name, inside the current one. Its name must hold no secret and no argument of a user."""
-    return _spans[-1](name) if _spans else nullcontext()
+    return _tracer(name) if _tracer is not None else nullcontext()
 
 
-def make_spans_by(tracer: Span) -> None:
-    """From now on, spans are those of this tracer."""
-    _spans[:] = [tracer]
+def set_tracer(tracer: Span | None) -> None:
+    """From now on, spans are those of this tracer; None for no spans."""
+    global _tracer  # noqa: PLW0603 - one tracer per process
+    _tracer = tracer

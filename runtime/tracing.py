@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import threading
 
-from deepgrid.errors import ConfigurationError
-from deepgrid.spans import make_spans_by
+from deepgrid.extras import needs
+from deepgrid.spans import set_tracer
 
 ENDPOINTS = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
 LAST_SPANS_WITHIN_S = 2.0
@@ -19,21 +19,17 @@ def start_tracing(service: str) -> None:
     """
     if not any(os.environ.get(name) for name in ENDPOINTS):
         return
-    try:
+    with needs("traces"):
         from opentelemetry import trace
         from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
         from opentelemetry.sdk.resources import OTELResourceDetector, Resource
         from opentelemetry.sdk.trace import TracerProvider
         from opentelemetry.sdk.trace.export import BatchSpanProcessor
-    except ImportError:
-        raise ConfigurationError(
-            "Traces need OpenTelemetry's SDK.", next_step="Run pip install 'deepgrid[traces]', or ./run setup."
-        ) from None
     named = Resource.create({"service.name": service}).merge(OTELResourceDetector().detect())
     provider = TracerProvider(resource=named, shutdown_on_exit=False)
     provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
     trace.set_tracer_provider(provider)
-    make_spans_by(trace.get_tracer("deepgrid").start_as_current_span)
+    set_tracer(trace.get_tracer("deepgrid").start_as_current_span)
 
 
 def send_last_spans() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
 
@@ -11,6 +12,7 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 from deepgrid import spans
+from deepgrid.errors import ConfigurationError
 from deepgrid.slurm.ssh.channel import CommandResult
 from deepgrid.slurm.ssh.metered import MeteredLogin
 from runtime.tracing import ENDPOINTS, start_tracing
@@ -28,14 +30,14 @@ class Answering:
 @pytest.fixture
 def provider() -> Iterator[TracerProvider]:
     yield TracerProvider()
-    spans._spans.clear()
+    spans.set_tracer(None)
 
 
 async def test_a_command_is_a_span_without_its_arguments(provider: TracerProvider) -> None:
     kept = InMemorySpanExporter()
     provider.add_span_processor(SimpleSpanProcessor(kept))
     tracer = provider.get_tracer("deepgrid")
-    spans.make_spans_by(tracer.start_as_current_span)
+    spans.set_tracer(tracer.start_as_current_span)
     with tracer.start_as_current_span("job 1"):
         await MeteredLogin(Answering(), lambda _: None).run(["/usr/bin/sbatch", "--comment=secret"])
     command, job = kept.get_finished_spans()
@@ -49,3 +51,11 @@ def test_without_a_collector_nothing_is_traced(monkeypatch: pytest.MonkeyPatch) 
         monkeypatch.delenv(name, raising=False)
     start_tracing("deepgrid-test")
     assert isinstance(spans.span("ssh sbatch"), nullcontext)
+
+
+def test_a_missing_sdk_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(ENDPOINTS[0], "http://127.0.0.1:9")
+    monkeypatch.setitem(sys.modules, "opentelemetry.sdk.trace", None)
+    with pytest.raises(ConfigurationError) as refused:
+        start_tracing("deepgrid-test")
+    assert "deepgrid[traces]" in refused.value.next_step
