@@ -14,13 +14,13 @@ from pathlib import Path
 from deployments.onemachine.prefect_server import READY_WITHIN_S, PrefectServer
 from deployments.onemachine.probes import HOST, answers
 from deployments.onemachine.processes import Daemon, ProcessTable
-from deployments.scaled import proxy, redis
+from deployments.scaled import proxy, redis_server
 from deployments.scaled.proxy import Proxy
-from deployments.scaled.redis import Redis
+from deployments.scaled.redis_server import Redis
 
 API_SERVERS = ("prefect-api-1", "prefect-api-2")
 SERVICES = "prefect-services"
-PROCESSES = ((proxy.NAME,), (*API_SERVERS, SERVICES), (redis.NAME,))
+PROCESSES = ((proxy.NAME,), (*API_SERVERS, SERVICES), (redis_server.NAME,))
 MESSAGES, TASKS = 0, 1  # databases of Redis: broker, cache and leases; tasks of the background services
 SHARED = {
     "PREFECT_MESSAGING_BROKER": "prefect_redis.messaging",
@@ -43,7 +43,7 @@ class PrefectServers(PrefectServer):
     def at(cls, state: Path, port: Callable[[str], int]) -> PrefectServers:
         """The servers with their files under `state`. `port` chooses a port by name."""
         api_ports = {name: port(name) for name in API_SERVERS}
-        return cls(state / "prefect", port(proxy.NAME), Redis(state / "redis", port(redis.NAME)), api_ports)
+        return cls(state / "prefect", port(proxy.NAME), Redis(state / "redis", port(redis_server.NAME)), api_ports)
 
     def start(self, table: ProcessTable, database_url: str) -> None:
         """Start the processes that do not run. Returns when all serve."""

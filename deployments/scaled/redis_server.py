@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import secrets
-import socket
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -46,12 +45,17 @@ class Redis:
         return f"redis://:{self._password}@{HOST}:{self.port}/{database}"
 
     def _is_ready(self) -> bool:
+        import redis  # slow, and commands such as `./run status` do not need it
+        from redis.backoff import NoBackoff
+        from redis.retry import Retry
+
         try:
-            with socket.create_connection((HOST, self.port), timeout=PROBE_TIMEOUT_S) as peer:
-                peer.sendall(f"AUTH {self._password}\r\nPING\r\n".encode())
-                answer = peer.makefile("rb")
-                return [answer.readline(), answer.readline()] == [b"+OK\r\n", b"+PONG\r\n"]
-        except OSError:
+            with redis.Redis(
+                HOST, self.port, password=self._password, retry=Retry(NoBackoff(), 0),
+                socket_timeout=PROBE_TIMEOUT_S, socket_connect_timeout=PROBE_TIMEOUT_S,
+            ) as client:  # fmt: skip
+                return bool(client.ping())
+        except redis.RedisError:
             return False
 
     @property
