@@ -1,7 +1,8 @@
 """`./run bench restart [JOBS]`: a supervisor is restarted while jobs wait, against the same restart without jobs.
 
 Measured from SIGTERM: the process's end, the first answer of the new one that it carries all jobs, and the end of its
-run of `register_provider`. Prefect is asked meanwhile for runs of jobs that it does not show as Running.
+run of `register_provider`. Prefect is asked meanwhile how many runs of jobs it shows as Running. "Shown" is the moment
+from which on it shows all of them.
 """
 
 from __future__ import annotations
@@ -11,13 +12,14 @@ import json
 import sys
 import time
 from dataclasses import astuple, dataclass
+from typing import Self
 
 import httpx
 from prometheus_client.parser import text_string_to_metric_families
 from rich.console import Console
 from rich.table import Table
 
-from tests.bench.whole_grid import PATIENCE_S, Market, market
+from tests.bench.whole_grid import PATIENCE_S, MeasuredGrid, measured_grid
 
 CLUSTER = "alpha"
 SUPERVISOR = f"supervisor-{CLUSTER}"
@@ -40,12 +42,19 @@ class Restart:
 class Watched:
     """Prefect and the supervisor's metrics, seen from outside."""
 
-    def __init__(self, here: Market) -> None:
+    def __init__(self, here: MeasuredGrid) -> None:
         prefect, port = here.grid.prefect, here.grid.ports.port(SUPERVISOR)
         self._api = httpx.AsyncClient(
             base_url=f"{prefect.ui_url}/api/", auth=prefect.credentials, trust_env=False, timeout=120
         )
         self._metrics = httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", trust_env=False, timeout=120)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._api.aclose()
+        await self._metrics.aclose()
 
     async def carried(self) -> int:
         """How many jobs the supervisor carries; 0 while it is away."""
@@ -73,29 +82,37 @@ class Watched:
         return int((await self._api.post("flow_runs/count", json=body)).raise_for_status().json())
 
 
-async def restart(here: Market, watched: Watched, jobs: int) -> Restart:
+async def restart(here: MeasuredGrid, watched: Watched, jobs: int) -> Restart:
     """Restart the supervisor, which carries `jobs` jobs."""
     registered = await watched.registrations()
     began = time.monotonic()
     await asyncio.to_thread(here.grid.table.stop, SUPERVISOR)
-    seen = Restart(jobs, time.monotonic() - began, 0, 0, 0, 0)
+    ended_s = time.monotonic() - began
+    carried_s: float | None = None
+    shown_s: float | None = None
+    registered_s: float | None = None
+    not_running = 0
     starting = asyncio.create_task(asyncio.to_thread(here.grid.start, SUPERVISOR))
-    while not (seen.carried_s and seen.shown_s and seen.registered_s and starting.done()):
+    while carried_s is None or shown_s is None or registered_s is None or not starting.done():
         missing = jobs - await watched.shown()
-        seen.not_running = max(seen.not_running, missing)
+        not_running = max(not_running, missing)
         after_s = time.monotonic() - began
-        assert after_s < PATIENCE_S, seen
-        seen.carried_s = seen.carried_s or after_s * (await watched.carried() >= jobs and starting.done())
-        seen.registered_s = seen.registered_s or after_s * (await watched.registrations() > registered)
-        seen.shown_s = 0 if missing else seen.shown_s or after_s
+        assert after_s < PATIENCE_S, f"{carried_s=} {shown_s=} {registered_s=} {missing=}"
+        if carried_s is None and await watched.carried() >= jobs and starting.done():
+            carried_s = after_s
+        if registered_s is None and await watched.registrations() > registered:
+            registered_s = after_s
+        if missing:
+            shown_s = None  # it begins again
+        elif shown_s is None:
+            shown_s = after_s
         await asyncio.sleep(POLL_S)
     await starting
-    return seen
+    return Restart(jobs, ended_s, carried_s, shown_s, registered_s, not_running)
 
 
 async def measure(jobs: int) -> None:
-    async with market(CLUSTER) as here:
-        watched = Watched(here)
+    async with measured_grid(CLUSTER) as here, Watched(here) as watched:
         empty = await restart(here, watched, 0)
         with here.no_nodes():
             await here.order("true", jobs)

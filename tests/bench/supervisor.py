@@ -21,7 +21,7 @@ from rich.table import Table
 
 from deepgrid.lifecycle.job import Job
 from deepgrid.lifecycle.states import JobStatus
-from tests.bench.whole_grid import Market, market
+from tests.bench.whole_grid import MeasuredGrid, measured_grid
 
 CLUSTER = "alpha"
 ONE_THREAD = ("prefect-server", f"supervisor-{CLUSTER}")
@@ -46,7 +46,7 @@ def assigned(job: Job) -> bool:
     return job.status is JobStatus.META_SCHEDULED
 
 
-async def bare_loop(here: Market) -> tuple[float, float]:
+async def bare_loop(here: MeasuredGrid) -> tuple[float, float]:
     """Jobs per second that a loop of `sbatch` submits, and jobs per second until the last one has ended."""
 
     def submit() -> None:
@@ -60,7 +60,7 @@ async def bare_loop(here: Market) -> tuple[float, float]:
     return TRIVIAL / (submitted - began), TRIVIAL / (time.monotonic() - began)
 
 
-async def claimed_to_settled(here: Market) -> tuple[float, dict[str, float]]:
+async def claimed_to_settled(here: MeasuredGrid) -> tuple[float, dict[str, float]]:
     """Jobs per second from the first claim to the last settlement, and CPU ms per job of each process."""
     await here.claiming(active=False)
     jobs = await here.order("true", TRIVIAL)
@@ -75,7 +75,7 @@ async def claimed_to_settled(here: Market) -> tuple[float, dict[str, float]]:
     return TRIVIAL / seconds, {name: 1000 * (after[name] - before.get(name, 0.0)) / TRIVIAL for name in after}
 
 
-async def waiting(here: Market, jobs: int) -> Idle:
+async def waiting(here: MeasuredGrid, jobs: int) -> Idle:
     """The cost of the supervisor over one minute while `jobs` jobs wait in Slurm."""
     await here.until_slurm(lambda count: count >= jobs, "-t", "PD")
     name = f"supervisor-{CLUSTER}"
@@ -90,7 +90,7 @@ async def waiting(here: Market, jobs: int) -> Idle:
     )
 
 
-async def ssh_commands(here: Market) -> float:
+async def ssh_commands(here: MeasuredGrid) -> float:
     """The number of SSH commands of the supervisor so far, from its metrics."""
     port = here.grid.ports.port(f"supervisor-{CLUSTER}")
     async with httpx.AsyncClient(trust_env=False) as http:
@@ -103,7 +103,7 @@ async def ssh_commands(here: Market) -> float:
     )
 
 
-async def end_to_settled(here: Market, jobs: list[int]) -> list[float]:
+async def end_to_settled(here: MeasuredGrid, jobs: list[int]) -> list[float]:
     """Seconds from a job's end in Slurm to the block of its settlement, for the first jobs that end.
 
     Both times are in whole seconds.
@@ -155,7 +155,7 @@ def show_waiting(console: Console, *costs: Idle) -> None:
     console.print(table)
 
 
-async def settling(here: Market) -> tuple[Idle, Idle, list[float]]:
+async def settling(here: MeasuredGrid) -> tuple[Idle, Idle, list[float]]:
     """The costs while few and many jobs wait in Slurm, and the seconds from ends of jobs to their settlements."""
     with here.no_nodes():
         few = await here.order(f"sleep {JOB_S}", FEW)
@@ -167,7 +167,7 @@ async def settling(here: Market) -> tuple[Idle, Idle, list[float]]:
 
 async def measure() -> None:
     console = Console(width=100)
-    async with market(CLUSTER) as here:
+    async with measured_grid(CLUSTER) as here:
         loop_rate, through_rate = await bare_loop(here)
         rate, cpu_ms = await claimed_to_settled(here)
         show_rates(console, rate, loop_rate, through_rate)

@@ -30,7 +30,7 @@ MINTED_WEI = 1_000_000 * CREDIT_WEI
 
 
 @dataclass
-class Market:
+class MeasuredGrid:
     """The grid, a session of its customer, and the cluster to which all jobs go."""
 
     grid: LocalGrid
@@ -129,7 +129,7 @@ def cpu_s(root: int) -> float:
 
 
 @asynccontextmanager
-async def market(cluster: str) -> AsyncIterator[Market]:
+async def measured_grid(cluster: str) -> AsyncIterator[MeasuredGrid]:
     """A grid for this measurement, removed afterwards. Its jobs wait in Slurm, not at the scheduler."""
     with tempfile.TemporaryDirectory(prefix="dg-bench-") as folder:
         Path(folder).chmod(0o755)  # jobs run under their own account
@@ -140,6 +140,6 @@ async def market(cluster: str) -> AsyncIterator[Market]:
             async with writer_of(grid, "admin") as admin, customer_session(settings) as session:
                 await admin.mint(session.address, MINTED_WEI)
                 async with assigned_at_once(grid):
-                    yield Market(grid, session, cluster)
+                    yield MeasuredGrid(grid, session, cluster)
         finally:
             await asyncio.to_thread(grid.down)
