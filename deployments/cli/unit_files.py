@@ -27,7 +27,7 @@ def provider_units(
     checkout: Checkout = REPOSITORY,
 ) -> None:
     """Print or write the systemd units of a provider's machine: Prefect server, supervisor, worker."""
-    _give(provider_processes(_plain(cluster)), write, checkout)
+    _give(f"supervisor-{cluster}", provider_processes(_plain(cluster)), write, checkout)
 
 
 def operator_units(
@@ -36,7 +36,7 @@ def operator_units(
     checkout: Checkout = REPOSITORY,
 ) -> None:
     """Print or write the systemd units of an operator's machine: Prefect server, operator, services, worker."""
-    _give(operator_processes(_plain(name)), write, checkout)
+    _give("operator", operator_processes(_plain(name)), write, checkout)
 
 
 def _plain(name: str) -> str:
@@ -45,11 +45,11 @@ def _plain(name: str) -> str:
     return name
 
 
-def _give(processes: Sequence[Process], write: Path | None, checkout: Path) -> None:
+def _give(role: str, processes: Sequence[Process], write: Path | None, checkout: Path) -> None:
     checkout = checkout.absolute()
     if any(sign in str(checkout) for sign in " %$\\\"'"):
         raise InputError(f"systemd cannot use the folder {checkout}.", next_step="Move the checkout, such as to /opt.")
-    files = files_of(processes, checkout)
+    files = files_of(role, processes, checkout)
     if write is None:
         for file in files:
             print(f"# /{file.path}\n{file.text}")

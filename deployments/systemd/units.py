@@ -159,14 +159,13 @@ def operator_processes(name: str) -> list[Process]:
     return [_prefect(), serve, services, _worker("deepgrid-operator")]
 
 
-def files_of(processes: Sequence[Process], checkout: Path) -> list[File]:
-    """All files for these processes of a checkout."""
+def files_of(role: str, processes: Sequence[Process], checkout: Path) -> list[File]:
+    """All files for these processes of a checkout. `role` names the files that they share."""
     accounts = sorted({process.user for process in processes})
     sysusers = "".join(f'u {name} - "deepgrid" {STATE}\n' for name in accounts)
     folders = ["d /etc/deepgrid 0755 root root -\n", f"d {STATE} 0755 root root -\n"]
     folders += [f"d {one.state} 0700 {one.user} {one.user} -\n" for one in processes]
     rights = [f"z /etc/deepgrid/{one.name}.env 0640 root {one.user} -\n" for one in processes]
-    role = processes[1].name
     return [
         *(File(f"etc/systemd/system/{one.unit}", _unit(one, checkout)) for one in processes),
         File(f"etc/sysusers.d/deepgrid-{role}.conf", sysusers),
