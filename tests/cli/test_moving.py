@@ -68,7 +68,7 @@ async def retire(dps: Dps, people: People, waiting_id: int) -> None:
     retiring = await dps.start("operator", "retire")
     assert retiring.stdout is not None
     said = b""
-    while b"1 jobs are not over" not in said:
+    while b"1 job is not over" not in said:
         said += await asyncio.wait_for(retiring.stdout.readline(), 60)
     assert not await people.chain.accepts_requests()
     await people.customer.cancel_job(waiting_id)

@@ -28,7 +28,8 @@ async def retire(writer: Writer, chain: Chain, tell: Callable[[str], None], poll
     before = -1
     while jobs:
         if len(jobs) != before:
-            tell(f"{len(jobs)} jobs are not over. The first is job {jobs[0].id}, {jobs[0].status.words}.")
+            how_many = "1 job is" if len(jobs) == 1 else f"{len(jobs)} jobs are"
+            tell(f"{how_many} not over. The first is job {jobs[0].id}, {jobs[0].status.words}.")
             before = len(jobs)
         await asyncio.sleep(poll_s)
         jobs = await open_jobs(chain, [job.id for job in jobs])
