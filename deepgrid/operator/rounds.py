@@ -127,7 +127,7 @@ async def end_jobs(session: OperatorSession, seen: Snapshot) -> int:
 async def tell(session: OperatorSession, decision: Decision, assigned: int, ended: int = 0) -> None:
     """Tell customers why their jobs wait, plan the next round, and keep the round's figures."""
     waiting = decision.found.waiting
-    session.notices.add(await asyncio.to_thread(session.told.changed, waiting))
+    session.notices.add(await asyncio.to_thread(session.waiting_notices.changed, waiting))
     await session.notices.post()
     session.next_round_at = _next_round(session, decision, ended)
     session.metrics.decided(len(waiting), decision.seconds)

@@ -29,7 +29,7 @@ from deepgrid.operator.job_memory import JobMemory
 from deepgrid.operator.notice_board import NoticeBoard
 from deepgrid.operator.operator_metrics import OperatorMetrics
 from deepgrid.operator.store import GivenBack, OperatorStore
-from deepgrid.operator.told import Told
+from deepgrid.operator.waiting_notices import WaitingNotices
 from deepgrid.scheduling.market import SchedulerSettings
 from deepgrid.scheduling.scheduler import Scheduler
 from deepgrid.services.client import ServicesClient
@@ -80,7 +80,7 @@ class OperatorSession:
         self.notices = NoticeBoard(self.services, self.store, self.index.last_id)
         self.scheduler = Scheduler(settings.scheduler)
         self.deciding = threading.Lock()  # the scheduler is used by one thread at a time
-        self.told = Told()
+        self.waiting_notices = WaitingNotices()
         self.history_due_at = 0.0  # by the monotonic clock: when the figures of the last rounds are published again
         self.next_round_at: float | None = None  # by the event loop's clock, when no change comes earlier
         self.watched: list[Entry] | None = None  # all providers, while something watches them

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from deepgrid.operator.told import Told, words
+from deepgrid.operator.waiting_notices import WaitingNotices, words
 from deepgrid.scheduling.market import Waiting
 
 PLACED = Waiting(
@@ -23,10 +23,10 @@ def test_a_place_in_the_line_is_said_in_words() -> None:
 
 
 def test_a_new_reason_is_told_at_once_and_a_new_place_later() -> None:
-    told = Told()
-    assert [job for job, _, _ in told.changed([PLACED])] == [7]
-    assert told.changed([PLACED]) == []
-    assert told.changed([replace(PLACED, position=2)]) == []
-    assert [text for _, _, text in told.changed([Waiting(7, "no cluster is open")])] == ["no cluster is open"]
-    assert told.changed([]) == []
-    assert [job for job, _, _ in told.changed([PLACED])] == [7]
+    notices = WaitingNotices()
+    assert [job for job, _, _ in notices.changed([PLACED])] == [7]
+    assert notices.changed([PLACED]) == []
+    assert notices.changed([replace(PLACED, position=2)]) == []
+    assert [text for _, _, text in notices.changed([Waiting(7, "no cluster is open")])] == ["no cluster is open"]
+    assert notices.changed([]) == []
+    assert [job for job, _, _ in notices.changed([PLACED])] == [7]

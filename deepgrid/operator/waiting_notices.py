@@ -1,4 +1,4 @@
-"""What customers are told about their waiting jobs: the words, and when they are new."""
+"""Notices to customers about their waiting jobs: the words, and when they are new."""
 
 from __future__ import annotations
 
@@ -8,26 +8,26 @@ from collections.abc import Sequence
 from deepgrid.scheduling.market import Waiting
 from deepgrid.scheduling.reasons import line
 
-REPEAT_S = 300.0  # a waiting job whose place changed is told so this often
+REPEAT_S = 300.0  # least time between two notices of which only the place differs
 
 
-class Told:
-    """What customers were told last about their waiting jobs, so that nothing is repeated in each round."""
+class WaitingNotices:
+    """Makes the notices, and remembers the last one of each job, so that no round repeats it."""
 
     def __init__(self) -> None:
-        self._told: dict[int, tuple[str, str, float]] = {}  # reason, whole text, monotonic time
+        self._last: dict[int, tuple[str, str, float]] = {}  # reason, whole text, monotonic time
 
     def changed(self, waiting: Sequence[Waiting]) -> list[tuple[int, str, str]]:
         """Notices for jobs with a new reason, and at times for those whose place changed. Forgets all other jobs."""
-        now, before, notices = time.monotonic(), self._told, []
-        self._told = {}
+        now, before, notices = time.monotonic(), self._last, []
+        self._last = {}
         for one in waiting:
             text = words(one)
             reason, said, at = before.get(one.job_id, ("", "", 0.0))
             if reason == one.reason and (said == text or now - at < REPEAT_S):
-                self._told[one.job_id] = reason, said, at
+                self._last[one.job_id] = reason, said, at
                 continue
-            self._told[one.job_id] = one.reason, text, now
+            self._last[one.job_id] = one.reason, text, now
             notices.append((one.job_id, "waiting", text))
         return notices
 
