@@ -8,12 +8,12 @@ import logging
 from deepgrid.errors import ConfigurationError, GridError
 from deepgrid.provider.session import ProviderSession
 
-AGAIN_S = 60.0
+CHECK_EVERY_S = 60.0
 
 logger = logging.getLogger(__name__)
 
 
-async def watch_services(session: ProviderSession, again_s: float = AGAIN_S) -> None:
+async def watch_services(session: ProviderSession, check_every_s: float = CHECK_EVERY_S) -> None:
     """Set `session.services_fault` from time to time, without end. Services that are down change nothing."""
     while True:
         try:
@@ -25,4 +25,4 @@ async def watch_services(session: ProviderSession, again_s: float = AGAIN_S) -> 
             session.services_fault = fault
         except GridError:
             pass  # a process that needs the services says so
-        await asyncio.sleep(again_s)
+        await asyncio.sleep(check_every_s)

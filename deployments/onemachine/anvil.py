@@ -20,7 +20,7 @@ from deployments.onemachine.probes import HOST, answers_rpc
 from deployments.onemachine.processes import Daemon
 
 CHAIN_ID = 179188
-# Readers need the state of a block that they have just seen: this many blocks, so many seconds, stay readable.
+# Readers need the state of a block that they have just seen: this many blocks, at least so many seconds, stay readable.
 STATES_KEPT = 64
 STATE_INTERVAL_S = 5  # a kill -9 may lose this much; anvil writes the whole state each time
 # anvil requires a TCP port. On Linux a server can listen on a multicast address, to which no client can connect.

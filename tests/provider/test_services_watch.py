@@ -31,7 +31,7 @@ async def test_no_job_is_claimed_while_the_supervisor_is_older_than_its_grid(
 
     monkeypatch.setattr(ServicesClient, "health", health)
     with caplog.at_level(logging.WARNING):
-        watching = asyncio.create_task(watch_services(session, again_s=0.01))
+        watching = asyncio.create_task(watch_services(session, check_every_s=0.01))
         await until(lambda: len(answers) == 1)
         assert await session.claim_waiting() == []
         assert (await session.chain.job(job_id)).status is JobStatus.META_SCHEDULED

@@ -12,7 +12,7 @@ from deepgrid.customer.session import CustomerSession
 from deepgrid.errors import GridError
 
 PATIENCE_S = 300.0
-AGAIN_S = 1.0
+RETRY_S = 1.0
 
 T = TypeVar("T")
 
@@ -47,4 +47,4 @@ async def _patiently(step: Callable[[], Awaitable[T]]) -> T:
         except GridError as error:
             if not error.transient or time.monotonic() > deadline:
                 raise
-        await asyncio.sleep(AGAIN_S)
+        await asyncio.sleep(RETRY_S)

@@ -10,8 +10,8 @@ from deepgrid.chain.client import Chain
 from deepgrid.errors import GridError
 from deepgrid.findings import Finding
 from deepgrid.services.app import ServicesSettings
-from deepgrid.services.doctor.front import examine_front, examine_metrics
 from deepgrid.services.doctor.machine_checks import examine_machine
+from deepgrid.services.doctor.public_checks import examine_front, examine_metrics
 from deepgrid.services.doctor.store_checks import examine_store
 
 

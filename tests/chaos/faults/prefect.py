@@ -18,7 +18,7 @@ from tests.chaos.fault import Fault
 from tests.chaos.round import pause
 from tests.chaos.world import World
 
-AGAIN_S = 1.0
+PRESS_EVERY_S = 1.0
 SHORTLY_S, LONG_S = 3.0, 25.0  # a supervisor carries jobs without Prefect after about ten seconds
 ENDED = ("COMPLETED", "FAILED", "CANCELLED", "CRASHED")
 CANCELLING = {"state": {"type": "CANCELLING", "name": "Cancelling"}, "force": True}
@@ -95,7 +95,7 @@ async def _press(world: World, rng: random.Random, states: Sequence[str], change
                 for run in found:
                     if rng.random() < 0.5:
                         await client.post(f"flow_runs/{run['id']}/set_state", json=change)
-            await asyncio.sleep(AGAIN_S)
+            await asyncio.sleep(PRESS_EVERY_S)
 
 
 STOPPED = partial(runs_changed, ("SCHEDULED", "PENDING", "RUNNING"), CANCELLING)
