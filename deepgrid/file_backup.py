@@ -16,6 +16,7 @@ from typing import Literal
 from pydantic import Field
 
 from deepgrid.errors import ConfigurationError
+from deepgrid.private_files import copy_private
 from deepgrid.private_tar import Contents, pack, sha256_of, unpack
 
 Role = Literal["provider", "operator"]
@@ -105,7 +106,8 @@ class Restore:
                     _make_folder(path.parent)
                     draft = path.with_name(f".{path.name}.restored")
                     draft.unlink(missing_ok=True)
-                    _put(self._folder / member, draft)
+                    with open(self._folder / member, "rb") as content:
+                        copy_private(content, draft)
                     os.link(draft, path)  # unlike a rename, it replaces nothing
                     draft.unlink()
         except OSError as error:
@@ -136,12 +138,6 @@ def _copied(path: Path, to: Path) -> Path:
         ):
             source.backup(copy)
         return to
-    _put(path, to)
+    with open(path, "rb") as content:
+        copy_private(content, to)
     return to
-
-
-def _put(source: Path, to: Path) -> None:
-    with open(os.open(to, os.O_CREAT | os.O_EXCL | os.O_WRONLY, PRIVATE), "wb") as out:
-        out.write(source.read_bytes())
-        out.flush()
-        os.fsync(out.fileno())

@@ -9,19 +9,17 @@ import hashlib
 import io
 import os
 import tarfile
-import tempfile
 from collections.abc import Callable, Iterable
-from contextlib import suppress
 from pathlib import Path
 from typing import IO, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from deepgrid.errors import ConfigurationError
+from deepgrid.private_files import copy_private, draft_of, sync
 
 MANIFEST = "manifest.json"
 MOST_MANIFEST_BYTES = 1 << 20
-PIECE = 1 << 20
 BAD_CHECKSUMS = "is damaged: its checksums are not those of its manifest"
 
 
@@ -44,22 +42,15 @@ def sha256_of(file: Path) -> str:
 
 def pack(archive: Path, manifest: Contents, files: Iterable[Path]) -> None:
     """Write the archive, mode 0600, under a temporary name, and rename it. Raises OSError."""
-    descriptor, draft = tempfile.mkstemp(dir=archive.parent, prefix=f".{archive.name}.")  # mode 0600
-    try:
-        with os.fdopen(descriptor, "wb") as out:
-            with tarfile.open(fileobj=out, mode="w") as tar:
-                _add(tar, MANIFEST, io.BytesIO(manifest.model_dump_json(indent=2).encode() + b"\n"))
-                for file in files:
-                    with open(file, "rb") as content:
-                        _add(tar, file.name, content)
-            out.flush()
-            os.fsync(out.fileno())
-        os.rename(draft, archive)
+    with draft_of(archive) as draft:
+        with tarfile.open(fileobj=draft, mode="w") as tar:
+            _add(tar, MANIFEST, io.BytesIO(manifest.model_dump_json(indent=2).encode() + b"\n"))
+            for file in files:
+                with open(file, "rb") as content:
+                    _add(tar, file.name, content)
+        sync(draft)
+        os.rename(draft.name, archive)
         _sync_folder(archive.parent)
-    except BaseException:
-        with suppress(FileNotFoundError):
-            os.unlink(draft)
-        raise
 
 
 def unpack(archive: Path, folder: Path, kind: type[M], most_bytes: Callable[[str], int | None]) -> M:
@@ -79,7 +70,7 @@ def unpack(archive: Path, folder: Path, kind: type[M], most_bytes: Callable[[str
                     raise damaged(archive, f"has a {member.name} that is too large")
                 content = tar.extractfile(member)
                 assert content is not None  # it is a regular file
-                found[member.name] = _copy(content, folder / member.name)
+                found[member.name] = copy_private(content, folder / member.name)
         manifest = kind.model_validate_json((folder / MANIFEST).read_bytes())
     except (tarfile.TarError, EOFError, ValidationError):
         raise damaged(archive, "is not a backup of this kind, or a part of it is missing") from None
@@ -101,18 +92,6 @@ def _add(tar: tarfile.TarFile, name: str, content: IO[bytes]) -> None:
     entry.size, entry.mode = content.seek(0, os.SEEK_END), 0o600
     content.seek(0)
     tar.addfile(entry, content)
-
-
-def _copy(content: IO[bytes], to: Path) -> str:
-    """Write a new file, mode 0600, and return its SHA-256."""
-    digest = hashlib.sha256()
-    with open(os.open(to, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "wb") as out:
-        while piece := content.read(PIECE):
-            digest.update(piece)
-            out.write(piece)
-        out.flush()
-        os.fsync(out.fileno())
-    return digest.hexdigest()
 
 
 def _sync_folder(folder: Path) -> None:

@@ -13,8 +13,8 @@ from typing import Annotated
 from eth_utils.address import is_address, is_checksum_address, to_checksum_address
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
-from deepgrid.chain.node.durable import write_json
 from deepgrid.errors import ConfigurationError
+from deepgrid.private_files import write_json
 from deepgrid.secure_url import fault_of, trusting
 
 BOOK_VARIABLE = "DEEPGRID_BOOK"

@@ -7,7 +7,6 @@ size.
 from __future__ import annotations
 
 import hashlib
-import os
 import re
 import tempfile
 import time
@@ -20,6 +19,7 @@ from deepgrid.modules.children import OutOfTime, run
 from deepgrid.modules.reach import Reach, Unavailable
 from deepgrid.modules.sandbox_limits import ModuleLimits
 from deepgrid.modules.source import Repository
+from deepgrid.private_files import replace_file
 
 _COMMIT = re.compile(r"[0-9a-f]{40}([0-9a-f]{24})?\Z")
 _SHORT_COMMIT = re.compile(r"[0-9a-f]{7,63}\Z")
@@ -74,9 +74,7 @@ class Repositories:
         content = self._fetched(source)
         with suppress(OSError):  # works without a cache too
             self._cache.mkdir(mode=0o700, parents=True, exist_ok=True)
-            with tempfile.NamedTemporaryFile(dir=self._cache, delete=False) as file:
-                file.write(content)
-            os.replace(file.name, self._cache / key)
+            replace_file(self._cache / key, content)
         return content
 
     def _completed(self, source: Repository) -> str:

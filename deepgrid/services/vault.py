@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import stat
-import tempfile
+from contextlib import suppress
 from pathlib import Path
 
 from cryptography.fernet import Fernet, InvalidToken
 
 from deepgrid.errors import ConfigurationError
+from deepgrid.private_files import create_file
 
 
 class Vault:
@@ -56,14 +57,5 @@ class Vault:
 def write_key(path: Path, content: bytes) -> None:
     """Write the file of a key, unless it exists. If several processes do so, one wins and all use its key."""
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    descriptor, draft = tempfile.mkstemp(dir=path.parent, prefix=".secret.")
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        os.link(draft, path)
-    except FileExistsError:
-        pass
-    finally:
-        os.unlink(draft)
+    with suppress(FileExistsError):
+        create_file(path, content)

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import os
-import secrets
 import signal
 import socket
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
@@ -22,6 +20,7 @@ from deepgrid.chain.client import Chain
 from deepgrid.chain.transactions.sender import Sender
 from deepgrid.chain.transactions.wallet import Wallet
 from deepgrid.errors import ConfigurationError
+from deepgrid.private_files import replace_file
 from deepgrid.web.backend import open_web
 from deepgrid.web.forward import Forward
 from deepgrid.web.settings import WebSettings
@@ -74,7 +73,7 @@ async def serve_local(settings: LocalSettings, told: Told) -> None:
     def renewed(token: str) -> None:
         address = f"{url}#token={token}"
         if settings.address_file is not None:
-            write_private(settings.address_file, f"{address}\n")
+            _write_address(settings.address_file, address)
         else:
             told(address)
 
@@ -106,14 +105,10 @@ async def local_app(
         yield LocalApp(LoopbackHosts(GuardedChecks(web, access)), services.stop)
 
 
-def write_private(file: Path, text: str) -> None:
-    """Write a file that only its owner can read, atomically. Raises ConfigurationError."""
-    draft = file.with_name(f".{file.name}.{secrets.token_hex(4)}")
+def _write_address(file: Path, address: str) -> None:
+    """Write a file that only its owner can read: the address holds a token. Raises ConfigurationError."""
     try:
-        descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        with os.fdopen(descriptor, "w") as opened:
-            opened.write(text)
-        draft.rename(file)
+        replace_file(file, f"{address}\n".encode())
     except OSError as error:
         raise ConfigurationError(f"The address cannot be written to {file}: {error.strerror}.") from None
 

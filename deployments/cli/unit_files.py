@@ -11,6 +11,7 @@ from typing import Annotated
 import typer
 
 from deepgrid.errors import ConfigurationError, InputError
+from deepgrid.private_files import replace_file
 from deployments.systemd.units import File, Process, files_of, operator_processes, provider_processes
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -67,15 +68,9 @@ def _write(file: File, path: Path) -> str:
         return "kept   "
     known = path.exists()
     path.parent.mkdir(parents=True, exist_ok=True)
-    fresh = path.with_name(f".{path.name}.new")
-    fresh.unlink(missing_ok=True)
-    with os.fdopen(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as target:
-        target.write(file.text)
-    if not file.secret:
-        fresh.chmod(0o644)
-    elif os.getuid() == 0:
-        _hand_to_group(fresh, file.group)
-    fresh.replace(path)
+    replace_file(path, file.text.encode(), 0o600 if file.secret else 0o644)
+    if file.secret and os.getuid() == 0:
+        _hand_to_group(path, file.group)
     return "changed" if known else "written"
 
 

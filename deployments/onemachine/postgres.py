@@ -18,7 +18,8 @@ from functools import cached_property
 from pathlib import Path
 
 from deepgrid.errors import ConfigurationError
-from deployments.onemachine.private_files import read_or_create, write_private
+from deepgrid.private_files import replace_file
+from deployments.onemachine.private_files import read_or_create
 from deployments.onemachine.probes import HOST
 from deployments.onemachine.processes import Daemon
 
@@ -104,7 +105,7 @@ class Postgres:
         draft.mkdir()
         draft.chmod(0o700)
         password = draft.with_suffix(".password")
-        write_private(password, self._password_file.read_text())
+        replace_file(password, self._password_file.read_bytes())
         if os.getuid() == 0:
             shutil.chown(draft, ACCOUNT, ACCOUNT)
             shutil.chown(password, ACCOUNT, ACCOUNT)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import os
-import secrets
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+
+from deepgrid.private_files import create_file
 
 
 def make_private_folder(path: Path) -> Path:
@@ -20,21 +20,6 @@ def make_private_folder(path: Path) -> Path:
 def read_or_create(file: Path, content: Callable[[], str]) -> str:
     """Return the text of `file`. If it is missing, create it with `content()`. Concurrent calls get equal texts."""
     if not file.exists():
-        draft = _draft(file, content())
         with suppress(FileExistsError):
-            os.link(draft, file)
-        draft.unlink()
+            create_file(file, content().encode())
     return file.read_text()
-
-
-def write_private(file: Path, text: str) -> None:
-    """Write `text` to `file` atomically."""
-    _draft(file, text).rename(file)
-
-
-def _draft(file: Path, text: str) -> Path:
-    draft = file.with_name(f".{file.name}.{secrets.token_hex(4)}")
-    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    with os.fdopen(descriptor, "w") as opened:
-        opened.write(text)
-    return draft

@@ -10,13 +10,14 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from deepgrid.errors import ConfigurationError
+from deepgrid.private_files import replace_file
 from deepgrid.sbatch import StoragePaths
 from deployments.onemachine.clusters import OFFERS, Offer
 from deployments.onemachine.keys import CUSTOMER, OPERATOR, KeyRing
 from deployments.onemachine.ports import PortBook
 from deployments.onemachine.postgres import Postgres
 from deployments.onemachine.prefect_server import PrefectServer
-from deployments.onemachine.private_files import make_private_folder, write_private
+from deployments.onemachine.private_files import make_private_folder
 from deployments.onemachine.probes import HOST, answers
 from deployments.onemachine.processes import Daemon
 from deployments.onemachine.registration_plan import OPERATOR_NAME, PROCESSES, REGISTERED, ClusterPlan, Plan
@@ -147,7 +148,7 @@ class Roles:
         return {"DEEPGRID_BOOK": str(self.book), "DPS_KEY_FILE": str(self.keys.file(name)), **settings}
 
     def _write_environment(self, name: str, variables: dict[str, str]) -> None:
-        write_private(self.state / f"{name}.env", environment_file(variables, self._commands))
+        replace_file(self.state / f"{name}.env", environment_file(variables, self._commands).encode())
 
     @property
     def _commands(self) -> Path:

@@ -15,6 +15,7 @@ from pathlib import Path
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from deepgrid.errors import ConfigurationError
+from deepgrid.private_files import create_file
 from deepgrid.slurm.setup.hook_text import Identities, completion_hook, submit_hook
 from deepgrid.slurm.ssh.login import LoginSettings
 
@@ -94,9 +95,7 @@ def write_keys(folder: Path, port: int) -> None:
 def write_munge_key(path: Path) -> None:
     """Write a random key at the first call."""
     if not path.exists():
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(secrets.token_bytes(1024))
+        create_file(path, secrets.token_bytes(1024))
 
 
 def make_database(folder: Path, temporary: Path, log: Path) -> None:

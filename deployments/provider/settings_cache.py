@@ -14,8 +14,8 @@ from pydantic import BaseModel, ValidationError
 
 from blocks import Provider
 from blocks.block_loading import load_block
-from deepgrid.chain.node.durable import write_json
 from deepgrid.errors import ServiceError
+from deepgrid.private_files import write_json
 from deepgrid.provider.session import ProviderSettings
 
 logger = logging.getLogger(__name__)

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from deployments.onemachine.private_files import make_private_folder, write_private
+from deepgrid.private_files import replace_file
+from deployments.onemachine.private_files import make_private_folder
 from deployments.onemachine.probes import HOST, answers
 from deployments.onemachine.processes import Daemon
 
@@ -47,5 +48,5 @@ class Proxy:
         make_private_folder(self.folder)
         lines = "".join(f"  server {name} {HOST}:{port}\n" for name, port in self.servers.items())
         file = self.folder / "haproxy.cfg"
-        write_private(file, SETTINGS.format(host=HOST, port=self.port) + lines)
+        replace_file(file, (SETTINGS.format(host=HOST, port=self.port) + lines).encode())
         return Daemon(NAME, ["haproxy", "-db", "-f", str(file)], lambda: answers(self.port, "/api/health"))

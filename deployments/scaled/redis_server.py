@@ -6,7 +6,8 @@ import secrets
 from dataclasses import dataclass
 from pathlib import Path
 
-from deployments.onemachine.private_files import make_private_folder, read_or_create, write_private
+from deepgrid.private_files import replace_file
+from deployments.onemachine.private_files import make_private_folder, read_or_create
 from deployments.onemachine.probes import HOST, PROBE_TIMEOUT_S
 from deployments.onemachine.processes import Daemon
 
@@ -37,7 +38,7 @@ class Redis:
         """The server's process. It is ready when it answers with its data loaded."""
         make_private_folder(self.folder)
         settings = SETTINGS.format(host=HOST, port=self.port, folder=self.folder, password=self._password)
-        write_private(self._settings, settings)
+        replace_file(self._settings, settings.encode())
         return Daemon(NAME, ["redis-server", str(self._settings)], self._is_ready)
 
     def url(self, database: int) -> str:

@@ -12,8 +12,8 @@ from typing import Self
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from deepgrid.chain.node.durable import write_json
 from deepgrid.errors import ConfigurationError
+from deepgrid.private_files import write_json
 
 
 class Creation(BaseModel):

@@ -11,7 +11,6 @@ import hmac
 import os
 import re
 import stat
-import tempfile
 from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
@@ -21,6 +20,7 @@ from eth_keys.datatypes import PrivateKey
 from eth_utils.exceptions import ValidationError
 
 from deepgrid.errors import ConfigurationError
+from deepgrid.private_files import create_file
 
 if TYPE_CHECKING:
     from eth_account import Account
@@ -99,17 +99,10 @@ class Wallet:
         if not where.parent.exists():
             where.parent.mkdir(parents=True, exist_ok=True)
             where.parent.chmod(0o700)
-        descriptor, draft = tempfile.mkstemp(dir=where.parent, prefix=".key.")
         try:
-            with os.fdopen(descriptor, "w") as file:
-                file.write(f"0x{key.hex()}\n")
-                file.flush()
-                os.fsync(file.fileno())
-            os.link(draft, where)  # unlike a rename, a link never replaces
+            create_file(where, f"0x{key.hex()}\n".encode())
         except FileExistsError:
             raise ConfigurationError(f"{where} exists; a key file is never overwritten.") from None
-        finally:
-            os.unlink(draft)
         return wallet
 
     @property

@@ -9,13 +9,13 @@ from __future__ import annotations
 import fcntl
 import json
 import os
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from deepgrid.client.idempotency.key_lock import opened
+from deepgrid.private_files import replace_file
 
 MOST_KEYS = 5000
 
@@ -59,12 +59,7 @@ class Journal:
 
     def _shorten(self, file: Path) -> None:
         newest = list(_uses(file.read_bytes()).items())[-self._most_keys :]
-        descriptor, draft = tempfile.mkstemp(dir=file.parent, prefix=".journal.")  # with mode 0600
-        with os.fdopen(descriptor, "wb") as new:
-            new.write(b"".join(_line(key_id, use) for key_id, use in newest))
-            new.flush()
-            os.fsync(new.fileno())
-        os.replace(draft, file)
+        replace_file(file, b"".join(_line(key_id, use) for key_id, use in newest))
 
 
 def _line(key_id: str, use: Use) -> bytes:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +11,7 @@ from tomlkit.items import Table
 
 from blocks import Provider, SlurmLogin
 from deepgrid.errors import ConfigurationError, InputError
+from deepgrid.private_files import replace_file
 from deployments.provider.setup.provider_questions import BY_KEY, QUESTIONS, Question
 
 HEAD = "Settings of a provider's cluster, written by `dps provider init`. It holds paths, never a secret."
@@ -55,7 +54,7 @@ class Document:
     def read(cls, path: Path) -> Document:
         """The file, or an empty one if there is none. Raises ConfigurationError if it cannot be used."""
         try:
-            return cls(path, path.read_text())
+            return cls(path, path.read_text("utf-8"))
         except FileNotFoundError:
             return cls(path, "")
         except (OSError, UnicodeDecodeError) as error:
@@ -101,15 +100,7 @@ class Document:
     def write(self) -> None:
         """Replace the file atomically. Only its owner can read it."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile("w", dir=self.path.parent, prefix=f".{self.path.name}.", delete=False) as file:
-            try:
-                file.write(self.text)
-                file.flush()
-                os.fsync(file.fileno())  # NamedTemporaryFile makes it for its owner only
-                os.replace(file.name, self.path)
-            except BaseException:
-                os.unlink(file.name)
-                raise
+        replace_file(self.path, self.text.encode())
 
     def _section(self, name: str) -> Table:
         if name not in self._toml:
