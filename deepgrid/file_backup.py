@@ -17,11 +17,12 @@ from pydantic import Field
 
 from deepgrid.errors import ConfigurationError
 from deepgrid.private_files import copy_private
-from deepgrid.private_tar import Contents, pack, sha256_of, unpack
+from deepgrid.private_tar import Contents, pack, require_new, sha256_of, unpack
 
 Role = Literal["provider", "operator"]
 DATABASE = ".sqlite"
 PRIVATE = 0o600
+LOCKED_WITHIN_S = 60.0  # wait for the writer of a database
 NOT_KEPT = (".lease", ".sqlite-wal", ".sqlite-shm", ".draft")  # locks, and what the copy of a database contains
 
 
@@ -51,8 +52,7 @@ def back_up_files(archive: Path, role: Role, name: str, files: Iterable[Path]) -
 
     A database of SQLite is copied by its backup call, other files as they are. Their writers replace them as a whole.
     """
-    if archive.exists():
-        raise ConfigurationError(f"{archive} exists.", next_step="Choose another name for the backup.")
+    require_new(archive)
     paths = {f"{number:06d}": file.expanduser().absolute() for number, file in enumerate(dict.fromkeys(files))}
     try:
         with tempfile.TemporaryDirectory(dir=archive.absolute().parent, prefix=".backup.") as folder:  # mode 0700
@@ -129,15 +129,24 @@ def _make_folder(folder: Path) -> None:
         folder.mkdir(mode=0o700, exist_ok=True)
 
 
+def copy_database(path: Path, to: Path) -> None:
+    """Copy a database of SQLite into a new file, mode 0600, while others use it. Raises sqlite3.Error and OSError.
+
+    It is opened for writing, as only then SQLite leaves no journal beside it. A missing one is not made.
+    """
+    os.close(os.open(to, os.O_CREAT | os.O_EXCL | os.O_WRONLY, PRIVATE))
+    address = f"{path.absolute().as_uri()}?mode=rw"
+    with (
+        closing(sqlite3.connect(address, uri=True, timeout=LOCKED_WITHIN_S)) as source,
+        closing(sqlite3.connect(to)) as copy,
+    ):
+        source.backup(copy)
+
+
 def _copied(path: Path, to: Path) -> Path:
     if path.suffix == DATABASE:
-        os.close(os.open(to, os.O_CREAT | os.O_EXCL | os.O_WRONLY, PRIVATE))
-        with (
-            closing(sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True)) as source,
-            closing(sqlite3.connect(to)) as copy,
-        ):
-            source.backup(copy)
-        return to
-    with open(path, "rb") as content:
-        copy_private(content, to)
+        copy_database(path, to)
+    else:
+        with open(path, "rb") as content:
+            copy_private(content, to)
     return to

@@ -40,6 +40,12 @@ def sha256_of(file: Path) -> str:
         return hashlib.file_digest(content, "sha256").hexdigest()
 
 
+def require_new(archive: Path) -> None:
+    """Raise ConfigurationError if there is a file in place of the archive, before the work of a backup is done."""
+    if archive.exists():
+        raise ConfigurationError(f"{archive} exists.", next_step="Choose another name for the backup.")
+
+
 def pack(archive: Path, manifest: Contents, files: Iterable[Path]) -> None:
     """Write the archive, mode 0600, under a temporary name, and rename it. Raises OSError."""
     with draft_of(archive) as draft:

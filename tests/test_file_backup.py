@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from deepgrid.errors import ConfigurationError
-from deepgrid.file_backup import Restore, back_up_files, state_files
+from deepgrid.file_backup import Restore, back_up_files, copy_database, state_files
 
 
 @pytest.fixture
@@ -102,3 +102,18 @@ def test_a_backup_replaces_no_other_one_and_names_what_it_cannot_read(machine: P
     archive.touch()
     with pytest.raises(ConfigurationError, match="exists"):
         back_up_files(archive, "provider", "alpha", [machine / "key"])
+
+
+def test_a_copied_database_leaves_no_journal_beside_it(tmp_path: Path) -> None:
+    with closing(sqlite3.connect(tmp_path / "rounds.sqlite")) as database:
+        database.execute("PRAGMA journal_mode=WAL")
+        database.execute("CREATE TABLE refusals (job INTEGER)")
+    copy_database(tmp_path / "rounds.sqlite", tmp_path / "copy")
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["copy", "rounds.sqlite"]
+    assert stat.S_IMODE((tmp_path / "copy").stat().st_mode) == 0o600
+
+
+def test_a_missing_database_is_not_made(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match="cannot be copied"):
+        back_up_files(tmp_path / "backup.tar", "operator", "main", [tmp_path / "rounds.sqlite"])
+    assert list(tmp_path.iterdir()) == []

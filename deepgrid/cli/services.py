@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from functools import partial
 from pathlib import Path
 from typing import Annotated
@@ -15,6 +14,7 @@ from deepgrid.cli.border import runs
 from deepgrid.cli.checkup import report
 from deepgrid.cli.logs import start_logging
 from deepgrid.cli.options import AsJson, BookFile
+from deepgrid.client.display.text import moment_utc
 from deepgrid.errors import InputError
 from deepgrid.extras import needs
 
@@ -114,7 +114,7 @@ def restore_services(file: BackupFile, database: DatabaseUrl, secret_file: Secre
     from deepgrid.chain.book import AddressBook
 
     found = asyncio.run(restore(file, database, secret_file, AddressBook.load(book)))
-    made_at = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(found.made_at))
+    made_at = moment_utc(found.made_at)
     typer.echo(f"Restored the backup of {made_at}. The services take signed requests 5 minutes from now.")
     typer.echo("Session keys of the time before are refused. Customers open new ones.")
 

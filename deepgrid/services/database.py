@@ -276,10 +276,15 @@ def file_of(url: str) -> Path | None:
     return Path(parsed.database or "") if parsed.get_backend_name() == "sqlite" else None
 
 
-def _private_file(url: URL) -> None:
+def sqlite_file(url: URL) -> Path:
+    """The file of this SQLite database. Raises ConfigurationError for one in memory."""
     if not url.database or url.database == ":memory:":
         raise ConfigurationError("The services' database needs a file.", next_step="Use sqlite:///FILE.")
-    path = Path(url.database)
+    return Path(url.database)
+
+
+def _private_file(url: URL) -> None:
+    path = sqlite_file(url)
     path.parent.mkdir(parents=True, exist_ok=True)
     os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
 

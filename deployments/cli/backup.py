@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import tempfile
-import time
 from pathlib import Path
 from typing import Annotated
 
@@ -13,7 +12,7 @@ from blocks import Operator
 from blocks.block_loading import load_block
 from deepgrid.cli.border import runs
 from deepgrid.cli.confirmation import REFUSED, confirm, on_terminal
-from deepgrid.client.display.text import printable
+from deepgrid.client.display.text import moment_utc, printable
 from deepgrid.errors import ConfigurationError
 from deepgrid.file_backup import FilesManifest, Restore, Role, back_up_files, state_files
 from deployments.cli.operator import OperatorName
@@ -74,8 +73,8 @@ def _tell(archive: Path, manifest: FilesManifest) -> None:
 def _restore(archive: Path, role: Role, *, yes: bool) -> FilesManifest:
     with tempfile.TemporaryDirectory(prefix="deepgrid-restore.") as folder:  # mode 0700
         restore = Restore(archive, Path(folder), role)
-        made_at = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(restore.manifest.made_at))
-        print(f"The backup of {printable(restore.manifest.name)}, made at {made_at}.")
+        manifest = restore.manifest
+        print(f"The backup of {printable(manifest.name)}, made at {moment_utc(manifest.made_at)}.")
         for path in restore.missing:
             print(f"new   {printable(str(path))}")
         for path in restore.same:
@@ -87,4 +86,4 @@ def _restore(archive: Path, role: Role, *, yes: bool) -> FilesManifest:
             confirm("Write these files?", force=yes)
             restore.apply()
         print(f"Restored {len(restore.missing)} files.")
-        return restore.manifest
+        return manifest

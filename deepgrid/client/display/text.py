@@ -37,6 +37,11 @@ def moment(unix_s: int) -> str:
     return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(unix_s)) if unix_s else "-"
 
 
+def moment_utc(unix_s: int) -> str:
+    """Date and time in UTC, with its name."""
+    return time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(unix_s))
+
+
 def plural(count: int, noun: str) -> str:
     """`1 minute`, `2 minutes`."""
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"

@@ -16,8 +16,9 @@ from typing import Protocol
 from sqlalchemy.engine import URL
 
 from deepgrid.errors import ConfigurationError
+from deepgrid.file_backup import copy_database
 from deepgrid.services.backup.backup_archive import Kind
-from deepgrid.services.database import Database, url_with_driver
+from deepgrid.services.database import Database, sqlite_file, url_with_driver
 
 ENVIRONMENT = {"host": "PGHOST", "port": "PGPORT", "user": "PGUSER", "password": "PGPASSWORD", "ssl": "PGSSLMODE"}
 
@@ -50,9 +51,7 @@ def dumper_of(url: str) -> Dumper:
     """How the database of this URL is dumped. Raises ConfigurationError."""
     parsed = url_with_driver(url)
     if parsed.get_backend_name() == "sqlite":
-        if not parsed.database or parsed.database == ":memory:":
-            raise ConfigurationError("The services' database needs a file.", next_step="Use sqlite:///FILE.")
-        return SqliteFile(Path(parsed.database))
+        return SqliteFile(sqlite_file(parsed))
     return Postgres(url, _environment(parsed))
 
 
@@ -80,8 +79,7 @@ class SqliteFile:
 
     async def dump(self, to: Path) -> None:
         try:
-            with closing(sqlite3.connect(self._file, timeout=60)) as source, closing(sqlite3.connect(to)) as copy:
-                source.backup(copy)
+            copy_database(self._file, to)
             _single_file(to)
         except sqlite3.Error as error:
             raise ConfigurationError(f"The services' database cannot be backed up: {error}.") from None

@@ -12,7 +12,7 @@ from sqlalchemy import select
 
 from deepgrid.chain.book import AddressBook
 from deepgrid.errors import ConfigurationError
-from deepgrid.private_tar import pack, sha256_of
+from deepgrid.private_tar import pack, require_new, sha256_of
 from deepgrid.services.backup.backup_archive import DUMPS, SECRET, Manifest
 from deepgrid.services.backup.dumps import dumper_of
 from deepgrid.services.database import Database, Definition, LogChunk
@@ -26,8 +26,7 @@ async def back_up(
 
     The secret file must be that of the database, also if it is left out.
     """
-    if archive.exists():
-        raise ConfigurationError(f"{archive} exists.", next_step="Choose another name for the backup.")
+    require_new(archive)
     if not secret_file.exists():
         raise ConfigurationError(f"There is no secret file at {secret_file}.")
     dumper = dumper_of(database_url)

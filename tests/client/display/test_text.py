@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deepgrid.client.display.text import LONGEST_LINE, LogLines, printable
+from deepgrid.client.display.text import LONGEST_LINE, LogLines, moment_utc, printable
 
 
 @pytest.mark.parametrize(
@@ -73,3 +73,7 @@ def test_a_job_that_never_ends_its_line_does_not_fill_the_memory() -> None:
 )
 def test_names_from_the_chain_stay_on_their_line(text: str, harmless: str) -> None:
     assert printable(text) == harmless
+
+
+def test_a_moment_in_utc_is_the_same_on_every_machine() -> None:
+    assert moment_utc(0) == "1970-01-01 00:00:00 UTC"
