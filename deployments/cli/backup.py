@@ -37,7 +37,9 @@ def back_up_provider(file: SettingsFile, archive: Archive) -> None:
     if missing := [key for key in (*NEEDED, "cluster", "supervisor.state") if not answers.get(key)]:
         raise ConfigurationError(f"{file} lacks {', '.join(missing)}.", next_step="Complete it by `dps provider init`.")
     named = [path_of(answers[key]) for key in (*NEEDED, "prefect.login_file") if answers.get(key)]
-    files = [document.path, *named, *state_files(path_of(answers["supervisor.state"]))]
+    state = path_of(answers["supervisor.state"])
+    _require_outside(archive, state)
+    files = [document.path, *named, *state_files(state)]
     _tell(archive, back_up_files(archive, "provider", answers["cluster"], files))
 
 
@@ -46,6 +48,7 @@ async def back_up_operator(name: OperatorName, archive: Archive) -> None:
     """Write the operator's files into one archive that only you can read. The operator may run meanwhile."""
     require_prefect()
     settings = (await load_block(Operator, name)).settings()
+    _require_outside(archive, settings.state)
     files = [settings.book, settings.key_file, *state_files(settings.state, REBUILT)]
     _tell(archive, back_up_files(archive, "operator", name, files))
 
@@ -61,6 +64,15 @@ def restore_operator(archive: Archive, yes: Yes = False) -> None:
     """Put the operator's files back to their paths. The old machine must be stopped for good."""
     found = _restore(archive, "operator", yes=yes)
     print(f"Next: restore or make the block deepgrid-operator/{found.name}, then `dps operator serve {found.name}`.")
+
+
+def _require_outside(archive: Path, state: Path) -> None:
+    """Raise ConfigurationError for an archive in the state folder, of which a backup holds every file."""
+    if archive.absolute().parent.resolve().is_relative_to(state.resolve()):
+        raise ConfigurationError(
+            f"{archive} is in the state folder {state}, so each backup would hold those before it.",
+            next_step="Choose another folder for the backup.",
+        )
 
 
 def _tell(archive: Path, manifest: FilesManifest) -> None:

@@ -1,0 +1,64 @@
+"""The backup of a role is not written where the next one would hold it."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from deepgrid.errors import ConfigurationError
+from deployments.cli import backup
+from deployments.cli.backup import NEEDED, back_up_operator, back_up_provider
+from deployments.provider.setup.document import Document
+
+REFUSED = r"is in the state folder .*state, so each backup would hold those before it\. Choose another folder"
+
+
+@pytest.fixture
+def state(tmp_path: Path) -> Path:
+    folder = tmp_path / "state"
+    (folder / "inner").mkdir(parents=True)
+    (folder / "alpha.logs.json").write_text("[]")
+    return folder
+
+
+@pytest.fixture
+def settings(state: Path) -> Path:
+    """A settings file whose other files are beside it."""
+    document = Document.read(state.with_name("alpha.toml"))
+    document.set("cluster", "alpha")
+    document.set("supervisor.state", str(state))
+    for key in NEEDED:
+        file = state.with_name(key)
+        file.touch()
+        document.set(key, str(file))
+    document.write()
+    return document.path
+
+
+@pytest.mark.parametrize("name", ["state/backup.tar", "state/inner/backup.tar", "link/backup.tar", "inner/../state/b"])
+def test_an_archive_in_a_providers_state_folder_is_refused(settings: Path, state: Path, name: str) -> None:
+    state.with_name("link").symlink_to(state)
+    state.with_name("inner").mkdir()
+    with pytest.raises(ConfigurationError, match=REFUSED):
+        back_up_provider(settings, state.parent / name)
+    assert sorted(os.listdir(state)) == ["alpha.logs.json", "inner"]
+
+
+def test_an_archive_in_an_operators_state_folder_is_refused(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def block(*_: object) -> SimpleNamespace:
+        return SimpleNamespace(settings=lambda: SimpleNamespace(state=state))
+
+    monkeypatch.setattr(backup, "require_prefect", lambda: None)
+    monkeypatch.setattr(backup, "load_block", block)
+    with pytest.raises(ConfigurationError, match=REFUSED):
+        back_up_operator("main", state / "backup.tar")
+    assert sorted(os.listdir(state)) == ["alpha.logs.json", "inner"]
+
+
+def test_an_archive_beside_the_state_folder_is_written(settings: Path, state: Path) -> None:
+    archive = state.with_name("state.tar")
+    back_up_provider(settings, archive)
+    assert archive.exists()
