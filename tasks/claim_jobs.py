@@ -14,6 +14,7 @@ from deepgrid.provider.session import ProviderSession
 from runtime.bulk_runs import NewRun, find_or_begin_runs
 from runtime.flow_runs import call_worker, schedule
 from runtime.retry_policy import side_effect
+from tasks.run_keys import run_key, run_parameters
 
 
 @side_effect("check Slurm on {session.settings.cluster}")
@@ -40,20 +41,11 @@ async def start_runs(session: ProviderSession, jobs: Sequence[Job]) -> None:
     await start_job_runs(session, [session.key_of(job) for job in jobs])
 
 
-def run_key(session: ProviderSession, key: JobKey) -> str:
-    """The idempotency key of the claim's run."""
-    return f"{key.comment}:{session.address}"
-
-
 async def start_job_runs(session: ProviderSession, keys: Sequence[JobKey]) -> list[FlowRun]:
     """The runs of these claims. Each is created once, whichever process asks."""
     cluster = session.settings.cluster
     runs = [
-        NewRun(
-            run_key(session, key),
-            f"job {key.job_id} on {cluster}",
-            {"cluster": cluster, "job_id": key.job_id, "claimed_at": key.claimed_at},
-        )
+        NewRun(run_key(key, session.address), f"job {key.job_id} on {cluster}", run_parameters(cluster, key))
         for key in keys
     ]
     return await find_or_begin_runs(f"run_job/{cluster}", runs)

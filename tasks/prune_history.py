@@ -11,9 +11,9 @@ from prefect.client.schemas.objects import FlowRun
 
 from deepgrid.chain.book import AddressBook
 from deepgrid.chain.client import Chain
-from deepgrid.lifecycle.job import JobKey
 from runtime.pruning import PAGE, delete_runs, old_runs
 from runtime.retry_policy import side_effect
+from tasks.run_keys import carries_claim, claim_of, is_key_of
 
 UNKNOWN = 0  # job ids count from 1
 # Flows that look for work and run often. Their runs say nothing that a job's own run does not say.
@@ -62,12 +62,10 @@ async def _needed(chain: Chain, runs: Sequence[FlowRun]) -> set[UUID]:
 
 def job_of(run: FlowRun, book: AddressBook) -> int | None:
     """The job that the run carries: UNKNOWN for a job of another grid, None for a run that carries no job."""
-    if not {"job_id", "claimed_at"} <= run.parameters.keys():
+    if not carries_claim(run):
         return None
-    try:
-        job_id, claimed_at = int(run.parameters["job_id"]), int(run.parameters["claimed_at"])
-    except (TypeError, ValueError):  # a person started it with other parameters
+    claim = claim_of(run, book)
+    if claim is None:
         return UNKNOWN
-    claim = JobKey(book.chain_id, book.meta_scheduler, job_id, claimed_at).comment
-    ours = run.idempotency_key is None or run.idempotency_key.startswith(f"{claim}:")
-    return job_id if ours else UNKNOWN
+    ours = run.idempotency_key is None or is_key_of(run.idempotency_key, claim)
+    return claim.job_id if ours else UNKNOWN

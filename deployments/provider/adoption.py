@@ -17,7 +17,8 @@ from deepgrid.lifecycle.job import JobKey
 from deepgrid.provider.session import ProviderSession
 from runtime.flow_runs import is_carried, some_at_once
 from runtime.orphaned_runs import PAGE, RESUMED, runs_in
-from tasks.claim_jobs import run_key, schedule_again, start_job_runs
+from tasks.claim_jobs import schedule_again, start_job_runs
+from tasks.run_keys import claim_of, run_key
 
 ADOPTED_AT_ONCE = 16
 OPEN_STATES = (StateType.PENDING, StateType.RUNNING, StateType.CRASHED, StateType.FAILED)
@@ -27,7 +28,7 @@ logger = logging.getLogger(__name__)
 
 async def runs_of(client: PrefectClient, session: ProviderSession, keys: Sequence[JobKey]) -> dict[JobKey, FlowRun]:
     """The existing runs of these claims. One request reads up to PAGE runs."""
-    claims = {run_key(session, key): key for key in keys}
+    claims = {run_key(key, session.address): key for key in keys}
     wanted = list(claims)
     found: list[FlowRun] = []
     for at in range(0, len(wanted), PAGE):
@@ -78,8 +79,5 @@ async def complete_stale_runs(client: PrefectClient, session: ProviderSession) -
 
 
 def _claim_of(session: ProviderSession, run: FlowRun) -> JobKey | None:
-    try:
-        key = session.key(int(run.parameters["job_id"]), int(run.parameters["claimed_at"]))
-    except (KeyError, TypeError, ValueError):  # a person started it with other parameters
-        return None
-    return key if run.idempotency_key == run_key(session, key) else None
+    key = claim_of(run, session.chain.book)
+    return key if key is not None and run.idempotency_key == run_key(key, session.address) else None
