@@ -12,10 +12,10 @@ from blocks.block_loading import load_block
 from deepgrid.cli.border import runs
 from deepgrid.cli.checkup import report
 from deepgrid.cli.options import AsJson
-from deepgrid.provider.prefect_login import examine_prefect
 from deployments.cli.serving import require_prefect, serve
 from deployments.operator import process
 from deployments.operator.operator_checks import examine_deployments, examine_operator
+from deployments.prefect_login import examine_prefect
 
 OperatorName = Annotated[str, typer.Argument(metavar="NAME", help="Name of the operator block.")]
 

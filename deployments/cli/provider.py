@@ -12,10 +12,10 @@ from deepgrid.cli.checkup import report
 from deepgrid.cli.options import AsJson, ClusterName
 from deepgrid.provider import registration
 from deepgrid.provider.doctor import examine_provider
-from deepgrid.provider.prefect_login import examine_prefect
 from deepgrid.provider.session import provider_session
 from deepgrid.slurm.ssh.public_key import authorized_key
 from deployments.cli.serving import provider_settings, require_prefect, serve
+from deployments.prefect_login import examine_prefect
 from deployments.provider import settings_cache, supervisor
 
 

@@ -14,7 +14,7 @@ from deepgrid.cli.key_file import present
 from deepgrid.client.display.text import printable
 from deepgrid.errors import ConfigurationError, GridError, InputError
 from deployments.provider.setup import host_key
-from deployments.provider.setup.answer_checks import check, login_settings, path_of, prefect_login
+from deployments.provider.setup.answer_checks import check, login_settings, path_of, read_login
 from deployments.provider.setup.document import Document
 from deployments.provider.setup.prefect_plan import Plan, apply, make_plan
 from deployments.provider.setup.provider_questions import QUESTIONS, Question
@@ -130,7 +130,7 @@ async def _check_all(answers: dict[str, str]) -> None:
 
 async def _carry_out(document: Document, answers: dict[str, str], *, yes: bool) -> None:
     """Show the plan, and apply it if the user agrees."""
-    url, login = answers["prefect.api_url"].rstrip("/"), prefect_login(answers)
+    url, login = answers["prefect.api_url"].rstrip("/"), read_login(answers)
     environment = {"PREFECT_API_URL": url} | ({"PREFECT_API_AUTH_STRING": login} if login else {})
     with temporary_settings({PREFECT_API_URL: url, PREFECT_API_AUTH_STRING: login or None}):
         plan = await make_plan(document.values())

@@ -13,11 +13,11 @@ import pytest
 import websockets
 
 from deepgrid.findings import Level
-from deepgrid.provider.prefect_login import examine_prefect
 from deployments.onemachine.ports import PortBook
 from deployments.onemachine.postgres import Postgres
 from deployments.onemachine.prefect_server import PrefectServer
 from deployments.onemachine.processes import ProcessTable
+from deployments.prefect_login import examine_prefect
 from tests.attacks.local_account import Attacker, attacker_beside_a_grid
 
 pytestmark = pytest.mark.long

@@ -17,12 +17,11 @@ from web3.types import RPCEndpoint, RPCRequest, RPCResponse
 
 from deepgrid.chain.node.node_errors import Asked, NodeRefused, Request, making_sense
 from deepgrid.errors import ChainError
-from deepgrid.secure_url import trusting
+from deepgrid.secure_url import is_loopback, trusting
 from deepgrid.spans import span
 
 LARGEST_BATCH = 100
 DOOR_CLOSED = (401, 403, 404, 405)
-LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 
 class HttpProvider(AsyncJSONBaseProvider):
@@ -43,7 +42,7 @@ class HttpProvider(AsyncJSONBaseProvider):
             timeout=ClientTimeout(total=timeout_s),
             headers={"Content-Type": "application/json"},
             raise_for_status=True,
-            trust_env=urlsplit(url).hostname not in LOOPBACK,  # a proxy of the environment must not see local requests
+            trust_env=not is_loopback(urlsplit(url).hostname or ""),  # a proxy must not see local requests
         )
 
     async def make_request(self, method: str, params: Any) -> RPCResponse:

@@ -49,7 +49,7 @@ def login_settings(answers: Answers) -> LoginSettings:
     )  # fmt: skip
 
 
-def prefect_login(answers: Answers) -> str:
+def read_login(answers: Answers) -> str:
     """The login of the Prefect server, from its file; empty without one. Raises ConfigurationError."""
     text = answers.get("prefect.login_file", "")
     if not text:
@@ -76,7 +76,7 @@ async def _url(answers: Answers) -> str:
 
 
 async def _prefect(answers: Answers) -> str:
-    url, login = answers["prefect.api_url"].rstrip("/"), prefect_login(answers)
+    url, login = answers["prefect.api_url"].rstrip("/"), read_login(answers)
     user, _, password = login.partition(":")
     auth = httpx.BasicAuth(user, password) if login else None
     try:

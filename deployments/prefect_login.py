@@ -10,10 +10,10 @@ from urllib.parse import urlsplit, urlunsplit
 import httpx
 
 from deepgrid.findings import Finding, Level
+from deepgrid.secure_url import is_loopback
 
 SUBJECT = "prefect"
 TIMEOUT_S = 10.0
-LOOPBACK = ("127.0.0.1", "localhost", "::1")
 HOW = (
     "Start the server with PREFECT_SERVER_API_AUTH_STRING=user:password, and set PREFECT_API_AUTH_STRING to the same"
     " for supervisors, workers and people."
@@ -26,7 +26,7 @@ async def examine_prefect(api_url: str) -> Finding:
     host = parts.netloc.rpartition("@")[2]
     bare = urlunsplit(parts._replace(netloc=host))  # a login in the URL would be sent
     try:
-        async with httpx.AsyncClient(timeout=TIMEOUT_S, trust_env=parts.hostname not in LOOPBACK) as client:
+        async with httpx.AsyncClient(timeout=TIMEOUT_S, trust_env=not is_loopback(parts.hostname or "")) as client:
             answer = await client.post(f"{bare.rstrip('/')}/flows/count", json={})
     except (httpx.HTTPError, httpx.InvalidURL):
         return Finding(SUBJECT, Level.WARNING, f"The Prefect server at {host} does not answer.", "Start it.")
