@@ -23,7 +23,8 @@ Role = Literal["provider", "operator"]
 DATABASE = ".sqlite"
 PRIVATE = 0o600
 LOCKED_WITHIN_S = 60.0  # wait for the writer of a database
-NOT_KEPT = (".lease", ".sqlite-wal", ".sqlite-shm", ".draft")  # locks, and what the copy of a database contains
+NOT_KEPT = (".lease", ".sqlite-wal", ".sqlite-shm")  # locks, and what the copy of a database contains
+HIDDEN = "."  # drafts, which vanish at any moment, and caches of other programs
 
 
 class FilesManifest(Contents):
@@ -38,13 +39,25 @@ class FilesManifest(Contents):
 
 
 def state_files(folder: Path, but: Iterable[str] = ()) -> list[Path]:
-    """The files of a state folder that a backup keeps: all but locks and those named `but`. No link is followed."""
-    return sorted(
-        Path(parent, name)
-        for parent, _, names in os.walk(folder)
-        for name in names
-        if name not in but and not name.endswith(NOT_KEPT) and not Path(parent, name).is_symlink()
-    )
+    """The files of a state folder that a backup keeps: all but locks, hidden ones and those named `but`.
+
+    No link is followed. Raises ConfigurationError for a folder that cannot be read.
+    """
+    found = []
+    try:
+        for parent, folders, names in os.walk(folder, onerror=_fail):
+            folders[:] = [name for name in folders if not name.startswith(HIDDEN)]
+            kept = (name for name in names if name not in but and not name.endswith(NOT_KEPT))
+            found += [Path(parent, name) for name in kept if not name.startswith(HIDDEN)]
+    except OSError as error:
+        raise ConfigurationError(
+            f"The state folder {folder} cannot be read: {error.strerror}.", next_step="The backup needs all of it."
+        ) from None
+    return sorted(path for path in found if not path.is_symlink())
+
+
+def _fail(error: OSError) -> None:
+    raise error
 
 
 def back_up_files(archive: Path, role: Role, name: str, files: Iterable[Path]) -> FilesManifest:

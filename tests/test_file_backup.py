@@ -22,6 +22,9 @@ def machine(tmp_path: Path) -> Path:
     (home / "key").write_text("0x42\n")
     (home / "state" / "alpha.logs.json").write_text("[]")
     (home / "state" / "key.lease").touch()
+    (home / "state" / ".alpha.logs.json.k3j2").touch()
+    (home / "state" / ".cache").mkdir()
+    (home / "state" / ".cache" / "page").touch()
     (home / "state" / "link").symlink_to("/etc/passwd")
     return home
 
@@ -53,6 +56,11 @@ def test_a_lost_machine_gets_its_files_back(machine: Path, tmp_path: Path) -> No
     assert sorted(file.name for file in machine.rglob("*") if file.is_file()) == sorted(file.name for file in files)
     with closing(sqlite3.connect(machine / "state" / "rounds.sqlite")) as database:
         assert database.execute("SELECT job FROM refusals").fetchall() == [(7,)]
+
+
+def test_a_missing_state_folder_is_no_empty_one(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match="cannot be read: No such file or directory"):
+        state_files(tmp_path / "state")
 
 
 def test_a_file_with_another_content_stays(machine: Path, tmp_path: Path) -> None:

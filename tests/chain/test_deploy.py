@@ -152,7 +152,7 @@ async def test_a_deployment_waits_for_transactions_in_the_pool(
         with pytest.raises(ChainError, match="was not mined within"):
             await deploy_to_book(where, idle_anvil.url, admin, duties, ENDPOINTS, settings=impatient)
         assert in_pool(idle_anvil, admin.address) == [step]
-        with pytest.raises(ChainError, match="Run this again when it is mined"):
+        with pytest.raises(ChainError, match="Try again when they are mined"):
             await deploy_to_book(where, idle_anvil.url, admin, duties, ENDPOINTS, settings=impatient)
         idle_anvil.mine()
     _book, sent = await deploy_to_book(where, idle_anvil.url, admin, duties, ENDPOINTS)
