@@ -15,6 +15,7 @@ from prefect.exceptions import ObjectNotFound
 
 from deepgrid.errors import ConfigurationError
 from runtime.grid_events import DEGRADED, LOW_ON_GAS, OVER
+from runtime.pools import OURS
 
 SILENT_AFTER = timedelta(minutes=5)
 PREFECT_NOTICES_AFTER = timedelta(seconds=90)  # three missed heartbeats; then its event starts the wait
@@ -25,7 +26,7 @@ PAGE = "See docs/how-to/notifications.md."
 def automations(block: UUID, silent_after: timedelta = SILENT_AFTER) -> list[AutomationCore]:
     """All automations. They notify by the notification block with this id."""
     flow_run, pool = {"prefect.resource.id": "prefect.flow-run.*"}, {"prefect.resource.id": "prefect.work-pool.*"}
-    ours = {"prefect.resource.name": ["provider-*", "operator-*"]}
+    ours = {"prefect.resource.name": list(OURS)}
     return [
         _notifies(
             block, "deepgrid: the books do not agree", "{{ flow_run.name }}: {{ flow_run.state.message }}",

@@ -13,6 +13,7 @@ from deepgrid.lifecycle.job import Job, JobKey
 from deepgrid.provider.session import ProviderSession
 from runtime.bulk_runs import NewRun, find_or_begin_runs
 from runtime.flow_runs import call_worker, schedule
+from runtime.pools import provider_pool
 from runtime.retry_policy import side_effect
 from tasks.run_keys import run_key, run_parameters
 
@@ -55,4 +56,4 @@ async def schedule_again(session: ProviderSession, run: FlowRun, why: str) -> No
     """Schedule a run of this cluster again, whatever its state. It continues from what the chain and Slurm say."""
     async with get_client() as client:
         await schedule(client, run.id, AwaitingRetry(message=why))
-    call_worker(f"provider-{session.settings.cluster}")
+    call_worker(provider_pool(session.settings.cluster))

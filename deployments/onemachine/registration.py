@@ -21,7 +21,8 @@ from prefect.workers.process import ProcessWorker
 
 from blocks import Benchmarks, Grid, Operator, Provider, Services, SlurmLogin, Wallet
 from deepgrid.errors import ConfigurationError
-from deployments.onemachine.registration_plan import OPERATOR_NAME, PROCESSES, REGISTERED, ClusterPlan, Plan
+from deployments.onemachine.registration_plan import OPERATOR_NAME, REGISTERED, ClusterPlan, Plan
+from runtime.pools import PROCESSES
 from runtime.worker import InProcessWorker
 
 REPOSITORY = Path(__file__).resolve().parents[2]

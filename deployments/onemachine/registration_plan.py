@@ -7,8 +7,9 @@ from pathlib import Path
 
 from pydantic import BaseModel
 
+from runtime.pools import operator_pool, provider_pool
+
 OPERATOR_NAME = "grid"
-PROCESSES = "processes"  # Prefect's process pool, where each run is a process
 REGISTERED = "deepgrid_registered"  # Prefect variable with the digest of the registered plan
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -45,7 +46,7 @@ class Plan(BaseModel):
     @property
     def pools(self) -> list[str]:
         """Work pools: one per process that runs flows."""
-        return [f"operator-{OPERATOR_NAME}", *(f"provider-{cluster.name}" for cluster in self.clusters)]
+        return [operator_pool(OPERATOR_NAME), *(provider_pool(cluster.name) for cluster in self.clusters)]
 
     def digest(self) -> str:
         """A digest of the plan, and of the code whose description Prefect stores."""

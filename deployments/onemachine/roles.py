@@ -20,10 +20,11 @@ from deployments.onemachine.prefect_server import PrefectServer
 from deployments.onemachine.private_files import make_private_folder
 from deployments.onemachine.probes import HOST, answers
 from deployments.onemachine.processes import Daemon
-from deployments.onemachine.registration_plan import OPERATOR_NAME, PROCESSES, REGISTERED, ClusterPlan, Plan
+from deployments.onemachine.registration_plan import OPERATOR_NAME, REGISTERED, ClusterPlan, Plan
 from deployments.onemachine.slurm import SlurmSite
 from deployments.onemachine.trust import ACCEPTED_GAPS, trusts_customers
 from deployments.onemachine.view import environment_file
+from runtime.pools import PROCESSES, operator_pool, provider_pool
 
 COMMANDS = ("dps", "prefect")
 SERVED_WITHIN_S = 120.0
@@ -70,13 +71,13 @@ class Roles:
     def operator(self) -> Daemon:
         """The meta-scheduler's process."""
         return self._flow_runner(
-            "operator", [str(self.dps), "operator", "serve", OPERATOR_NAME], f"operator-{OPERATOR_NAME}"
+            "operator", [str(self.dps), "operator", "serve", OPERATOR_NAME], operator_pool(OPERATOR_NAME)
         )
 
     def supervisor(self, offer: Offer) -> Daemon:
         """The supervisor of one cluster. When it is ready, the provider is registered on chain."""
         name = f"supervisor-{offer.name}"
-        return self._flow_runner(name, [str(self.dps), "provider", "serve", offer.name], f"provider-{offer.name}")
+        return self._flow_runner(name, [str(self.dps), "provider", "serve", offer.name], provider_pool(offer.name))
 
     def processes(self) -> Daemon:
         """Prefect's own worker, for the slow scheduled flows: each run is a process."""

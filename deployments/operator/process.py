@@ -19,6 +19,7 @@ from deployments.operator.on_demand import OnDemand
 from deployments.operator.provider_watch import ProviderWatch
 from runtime import sessions
 from runtime.flow_runs import calling_to_runs
+from runtime.pools import operator_pool
 from runtime.worker import InProcessWorker
 
 ROUND_RETRY_S = 0.5  # after a run that Prefect skipped, because a scheduled one was under way
@@ -30,12 +31,12 @@ logger = logging.getLogger(__name__)
 async def serve_operator(name: str) -> None:
     """Serve the operator block `name` until cancelled. Stands by while another process serves with the same key."""
     settings = (await load_block(Operator, name)).settings()
-    pool = f"operator-{name}"
+    pool = operator_pool(name)
     async with (
         sole_operator(settings.key_file), operator_session(settings) as session,
         metrics_page(session.metrics.registry, settings.metrics_port), sessions.serving_operator(name, session),
     ):  # fmt: skip
-        worker = InProcessWorker(pool, name=f"operator-{name}")
+        worker = InProcessWorker(pool, name=pool)
         async with asyncio.TaskGroup() as group:
             group.create_task(worker.start(printer=logger.info))
             with calling_to_runs(pool, worker):

@@ -17,6 +17,7 @@ from deepgrid.lifecycle.job import JobKey
 from deepgrid.provider.session import ProviderSession
 from runtime.flow_runs import is_carried, some_at_once
 from runtime.orphaned_runs import PAGE, RESUMED, runs_in
+from runtime.pools import provider_pool
 from tasks.claim_jobs import schedule_again, start_job_runs
 from tasks.run_keys import claim_of, run_key
 
@@ -56,7 +57,7 @@ async def adopt(session: ProviderSession, key: JobKey, run: FlowRun, why: str) -
 def is_coming(session: ProviderSession, run: FlowRun) -> bool:
     """Whether the run is scheduled, or carried by this process's worker."""
     return (run.state is not None and run.state.is_scheduled()) or is_carried(
-        run, f"provider-{session.settings.cluster}"
+        run, provider_pool(session.settings.cluster)
     )
 
 
@@ -65,7 +66,7 @@ async def complete_stale_runs(client: PrefectClient, session: ProviderSession) -
 
     Runs of other grids' jobs are left alone.
     """
-    runs = await runs_in(client, f"provider-{session.settings.cluster}", *OPEN_STATES, flows=RESUMED)
+    runs = await runs_in(client, provider_pool(session.settings.cluster), *OPEN_STATES, flows=RESUMED)
     claims = {key: run for run in runs if not is_coming(session, run) and (key := _claim_of(session, run))}
     if not claims:
         return

@@ -28,6 +28,7 @@ from deepgrid.provider.session import ProviderSession
 from deployments.provider.adoption import adopt_all, complete_stale_runs, runs_of
 from runtime.flow_runs import worker_of
 from runtime.outages import asking, warn
+from runtime.pools import provider_pool
 
 logger = logging.getLogger(__name__)
 
@@ -135,7 +136,7 @@ class CarrierWatchdog:
 
     def _has_taken_over(self) -> bool:
         """Whether the worker has continued the runs of the former process. They need not be scheduled again then."""
-        worker = worker_of(f"provider-{self._session.settings.cluster}")
+        worker = worker_of(provider_pool(self._session.settings.cluster))
         return worker is None or worker.has_taken_over()
 
     def _patience_s(self, run: FlowRun | None) -> float:

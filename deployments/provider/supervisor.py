@@ -20,6 +20,7 @@ from deployments.provider.settings_cache import provider_settings
 from runtime import sessions
 from runtime.flow_runs import calling_to_runs, run_ended, start_run
 from runtime.outages import until_it_answers, warn
+from runtime.pools import provider_pool
 from runtime.required_runs import start_eventually
 from runtime.worker import InProcessWorker
 
@@ -71,7 +72,7 @@ async def _lead(session: ProviderSession, carriers: CarrierSettings) -> None:
     one continues from what the chain and Slurm say.
     """
     cluster = session.settings.cluster
-    pool = f"provider-{cluster}"
+    pool = provider_pool(cluster)
     worker = InProcessWorker(pool, name=f"supervisor-{cluster}", may_start=lambda: session.leader.leads)
     try:
         async with sessions.serving_provider(session), asyncio.TaskGroup() as group:

@@ -12,6 +12,7 @@ from pathlib import Path
 from string import Template
 
 from deployments.prefect_settings import QUIET, SERVER
+from runtime.pools import PROCESSES
 
 STOP_S = 15  # after SIGTERM the processes end within 10 s
 OPEN_FILES = 16384
@@ -183,8 +184,9 @@ def _prefect() -> Process:
 
 def _worker(account: str) -> Process:
     return Process(
-        "worker", "Prefect worker for slow flows of deepgrid", "prefect worker start --type process --pool processes",
-        PREFECT_CLIENT, after=("deepgrid-prefect.service",), account=account, shares_state=True,
+        "worker", "Prefect worker for slow flows of deepgrid",
+        f"prefect worker start --type process --pool {PROCESSES}", PREFECT_CLIENT,
+        after=("deepgrid-prefect.service",), account=account, shares_state=True,
     )  # fmt: skip
 
 

@@ -24,11 +24,11 @@ from deepgrid.chain.transactions.wallet import Wallet as Key
 from deepgrid.errors import ConfigurationError, ServiceError
 from deployments.provider.setup.answer_checks import path_of
 from runtime.automations import compare_automations, deploy_automations
+from runtime.pools import PROCESSES, provider_pool
 from runtime.worker import InProcessWorker
 
 REPOSITORY = Path(__file__).resolve().parents[3]
 PREFECT_FILE = REPOSITORY / "deployments" / "provider" / "prefect.yaml"
-POOL_OF_PROCESSES = "processes"
 PATHS = {"login.key_file", "login.known_hosts_file", "supervisor.state"}
 
 
@@ -118,7 +118,7 @@ def deployments_of(cluster: str) -> list[dict[str, Any]]:
 
 
 def _pools(cluster: str) -> dict[str, type[InProcessWorker] | type[ProcessWorker]]:
-    return {f"provider-{cluster}": InProcessWorker, POOL_OF_PROCESSES: ProcessWorker}
+    return {provider_pool(cluster): InProcessWorker, PROCESSES: ProcessWorker}
 
 
 def _fields(section: str, values: dict[str, Any]) -> dict[str, Any]:

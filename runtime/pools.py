@@ -1,0 +1,16 @@
+"""Names of Prefect's work pools. Does not import Prefect."""
+
+from __future__ import annotations
+
+PROCESSES = "processes"  # Prefect's process pool, where each run is a process
+OURS = ("provider-*", "operator-*")  # patterns of the pools below, for Prefect's automations
+
+
+def provider_pool(cluster: str) -> str:
+    """The pool of a cluster's supervisor."""
+    return f"provider-{cluster}"
+
+
+def operator_pool(name: str) -> str:
+    """The pool of the operator's process. `name` is that of the operator's block."""
+    return f"operator-{name}"
