@@ -16,6 +16,7 @@ from deepgrid.customer.session import CustomerSession, CustomerSettings, custome
 from deepgrid.lifecycle.job import Job
 from deepgrid.lifecycle.states import JobStatus
 from tests.grid.conftest import Customer
+from tests.grid.operator_settings import assigned_at_once
 from tests.grid.runs import run_now, unscheduled
 from tests.grid.support import steps
 from tests.grid.writers import writer_of
@@ -55,12 +56,19 @@ async def test_ten_thousand_jobs(customer: Customer) -> None:
 
 
 async def soak(customer: Customer, jobs: int, between: int) -> None:
-    """Submit jobs, with a rolling restart after every `between` of them, and judge all."""
+    """Submit jobs, with a rolling restart after every `between` of them, and judge all.
+
+    Jobs of a second wait in Slurm. At the scheduler they would wait for one another's settlements, which take the small
+    clusters of one machine close to their limit, and waits would tell of that limit only.
+    """
     grid = customer.grid
     file = customer.home / "small.yaml"
     file.write_text(steps("true"))
     settings = CustomerSettings(grid.keys.file("customer"), grid.book)
-    async with customer_session(settings) as session, writer_of(grid, "admin") as admin, unscheduled(grid, *BOOKS):
+    async with (
+        customer_session(settings) as session, writer_of(grid, "admin") as admin, unscheduled(grid, *BOOKS),
+        assigned_at_once(grid),
+    ):  # fmt: skip
         since = format_time(await session.chain.now())
         await admin.mint(session.address, jobs * LOCKED_WEI)
         await admin.set_constant("setMinimumAmount", LOCKED_WEI)
