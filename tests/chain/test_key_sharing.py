@@ -41,6 +41,20 @@ async def test_a_busy_sender_releases_the_key_for_others(bare: Bare) -> None:
     assert bare.mined() == len(flood) + 1
 
 
+async def test_a_sender_of_one_transaction_after_another_lets_others_in(bare: Bare) -> None:
+    """It holds the lease for each one, and takes it again at once."""
+    settings = replace(IMPATIENT, hold_s=0.5, let_in_s=0.3)
+    busy, other = bare.new_sender(settings), bare.new_sender(settings)
+    await bare.mine_until_done(bare.send(busy))
+    one = bare.send(other)
+    sent = 1
+    while not one.done():
+        await bare.mine_until_done(bare.send(busy))
+        sent += 1
+        assert sent < 1000, "the other sender starves"
+    assert (await one).gas_used == 21_000
+
+
 async def test_waiting_for_the_key_is_bounded(bare: Bare) -> None:
     sender = bare.new_sender(replace(IMPATIENT, lease_wait_s=0.2))
     assert bare.wallet.lease_file is not None

@@ -1,9 +1,9 @@
 """The lease of a key's nonces: at most one process at a time numbers the transactions of a key.
 
 A Sender holds a `flock` on `<key file>.lease` from its first transaction in flight to its last. Each time it gets the
-lease, it reads the next nonce from the chain. A second process waits, with a timeout. A long-lived process that always
-has something in flight lets others in every few seconds (see `Sender`). The kernel drops the lock when its holder dies,
-so nothing needs cleanup; the empty file stays. The lease only works on one machine: use one key per machine.
+lease, it reads the next nonce from the chain. A second process waits, with a timeout. `Turns` makes a process that
+sends without a break let others in every few seconds. The kernel drops the lock when its holder dies, so nothing needs
+cleanup; the empty file stays. The lease only works on one machine: use one key per machine.
 """
 
 from __future__ import annotations
@@ -67,3 +67,27 @@ class NonceLease:
         if self._descriptor is not None:
             os.close(self._descriptor)  # closing drops the lock
             self._descriptor = None
+
+
+class Turns:
+    """Makes one of the processes that share a lease pause, when it has taken the lease again and again.
+
+    The others poll for the lease. In the moment between two turns they would find it free only by chance.
+    """
+
+    def __init__(self, hold_s: float, let_in_s: float) -> None:
+        self._hold_s, self._let_in_s = hold_s, let_in_s
+        self._released_at = self._offered_at = float("-inf")
+
+    async def let_others_in(self) -> None:
+        """Call before each turn. Pauses for `let_in_s` after turns of `hold_s` in all without such a pause."""
+        now = asyncio.get_running_loop().time()
+        if now - self._released_at < self._let_in_s:
+            if now - self._offered_at < self._hold_s:
+                return
+            await asyncio.sleep(self._let_in_s)
+        self._offered_at = asyncio.get_running_loop().time()
+
+    def released(self) -> None:
+        """Call after each turn."""
+        self._released_at = asyncio.get_running_loop().time()

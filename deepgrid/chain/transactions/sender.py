@@ -23,7 +23,7 @@ from deepgrid.chain.node.node import Node
 from deepgrid.chain.node.node_errors import making_sense
 from deepgrid.chain.transactions.contract_errors import OUT_OF_GAS, refusal
 from deepgrid.chain.transactions.in_flight import InFlight
-from deepgrid.chain.transactions.nonce_lease import NonceLease
+from deepgrid.chain.transactions.nonce_lease import NonceLease, Turns
 from deepgrid.chain.transactions.sender_settings import DEFAULTS, SenderSettings
 from deepgrid.chain.transactions.transaction import Call, Outgoing, Receipt
 from deepgrid.chain.transactions.wallet import Wallet
@@ -43,6 +43,7 @@ class Sender:
         self.wallet = wallet
         self._queue: deque[Outgoing] = deque()
         self._flight = InFlight(chain, wallet, settings)
+        self._turns = Turns(settings.hold_s, settings.let_in_s)
         self._wake = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
 
@@ -86,13 +87,13 @@ class Sender:
     async def _run(self) -> None:
         try:
             while self._queue or await self._dropped():
+                await self._turns.let_others_in()
                 try:
                     async with NonceLease(self.wallet.lease_file, self._settings.lease_wait_s):
                         await self._turn()
                 except GridError as error:
                     self._fail_all(error)
-                if self._queue:
-                    await asyncio.sleep(self._settings.let_in_s)
+                self._turns.released()
         finally:
             self._fail_all(_stopped())
 

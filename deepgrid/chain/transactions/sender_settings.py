@@ -12,7 +12,7 @@ class SenderSettings:
     poll_s: float = 0.1  # between two polls of the node for the transactions in flight
     longest_pause_s: float = 2.0  # between two polls while the node does not answer
     lease_wait_s: float = 60.0  # for the lease of the key
-    hold_s: float = 5.0  # a busy sender offers the lease to other processes this often,
+    hold_s: float = 5.0  # a sender without a break offers the lease to other processes this often,
     let_in_s: float = 0.2  # for this long
     watch_s: float = 1.0  # an idle sender polls for dropped transactions this often
     margin_percent: int = 30  # added to estimates: they use the latest block, and the next one may cost more
