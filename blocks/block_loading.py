@@ -35,7 +35,8 @@ async def load_block(kind: type[B], name: str, timeout_s: float = TIMEOUT_S) -> 
     except ValueError:
         raise ConfigurationError(
             f"Prefect has no block {slug}.",
-            next_step="Create it in the Prefect UI, after `prefect block register -m blocks`.",
+            next_step="`dps provider init` makes a provider's. Make others in Prefect's UI, after"
+            " `prefect block register -m blocks`.",
         ) from None
     except httpx.HTTPStatusError as error:
         if (status := error.response.status_code) < 500:

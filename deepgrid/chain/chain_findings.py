@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import time
 from dataclasses import dataclass
+from pathlib import Path
 
 from deepgrid.chain.book import AddressBook
 from deepgrid.chain.node.node import Block
@@ -41,6 +43,14 @@ def judge_clock(block_time: int) -> Finding:
             "Run an NTP client.",
         )  # fmt: skip
     return Finding("clock", Level.GOOD, "This machine's clock is not behind the chain's.")
+
+
+def judge_lease(file: Path | None) -> list[Finding]:
+    """Whether this account can take turns with its key. No finding if it can."""
+    if file is None or not file.exists() or os.access(file, os.R_OK | os.W_OK):
+        return []
+    what = f"{file} belongs to another account, so nothing can be sent with this key."
+    return [Finding("key", Level.BAD, what, "Give the file to this account.")]
 
 
 def judge_gas(use: GasUse, address: str, money: int, price: int) -> Finding:

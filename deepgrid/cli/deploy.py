@@ -48,7 +48,7 @@ Approve = Annotated[
         "--approve", metavar="ADDRESS", help="Address that approves providers, instead of the operator; repeatable."
     ),
 ]
-DONE = {0: "Everything was in place; nothing was sent.", 1: "1 transaction was sent."}
+DONE = {0: "The contracts were in place; nothing was sent.", 1: "1 transaction was sent."}
 
 
 @runs
@@ -84,8 +84,10 @@ async def deploy_contracts(
     written, sent = await deploy_to_book(
         where, str(endpoints["rpc_url"]), admin, duties, endpoints, tell=lambda line: print(f"  {line}", flush=True)
     )
+    changed = " It was changed." if standing not in (None, written) else ""
     print(
-        f"{DONE.get(sent, f'{sent} transactions were sent.')} The address book of chain {written.chain_id} is {where}."
+        f"{DONE.get(sent, f'{sent} transactions were sent.')} The address book of chain {written.chain_id} is"
+        f" {where}.{changed}"
     )
 
 

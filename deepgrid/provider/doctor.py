@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 
 from deepgrid.chain.book import AddressBook
-from deepgrid.chain.chain_findings import PROVIDER_GAS, judge_gas, judge_head
+from deepgrid.chain.chain_findings import PROVIDER_GAS, judge_gas, judge_head, judge_lease
 from deepgrid.chain.client import Chain
 from deepgrid.chain.offers import Standing, read_versions
 from deepgrid.chain.transactions.wallet import Wallet
@@ -50,7 +50,7 @@ async def _chain(book: AddressBook, wallet: Wallet, max_cut_percent: int) -> lis
     except GridError as error:
         return [Finding.of("chain", error)]
     gas = judge_gas(PROVIDER_GAS, wallet.address, money, price)
-    return [judge_head(book, head), _standing(standing), gas, cut]
+    return [judge_head(book, head), *judge_lease(wallet.lease_file), _standing(standing), gas, cut]
 
 
 def _standing(standing: Standing) -> Finding:
@@ -58,7 +58,7 @@ def _standing(standing: Standing) -> Finding:
     if standing.in_force:
         return Finding("approval", Level.GOOD, words)
     step = {
-        Standing.UNKNOWN: "Run dps provider register.",
+        Standing.UNKNOWN: "Start the supervisor, which registers it, or run dps provider register.",
         Standing.WAITING: "Ask the grid's operator to approve it.",
     }.get(standing, "Ask the grid's operator why.")
     return Finding("approval", Level.BAD, words, step)

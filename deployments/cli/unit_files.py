@@ -68,7 +68,7 @@ def _write(file: File, path: Path) -> str:
         return "kept   "
     known = path.exists()
     path.parent.mkdir(parents=True, exist_ok=True)
-    replace_file(path, file.text.encode(), 0o600 if file.secret else 0o644)
+    replace_file(path, file.text.encode(), 0o600 if file.secret else file.mode)
     if file.secret and os.getuid() == 0:
         _hand_to_group(path, file.group)
     return "changed" if known else "written"

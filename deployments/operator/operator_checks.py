@@ -14,7 +14,7 @@ from prefect.client.orchestration import get_client
 from prefect.exceptions import ObjectNotFound
 
 from deepgrid.chain.book import AddressBook
-from deepgrid.chain.chain_findings import OPERATOR_GAS, judge_clock, judge_gas, judge_head
+from deepgrid.chain.chain_findings import OPERATOR_GAS, judge_clock, judge_gas, judge_head, judge_lease
 from deepgrid.chain.client import Chain
 from deepgrid.chain.transactions.wallet import Wallet
 from deepgrid.errors import GridError
@@ -79,7 +79,7 @@ async def _chain(book: AddressBook, wallet: Wallet) -> list[Finding]:
         return [Finding.of("chain", error)]
     roles = [_role(contract, wallet.address, held=has) for contract, has in held.items()]
     gas = judge_gas(OPERATOR_GAS, wallet.address, money, price)
-    return [judge_head(book, head), *roles, gas, judge_clock(head.timestamp)]
+    return [judge_head(book, head), *judge_lease(wallet.lease_file), *roles, gas, judge_clock(head.timestamp)]
 
 
 def _role(contract: str, address: str, *, held: bool) -> Finding:

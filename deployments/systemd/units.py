@@ -94,6 +94,7 @@ DEEPGRID_SERVICES_METRICS_PORT=9466
 DEEPGRID_SERVICES_TRUSTED_PROXY=127.0.0.1
 """
 STATE = "/var/lib/deepgrid"
+RIGHTS_SCRIPT = Path(__file__).with_name("with_rights_of")
 # An account of its own cannot write the UI's pages into the checkout.
 SERVER_SETTINGS = {**SERVER, "PREFECT_UI_STATIC_DIRECTORY": f"{STATE}/prefect/ui"}
 
@@ -136,13 +137,15 @@ class File:
     text: str
     secret: bool = False
     group: str = ""
+    mode: int = 0o644
 
 
 def provider_processes(cluster: str) -> list[Process]:
     """The processes on a provider's machine. The worker opens the provider's blocks, so it has the same account."""
     supervisor = Process(
         f"supervisor-{cluster}", f"deepgrid supervisor of the cluster {cluster}", f"dps provider serve {cluster}",
-        PREFECT_CLIENT, after=("deepgrid-prefect.service",), account="deepgrid-provider",
+        _with_key(f"supervisor-{cluster}/provider.key"), after=("deepgrid-prefect.service",),
+        account="deepgrid-provider",
     )  # fmt: skip
     return [_prefect(), supervisor, _worker("deepgrid-provider")]
 
@@ -150,7 +153,7 @@ def provider_processes(cluster: str) -> list[Process]:
 def operator_processes(name: str) -> list[Process]:
     """The processes on an operator's machine."""
     serve = Process(
-        "operator", "deepgrid operator", f"dps operator serve {name}", PREFECT_CLIENT,
+        "operator", "deepgrid operator", f"dps operator serve {name}", _with_key("operator/operator.key"),
         after=("deepgrid-prefect.service",),
     )  # fmt: skip
     services = Process(
@@ -158,6 +161,11 @@ def operator_processes(name: str) -> list[Process]:
         after=("postgresql.service",),
     )  # fmt: skip
     return [_prefect(), serve, services, _worker("deepgrid-operator")]
+
+
+def _with_key(file: str) -> str:
+    about = "The key for commands of `dps`. The process itself reads its block."
+    return f"{PREFECT_CLIENT}# {about}\nDPS_KEY_FILE={STATE}/{file}\n"
 
 
 def files_of(role: str, processes: Sequence[Process], checkout: Path) -> list[File]:
@@ -169,6 +177,7 @@ def files_of(role: str, processes: Sequence[Process], checkout: Path) -> list[Fi
     rights = [f"z /etc/deepgrid/{one.name}.env 0640 root {one.user} -\n" for one in processes]
     return [
         *(File(f"etc/systemd/system/{one.unit}", _unit(one, checkout)) for one in processes),
+        File("usr/local/sbin/with_rights_of", RIGHTS_SCRIPT.read_text(), mode=0o755),
         File(f"etc/sysusers.d/deepgrid-{role}.conf", sysusers),
         File(f"etc/tmpfiles.d/deepgrid-{role}.conf", "".join([*folders, *rights])),
         *(File(f"etc/deepgrid/{one.name}.env", one.environment, secret=True, group=one.user) for one in processes),

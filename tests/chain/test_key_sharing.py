@@ -4,16 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import fcntl
+import os
+import stat
 import subprocess
 import sys
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
+from deepgrid.chain.chain_findings import judge_lease
 from deepgrid.chain.node.node import Node
+from deepgrid.chain.transactions.nonce_lease import open_lease
 from deepgrid.chain.transactions.sender import Sender
 from deepgrid.chain.transactions.transaction import Call, Receipt
+from deepgrid.chain.transactions.wallet import Wallet
 from deepgrid.errors import ChainError
+from deepgrid.findings import Level
 from tests.chain.bare import IMPATIENT, Bare
 from tests.chain.grid import Grid, People, until
 
@@ -64,6 +71,27 @@ async def test_waiting_for_the_key_is_bounded(bare: Bare) -> None:
             await bare.send(sender)
         assert refused.value.transient
     await bare.mine_until_done(bare.send(sender))
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="makes files of other accounts")
+def test_a_lease_that_root_makes_belongs_to_the_owner_of_the_key(tmp_path: Path) -> None:
+    """A command that root runs with the key of a role's process must not lock the process out."""
+    key = Wallet.create(tmp_path / "operator.key").key_file
+    assert key is not None
+    os.chown(key, 1, 1)
+    lease = key.with_name("operator.key.lease")
+    os.close(open_lease(lease))
+    assert (lease.stat().st_uid, lease.stat().st_gid, stat.S_IMODE(lease.stat().st_mode)) == (1, 1, 0o600)
+    os.close(open_lease(lease))
+    assert judge_lease(lease) == []
+
+
+def test_a_doctor_names_a_lease_of_another_account(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    lease = tmp_path / "operator.key.lease"
+    assert judge_lease(lease) == []
+    lease.touch()
+    monkeypatch.setattr(os, "access", lambda *_: False)
+    assert [(one.subject, one.level) for one in judge_lease(lease)] == [("key", Level.BAD)]
 
 
 OTHER_PROCESS = """

@@ -11,12 +11,14 @@ from __future__ import annotations
 import asyncio
 import fcntl
 import os
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 
 from deepgrid.errors import ChainError, ConfigurationError
 
 POLL_S = 0.05
+PRIVATE = 0o600
 
 
 class NonceLease:
@@ -33,13 +35,7 @@ class NonceLease:
     async def __aenter__(self) -> NonceLease:
         if self._file is None:
             return self
-        try:
-            descriptor = os.open(self._file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        except OSError as error:
-            raise ConfigurationError(
-                f"The lease {self._file} of a key cannot be opened: {error.strerror}.",
-                next_step="Make the key's folder writable for this account.",
-            ) from None
+        descriptor = open_lease(self._file)
         try:
             await self._lock(descriptor)
         except BaseException:
@@ -67,6 +63,26 @@ class NonceLease:
         if self._descriptor is not None:
             os.close(self._descriptor)  # closing drops the lock
             self._descriptor = None
+
+
+def open_lease(file: Path) -> int:
+    """Open the lease of a key, and make it if it is missing: for the owner of the key, also if root makes it.
+
+    Raises ConfigurationError if this account cannot open it.
+    """
+    try:
+        with suppress(FileExistsError):
+            made = os.open(file, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, PRIVATE)
+            if os.geteuid() == 0:
+                owner = file.with_suffix("").stat()  # of the key
+                os.fchown(made, owner.st_uid, owner.st_gid)
+            return made
+        return os.open(file, os.O_RDWR | os.O_CLOEXEC)
+    except OSError as error:
+        step = f"Give {file} to this account." if file.exists() else "Make the key's folder writable for this account."
+        raise ConfigurationError(
+            f"The lease {file} of a key cannot be opened: {error.strerror}.", next_step=step
+        ) from None
 
 
 class Turns:

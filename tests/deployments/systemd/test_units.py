@@ -71,6 +71,23 @@ def test_the_server_of_prefect_keeps_its_pages_in_its_folder(tmp_path: Path) -> 
         assert f"Environment={setting}\n" in text
 
 
+@pytest.mark.skipif(os.getuid() != 0, reason="changes to another account")
+def test_a_command_gets_account_settings_and_home_of_a_process(tmp_path: Path) -> None:
+    units(*ROLES[1], tmp_path)
+    unit = tmp_path / "etc/systemd/system/deepgrid-operator.service"
+    unit.write_text(unit.read_text().replace("User=deepgrid-operator", "User=daemon"))
+    script = tmp_path / "usr/local/sbin/with_rights_of"
+    assert stat.S_IMODE(script.stat().st_mode) == 0o755
+    here = script.read_text().replace("/etc/", f"{tmp_path}/etc/").replace("HOME=/var", f"HOME={tmp_path}/var")
+    shown = "id -un; pwd; echo $HOME $DPS_KEY_FILE $DO_NOT_TRACK; command -v dps"
+    done = subprocess.run(
+        ["sh", "-c", here, "sh", "operator", "sh", "-c", shown], capture_output=True, text=True, check=True
+    )
+    account, folder, values, _dps = done.stdout.splitlines()
+    assert (account, folder) == ("daemon", "/")
+    assert values == f"{tmp_path}/var/lib/deepgrid/operator /var/lib/deepgrid/operator/operator.key 1"
+
+
 def test_what_a_person_wrote_stays(tmp_path: Path) -> None:
     units(*ROLES[0], tmp_path)
     secrets = tmp_path / "etc/deepgrid/prefect.env"
