@@ -49,8 +49,9 @@ def serve(path: str) -> None:
         import_module(name)
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     server = socket.socket(socket.AF_UNIX)
-    server.bind(path)
+    server.bind(f"{path}.new")
     server.listen()
+    os.rename(f"{path}.new", path)  # a test that finds it can connect
     while True:
         peer, _ = server.accept()
         if os.fork() == 0:
