@@ -75,18 +75,19 @@ async def soak(customer: Customer, jobs: int, between: int) -> None:
         await session.writer.approve(jobs * LOCKED_WEI)
         stream = Stream(session, read_order(file, LOCKED_WEI))
         await stream.run(between, PER_S)
-        seen = [await usage(grid, tuple(STEPS))]
+        await all_cold(session, stream.ids)  # the jobs under way hold connections
+        before = await usage(grid, tuple(STEPS))
         for begun in range(between, jobs, between):
             restarting = asyncio.create_task(asyncio.to_thread(rolling_restart, grid))
             await stream.run(min(between, jobs - begun), PER_S)
             took = await restarting
             print(f"after {begun} jobs, seconds to end: {took}")
             assert {name: s for name, s in took.items() if s > ROOM * ENDS_WITHIN_S} == {}
-            seen.append(await usage(grid, tuple(STEPS)))
         ended = await all_cold(session, stream.ids)
         assert len({job.id for job in ended}) == jobs
+        after = await usage(grid, tuple(STEPS))
         await books_balance(customer, since)
-        nothing_grows(seen, jobs - between)
+        nothing_grows(before, after, jobs - between)
         in_time(ended, stream.ids[:between])  # last, as it fails where other work slows the machine
 
 
@@ -110,9 +111,8 @@ def in_time(jobs: list[Job], undisturbed: list[int]) -> None:
     assert longest <= usual + ROOM * LATE_S
 
 
-def nothing_grows(seen: list[Usage], jobs: int) -> None:
-    """Memory, open files and databases stay within their bounds, from the first to the last look."""
-    first, last = seen[0], seen[-1]
+def nothing_grows(first: Usage, last: Usage, jobs: int) -> None:
+    """Memory, open files and databases stay within their bounds while this many jobs run."""
     grown = {name: (last.databases[name] - first.databases[name]) / jobs for name in first.databases}
     print(f"MiB: {first.memory_mib} -> {last.memory_mib}")
     print(f"files: {first.files} -> {last.files}; bytes per job: {grown}")
