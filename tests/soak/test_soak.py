@@ -16,7 +16,6 @@ from deepgrid.customer.session import CustomerSession, CustomerSettings, custome
 from deepgrid.lifecycle.job import Job
 from deepgrid.lifecycle.states import JobStatus
 from tests.grid.conftest import Customer
-from tests.grid.operator_settings import assigned_at_once
 from tests.grid.runs import run_now, unscheduled
 from tests.grid.support import steps
 from tests.grid.writers import writer_of
@@ -30,7 +29,7 @@ PER_S = 2.0
 LATE_S = 30.0
 GROWTH = 1.2  # of memory, from the first restart to the end
 SMALL_MIB = 15.0  # a process may take this much more in any case
-FILES = 10  # open files come and go with connections
+FILES = 30  # open files come and go with pools of connections; a leak would show in thousands
 BYTES_PER_JOB = {"prefect": 200 * KIB, "services": 60 * KIB}  # decision 0096, and a page per small table
 ENDED_WITHIN_S = 900.0
 BOOKS = ("reconcile_billing/alpha", "reconcile_billing/beta", "reconcile_billing/grid")
@@ -56,19 +55,12 @@ async def test_ten_thousand_jobs(customer: Customer) -> None:
 
 
 async def soak(customer: Customer, jobs: int, between: int) -> None:
-    """Submit jobs, with a rolling restart after every `between` of them, and judge all.
-
-    Jobs of a second wait in Slurm. At the scheduler they would wait for one another's settlements, which take the small
-    clusters of one machine close to their limit, and waits would tell of that limit only.
-    """
+    """Submit jobs, with a rolling restart after every `between` of them, and judge all."""
     grid = customer.grid
     file = customer.home / "small.yaml"
     file.write_text(steps("true"))
     settings = CustomerSettings(grid.keys.file("customer"), grid.book)
-    async with (
-        customer_session(settings) as session, writer_of(grid, "admin") as admin, unscheduled(grid, *BOOKS),
-        assigned_at_once(grid),
-    ):  # fmt: skip
+    async with customer_session(settings) as session, writer_of(grid, "admin") as admin, unscheduled(grid, *BOOKS):
         since = format_time(await session.chain.now())
         await admin.mint(session.address, jobs * LOCKED_WEI)
         await admin.set_constant("setMinimumAmount", LOCKED_WEI)
