@@ -63,7 +63,7 @@ async def clean_up_for_ever(context: Context, retention: Retention, every_s: flo
             logger.warning(
                 "clean-up failed, trying again in %.0f s: the database failed (%s)", every_s, type(error).__name__
             )
-        except Exception:
+        except Exception:  # a bug must not end the clean-up for good
             logger.exception("clean-up failed: unexpected error, trying again in %.0f s", every_s)
         await asyncio.sleep(every_s)
 

@@ -15,7 +15,7 @@ import pytest
 
 from deepgrid.chain.chain_findings import judge_lease
 from deepgrid.chain.node.node import Node
-from deepgrid.chain.transactions.nonce_lease import open_lease
+from deepgrid.chain.transactions.nonce_lease import NonceLease, Turns, open_lease
 from deepgrid.chain.transactions.sender import Sender
 from deepgrid.chain.transactions.transaction import Call, Receipt
 from deepgrid.chain.transactions.wallet import Wallet
@@ -48,18 +48,25 @@ async def test_a_busy_sender_releases_the_key_for_others(bare: Bare) -> None:
     assert bare.mined() == len(flood) + 1
 
 
-async def test_a_sender_of_one_transaction_after_another_lets_others_in(bare: Bare) -> None:
-    """It holds the lease for each one, and takes it again at once."""
-    settings = replace(IMPATIENT, hold_s=0.5, let_in_s=0.3)
-    busy, other = bare.new_sender(settings), bare.new_sender(settings)
-    await bare.mine_until_done(bare.send(busy))
-    one = bare.send(other)
-    sent = 1
-    while not one.done():
-        await bare.mine_until_done(bare.send(busy))
-        sent += 1
-        assert sent < 1000, "the other sender starves"
-    assert (await one).gas_used == 21_000
+async def test_a_process_that_takes_the_lease_again_and_again_lets_others_in(tmp_path: Path) -> None:
+    """Between two turns it leaves no time in which others find the lease free."""
+    file, turns = tmp_path / "key.lease", Turns(hold_s=0.2, let_in_s=0.5)
+
+    async def wait() -> None:
+        async with NonceLease(file, wait_s=60):
+            pass
+
+    other: asyncio.Task[None] | None = None
+    for _ in range(40):  # of 0.02 s: the other's time comes after ten
+        await turns.let_others_in()
+        async with NonceLease(file, wait_s=60):
+            other = other or asyncio.create_task(wait())
+            await asyncio.sleep(0.02)
+        turns.released()
+        if other.done():
+            return
+    other.cancel()
+    pytest.fail("the other process starves")
 
 
 async def test_waiting_for_the_key_is_bounded(bare: Bare) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -62,9 +63,10 @@ serve(role, "alpha")
 @pytest.mark.long
 def test_a_process_ends_by_an_error_while_prefect_is_away() -> None:
     """Python's own end waits for Prefect's queues, whose entries may take seconds each."""
-    done = subprocess.run(
-        [sys.executable, "-c", FAILING], check=False, capture_output=True, timeout=BUSY_S, text=True,
-        env=os.environ | {"PREFECT_API_URL": "http://127.0.0.1:9/api"},
-    )  # fmt: skip
+    with socket.create_server(("127.0.0.1", 0)) as silent:  # accepts connections, and never answers
+        done = subprocess.run(
+            [sys.executable, "-c", FAILING], check=False, capture_output=True, timeout=BUSY_S, text=True,
+            env=os.environ | {"PREFECT_API_URL": f"http://127.0.0.1:{silent.getsockname()[1]}/api"},
+        )  # fmt: skip
     assert done.returncode == 2, done.stderr
     assert "dps: The cluster is gone." in done.stderr

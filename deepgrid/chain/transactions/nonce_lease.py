@@ -73,8 +73,9 @@ def open_lease(file: Path) -> int:
     try:
         with suppress(FileExistsError):
             made = os.open(file, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, PRIVATE)
-            if os.geteuid() == 0:
-                owner = file.with_suffix("").stat()  # of the key
+            key = file.with_suffix("")
+            if os.geteuid() == 0 and key.exists():
+                owner = key.stat()
                 os.fchown(made, owner.st_uid, owner.st_gid)
             return made
         return os.open(file, os.O_RDWR | os.O_CLOEXEC)
