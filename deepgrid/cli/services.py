@@ -70,7 +70,7 @@ AllowPlainHttp = Annotated[
 def migrate_services(database: DatabaseUrl) -> None:
     """Bring the tables of the services' database to this release. Running it again changes nothing."""
     with needs("services"):
-        from deepgrid.services.database import Database
+        from deepgrid.services.storage.database import Database
 
     async def prepare() -> None:
         store = Database(database)

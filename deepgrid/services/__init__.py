@@ -1,8 +1,7 @@
 """The Job Definition service and the log service, and their client.
 
-`client` is the client. `serve` runs the services; `app` puts them together from `definitions`, `logs`,
-`notices` and `revocations`. `request_signing` defines signed requests, `session_keys` what signs for a wallet,
-`messages` their bodies. `admission` limits strangers, `following` serves readers of logs. `graphql` and `logger_api`
-serve existing clients. `database` is the store, `schema` migrates it, `backup` saves it. `fence` refuses requests of
-the time before a restore. `doctor` checks the set-up.
+`serve` runs the services, and `app` puts them together. `handlers` answer the HTTP API; `messages` are its bodies.
+`graphql` and `logger_api` serve existing clients, `following` serves readers of logs. `signing` signs requests and
+checks them, `admission` limits strangers, `fence` refuses requests of the time before a restore. `storage` is the
+store, `schema` migrates it, `backup` saves it. `client` is the client, `doctor` checks the set-up.
 """

@@ -23,19 +23,20 @@ from sqlalchemy.exc import SQLAlchemyError
 from starlette.exceptions import HTTPException
 
 from deepgrid.errors import GridError, InputError
-from deepgrid.services import definitions, graphql, logger_api, logs, messages, notices, protocol_version, revocations
+from deepgrid.services import graphql, logger_api, messages, protocol_version
 from deepgrid.services.admission import Admission, AnonymousAdmission, AnonymousSettings, Gate, Limits, ScriptChecks
 from deepgrid.services.chain_view import ChainView
 from deepgrid.services.cleanup import Retention, clean_up_for_ever
 from deepgrid.services.context import Context, Services
-from deepgrid.services.database import Database
 from deepgrid.services.fence import Fence
-from deepgrid.services.job_queue import JobQueue
-from deepgrid.services.job_queue import router as queue_router
+from deepgrid.services.handlers import definitions, logs, notices, revocations
+from deepgrid.services.handlers.job_queue import JobQueue
+from deepgrid.services.handlers.job_queue import router as queue_router
 from deepgrid.services.refusal import Refusal
-from deepgrid.services.request_signing import Domain
 from deepgrid.services.service_metrics import Measured, ServiceMetrics
-from deepgrid.services.vault import Vault
+from deepgrid.services.signing.request_signing import Domain
+from deepgrid.services.storage.database import Database
+from deepgrid.services.storage.vault import Vault
 
 logger = logging.getLogger(__name__)
 

@@ -20,7 +20,9 @@ from deepgrid.errors import GridError
 from deepgrid.lifecycle.job import Job
 from deepgrid.services.anonymous import forget_unowned
 from deepgrid.services.context import Context
-from deepgrid.services.database import (
+from deepgrid.services.new_jobs import PAGE, read_new_jobs
+from deepgrid.services.signing.session_keys import CLOCK_SLACK_S
+from deepgrid.services.storage.database import (
     Definition,
     Log,
     LogChunk,
@@ -30,8 +32,6 @@ from deepgrid.services.database import (
     Use,
     UsedNonce,
 )
-from deepgrid.services.new_jobs import PAGE, read_new_jobs
-from deepgrid.services.session_keys import CLOCK_SLACK_S
 
 DAY_S = 24 * 3600
 ROW = tuple_(Definition.definition_hash, Definition.uploaded_at)

@@ -13,14 +13,14 @@ from deepgrid.errors import ChainError, NotFound
 from deepgrid.lifecycle.job import Job
 from deepgrid.services.admission import Admission, AnonymousAdmission, ScriptChecks
 from deepgrid.services.chain_view import ChainView
-from deepgrid.services.database import Database
 from deepgrid.services.fence import Fence
 from deepgrid.services.following import Hub
-from deepgrid.services.nonces import Nonces
 from deepgrid.services.refusal import Refusal
-from deepgrid.services.request_signing import Domain
 from deepgrid.services.service_metrics import ServiceMetrics
-from deepgrid.services.vault import Vault
+from deepgrid.services.signing.request_signing import Domain
+from deepgrid.services.storage.database import Database
+from deepgrid.services.storage.nonces import Nonces
+from deepgrid.services.storage.vault import Vault
 
 MINIMUM_FOR_S = 60
 

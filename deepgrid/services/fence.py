@@ -14,10 +14,10 @@ from typing import Self
 
 from sqlalchemy import func, select
 
-from deepgrid.services.database import Database, Restore
 from deepgrid.services.refusal import Refusal
-from deepgrid.services.request_signing import WINDOW_S, Verified
-from deepgrid.services.session_keys import CLOCK_SLACK_S, MAX_LIFETIME_S
+from deepgrid.services.signing.request_signing import WINDOW_S, Verified
+from deepgrid.services.signing.session_keys import CLOCK_SLACK_S, MAX_LIFETIME_S
+from deepgrid.services.storage.database import Database, Restore
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from deepgrid.lifecycle.job import Job
 from deepgrid.services.anonymous import bind_to_customers
 from deepgrid.services.context import Context
-from deepgrid.services.database import Cursor, Definition, Use
+from deepgrid.services.storage.database import Cursor, Definition, Use
 
 PAGE = 200
 REORGANISATION = 200  # jobs that each round reads again, because a reorganisation may have changed them

@@ -21,13 +21,13 @@ from deepgrid.chain.client import Chain
 from deepgrid.errors import ConfigurationError
 from deepgrid.metrics_page import metrics_page
 from deepgrid.secure_url import is_loopback
-from deepgrid.services.acceptor import Acceptor, bound
 from deepgrid.services.admission import Connections, GuardedProtocol, Limits, Proxies, allow_more_files
+from deepgrid.services.admission.acceptor import Acceptor, bound
 from deepgrid.services.admission.connections import Connection
 from deepgrid.services.app import ServicesSettings, open_services
 from deepgrid.services.logger_api import serving_grpc
-from deepgrid.services.request_signing import Domain
 from deepgrid.services.script_check import require_shellcheck
+from deepgrid.services.signing.request_signing import Domain
 
 RECURSION_LIMIT = 1000  # a library of the chain raises it so far that nested JSON could crash the process
 STOP_WITHIN_S = 3  # waiting readers of logs are disconnected then, and retry

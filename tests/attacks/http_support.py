@@ -15,7 +15,9 @@ from eth_account import Account
 from eth_account.signers.local import LocalAccount
 from sqlalchemy import func, select
 
-from deepgrid.services.database import (
+from deepgrid.services.messages import Revocation, Upload
+from deepgrid.services.signing.request_signing import sign
+from deepgrid.services.storage.database import (
     Definition,
     Log,
     LogChunk,
@@ -25,8 +27,6 @@ from deepgrid.services.database import (
     Table,
     UsedNonce,
 )
-from deepgrid.services.messages import Revocation, Upload
-from deepgrid.services.request_signing import sign
 from deepgrid.workflow import canonical, hash_definition
 from tests.services.support import DOMAIN, Grid, a_job, session_key
 

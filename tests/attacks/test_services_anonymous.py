@@ -14,8 +14,8 @@ from deepgrid.lifecycle.states import JobStatus
 from deepgrid.services.admission import Limits, checks
 from deepgrid.services.anonymous import store_anonymous
 from deepgrid.services.cleanup import Retention, clean_up
-from deepgrid.services.database import UnownedDefinition
 from deepgrid.services.refusal import Refusal
+from deepgrid.services.storage.database import UnownedDefinition
 from tests.attacks.http_support import rows
 from tests.services.support import ACCOUNTS, Grid, Start, a_job, eventually, starting
 

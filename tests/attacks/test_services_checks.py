@@ -11,8 +11,8 @@ import pytest
 
 from deepgrid.errors import AccessDenied, InputError, ServiceError
 from deepgrid.services.admission import Limits, checks
-from deepgrid.services.database import Definition as StoredDefinition
 from deepgrid.services.script_check import CheckLimits, check_script
+from deepgrid.services.storage.database import Definition as StoredDefinition
 from deepgrid.workflow import Definition, Step, StepRun
 from deepgrid.workflow.models import ContainerRun
 from tests.attacks.http_support import UPLOAD, UPLOAD_BODY, ask, person, rows

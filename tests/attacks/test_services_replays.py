@@ -10,8 +10,8 @@ import pytest
 from eth_account.signers.local import LocalAccount
 
 from deepgrid.services.admission import Limits
-from deepgrid.services.database import UsedNonce
-from deepgrid.services.request_signing import sign
+from deepgrid.services.signing.request_signing import sign
+from deepgrid.services.storage.database import UsedNonce
 from tests.attacks.http_support import (
     DEFINITION_HASH,
     REQUESTS,

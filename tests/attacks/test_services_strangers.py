@@ -10,9 +10,9 @@ import pytest
 
 from deepgrid.errors import ConfigurationError
 from deepgrid.lifecycle.states import JobStatus
-from deepgrid.services import request_signing
 from deepgrid.services.admission import Limits, Proxies, Rate
-from deepgrid.services.database import UsedNonce
+from deepgrid.services.signing import request_signing
+from deepgrid.services.storage.database import UsedNonce
 from tests.attacks.http_support import REQUESTS, STORED, ask, person, rows, stranger
 from tests.services.support import ACCOUNTS, Grid, Start, a_job, starting
 

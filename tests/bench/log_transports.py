@@ -19,7 +19,7 @@ from deepgrid.services.admission import Limits
 from deepgrid.services.admission.limits import Rate
 from deepgrid.services.app import ServicesSettings
 from deepgrid.services.logger_api.logger_pb2 import ReadRequest, ReadResponse
-from deepgrid.services.request_signing import Domain, sign
+from deepgrid.services.signing.request_signing import Domain, sign
 from tests.bench.grpc_frames import messages
 from tests.cli.live import LISTENING
 

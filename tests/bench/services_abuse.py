@@ -34,7 +34,7 @@ from deepgrid.chain.book import AddressBook
 from deepgrid.chain.client import Chain
 from deepgrid.chain.transactions.wallet import Wallet
 from deepgrid.services.messages import Upload
-from deepgrid.services.request_signing import Domain, sign
+from deepgrid.services.signing.request_signing import Domain, sign
 from deepgrid.workflow import Definition, canonical, hash_definition
 from tests.chain.anvil import Anvil
 from tests.chain.grid import Grid, build, gather_people

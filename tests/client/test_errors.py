@@ -29,7 +29,7 @@ from deepgrid.client import (
     ServiceError,
 )
 from deepgrid.customer.session import CustomerSession
-from deepgrid.services.answers import Answer, error_of
+from deepgrid.services.client.answers import Answer, error_of
 from tests.chain.grid import until
 from tests.cli.live import EXAMPLE, Live, Wire
 from tests.client.conftest import Customer, Stage

@@ -22,10 +22,10 @@ from deepgrid.lifecycle.states import JobStatus
 from deepgrid.services.app import ServicesSettings, open_services
 from deepgrid.services.client import ServicesClient
 from deepgrid.services.context import Context
-from deepgrid.services.request_signing import Domain
 from deepgrid.services.serve import listening, listening_grpc
-from deepgrid.services.session_keys import Rights
-from deepgrid.services.signers import SessionKey, Signer
+from deepgrid.services.signing.request_signing import Domain
+from deepgrid.services.signing.session_keys import Rights
+from deepgrid.services.signing.signers import SessionKey, Signer
 from deepgrid.workflow import Definition, parse
 
 DOMAIN = Domain(31337, "0x5FbDB2315678afecb367f032d93F642f64180aa3")

@@ -11,14 +11,14 @@ from cryptography.fernet import Fernet
 
 from deepgrid.errors import AccessDenied, InputError, NotFound, ServiceError
 from deepgrid.lifecycle.states import JobStatus
-from deepgrid.services import request_signing
 from deepgrid.services.admission import AnonymousSettings, Limits, Rate
 from deepgrid.services.anonymous import store_anonymous
 from deepgrid.services.cleanup import Retention, clean_up
-from deepgrid.services.database import UnownedDefinition
 from deepgrid.services.messages import Upload
 from deepgrid.services.refusal import Refusal
-from deepgrid.services.vault import Vault
+from deepgrid.services.signing import request_signing
+from deepgrid.services.storage.database import UnownedDefinition
+from deepgrid.services.storage.vault import Vault
 from deepgrid.workflow import Step, StepRun, canonical
 from tests.services.support import ACCOUNTS, DOMAIN, Grid, Start, a_job
 

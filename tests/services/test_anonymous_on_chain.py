@@ -19,8 +19,8 @@ from deepgrid.services.app import ServicesSettings, open_services
 from deepgrid.services.cleanup import Retention, clean_up
 from deepgrid.services.client import ServicesClient
 from deepgrid.services.context import Context
-from deepgrid.services.request_signing import Domain
 from deepgrid.services.serve import listening
+from deepgrid.services.signing.request_signing import Domain
 from tests.chain.grid import CREDIT, DEFINITION, Grid, People, gather_people, running_grid
 from tests.services.support import Clock, a_job
 

@@ -14,9 +14,9 @@ from sqlalchemy.engine import URL, make_url
 
 from deepgrid.errors import AccessDenied, ConfigurationError
 from deepgrid.services.backup.dumps import Postgres, dumper_of
-from deepgrid.services.request_signing import WINDOW_S, sign
-from deepgrid.services.session_keys import CLOCK_SLACK_S, MAX_LIFETIME_S
-from deepgrid.services.vault import write_key
+from deepgrid.services.signing.request_signing import WINDOW_S, sign
+from deepgrid.services.signing.session_keys import CLOCK_SLACK_S, MAX_LIFETIME_S
+from deepgrid.services.storage.vault import write_key
 from tests.services.backup_support import Machine
 from tests.services.postgres_support import private_postgres
 from tests.services.support import (

@@ -17,8 +17,8 @@ import pytest
 from deepgrid.errors import ConfigurationError
 from deepgrid.private_tar import MANIFEST, pack
 from deepgrid.services.backup.backup_archive import DUMPS, SECRET, unpack
-from deepgrid.services.database import Database, Definition
-from deepgrid.services.vault import Vault
+from deepgrid.services.storage.database import Database, Definition
+from deepgrid.services.storage.vault import Vault
 from tests.services.backup_support import BOOK, Machine
 
 

@@ -7,8 +7,8 @@ from sqlalchemy import func, select
 
 from deepgrid.errors import NotFound
 from deepgrid.lifecycle.states import JobStatus
-from deepgrid.services import database
 from deepgrid.services.cleanup import Retention, clean_up
+from deepgrid.services.storage import database
 from tests.services.support import Grid, Start, a_job, eventually
 
 DAY_S = 24 * 3600

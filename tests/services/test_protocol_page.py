@@ -7,16 +7,18 @@ from pathlib import Path
 
 from Crypto.PublicKey import ECC
 
-from deepgrid.services import definitions, messages, request_signing
+from deepgrid.services import messages
 from deepgrid.services.admission import Limits, Rate, checks
 from deepgrid.services.admission.gate import BLAMED
 from deepgrid.services.anonymous import modules_of_strangers
 from deepgrid.services.cleanup import Retention
 from deepgrid.services.graphql import documents
+from deepgrid.services.handlers import definitions
 from deepgrid.services.script_check import MAX_SCRIPT_BYTES, CheckLimits
-from deepgrid.services.session_keys import CLOCK_SLACK_S, MAX_LIFETIME_S, SESSION_HEADER, TYPES, Session
-from deepgrid.services.signatures import digest
-from deepgrid.services.signers import SessionKey
+from deepgrid.services.signing import request_signing
+from deepgrid.services.signing.session_keys import CLOCK_SLACK_S, MAX_LIFETIME_S, SESSION_HEADER, TYPES, Session
+from deepgrid.services.signing.signatures import digest
+from deepgrid.services.signing.signers import SessionKey
 from deepgrid.workflow import hash_definition, models
 from deepgrid.workflow.canonical import MAX_BYTES as MAX_DEFINITION_BYTES
 from tests.services.support import ACCOUNTS, DOMAIN

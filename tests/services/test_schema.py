@@ -17,8 +17,8 @@ from sqlalchemy import Connection, select, text
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from deepgrid.errors import ConfigurationError
-from deepgrid.services.database import Database, Definition, Log, LogChunk, Table
 from deepgrid.services.schema import NOTED_IN
+from deepgrid.services.storage.database import Database, Definition, Log, LogChunk, Table
 from tests.services.postgres_support import private_postgres
 
 DATA = Path(__file__).parent / "data"

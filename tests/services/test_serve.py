@@ -18,9 +18,9 @@ from deepgrid.errors import AccessDenied, ConfigurationError, GridError
 from deepgrid.lifecycle.job import JobDefinition
 from deepgrid.services.app import ServicesSettings
 from deepgrid.services.client import ServicesClient
-from deepgrid.services.request_signing import Domain
 from deepgrid.services.serve import listening, serve
-from deepgrid.services.signers import SessionKey
+from deepgrid.services.signing.request_signing import Domain
+from deepgrid.services.signing.signers import SessionKey
 from deepgrid.workflow import verify_resources
 from tests.chain.anvil import Anvil
 from tests.chain.grid import CREDIT, Grid, build, gather_people

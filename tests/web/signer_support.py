@@ -22,7 +22,7 @@ from deepgrid.chain.node.values import coded_id
 from deepgrid.chain.transactions.sender import Sender
 from deepgrid.chain.transactions.wallet import Wallet
 from deepgrid.chain.writer import Writer
-from deepgrid.services.request_signing import Domain
+from deepgrid.services.signing.request_signing import Domain
 from deepgrid.web.signer import Access, LoopbackHosts, Signer, SpendingLimit, signer_routes
 from deepgrid.web.signer.typed_data import KINDS
 from tests.chain.grid import CREDIT, DEFINITION, Grid, running_grid

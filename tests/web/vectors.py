@@ -11,10 +11,10 @@ from typing import Any
 
 from deepgrid.billing.credits import format_credits
 from deepgrid.plain_text import marked
-from deepgrid.services.request_signing import TYPES as REQUEST_TYPES
-from deepgrid.services.request_signing import message_of
-from deepgrid.services.session_keys import TYPES as SESSION_TYPES
-from deepgrid.services.signatures import Domain, digest
+from deepgrid.services.signing.request_signing import TYPES as REQUEST_TYPES
+from deepgrid.services.signing.request_signing import message_of
+from deepgrid.services.signing.session_keys import TYPES as SESSION_TYPES
+from deepgrid.services.signing.signatures import Domain, digest
 from deepgrid.workflow.canonical import hash_definition
 from tests.web.vector_newjob import newjob
 

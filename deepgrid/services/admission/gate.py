@@ -15,7 +15,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from deepgrid.services.admission.limits import Buckets, Limits, Shares, source_of
 from deepgrid.services.refusal import Refusal
-from deepgrid.services.request_signing import ADDRESS_HEADER, Verified
+from deepgrid.services.signing.request_signing import ADDRESS_HEADER, Verified
 
 KNOWN_FOR_S = 3600.0
 MOST_KNOWN = 20_000

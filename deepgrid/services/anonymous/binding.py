@@ -8,7 +8,7 @@ from sqlalchemy import delete, select
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from deepgrid.lifecycle.job import Job
-from deepgrid.services.database import Definition, UnownedDefinition
+from deepgrid.services.storage.database import Definition, UnownedDefinition
 
 
 async def bind_to_customers(session: AsyncSession, jobs: Sequence[Job], now: int) -> None:

@@ -10,8 +10,8 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from deepgrid.services.admission.limits import Limits
 from deepgrid.services.anonymous.modules_of_strangers import resolve_uses
 from deepgrid.services.context import Context
-from deepgrid.services.database import UnownedDefinition
 from deepgrid.services.refusal import Refusal
+from deepgrid.services.storage.database import UnownedDefinition
 from deepgrid.workflow import Definition, canonical, hash_definition
 from deepgrid.workflow.canonical import SALT_BYTES
 

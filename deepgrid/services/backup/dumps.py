@@ -18,7 +18,7 @@ from sqlalchemy.engine import URL
 from deepgrid.errors import ConfigurationError
 from deepgrid.file_backup import copy_database
 from deepgrid.services.backup.backup_archive import Kind
-from deepgrid.services.database import Database, sqlite_file, url_with_driver
+from deepgrid.services.storage.database import Database, sqlite_file, url_with_driver
 
 ENVIRONMENT = {"host": "PGHOST", "port": "PGPORT", "user": "PGUSER", "password": "PGPASSWORD", "ssl": "PGSSLMODE"}
 

@@ -12,7 +12,7 @@ from deepgrid.errors import ConfigurationError
 from deepgrid.services import schema
 from deepgrid.services.backup.backup_archive import SECRET, Manifest, unpack
 from deepgrid.services.backup.dumps import Dumper, dumper_of
-from deepgrid.services.vault import Vault, write_key
+from deepgrid.services.storage.vault import Vault, write_key
 
 
 async def restore(archive: Path, database_url: str, secret_file: Path, book: AddressBook) -> Manifest:

@@ -15,8 +15,8 @@ from deepgrid.errors import ConfigurationError
 from deepgrid.private_tar import pack, require_new, sha256_of
 from deepgrid.services.backup.backup_archive import DUMPS, SECRET, Manifest
 from deepgrid.services.backup.dumps import dumper_of
-from deepgrid.services.database import Database, Definition, LogChunk
-from deepgrid.services.vault import Vault
+from deepgrid.services.storage.database import Database, Definition, LogChunk
+from deepgrid.services.storage.vault import Vault
 
 
 async def back_up(

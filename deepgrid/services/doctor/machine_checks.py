@@ -14,7 +14,7 @@ from deepgrid.findings import Finding, Level
 from deepgrid.services.app import ServicesSettings
 from deepgrid.services.script_check import require_shellcheck
 from deepgrid.services.serve import require_secrecy, tls_of
-from deepgrid.services.vault import Vault
+from deepgrid.services.storage.vault import Vault
 
 SOON_DAYS = 21
 

@@ -15,8 +15,8 @@ from deepgrid.errors import GridError
 from deepgrid.findings import Finding, Level
 from deepgrid.services import schema
 from deepgrid.services.app import ServicesSettings
-from deepgrid.services.database import Database, Definition, file_of
-from deepgrid.services.vault import Vault
+from deepgrid.services.storage.database import Database, Definition, file_of
+from deepgrid.services.storage.vault import Vault
 
 ANSWER_WITHIN_S = 30.0
 MAX_CLOCK_SKEW_S = 5.0

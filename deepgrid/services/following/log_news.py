@@ -14,8 +14,8 @@ from sqlalchemy import text
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from deepgrid.services.database import Database
-from deepgrid.services.postgres_connection import DRIVER_ERRORS
+from deepgrid.services.storage.database import Database
+from deepgrid.services.storage.postgres_connection import DRIVER_ERRORS
 
 CHANNEL = "grid_log"
 LISTEN_AGAIN_S = 2.0

@@ -11,9 +11,9 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from deepgrid.lifecycle.job import Job
 from deepgrid.services.admission import Admission
-from deepgrid.services.database import Database, Definition, Log, LogChunk
 from deepgrid.services.messages import MAX_LOG_CHUNK_BYTES
-from deepgrid.services.vault import Vault
+from deepgrid.services.storage.database import Database, Definition, Log, LogChunk
+from deepgrid.services.storage.vault import Vault
 
 LATE_OUTPUT_S = 30  # a provider may send the rest of the output after it has reported the end
 SILENCE_S = 600  # a provider that announced further output may be silent for this long

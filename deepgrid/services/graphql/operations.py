@@ -16,11 +16,11 @@ from deepgrid.errors import InputError
 from deepgrid.sbatch import StoragePaths, render
 from deepgrid.services.anonymous import store_anonymous
 from deepgrid.services.context import Context
-from deepgrid.services.database import Definition as OwnedDefinition
-from deepgrid.services.database import UnownedDefinition
 from deepgrid.services.graphql.fault_entries import FaultyInput, faults_of_lines
 from deepgrid.services.graphql.job_input import definition_from, module_from
 from deepgrid.services.refusal import Refusal
+from deepgrid.services.storage.database import Definition as OwnedDefinition
+from deepgrid.services.storage.database import UnownedDefinition
 from deepgrid.workflow import from_canonical
 from deepgrid.workflow.canonical import SALT_BYTES
 

@@ -14,15 +14,15 @@ from sqlalchemy.exc import SQLAlchemyError
 from deepgrid.errors import ConfigurationError, GridError
 from deepgrid.plain_text import plain
 from deepgrid.services import messages
-from deepgrid.services.authentication import read_body as read_bytes
 from deepgrid.services.context import Context, Services
 from deepgrid.services.graphql.cross_origin import PATH
 from deepgrid.services.graphql.documents import read_body, read_document
 from deepgrid.services.graphql.fault_entries import FaultyInput
 from deepgrid.services.graphql.operations import SCHEMA, Asked
 from deepgrid.services.graphql.playground import page
+from deepgrid.services.handlers.authentication import read_body as read_bytes
 from deepgrid.services.refusal import Refusal
-from deepgrid.services.request_signing import ADDRESS_HEADER
+from deepgrid.services.signing.request_signing import ADDRESS_HEADER
 
 LONGEST_MESSAGE = 500  # graphql-core's messages quote values
 

@@ -10,8 +10,8 @@ from contextlib import aclosing, asynccontextmanager
 from grpc import StatusCode
 
 from deepgrid.errors import ConfigurationError
-from deepgrid.services.acceptor import Acceptor, bound
 from deepgrid.services.admission import Connections, Proxies
+from deepgrid.services.admission.acceptor import Acceptor, bound
 from deepgrid.services.admission.connections import Connection
 from deepgrid.services.admission.limits import source_of
 from deepgrid.services.context import Context

@@ -12,8 +12,8 @@ from starlette.middleware.cors import CORSMiddleware
 from starlette.responses import StreamingResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from deepgrid.services.authentication import read_body
 from deepgrid.services.context import Services
+from deepgrid.services.handlers.authentication import read_body
 from deepgrid.services.logger_api.methods import LONGEST_REQUEST_BYTES, SERVICE, Batches, answers
 from deepgrid.services.logger_api.status import GrpcError, seconds_of, service_stops, stream_is_over, time_is_over
 from deepgrid.services.logger_api.web_frames import (

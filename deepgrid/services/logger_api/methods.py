@@ -19,12 +19,12 @@ from sqlalchemy import select, text
 from sqlalchemy.exc import SQLAlchemyError
 
 from deepgrid.services.context import Context
-from deepgrid.services.database import Log
 from deepgrid.services.logger_api.log_lines import LineMessages
 from deepgrid.services.logger_api.logger_pb2 import ReadRequest, WatchListRequest, WatchListResponse
 from deepgrid.services.logger_api.signed_texts import reader_of, watcher_of
 from deepgrid.services.logger_api.status import BLAMED, GrpcError, as_grpc_errors, invalid
 from deepgrid.services.refusal import Refusal
+from deepgrid.services.storage.database import Log
 
 SERVICE = "logger.v1alpha1.LoggerAPI"
 LONGEST_REQUEST_BYTES = 8 * 1024

@@ -13,7 +13,7 @@ from grpc import StatusCode
 
 from deepgrid.services.logger_api.logger_pb2 import ReadRequest, WatchListRequest
 from deepgrid.services.logger_api.status import GrpcError
-from deepgrid.services.signatures import BadRequestSignature, signer_of
+from deepgrid.services.signing.signatures import BadRequestSignature, signer_of
 
 WINDOW_S = 600
 MILLISECONDS_FROM = 10**11  # as seconds this is the year 5138, as milliseconds 1973

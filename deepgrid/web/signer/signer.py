@@ -12,7 +12,7 @@ from deepgrid.chain.node.contract import interface
 from deepgrid.chain.transactions.sender import Sender
 from deepgrid.chain.transactions.transaction import Call
 from deepgrid.errors import ContractError, InputError
-from deepgrid.services.request_signing import Domain
+from deepgrid.services.signing.request_signing import Domain
 from deepgrid.web.signer.calls import Costs, PageCall
 from deepgrid.web.signer.calls import parse as parse_call
 from deepgrid.web.signer.limit import Charge, SpendingLimit

@@ -12,7 +12,7 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from deepgrid.services import request_signing, session_keys
+from deepgrid.services.signing import request_signing, session_keys
 from deepgrid.web.signer.refused import MALFORMED, Refused
 
 REVOCATION_PATH = "/v1/sessions/revoke"

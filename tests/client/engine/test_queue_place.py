@@ -12,7 +12,7 @@ from deepgrid.client.settings import ClientSettings
 from deepgrid.client.values import ViewMessage
 from deepgrid.errors import ServiceError
 from deepgrid.lifecycle.states import JobStatus
-from deepgrid.services import job_queue
+from deepgrid.services.handlers import job_queue
 from tests.cli.live import EXAMPLE, Party
 from tests.client.conftest import Customer
 

@@ -18,14 +18,14 @@ from deepgrid.cli.main import app
 from deepgrid.findings import Finding, Level
 from deepgrid.metrics_page import metrics_page
 from deepgrid.services.app import ServicesSettings, open_services
-from deepgrid.services.database import Database
 from deepgrid.services.doctor import store_checks
 from deepgrid.services.doctor.examination import examine_services
 from deepgrid.services.doctor.machine_checks import judge_end
-from deepgrid.services.request_signing import Domain
 from deepgrid.services.serve import listening
 from deepgrid.services.service_metrics import ServiceMetrics
-from deepgrid.services.vault import Vault
+from deepgrid.services.signing.request_signing import Domain
+from deepgrid.services.storage.database import Database
+from deepgrid.services.storage.vault import Vault
 from tests.chain.grid import Grid, running_grid
 from tests.cli.nginx import certify
 from tests.services.postgres_support import private_postgres

@@ -10,11 +10,11 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from deepgrid.errors import ChainError
 from deepgrid.lifecycle.job import Job
-from deepgrid.services.authentication import SignedNotices, SignedSmall
 from deepgrid.services.context import Context, JobId, Services, chain_is_silent
-from deepgrid.services.database import NoticeRecord
+from deepgrid.services.handlers.authentication import SignedNotices, SignedSmall
 from deepgrid.services.messages import JobNotice, Notice, NoticeBatch, Notices, NoticeText
 from deepgrid.services.refusal import Refusal
+from deepgrid.services.storage.database import NoticeRecord
 
 SCHEDULER_ROLE = "METASCHEDULER_ROLE"
 

@@ -19,12 +19,12 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from deepgrid.errors import ChainError, ConfigurationError, InputError, NotFound
 from deepgrid.lifecycle.job import Job as ChainJob
 from deepgrid.lifecycle.states import JobStatus
-from deepgrid.services.authentication import SignedReader, SignedSmall, SignedUpload
 from deepgrid.services.context import Context, JobId, Services, chain_is_silent
-from deepgrid.services.database import Definition, ReleaseRecord, UnownedDefinition, Use
+from deepgrid.services.handlers.authentication import SignedReader, SignedSmall, SignedUpload
 from deepgrid.services.messages import DefinitionHash, Release, Released, ReleaseRequest, Releases, Upload
 from deepgrid.services.new_jobs import read_new_jobs
 from deepgrid.services.refusal import Refusal
+from deepgrid.services.storage.database import Definition, ReleaseRecord, UnownedDefinition, Use
 from deepgrid.workflow import hash_definition
 
 MOST_RELEASES = 1000  # in one answer

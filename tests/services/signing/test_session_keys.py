@@ -16,11 +16,11 @@ from eth_account.signers.local import LocalAccount
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from deepgrid.services import request_signing
-from deepgrid.services.request_signing import SIGNATURE_HEADER, BadRequestSignature, Domain, verify
-from deepgrid.services.session_keys import CLOCK_SLACK_S, MAX_LIFETIME_S, SESSION_HEADER, TYPES, Session
-from deepgrid.services.signatures import digest
-from deepgrid.services.signers import SessionKey
+from deepgrid.services.signing import request_signing
+from deepgrid.services.signing.request_signing import SIGNATURE_HEADER, BadRequestSignature, Domain, verify
+from deepgrid.services.signing.session_keys import CLOCK_SLACK_S, MAX_LIFETIME_S, SESSION_HEADER, TYPES, Session
+from deepgrid.services.signing.signatures import digest
+from deepgrid.services.signing.signers import SessionKey
 from tests.services.support import ACCOUNTS, DOMAIN, PATH, Headers
 
 NOW = 1_700_000_000

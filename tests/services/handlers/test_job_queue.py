@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from deepgrid.lifecycle.states import JobStatus
-from deepgrid.services import job_queue
+from deepgrid.services.handlers import job_queue
 from tests.services.support import ACCOUNTS, Grid, MemoryChain, Start
 
 NAME = "0" * 64
@@ -21,7 +21,7 @@ async def get(grid: Grid, path: str = "/v1/queue") -> httpx.Response:
         return await http.get(grid.url + path)
 
 
-PROTOCOL = Path(__file__).parents[2] / "docs" / "reference" / "protocol.md"
+PROTOCOL = Path(__file__).parents[3] / "docs" / "reference" / "protocol.md"
 
 
 def key(job_id: int) -> str:

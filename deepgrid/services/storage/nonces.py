@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from sqlalchemy import insert
 from sqlalchemy.exc import IntegrityError
 
-from deepgrid.services.database import Database, UsedNonce
-from deepgrid.services.request_signing import Verified
+from deepgrid.services.signing.request_signing import Verified
+from deepgrid.services.storage.database import Database, UsedNonce
 
 
 class Nonces:

@@ -16,10 +16,10 @@ from deepgrid.lifecycle.states import JobStatus
 from deepgrid.services.admission import Limits
 from deepgrid.services.anonymous import store_anonymous
 from deepgrid.services.cleanup import Retention, clean_up
-from deepgrid.services.database import Database, Definition, RevokedSession, UnownedDefinition
 from deepgrid.services.refusal import Refusal
-from deepgrid.services.request_signing import sign
-from deepgrid.services.vault import Vault
+from deepgrid.services.signing.request_signing import sign
+from deepgrid.services.storage.database import Database, Definition, RevokedSession, UnownedDefinition
+from deepgrid.services.storage.vault import Vault
 from tests.services.postgres_support import private_postgres, stoppable_postgres
 from tests.services.support import (
     ACCOUNTS,

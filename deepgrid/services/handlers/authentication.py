@@ -19,10 +19,10 @@ from starlette.requests import ClientDisconnect
 
 from deepgrid.services import messages
 from deepgrid.services.context import Context, Services
-from deepgrid.services.database import RevokedSession, UsedNonce
 from deepgrid.services.refusal import Refusal
-from deepgrid.services.request_signing import BadRequestSignature, Verified, require_form, verify
-from deepgrid.services.session_keys import Right, Session
+from deepgrid.services.signing.request_signing import BadRequestSignature, Verified, require_form, verify
+from deepgrid.services.signing.session_keys import Right, Session
+from deepgrid.services.storage.database import RevokedSession, UsedNonce
 
 
 @dataclass(frozen=True, slots=True)

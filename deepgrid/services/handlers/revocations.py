@@ -6,13 +6,13 @@ from fastapi import APIRouter
 from sqlalchemy import func, select
 
 from deepgrid.errors import ChainError
-from deepgrid.services.authentication import SignedRevocation
 from deepgrid.services.context import Context, Services, chain_is_silent
-from deepgrid.services.database import RevokedSession
+from deepgrid.services.handlers.authentication import SignedRevocation
 from deepgrid.services.messages import Revocation
 from deepgrid.services.refusal import Refusal
-from deepgrid.services.request_signing import BadRequestSignature
-from deepgrid.services.session_keys import Session
+from deepgrid.services.signing.request_signing import BadRequestSignature
+from deepgrid.services.signing.session_keys import Session
+from deepgrid.services.storage.database import RevokedSession
 
 router = APIRouter()
 

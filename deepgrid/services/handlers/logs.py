@@ -15,12 +15,12 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from deepgrid.lifecycle.job import Job
 from deepgrid.lifecycle.states import JobStatus
-from deepgrid.services.authentication import SignedChunk, SignedReader
 from deepgrid.services.context import Context, JobId, Services
-from deepgrid.services.database import Log, LogChunk
 from deepgrid.services.following import Excerpt, excerpt_now, excerpt_of, require_customer, wait_for_more
+from deepgrid.services.handlers.authentication import SignedChunk, SignedReader
 from deepgrid.services.messages import MAX_WAIT_S, Appended
 from deepgrid.services.refusal import Refusal
+from deepgrid.services.storage.database import Log, LogChunk
 
 router = APIRouter()
 Offset = Annotated[int, Query(ge=0, lt=2**53)]

@@ -17,8 +17,8 @@ from eth_account.signers.local import LocalAccount
 from eth_utils.address import is_address, to_checksum_address
 from eth_utils.crypto import keccak
 
-from deepgrid.services.session_keys import SESSION_HEADER, Session
-from deepgrid.services.signatures import (
+from deepgrid.services.signing.session_keys import SESSION_HEADER, Session
+from deepgrid.services.signing.signatures import (
     WALLET_SIGNATURE,
     BadRequestSignature,
     Domain,

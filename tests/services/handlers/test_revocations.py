@@ -8,10 +8,10 @@ import pytest
 from sqlalchemy import select
 
 from deepgrid.errors import AccessDenied, InputError, ServiceError
-from deepgrid.services import database
 from deepgrid.services.admission import Limits
 from deepgrid.services.cleanup import Retention, clean_up
-from deepgrid.services.session_keys import CLOCK_SLACK_S, MAX_LIFETIME_S, Session
+from deepgrid.services.signing.session_keys import CLOCK_SLACK_S, MAX_LIFETIME_S, Session
+from deepgrid.services.storage import database
 from tests.services.support import ACCOUNTS, DOMAIN, Grid, Start, a_job, client_of, eventually, session_key, waits
 
 HASH = "0" * 64

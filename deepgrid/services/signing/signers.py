@@ -12,9 +12,9 @@ from Crypto.PublicKey import ECC
 from Crypto.Signature import DSS
 from eth_account.signers.local import LocalAccount
 
-from deepgrid.services.request_signing import headers_of, message_of, sign
-from deepgrid.services.session_keys import MAX_LIFETIME_S, SESSION_HEADER, Rights, Session
-from deepgrid.services.signatures import Domain, digest
+from deepgrid.services.signing.request_signing import headers_of, message_of, sign
+from deepgrid.services.signing.session_keys import MAX_LIFETIME_S, SESSION_HEADER, Rights, Session
+from deepgrid.services.signing.signatures import Domain, digest
 
 
 class Signer(Protocol):

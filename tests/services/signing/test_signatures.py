@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from deepgrid.errors import AccessDenied
-from deepgrid.services import request_signing
-from deepgrid.services.request_signing import BadRequestSignature, Domain, sign, verify
+from deepgrid.services.signing import request_signing
+from deepgrid.services.signing.request_signing import BadRequestSignature, Domain, sign, verify
 from tests.services.support import ACCOUNTS, DOMAIN, PATH, Grid, Headers, Start, push
 
 NOW = 1_700_000_000

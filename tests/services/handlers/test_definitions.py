@@ -11,8 +11,10 @@ from coincurve import PrivateKey
 
 from deepgrid.errors import AccessDenied, InputError, NotFound, ServiceError
 from deepgrid.lifecycle.states import JobStatus
-from deepgrid.services import definitions, messages, request_signing
+from deepgrid.services import messages
 from deepgrid.services.admission import Limits, checks
+from deepgrid.services.handlers import definitions
+from deepgrid.services.signing import request_signing
 from deepgrid.workflow import Step, StepRun, canonical, hash_definition
 from deepgrid.workflow.models import ContainerRun, StepUse
 from tests.services.support import ACCOUNTS, DOMAIN, Grid, Start, a_job, client_of

@@ -23,7 +23,7 @@ from sqlalchemy.pool import QueuePool
 
 from deepgrid.errors import ConfigurationError
 from deepgrid.services import schema
-from deepgrid.services.postgres_connection import DRIVER_ERRORS, NoConnection, connect
+from deepgrid.services.storage.postgres_connection import DRIVER_ERRORS, NoConnection, connect
 
 DRIVERS = {"sqlite": "sqlite+aiosqlite", "postgresql": "postgresql+asyncpg", "postgres": "postgresql+asyncpg"}
 

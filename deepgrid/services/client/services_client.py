@@ -25,7 +25,7 @@ from deepgrid.chain.book import AddressBook
 from deepgrid.errors import ConfigurationError, InputError, ServiceError
 from deepgrid.secure_url import fault_of, is_loopback
 from deepgrid.services import messages, protocol_version
-from deepgrid.services.answers import (
+from deepgrid.services.client.answers import (
     Answer,
     LogChunk,
     SlowAnswer,
@@ -39,11 +39,11 @@ from deepgrid.services.answers import (
     parsed,
     refusal_of,
 )  # fmt: skip
-from deepgrid.services.client_tls import tls_of
+from deepgrid.services.client.client_tls import tls_of
 from deepgrid.services.messages import LogPosition, Message, Notice, Release
-from deepgrid.services.request_signing import Domain
-from deepgrid.services.session_keys import Session
-from deepgrid.services.signers import Signer, WalletSigner
+from deepgrid.services.signing.request_signing import Domain
+from deepgrid.services.signing.session_keys import Session
+from deepgrid.services.signing.signers import Signer, WalletSigner
 from deepgrid.workflow import Definition, canonical, hash_definition
 
 __all__ = ["LogChunk", "Notice", "Release", "ServicesClient"]

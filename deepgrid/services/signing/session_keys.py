@@ -14,7 +14,7 @@ from eth_account.messages import SignableMessage
 from eth_account.signers.local import LocalAccount
 from eth_utils.address import to_canonical_address
 
-from deepgrid.services.signatures import WALLET_SIGNATURE, BadRequestSignature, Domain, signer_of
+from deepgrid.services.signing.signatures import WALLET_SIGNATURE, BadRequestSignature, Domain, signer_of
 
 SESSION_HEADER = "X-Grid-Session"
 MAX_LIFETIME_S = 12 * 3600

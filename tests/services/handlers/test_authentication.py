@@ -12,9 +12,9 @@ from sqlalchemy import select
 from deepgrid.errors import AccessDenied
 from deepgrid.services.admission import Limits, Rate
 from deepgrid.services.client import ServicesClient
-from deepgrid.services.database import UsedNonce
-from deepgrid.services.session_keys import MAX_LIFETIME_S, SESSION_HEADER, Rights
-from deepgrid.services.signers import SessionKey
+from deepgrid.services.signing.session_keys import MAX_LIFETIME_S, SESSION_HEADER, Rights
+from deepgrid.services.signing.signers import SessionKey
+from deepgrid.services.storage.database import UsedNonce
 from tests.services.support import DOMAIN, Grid, Headers, Start, a_job, client_of, session_key
 
 READ = "/v1/jobs/1/log?offset=0"

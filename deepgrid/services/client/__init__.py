@@ -1,0 +1,10 @@
+"""The client of the services, for customers, providers and the operator.
+
+`ServicesClient` signs each request, and verifies each answer. `answers` parses them, `client_tls` verifies
+certificates.
+"""
+
+from deepgrid.services.client.answers import LogChunk
+from deepgrid.services.client.services_client import ServicesClient
+
+__all__ = ["LogChunk", "ServicesClient"]
