@@ -28,7 +28,7 @@ class LazyCommand(TyperCommand):
 
 
 def from_module(target: str) -> Callable[[], Verb]:
-    """A loader of a verb or a group, named as in `deepgrid.cli.job:job`."""
+    """A loader of a verb or a group, named as in `deepgrid.cli.verbs.job:job`."""
 
     def load() -> Verb:
         module, _, attribute = target.partition(":")

@@ -19,7 +19,7 @@ JOBS, MONEY, GRID = "Jobs", "Credits and keys", "Clusters and the grid"
 
 
 def _verbs(name: str, panel: str, help_text: str, module: str = "") -> LazyCommand:
-    return LazyCommand(name, help_text, from_module(f"deepgrid.cli.{module or name}:{name}"), panel=panel)
+    return LazyCommand(name, help_text, from_module(f"deepgrid.cli.verbs.{module or name}:{name}"), panel=panel)
 
 
 COMMANDS = (

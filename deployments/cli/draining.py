@@ -10,8 +10,8 @@ from typing import Annotated
 import typer
 
 from deepgrid.chain.client import Chain
+from deepgrid.cli.access.grid import as_anyone, wallet
 from deepgrid.cli.border import runs
-from deepgrid.cli.grid import as_anyone, wallet
 from deepgrid.cli.options import ClusterName
 from deployments.cli.serving import provider_settings
 from runtime import claiming_pause

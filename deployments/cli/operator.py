@@ -10,7 +10,7 @@ from prefect.settings import PREFECT_API_URL
 from blocks import Operator
 from blocks.block_loading import load_block
 from deepgrid.cli.border import runs
-from deepgrid.cli.checkup import report
+from deepgrid.cli.display.checkup import report
 from deepgrid.cli.options import AsJson
 from deployments.cli.serving import require_prefect, serve
 from deployments.operator import process

@@ -8,7 +8,7 @@ import typer
 from prefect.settings import PREFECT_API_URL
 
 from deepgrid.cli.border import runs
-from deepgrid.cli.checkup import report
+from deepgrid.cli.display.checkup import report
 from deepgrid.cli.options import AsJson, ClusterName
 from deepgrid.provider import registration
 from deepgrid.provider.doctor import examine_provider

@@ -8,9 +8,9 @@ from typing import Annotated
 import typer
 from prefect.settings import PREFECT_API_AUTH_STRING, PREFECT_API_URL, temporary_settings
 
+from deepgrid.cli.access.confirmation import confirm, interruptible, on_terminal
+from deepgrid.cli.access.key_file import present
 from deepgrid.cli.border import runs
-from deepgrid.cli.confirmation import confirm, interruptible, on_terminal
-from deepgrid.cli.key_file import present
 from deepgrid.client.display.text import printable
 from deepgrid.errors import ConfigurationError, GridError, InputError
 from deployments.provider.setup import host_key

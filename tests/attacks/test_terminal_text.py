@@ -16,9 +16,9 @@ import pytest
 
 from deepgrid.chain.history import Transition
 from deepgrid.cli.border import complaint
-from deepgrid.cli.checkup import show_findings
-from deepgrid.cli.job_screen import show_jobs, show_record
-from deepgrid.cli.screen import Screen
+from deepgrid.cli.display.checkup import show_findings
+from deepgrid.cli.display.job_screen import show_jobs, show_record
+from deepgrid.cli.display.screen import Screen
 from deepgrid.client.display.record import JobRecord, record_as_json
 from deepgrid.client.display.text import LogLines
 from deepgrid.client.values import Remark, datetime_of

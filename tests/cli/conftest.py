@@ -12,7 +12,7 @@ from typer.testing import CliRunner, Result
 
 from deepgrid.chain.client import Chain
 from deepgrid.chain.transactions.wallet import Wallet
-from deepgrid.cli.environment import NAMES
+from deepgrid.cli.access.environment import NAMES
 from deepgrid.cli.main import app
 from tests.chain.anvil import Anvil
 from tests.chain.grid import approve_waiting, build

@@ -18,10 +18,9 @@ from typing import Any, NoReturn
 
 FORWARDED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 PRELOADED = (
-    "deepgrid.cli.main", "deepgrid.cli.credit", "deepgrid.cli.gas", "deepgrid.cli.job", "deepgrid.cli.key",
-    "deepgrid.cli.provider", "deepgrid.cli.submit", "deepgrid.cli.workflow", "deepgrid.chain.node.http_provider",
-    "deepgrid.chain.writer", "deepgrid.client.grid", "deepgrid.modules", "deepgrid.sbatch", "deepgrid.services.client",
-    "anyio", "h2", "httpcore", "web3",
+    *(f"deepgrid.cli.verbs.{verbs}" for verbs in ("credit", "gas", "job", "key", "provider", "submit", "workflow")),
+    "deepgrid.cli.main", "deepgrid.chain.node.http_provider", "deepgrid.chain.writer", "deepgrid.client.grid",
+    "deepgrid.modules", "deepgrid.sbatch", "deepgrid.services.client", "anyio", "h2", "httpcore", "web3",
 )  # fmt: skip
 
 

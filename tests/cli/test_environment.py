@@ -139,7 +139,7 @@ def test_the_plain_key_variable_is_never_used(invoke: Invoke, tmp_path: Path, mo
 def test_a_key_in_the_environment_that_a_file_holds_too_is_a_warning(
     invoke: Invoke, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("deepgrid.cli.environment._warned", set())
+    monkeypatch.setattr("deepgrid.cli.access.environment._warned", set())
     Wallet.keep(KEY, tmp_path / ".dps" / "key")
     write_env(tmp_path, {"ETH_PRIVATE_KEY": KEY})
     shown = invoke("key", "show")

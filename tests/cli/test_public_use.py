@@ -10,7 +10,7 @@ import pytest
 
 import deepgrid.cli
 
-FILES = sorted(Path(deepgrid.cli.__file__).parent.glob("*.py"))
+FILES = sorted(Path(deepgrid.cli.__file__).parent.rglob("*.py"))
 
 
 def is_private(name: str) -> bool:

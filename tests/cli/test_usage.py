@@ -158,7 +158,8 @@ def test_help_imports_nothing_heavy() -> None:
 
 def test_customers_never_import_prefect() -> None:
     program = (
-        "import sys, deepgrid.cli.main, deepgrid.cli.job, deepgrid.cli.submit, deepgrid.client.engine.live\n"
+        "import sys, deepgrid.cli.main, deepgrid.client.engine.live\n"
+        "import deepgrid.cli.verbs.job, deepgrid.cli.verbs.submit\n"
         "print([name for name in ('prefect', 'pandas', 'deployments', 'fastapi', 'paramiko') if name in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
@@ -168,7 +169,7 @@ def test_customers_never_import_prefect() -> None:
 @pytest.mark.parametrize("verbs", ["job", "credit"])
 def test_verbs_that_only_read_do_not_load_the_workflow_language(verbs: str) -> None:
     heavy = ("jinja2", "yaml", "httpx", "deepgrid.workflow", "deepgrid.modules", "deepgrid.sbatch", "eth_account")
-    program = f"import sys, deepgrid.cli.{verbs}\nprint([name for name in {heavy} if name in sys.modules])"
+    program = f"import sys, deepgrid.cli.verbs.{verbs}\nprint([name for name in {heavy} if name in sys.modules])"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from deepgrid.cli.services import hosts_of
+from deepgrid.cli.verbs.services import hosts_of
 from deepgrid.errors import ConfigurationError, InputError
 from deepgrid.services.admission import AnonymousSettings
 from deepgrid.services.anonymous import resolve_uses, store_anonymous

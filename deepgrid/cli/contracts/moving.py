@@ -10,8 +10,8 @@ import typer
 from deepgrid.chain.book import AddressBook
 from deepgrid.chain.deploy.credit_move import move_credits
 from deepgrid.chain.deploy.retirement import retire
+from deepgrid.cli.access.grid import as_sender, shown
 from deepgrid.cli.border import runs
-from deepgrid.cli.grid import as_sender, shown
 from deepgrid.cli.options import DEFAULT_KEY, BookFile, KeyFile
 
 OldBook = Annotated[Path, typer.Option("--from", metavar="FILE", help="Address book of the retired grid.")]

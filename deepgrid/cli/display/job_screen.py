@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from deepgrid.cli.screen import STYLES, Screen
+from deepgrid.cli.display.screen import STYLES, Screen
 from deepgrid.client.display.bill import bill_rows, transaction_rows
 from deepgrid.client.display.record import JOB_COLUMNS, JobRecord, facts, job_row, life
 from deepgrid.client.events import JobEnd, JobEvent

@@ -10,8 +10,8 @@ from typing import Annotated
 import typer
 
 from deepgrid import modules, sbatch
+from deepgrid.cli.access.grid import amount, as_reader
 from deepgrid.cli.border import runs
-from deepgrid.cli.grid import amount, as_reader
 from deepgrid.cli.options import BookFile, IgnoreUnknownFields
 from deepgrid.client.display.prices import price_sentences
 from deepgrid.client.display.text import printable

@@ -13,9 +13,9 @@ from deepgrid.billing.credits import MAX_WEI, format_credits, parse_credits
 from deepgrid.chain.book import AddressBook
 from deepgrid.chain.client import Chain
 from deepgrid.chain.transactions.wallet import Wallet
-from deepgrid.cli.address_book import found_book
-from deepgrid.cli.environment import ORACLE, variables
-from deepgrid.cli.key_file import present
+from deepgrid.cli.access.address_book import found_book
+from deepgrid.cli.access.environment import ORACLE, variables
+from deepgrid.cli.access.key_file import present
 from deepgrid.client.grid import AsyncGrid
 from deepgrid.client.settings import ClientSettings
 from deepgrid.customer.session import CustomerSession, CustomerSettings, customer_session

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from deepgrid.cli.environment import variables
+from deepgrid.cli.access.environment import variables
 from deepgrid.cli.options import DEFAULT_KEY, BookFile, KeyFile
 from deepgrid.errors import InputError
 from deepgrid.extras import needs
@@ -35,8 +35,8 @@ def tui(
 def _prepared(key: Path, book: Path | None, *, read_only: bool) -> tuple[Path, Path | None]:
     """The key file and the address book. The usual ones are left to the app, whose first screen is fast."""
     if variables().values or not (read_only or key.expanduser().exists()):
-        from deepgrid.cli.address_book import found_book
-        from deepgrid.cli.key_file import present
+        from deepgrid.cli.access.address_book import found_book
+        from deepgrid.cli.access.key_file import present
 
         key = key if read_only else present(key)
         book = asyncio.run(found_book(book))
@@ -44,6 +44,6 @@ def _prepared(key: Path, book: Path | None, *, read_only: bool) -> tuple[Path, P
 
 
 def _address(text: str) -> str:
-    from deepgrid.cli.grid import address  # takes a second to load, which the first screen need not wait for
+    from deepgrid.cli.access.grid import address  # takes a second to load, which the first screen need not wait for
 
     return address(text)

@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from deepgrid.chain.book import AddressBook
 from deepgrid.chain.discovery import discover
-from deepgrid.cli.environment import CONTRACT, JOBS, LOGS, RPC, WS, Variables, variables, warn
+from deepgrid.cli.access.environment import CONTRACT, JOBS, LOGS, RPC, WS, Variables, variables, warn
 from deepgrid.errors import ConfigurationError
 
 FOLDER = Path("~/.dps/grids")

@@ -8,7 +8,7 @@ from typing import Any
 from deepgrid.billing.credits import format_credits
 from deepgrid.chain.figures import Queues, TrackRecord
 from deepgrid.chain.offers import Versions, differences, proposal_hash
-from deepgrid.cli.screen import Screen
+from deepgrid.cli.display.screen import Screen
 from deepgrid.client.display.story import NAME_LABEL, cluster_name
 from deepgrid.client.display.text import plural
 from deepgrid.errors import InputError

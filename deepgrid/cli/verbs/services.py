@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 import typer
 
 from deepgrid.cli.border import runs
-from deepgrid.cli.checkup import report
+from deepgrid.cli.display.checkup import report
 from deepgrid.cli.logs import start_logging
 from deepgrid.cli.options import AsJson, BookFile
 from deepgrid.client.display.text import moment_utc

@@ -14,10 +14,10 @@ import typer
 
 from deepgrid.chain.client import Chain
 from deepgrid.chain.figures import Constants, Cut
+from deepgrid.cli.access.grid import amount, as_anyone, as_sender, shown
 from deepgrid.cli.border import runs
-from deepgrid.cli.grid import amount, as_anyone, as_sender, shown
+from deepgrid.cli.display.screen import print_json
 from deepgrid.cli.options import DEFAULT_KEY, AsJson, BookFile, InWei, KeyFile
-from deepgrid.cli.screen import print_json
 from deepgrid.client.display.text import plural
 from deepgrid.errors import InputError
 

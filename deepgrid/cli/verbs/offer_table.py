@@ -7,8 +7,9 @@ from typing import Annotated, Any
 
 import typer
 
+from deepgrid.cli.access.grid import amount, as_reader
 from deepgrid.cli.border import runs
-from deepgrid.cli.grid import amount, as_reader
+from deepgrid.cli.display.screen import Screen, print_json
 from deepgrid.cli.options import (
     Affinities,
     AsJson,
@@ -20,7 +21,6 @@ from deepgrid.cli.options import (
     OnlyCluster,
     Uses,
 )
-from deepgrid.cli.screen import Screen, print_json
 from deepgrid.client.amounts import credits_of, wei_of
 from deepgrid.client.cluster_offers import ClusterOffer, Offers
 from deepgrid.client.workflow import read_workflow

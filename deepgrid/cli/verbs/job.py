@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
+import math
 from typing import Annotated
 
 import typer
 
+from deepgrid.cli.access.confirmation import Force, confirm
+from deepgrid.cli.access.grid import amount, as_customer, as_sender, shown
 from deepgrid.cli.border import FAILED, runs
-from deepgrid.cli.confirmation import Force, confirm
-from deepgrid.cli.grid import amount, as_customer, as_sender, shown
-from deepgrid.cli.job_list import newest_jobs, watch_jobs
-from deepgrid.cli.job_screen import show_jobs, show_record
+from deepgrid.cli.display.job_list import newest_jobs, watch_jobs
+from deepgrid.cli.display.job_screen import show_jobs, show_record
+from deepgrid.cli.display.screen import Screen, print_json
 from deepgrid.cli.options import DEFAULT_KEY, AsJson, BookFile, InWei, JobId, KeyFile, NoApprove, NoTimestamp
-from deepgrid.cli.screen import Screen, print_json
-from deepgrid.cli.top_up import cost_of, minutes_in
-from deepgrid.client.amounts import credits_of
+from deepgrid.client.amounts import credits_of, seconds_of
 from deepgrid.client.display.record import job_as_json, record_as_json
 from deepgrid.client.display.text import plural
+from deepgrid.client.job import AsyncJob
 from deepgrid.errors import InputError
 
+MOST_MINUTES = 60 * 24 * 366 * 10
 PANIC_REASON = "an administrator of the grid ended the job"
 
 job = typer.Typer(help="Show jobs, read their output, cancel them, buy them more time.", no_args_is_help=True)
@@ -151,12 +153,12 @@ async def topup(
     """Buy more time for a job that a cluster has claimed. Credits that it does not use are returned."""
     if bool(value) is bool(time):
         raise InputError("The top-up is missing, or given twice.", next_step="Give AMOUNT or --time, not both.")
-    minutes = minutes_in(time) if time else 0
+    minutes = _minutes_in(time) if time else 0
     added_wei = amount(value, wei=wei) if value else 0
     async with as_customer(key, book) as grid:
         job = await grid.job(number)
         if minutes:
-            added_wei = cost_of(job, minutes)
+            added_wei = _cost_of(job, minutes)
         confirm(
             f"Add {shown(added_wei, wei=False)} credits of {grid.address} to job {number} ({job.name})?", force=force
         )
@@ -166,3 +168,24 @@ async def topup(
     if job.customer != grid.address:
         print(f"What it does not use goes to its customer {job.customer}.")
     print(f"transaction {job.last_transaction}")
+
+
+def _minutes_in(text: str) -> int:
+    """Whole minutes of a duration, rounded up. A number without a unit is minutes. Raises InputError."""
+    minutes = (
+        int(text) if text.isascii() and text.isdigit() and len(text) < 10 else math.ceil((seconds_of(text) or 0) / 60)
+    )
+    if not 0 < minutes <= MOST_MINUTES:
+        raise InputError(f"{text[:40]!r} is no time to add.", next_step="Give minutes such as 90, or 1h30m.")
+    return minutes
+
+
+def _cost_of(job: AsyncJob, minutes: int) -> int:
+    """The credits in wei that let the job run this much longer. Raises InputError while it has no price."""
+    rate_wei = job.on_chain.rate_wei_per_minute
+    if not rate_wei:
+        raise InputError(
+            f"Job {job.id} has no price yet: it is {job.status.words}.",
+            next_step="Wait until a cluster has claimed it, or give an amount of credits.",
+        )
+    return rate_wei * minutes

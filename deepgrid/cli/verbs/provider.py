@@ -13,10 +13,9 @@ from deepgrid.chain.client import Chain
 from deepgrid.chain.offers import read_versions
 from deepgrid.chain.transactions.transaction import Receipt
 from deepgrid.chain.writer import Writer
+from deepgrid.cli.access.grid import address, as_anyone, as_sender, wallet
 from deepgrid.cli.border import runs
-from deepgrid.cli.grid import address, as_anyone, as_sender, wallet
-from deepgrid.cli.lazy import group_with
-from deepgrid.cli.offer import (
+from deepgrid.cli.display.offer import (
     hash_of,
     offer_as_json,
     read_hash,
@@ -25,9 +24,10 @@ from deepgrid.cli.offer import (
     show_standing,
     standing_as_json,
 )
+from deepgrid.cli.display.screen import Screen, print_json
+from deepgrid.cli.lazy import group_with
 from deepgrid.cli.options import DEFAULT_KEY, AsJson, BookFile, KeyFile
 from deepgrid.cli.project import project_verbs
-from deepgrid.cli.screen import Screen, print_json
 from deepgrid.client.display.story import cluster_name
 from deepgrid.errors import NotFound
 

@@ -6,9 +6,9 @@ from typing import Annotated
 
 import typer
 
+from deepgrid.cli.access.confirmation import Force, confirm
+from deepgrid.cli.access.grid import address, amount, as_anyone, as_sender, shown, wallet
 from deepgrid.cli.border import runs
-from deepgrid.cli.confirmation import Force, confirm
-from deepgrid.cli.grid import address, amount, as_anyone, as_sender, shown, wallet
 from deepgrid.cli.options import DEFAULT_KEY, BookFile, InWei, KeyFile
 from deepgrid.errors import InputError
 

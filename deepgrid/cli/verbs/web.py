@@ -15,8 +15,8 @@ from typing import Annotated
 import typer
 
 from deepgrid.billing.credits import parse_credits
-from deepgrid.cli.address_book import found_book
-from deepgrid.cli.key_file import present
+from deepgrid.cli.access.address_book import found_book
+from deepgrid.cli.access.key_file import present
 from deepgrid.cli.logs import start_logging
 from deepgrid.cli.options import DEFAULT_KEY, BookFile, KeyFile
 from deepgrid.errors import InputError

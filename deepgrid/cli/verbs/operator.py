@@ -5,10 +5,10 @@ from __future__ import annotations
 import typer
 from typer.core import TyperGroup
 
-from deepgrid.cli.administration import close_grid, constants, open_grid, withdraw
-from deepgrid.cli.deploy import deploy_contracts
+from deepgrid.cli.contracts.administration import close_grid, constants, open_grid, withdraw
+from deepgrid.cli.contracts.deploy import deploy_contracts
+from deepgrid.cli.contracts.moving import move, retire_grid
 from deepgrid.cli.lazy import group_with
-from deepgrid.cli.moving import move, retire_grid
 from deepgrid.cli.project import project_verbs
 
 operator = typer.Typer(

@@ -9,8 +9,8 @@ from contextlib import asynccontextmanager
 from rich.live import Live
 from rich.text import Text
 
-from deepgrid.cli.job_screen import show_jobs
-from deepgrid.cli.screen import Screen, table_lines
+from deepgrid.cli.display.job_screen import show_jobs
+from deepgrid.cli.display.screen import Screen, table_lines
 from deepgrid.client.display.record import JOB_COLUMNS, job_row
 from deepgrid.client.display.text import printable
 from deepgrid.client.engine.listing import states_of

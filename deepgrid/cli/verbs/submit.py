@@ -10,11 +10,11 @@ from typing import Annotated, Any, cast
 
 import typer
 
+from deepgrid.cli.access.confirmation import Force, confirm
+from deepgrid.cli.access.grid import amount, as_customer, as_reader, shown
 from deepgrid.cli.border import runs
-from deepgrid.cli.confirmation import Force, confirm
-from deepgrid.cli.grid import amount, as_customer, as_reader, shown
-from deepgrid.cli.job_screen import show_event
-from deepgrid.cli.offer_table import show_offers
+from deepgrid.cli.display.job_screen import show_event
+from deepgrid.cli.display.screen import Screen
 from deepgrid.cli.options import (
     DEFAULT_KEY,
     Affinities,
@@ -29,7 +29,7 @@ from deepgrid.cli.options import (
     OnlyCluster,
     Uses,
 )
-from deepgrid.cli.screen import Screen
+from deepgrid.cli.verbs.offer_table import show_offers
 from deepgrid.client.amounts import credits_of
 from deepgrid.client.display.text import printable
 from deepgrid.client.grid import AsyncGrid

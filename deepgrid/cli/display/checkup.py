@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from deepgrid.cli.screen import Screen, print_json
+from deepgrid.cli.display.screen import Screen, print_json
 from deepgrid.errors import ConfigurationError
 from deepgrid.findings import Finding, Level
 

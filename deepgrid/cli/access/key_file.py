@@ -8,8 +8,8 @@ import typer
 from eth_utils.exceptions import ValidationError
 
 from deepgrid.chain.transactions.wallet import Wallet
-from deepgrid.cli.confirmation import interruptible, on_terminal
-from deepgrid.cli.environment import KEY, KEY_PATH, variables, warn
+from deepgrid.cli.access.confirmation import interruptible, on_terminal
+from deepgrid.cli.access.environment import KEY, KEY_PATH, variables, warn
 from deepgrid.cli.options import DEFAULT_KEY
 from deepgrid.errors import ConfigurationError
 

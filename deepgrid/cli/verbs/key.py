@@ -6,8 +6,8 @@ import sys
 
 import typer
 
-from deepgrid.cli.grid import wallet
-from deepgrid.cli.key_file import asked_for_key, chosen, created, stored
+from deepgrid.cli.access.grid import wallet
+from deepgrid.cli.access.key_file import asked_for_key, chosen, created, stored
 from deepgrid.cli.options import DEFAULT_KEY, KeyFile
 
 MAX_LINE = 1000  # characters; a key has 66

@@ -1,0 +1,1 @@
+"""What verbs print: tables, lists, single objects, and the findings of doctors."""

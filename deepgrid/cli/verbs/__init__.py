@@ -1,0 +1,1 @@
+"""One module per group of verbs. Each is imported when one of its verbs runs."""
