@@ -22,7 +22,7 @@ from deepgrid.errors import ServiceError
 from deepgrid.sbatch.containers import DOCKER_HUB, Containers, Folders, Images
 from deepgrid.workflow import Definition
 from deepgrid.workflow.models import ContainerRun
-from deepgrid.workflow.walk import steps_in
+from deepgrid.workflow.models.rules.walk import steps_in
 
 TIMEOUT_S = 10.0  # for all requests about one image
 MAX_BYTES = 1 << 20  # per answer

@@ -17,7 +17,7 @@ from deepgrid.errors import InputError, ServiceError
 from deepgrid.sbatch import StoragePaths, render
 from deepgrid.services.script_check import CheckLimits, check_grammar
 from deepgrid.workflow import LoadedWorkflow, canonical, parse
-from deepgrid.workflow.walk import steps_in
+from deepgrid.workflow.models.rules.walk import steps_in
 
 NAME = "workflow"
 MEMORY_BYTES = 1024**3

@@ -14,11 +14,11 @@ from typing import Any
 from pydantic import ValidationError
 
 from deepgrid.plain_text import visible, without_hidden
-from deepgrid.workflow.base import Model, field_of, is_list, model_in, yaml_names
-from deepgrid.workflow.fields import LARGEST
-from deepgrid.workflow.job import Definition
+from deepgrid.workflow.models.base import Model, field_of, is_list, model_in, yaml_names
+from deepgrid.workflow.models.fields import LARGEST
+from deepgrid.workflow.models.job import Definition
 from deepgrid.workflow.partial import Rule, disagreements
-from deepgrid.workflow.yaml_nodes import Path
+from deepgrid.workflow.yaml_text.yaml_nodes import Path
 
 Fault = tuple[Path, str, bool]  # place, sentence, and whether the field's name (not its value) is wrong
 

@@ -11,11 +11,11 @@ from typing import Any
 from pydantic import ValidationError
 
 from deepgrid.errors import InputError
-from deepgrid.workflow.base import EnvVar
 from deepgrid.workflow.faults import dotted, faults_of
-from deepgrid.workflow.job import Definition
-from deepgrid.workflow.running import StepRun
-from deepgrid.workflow.steps import Step, StepModule
+from deepgrid.workflow.models.base import EnvVar
+from deepgrid.workflow.models.job import Definition
+from deepgrid.workflow.models.running import StepRun
+from deepgrid.workflow.models.steps import Step, StepModule
 
 PACK = "deepgrid:pack"  # the source that stands for a parameter set, which is a module without a repository
 SET_ENV = "DEEPGRID_SET"

@@ -12,9 +12,9 @@ from typing import Any
 
 from pydantic_core import PydanticCustomError
 
-from deepgrid.workflow.base import Model, NotKnown, is_list, model_in
-from deepgrid.workflow.walk import models_in
-from deepgrid.workflow.yaml_nodes import Path
+from deepgrid.workflow.models.base import Model, NotKnown, is_list, model_in
+from deepgrid.workflow.models.rules.walk import models_in
+from deepgrid.workflow.yaml_text.yaml_nodes import Path
 
 Rule = Callable[[Any], Iterable[tuple[Path, str]]]
 

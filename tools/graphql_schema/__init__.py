@@ -10,8 +10,8 @@ from pathlib import Path
 from types import UnionType
 from typing import Any, Literal, Union, get_args, get_origin
 
-from deepgrid.workflow.base import Model, is_list, model_in
 from deepgrid.workflow.models import Definition, Module, StepModule
+from deepgrid.workflow.models.base import Model, is_list, model_in
 
 FILE = Path(__file__).parents[2] / "deepgrid" / "services" / "graphql" / "schema.graphql"
 WIDTH = 110

@@ -15,7 +15,7 @@ from deepgrid.extras import needs
 from deepgrid.secure_url import is_loopback
 
 if TYPE_CHECKING:
-    from deepgrid.workflow.transport import S3Data
+    from deepgrid.workflow.models.transport import S3Data
 
 SIGNED_FOR_S = 3600
 REFUSED = frozenset({"AccessDenied", "InvalidAccessKeyId", "SignatureDoesNotMatch", "403", "401", "AllAccessDisabled"})

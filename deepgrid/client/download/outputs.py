@@ -20,7 +20,7 @@ from deepgrid.client.settings import ClientSettings
 
 if TYPE_CHECKING:
     from deepgrid.workflow import Definition
-    from deepgrid.workflow.transport import HTTPData, S3Data, TransportData
+    from deepgrid.workflow.models.transport import HTTPData, S3Data, TransportData
 
 ARCHIVE = "output.zip"  # what a job calls the archive of several files
 

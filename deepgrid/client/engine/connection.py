@@ -25,7 +25,7 @@ from deepgrid.customer.session import CustomerSession
 from deepgrid.errors import GridError, InputError
 
 if TYPE_CHECKING:
-    from deepgrid.workflow.transport import TransportData
+    from deepgrid.workflow.models.transport import TransportData
 
 T = TypeVar("T")
 

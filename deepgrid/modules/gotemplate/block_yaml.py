@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from deepgrid.modules.gotemplate.lookup import Part, Unfit, Unset
-from deepgrid.workflow.base import Model
+from deepgrid.workflow.models.base import Model
 
 _PLAIN = re.compile(r"[A-Za-z_/][\w./@+-]*(?: [\w./@+-]+)*\Z", re.A)
 _WORDS = frozenset({"true", "false", "null", "yes", "no", "on", "off", "y", "n"})

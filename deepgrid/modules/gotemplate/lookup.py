@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from deepgrid.workflow.base import Model
+from deepgrid.workflow.models.base import Model
 
 
 class Unfit(Exception):

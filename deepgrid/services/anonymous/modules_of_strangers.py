@@ -11,7 +11,7 @@ from deepgrid.services.admission import AnonymousSettings
 from deepgrid.services.anonymous.listed_hosts import ListedHosts
 from deepgrid.services.context import Context
 from deepgrid.workflow import Definition, LoadedWorkflow
-from deepgrid.workflow.walk import steps_in
+from deepgrid.workflow.models.rules.walk import steps_in
 
 LIMITS = ModuleLimits(
     uses=20, depth=4, within_s=20.0, fetch_within_s=10.0, repository_bytes=16 * 1024**2,

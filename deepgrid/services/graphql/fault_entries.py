@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from deepgrid.workflow.faults import dotted
-from deepgrid.workflow.yaml_nodes import Path
+from deepgrid.workflow.yaml_text.yaml_nodes import Path
 
 _WORDS = re.compile(r"Cpu|Dns|Uid|Gid|Url|Http|Id(?![a-z])")  # which Go's names have in capitals
 _PLACE = re.compile(r"\[[0-9]+\]")

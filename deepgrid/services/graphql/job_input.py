@@ -13,12 +13,12 @@ from pydantic import ValidationError
 from deepgrid.errors import InputError
 from deepgrid.services.graphql.fault_entries import FaultyInput, JobFault, fault_at
 from deepgrid.workflow import Definition, canonical
-from deepgrid.workflow.base import Model
 from deepgrid.workflow.faults import MOST_SHOWN, Fault, all_faults
-from deepgrid.workflow.fitting import fit
-from deepgrid.workflow.handles import misplaced_waits
 from deepgrid.workflow.models import Module
-from deepgrid.workflow.yaml_nodes import Document, Path
+from deepgrid.workflow.models.base import Model
+from deepgrid.workflow.models.rules.handles import misplaced_waits
+from deepgrid.workflow.reading.fitting import fit
+from deepgrid.workflow.yaml_text.yaml_nodes import Document, Path
 
 M = TypeVar("M", bound=Model)
 

@@ -12,7 +12,7 @@ import pytest
 
 from deepgrid.client import AccessDenied, ClientSettings, InputError, NoOutput, ServiceError
 from deepgrid.client.download import download_output
-from deepgrid.workflow.transport import TransportData
+from deepgrid.workflow.models.transport import TransportData
 from tests.client.download.support import QUICK, FileServer
 from tests.sbatch.bucket import KEYS, NAME, Bucket
 

@@ -8,9 +8,9 @@ from typing import Annotated, Literal
 from pydantic import Field, model_validator
 from pydantic_core import PydanticCustomError
 
-from deepgrid.workflow.base import Env, Model
-from deepgrid.workflow.container import ContainerRun
-from deepgrid.workflow.fields import (
+from deepgrid.workflow.models.base import Env, Model
+from deepgrid.workflow.models.container import ContainerRun
+from deepgrid.workflow.models.fields import (
     EMPTY_LIST,
     MOST_CPUS,
     MOST_MEM_MB,
@@ -22,7 +22,7 @@ from deepgrid.workflow.fields import (
     Text,
     UserId,
 )
-from deepgrid.workflow.network import NetworkInterface
+from deepgrid.workflow.models.network import NetworkInterface
 
 
 class _Figures(Model):

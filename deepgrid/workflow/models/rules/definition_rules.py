@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 
-from deepgrid.workflow.base import NotKnown
-from deepgrid.workflow.handles import misplaced_waits
-from deepgrid.workflow.interfaces import misplaced_interfaces, misplaced_networks
-from deepgrid.workflow.steps import Step
-from deepgrid.workflow.walk import Fault, JobParts, steps_in
-from deepgrid.workflow.yaml_nodes import Path
+from deepgrid.workflow.models.base import NotKnown
+from deepgrid.workflow.models.rules.handles import misplaced_waits
+from deepgrid.workflow.models.rules.interfaces import misplaced_interfaces, misplaced_networks
+from deepgrid.workflow.models.rules.walk import Fault, JobParts, steps_in
+from deepgrid.workflow.models.steps import Step
+from deepgrid.workflow.yaml_text.yaml_nodes import Path
 
 MOST_STEPS = 1000  # shellcheck takes 5 ms and half a MB per step
 MOST_NESTED = 16  # each level is a nested shell, and a nested call in this code

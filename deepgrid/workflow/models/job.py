@@ -7,13 +7,13 @@ from typing import Annotated
 from pydantic import Field, model_validator
 from pydantic_core import PydanticCustomError
 
-from deepgrid.workflow.base import Env, Model
-from deepgrid.workflow.fields import EMPTY_LIST, Flag, Mode
-from deepgrid.workflow.network import VirtualNetwork
-from deepgrid.workflow.rules import MOST_STEPS, faults_in
-from deepgrid.workflow.running import JobResources
-from deepgrid.workflow.steps import Step
-from deepgrid.workflow.transport import TransportData
+from deepgrid.workflow.models.base import Env, Model
+from deepgrid.workflow.models.fields import EMPTY_LIST, Flag, Mode
+from deepgrid.workflow.models.network import VirtualNetwork
+from deepgrid.workflow.models.rules import MOST_STEPS, faults_in
+from deepgrid.workflow.models.running import JobResources
+from deepgrid.workflow.models.steps import Step
+from deepgrid.workflow.models.transport import TransportData
 
 
 class Definition(Model):

@@ -12,12 +12,12 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from deepgrid.errors import InputError
-from deepgrid.workflow import yaml_nodes
-from deepgrid.workflow.advice import advice_on
 from deepgrid.workflow.canonical import canonical
 from deepgrid.workflow.faults import MOST_SHOWN, Fault, all_faults, dotted
-from deepgrid.workflow.fitting import fit
 from deepgrid.workflow.models import Definition
+from deepgrid.workflow.reading.advice import advice_on
+from deepgrid.workflow.reading.fitting import fit
+from deepgrid.workflow.yaml_text import yaml_nodes
 
 MAX_BYTES = 256 * 1024
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import ipaddress
 from collections.abc import Iterator
 
-from deepgrid.workflow.fields import LONGEST_BYTES
-from deepgrid.workflow.network import NetworkInterface, VNet
-from deepgrid.workflow.running import StepRun
-from deepgrid.workflow.steps import Step
-from deepgrid.workflow.walk import Fault, JobParts, steps_in
-from deepgrid.workflow.yaml_nodes import Path
+from deepgrid.workflow.models.fields import LONGEST_BYTES
+from deepgrid.workflow.models.network import NetworkInterface, VNet
+from deepgrid.workflow.models.rules.walk import Fault, JobParts, steps_in
+from deepgrid.workflow.models.running import StepRun
+from deepgrid.workflow.models.steps import Step
+from deepgrid.workflow.yaml_text.yaml_nodes import Path
 
 MOST_PEERS = 250  # addresses of steps per virtual network; their keys share one variable of its hub
 MOST_NETWORKS = 16  # each needs two processes beside the steps

@@ -7,8 +7,8 @@ from typing import Annotated
 from pydantic import Field, model_validator
 from pydantic_core import PydanticCustomError
 
-from deepgrid.workflow.base import Model
-from deepgrid.workflow.fields import (
+from deepgrid.workflow.models.base import Model
+from deepgrid.workflow.models.fields import (
     EMPTY_LIST,
     SECRET,
     Cidr,

@@ -11,11 +11,11 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any, Literal, get_args, get_origin
 
-from deepgrid.workflow.base import Model, field_of, is_list, model_in
 from deepgrid.workflow.faults import Fault, unknown_field
-from deepgrid.workflow.fields import OCTAL
-from deepgrid.workflow.running import StepRun
-from deepgrid.workflow.yaml_nodes import Document, Path
+from deepgrid.workflow.models.base import Model, field_of, is_list, model_in
+from deepgrid.workflow.models.fields import OCTAL
+from deepgrid.workflow.models.running import StepRun
+from deepgrid.workflow.yaml_text.yaml_nodes import Document, Path
 
 _MODE = re.compile(r"0o?([0-7]{1,4})")
 _APART = ("dns", "customNetworkInterfaces")

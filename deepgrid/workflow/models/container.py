@@ -7,8 +7,8 @@ from typing import Annotated, Literal
 from pydantic import Field, model_validator
 from pydantic_core import PydanticCustomError
 
-from deepgrid.workflow.base import Model
-from deepgrid.workflow.fields import EMPTY_LIST, SECRET, AbsolutePath, Flag, Hostname, Image, Text
+from deepgrid.workflow.models.base import Model
+from deepgrid.workflow.models.fields import EMPTY_LIST, SECRET, AbsolutePath, Flag, Hostname, Image, Text
 
 
 class Mount(Model):

@@ -7,9 +7,9 @@ from typing import Annotated, Literal
 from pydantic import Field, model_validator
 from pydantic_core import PydanticCustomError
 
-from deepgrid.workflow.base import Env, Model
-from deepgrid.workflow.fields import EMPTY_LIST, Commit, EnvName, Handle, Number, Text, Truth
-from deepgrid.workflow.running import StepRun
+from deepgrid.workflow.models.base import Env, Model
+from deepgrid.workflow.models.fields import EMPTY_LIST, Commit, EnvName, Handle, Number, Text, Truth
+from deepgrid.workflow.models.running import StepRun
 
 DEFAULT_SIGNAL = 15
 KINDS = ("steps", "run", "for", "launch", "use", "module")

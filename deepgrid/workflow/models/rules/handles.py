@@ -11,9 +11,9 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterator, Sequence
 
-from deepgrid.workflow.steps import Step
-from deepgrid.workflow.walk import steps_in
-from deepgrid.workflow.yaml_nodes import Path
+from deepgrid.workflow.models.rules.walk import steps_in
+from deepgrid.workflow.models.steps import Step
+from deepgrid.workflow.yaml_text.yaml_nodes import Path
 
 
 def misplaced_waits(steps: Sequence[Step], path: Path) -> Iterator[tuple[Path, str]]:

@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Protocol
 
-from deepgrid.workflow.base import Model
-from deepgrid.workflow.network import VirtualNetwork
-from deepgrid.workflow.running import JobResources
-from deepgrid.workflow.steps import Step
-from deepgrid.workflow.yaml_nodes import Path
+from deepgrid.workflow.models.base import Model
+from deepgrid.workflow.models.network import VirtualNetwork
+from deepgrid.workflow.models.running import JobResources
+from deepgrid.workflow.models.steps import Step
+from deepgrid.workflow.yaml_text.yaml_nodes import Path
 
 Fault = tuple[Path, str]  # a place, and what is wrong there
 

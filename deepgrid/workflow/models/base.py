@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, get_args, get_origin
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
-from deepgrid.workflow.fields import EMPTY_LIST, EnvName, Text
+from deepgrid.workflow.models.fields import EMPTY_LIST, EnvName, Text
 
 
 class NotKnown(Exception):

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from deepgrid.workflow.base import Model
-from deepgrid.workflow.fields import EMPTY_LIST, EnvName, Text
-from deepgrid.workflow.running import JobResources
-from deepgrid.workflow.steps import Step
+from deepgrid.workflow.models.base import Model
+from deepgrid.workflow.models.fields import EMPTY_LIST, EnvName, Text
+from deepgrid.workflow.models.running import JobResources
+from deepgrid.workflow.models.steps import Step
 
 
 class ModuleInput(Model):

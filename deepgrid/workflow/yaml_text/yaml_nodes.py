@@ -15,7 +15,7 @@ from typing import Any
 import yaml
 
 from deepgrid.plain_text import visible
-from deepgrid.workflow.yaml_errors import sentence_for
+from deepgrid.workflow.yaml_text.yaml_errors import sentence_for
 
 Path = tuple[str | int, ...]
 

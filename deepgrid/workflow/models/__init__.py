@@ -1,0 +1,55 @@
+"""All models of the workflow language, and their bounds.
+
+A definition that was made from these models holds the rules of each field (`fields`) and those between its parts
+(`rules`).
+"""
+
+from deepgrid.workflow.models.base import Env, EnvVar, Model, field_of, yaml_names
+from deepgrid.workflow.models.container import ContainerRun, Mount
+from deepgrid.workflow.models.fields import LIBRARY_NAMES, LONGEST_BYTES, OWN_PREFIX, SHELL_NAMES
+from deepgrid.workflow.models.job import Definition
+from deepgrid.workflow.models.modules import Module, ModuleInput, ModuleOutput
+from deepgrid.workflow.models.network import Bore, NetworkInterface, VirtualNetwork, VNet, Wireguard, WireguardPeer
+from deepgrid.workflow.models.rules import MOST_NESTED, MOST_STEPS
+from deepgrid.workflow.models.running import JobResources, ResolvedResources, StepRun, StepRunResources
+from deepgrid.workflow.models.steps import ForRange, Step, StepAsyncLaunch, StepFor, StepModule, StepUse
+from deepgrid.workflow.models.transport import HTTPData, S3Data, TransportData
+
+__all__ = [
+    "LIBRARY_NAMES",
+    "LONGEST_BYTES",
+    "MOST_NESTED",
+    "MOST_STEPS",
+    "OWN_PREFIX",
+    "SHELL_NAMES",
+    "Bore",
+    "ContainerRun",
+    "Definition",
+    "Env",
+    "EnvVar",
+    "ForRange",
+    "HTTPData",
+    "JobResources",
+    "Model",
+    "Module",
+    "ModuleInput",
+    "ModuleOutput",
+    "Mount",
+    "NetworkInterface",
+    "ResolvedResources",
+    "S3Data",
+    "Step",
+    "StepAsyncLaunch",
+    "StepFor",
+    "StepModule",
+    "StepRun",
+    "StepRunResources",
+    "StepUse",
+    "TransportData",
+    "VNet",
+    "VirtualNetwork",
+    "Wireguard",
+    "WireguardPeer",
+    "field_of",
+    "yaml_names",
+]
