@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from deepgrid.lifecycle.job import Job, Provider
-from deepgrid.scheduling.fairness import advance
 from deepgrid.scheduling.hot_jobs import hot_job
 from deepgrid.scheduling.market import ClusterState, HotJob, Market, Reliability, Resources, Usage
+from deepgrid.scheduling.rounds.fairness import advance
 from deepgrid.scheduling.speed import measured_speeds
 
 

@@ -31,7 +31,7 @@ from deepgrid.operator.operator_metrics import OperatorMetrics
 from deepgrid.operator.store import GivenBack, OperatorStore
 from deepgrid.operator.waiting_notices import WaitingNotices
 from deepgrid.scheduling.market import SchedulerSettings
-from deepgrid.scheduling.scheduler import Scheduler
+from deepgrid.scheduling.rounds.scheduler import Scheduler
 from deepgrid.services.client import ServicesClient
 
 # A provider that refused a job, or let it time out, is a candidate again after this time. It may have free nodes then.

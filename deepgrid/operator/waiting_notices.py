@@ -6,7 +6,7 @@ import time
 from collections.abc import Sequence
 
 from deepgrid.scheduling.market import Waiting
-from deepgrid.scheduling.reasons import line
+from deepgrid.scheduling.rounds.reasons import line
 
 REPEAT_S = 300.0  # least time between two notices of which only the place differs
 

@@ -1,6 +1,6 @@
 """The plain double loop over jobs and clusters: the cheapest that fits, then the least busy, oldest job first.
 
-deepgrid matched so before `deepgrid.scheduling.scheduler`. The benchmark compares with it.
+deepgrid matched so before `deepgrid.scheduling.rounds.scheduler`. The benchmark compares with it.
 """
 
 from __future__ import annotations

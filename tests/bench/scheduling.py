@@ -19,7 +19,7 @@ from rich.console import Console
 from rich.table import Table
 
 from deepgrid.scheduling.market import Market, Round, SchedulerSettings, Weights
-from deepgrid.scheduling.scheduler import Scheduler
+from deepgrid.scheduling.rounds.scheduler import Scheduler
 from tests.bench.plain_match import Assignment, Cluster, match
 from tests.scheduling.markets import NOW, clusters, jobs
 

@@ -10,11 +10,11 @@ from typing import Protocol
 
 from deepgrid.billing.formulas import affordable_minutes, rate_wei_per_minute
 from deepgrid.lifecycle.job import Job, JobDefinition, Provider
-from deepgrid.scheduling.fairness import advance
 from deepgrid.scheduling.fit import misfit
 from deepgrid.scheduling.market import Assignment, HotJob, Market, Resources, Round, SchedulerSettings, Usage
 from deepgrid.scheduling.occupancy import free_steps
-from deepgrid.scheduling.scheduler import Scheduler
+from deepgrid.scheduling.rounds.fairness import advance
+from deepgrid.scheduling.rounds.scheduler import Scheduler
 
 OLDEST, MORE = 5, 25
 """A simulated round of `Deepgrid` considers this number of jobs per customer, to bound its cost: the oldest, and

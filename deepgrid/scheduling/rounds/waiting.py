@@ -7,11 +7,11 @@ from collections import Counter
 import numpy as np
 
 from deepgrid.lifecycle.job import Job
-from deepgrid.scheduling import reasons
-from deepgrid.scheduling.candidates import Board, Task, affordable_wei
-from deepgrid.scheduling.fairness import FairShare, Share
 from deepgrid.scheduling.fit import Lack, written
 from deepgrid.scheduling.market import Waiting
+from deepgrid.scheduling.rounds import reasons
+from deepgrid.scheduling.rounds.candidates import Board, Task, affordable_wei
+from deepgrid.scheduling.rounds.fairness import FairShare, Share
 
 
 def why_nowhere(board: Board, task: Task, max_tries: int) -> str:

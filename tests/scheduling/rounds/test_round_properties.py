@@ -17,7 +17,7 @@ from deepgrid.lifecycle.job import Affinity, Hardware, Job, JobDefinition, Label
 from deepgrid.lifecycle.states import JobStatus
 from deepgrid.scheduling.fit import unmet
 from deepgrid.scheduling.market import ClusterState, HotJob, Market, Resources, Round, SchedulerSettings
-from deepgrid.scheduling.scheduler import Scheduler
+from deepgrid.scheduling.rounds.scheduler import Scheduler
 from deepgrid.scheduling.speed import measured_speeds
 from tests.scheduling.markets import CREDIT, NOW, pending
 

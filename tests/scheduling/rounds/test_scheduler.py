@@ -20,8 +20,8 @@ from deepgrid.scheduling.market import (
     Waiting,
     Weights,
 )  # fmt: skip
-from deepgrid.scheduling.reasons import line
-from deepgrid.scheduling.scheduler import Scheduler
+from deepgrid.scheduling.rounds.reasons import line
+from deepgrid.scheduling.rounds.scheduler import Scheduler
 from tests.scheduling.markets import CREDIT, NOW, hot, pending, small
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from deepgrid.scheduling.fairness import FairShare, advance
 from deepgrid.scheduling.market import Resources, Usage
+from deepgrid.scheduling.rounds.fairness import FairShare, advance
 from tests.scheduling.markets import NOW, pending
 
 GRID = Resources(100, 1000, 10)

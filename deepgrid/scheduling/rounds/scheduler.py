@@ -11,14 +11,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from deepgrid.lifecycle.job import Job
-from deepgrid.scheduling.candidates import Board, Task
 from deepgrid.scheduling.explain import explain
-from deepgrid.scheduling.fairness import FairShare, total
 from deepgrid.scheduling.market import Assignment, Market, Round, Row, SchedulerSettings, Usage, Waiting
 from deepgrid.scheduling.occupancy import free_steps
-from deepgrid.scheduling.placement import Placement
+from deepgrid.scheduling.rounds.candidates import Board, Task
+from deepgrid.scheduling.rounds.fairness import FairShare, total
+from deepgrid.scheduling.rounds.placement import Placement
+from deepgrid.scheduling.rounds.waiting import Line, why_nowhere
 from deepgrid.scheduling.tables.starts import StartTable
-from deepgrid.scheduling.waiting import Line, why_nowhere
 
 Refusals = Mapping[int, Mapping[str, str]]
 

@@ -10,11 +10,11 @@ import numpy.typing as npt
 from deepgrid.billing.credits import format_credits
 from deepgrid.billing.formulas import MAX_LIMIT_MINUTES
 from deepgrid.lifecycle.job import Job, Prefer
-from deepgrid.scheduling import reasons, score
-from deepgrid.scheduling.candidates import Board, Suitable, Task
 from deepgrid.scheduling.market import Assignment, SchedulerSettings
+from deepgrid.scheduling.rounds import reasons, score
+from deepgrid.scheduling.rounds.candidates import Board, Suitable, Task
+from deepgrid.scheduling.rounds.waiting import obstacles
 from deepgrid.scheduling.tables.starts import StartTable
-from deepgrid.scheduling.waiting import obstacles
 
 Floats = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]

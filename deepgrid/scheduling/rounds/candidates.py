@@ -17,7 +17,7 @@ from deepgrid.billing.formulas import MAX_LIMIT_MINUTES
 from deepgrid.lifecycle.job import Affinity, Job
 from deepgrid.scheduling.fit import Lack, conditions
 from deepgrid.scheduling.market import ClusterState
-from deepgrid.scheduling.reasons import Count
+from deepgrid.scheduling.rounds.reasons import Count
 from deepgrid.scheduling.speed import kind_of
 from deepgrid.scheduling.tables.fits import FitTable, Shape
 from deepgrid.scheduling.tables.label_rules import ConditionTable
