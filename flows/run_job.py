@@ -11,8 +11,8 @@ from prefect.states import Completed
 from deepgrid.errors import GridError
 from deepgrid.lifecycle.actions import Action
 from deepgrid.lifecycle.drive import drive
-from deepgrid.provider.carrier import Carrier, carry
-from deepgrid.provider.steps import Steps
+from deepgrid.provider.claims.carrier import Carrier, carry
+from deepgrid.provider.claims.steps import Steps
 from runtime import sessions
 from tasks.run_job import TaskSteps
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from deepgrid.lifecycle.job import Job
-from deepgrid.provider import steering
+from deepgrid.provider.claims import steering
+from deepgrid.provider.claims.steering import Steered
 from deepgrid.provider.session import ProviderSession
-from deepgrid.provider.steering import Steered
 from runtime.retry_policy import side_effect
 from tasks.claim_jobs import schedule_again, start_job_runs
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from deepgrid.lifecycle.actions import Awaited, ExtendLimit, ReportRunning, Settle
-from deepgrid.provider.steps import PlainSteps
+from deepgrid.provider.claims.steps import PlainSteps
 from runtime.retry_policy import side_effect, waiting
 from runtime.task_calls import as_task
 

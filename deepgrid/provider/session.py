@@ -24,10 +24,10 @@ from deepgrid.errors import ChainError, GridError
 from deepgrid.lifecycle.job import Job, JobKey, Label, Prices
 from deepgrid.observability.liveness import Need
 from deepgrid.observability.metrics import Metrics
-from deepgrid.provider.claim_journal import ClaimJournal
-from deepgrid.provider.claim_reads import ClaimReads
-from deepgrid.provider.log_shipping import LogShipper, LogShippingSettings
-from deepgrid.provider.wakeups import Wakeups
+from deepgrid.provider.shared.claim_journal import ClaimJournal
+from deepgrid.provider.shared.claim_reads import ClaimReads
+from deepgrid.provider.shared.log_shipping import LogShipper, LogShippingSettings
+from deepgrid.provider.shared.wakeups import Wakeups
 from deepgrid.registry import Registries
 from deepgrid.sbatch import Containers, StoragePaths
 from deepgrid.services.client import ServicesClient

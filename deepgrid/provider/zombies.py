@@ -16,8 +16,8 @@ from deepgrid.lifecycle.decide import LAUNCH_FAILURES, Attempt, Observation
 from deepgrid.lifecycle.job import Job, JobKey
 from deepgrid.lifecycle.slurm_state import Phase, SlurmJob
 from deepgrid.lifecycle.zombies import is_left_over, is_suspect, put_right_by
-from deepgrid.provider.carrier import Carrier
-from deepgrid.provider.launch_failures import launch_failures
+from deepgrid.provider.claims.carrier import Carrier
+from deepgrid.provider.claims.launch_failures import launch_failures
 from deepgrid.provider.session import ProviderSession
 from deepgrid.slurm.observe.commands import Row
 from deepgrid.slurm.observe.holdings import Holdings

@@ -22,9 +22,9 @@ from prefect.client.schemas.objects import FlowRun
 from deepgrid.errors import GridError
 from deepgrid.lifecycle.drive import drive
 from deepgrid.lifecycle.job import Job, JobKey
-from deepgrid.provider.carrier import Carrier, carry
-from deepgrid.provider.claim_journal import ClaimJournal
+from deepgrid.provider.claims.carrier import Carrier, carry
 from deepgrid.provider.session import ProviderSession
+from deepgrid.provider.shared.claim_journal import ClaimJournal
 from deployments.provider.adoption import adopt_all, complete_stale_runs, runs_of
 from runtime.flow_runs import worker_of
 from runtime.outages import asking, warn

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from deepgrid.chain.figures import Queues
 from deepgrid.errors import GridError
-from deepgrid.provider import steering
+from deepgrid.provider.claims import steering
 from deepgrid.provider.session import ProviderSession
 from runtime.required_runs import run_to_completion
 

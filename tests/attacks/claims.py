@@ -21,11 +21,11 @@ from deepgrid.lifecycle.drive import drive
 from deepgrid.lifecycle.job import Job, JobDefinition, JobKey
 from deepgrid.lifecycle.minutes import started_minutes
 from deepgrid.lifecycle.states import JobStatus, may_move
-from deepgrid.provider.carrier import Carrier
-from deepgrid.provider.observer import ClaimObserver
+from deepgrid.provider.claims.carrier import Carrier
+from deepgrid.provider.claims.observer import ClaimObserver
+from deepgrid.provider.claims.steps import PlainSteps, Steps
 from deepgrid.provider.session import Intervals, ProviderSession
-from deepgrid.provider.steps import PlainSteps, Steps
-from deepgrid.provider.wakeups import Wakeups
+from deepgrid.provider.shared.wakeups import Wakeups
 from deepgrid.slurm.cluster import Cluster
 from deepgrid.slurm.ssh.accounts import CustomerAccounts
 from deepgrid.slurm.ssh.login import Login, LoginSettings

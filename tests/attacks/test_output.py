@@ -17,7 +17,7 @@ import pytest
 
 from deepgrid.errors import SlurmUnreachable
 from deepgrid.lifecycle.job import JobKey
-from deepgrid.provider.log_shipping import LogShipper, LogShippingSettings
+from deepgrid.provider.shared.log_shipping import LogShipper, LogShippingSettings
 from deepgrid.services.messages import LogPosition
 from deepgrid.slurm.cluster import Cluster
 from deepgrid.slurm.ssh.accounts import CustomerAccounts

@@ -20,8 +20,8 @@ from prefect.exceptions import ObjectAlreadyExists
 from prefect.states import Cancelled, Completed, Crashed, Failed
 
 from deepgrid.lifecycle.job import JobKey
-from deepgrid.provider.claim_journal import ClaimJournal
 from deepgrid.provider.session import ProviderSession
+from deepgrid.provider.shared.claim_journal import ClaimJournal
 from deployments.provider.adoption import runs_of
 from deployments.provider.carriers import CarrierWatchdog
 from runtime.orphaned_runs import runs_in

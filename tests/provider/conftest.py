@@ -15,9 +15,9 @@ from deepgrid.chain.transactions.sender import Sender
 from deepgrid.chain.transactions.wallet import Wallet
 from deepgrid.chain.writer import Writer
 from deepgrid.lifecycle.job import JobDefinition, JobKey, Label, Prices
-from deepgrid.provider.log_shipping import LogShippingSettings
 from deepgrid.provider.registration import register
 from deepgrid.provider.session import Intervals, ProviderSession, ProviderSettings, provider_session
+from deepgrid.provider.shared.log_shipping import LogShippingSettings
 from deepgrid.sbatch import StoragePaths
 from deployments.onemachine.slurm import ClusterSpec, running_site
 from tests.chain.grid import CREDIT, Grid, approve_waiting, running_grid

@@ -9,7 +9,7 @@ import pytest
 from deepgrid.lifecycle.actions import Refuse
 from deepgrid.lifecycle.decide import decide
 from deepgrid.lifecycle.states import JobStatus
-from deepgrid.provider.carrier import carry
+from deepgrid.provider.claims.carrier import carry
 from deepgrid.slurm.ssh.accounts import CustomerAccounts
 from tests.provider.conftest import Scene
 from tests.slurm.support import Box, bash

@@ -10,7 +10,7 @@ import pytest
 from deepgrid.lifecycle.actions import Awaited, ReportRunning, Wait
 from deepgrid.lifecycle.decide import decide
 from deepgrid.lifecycle.slurm_state import Phase
-from deepgrid.provider.carrier import carry
+from deepgrid.provider.claims.carrier import carry
 from deepgrid.provider.zombies import look_again, look_for_zombies
 from tests.provider.claims import in_queue, running, until
 from tests.provider.conftest import Scene

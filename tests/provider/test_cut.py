@@ -15,7 +15,7 @@ from deepgrid.lifecycle.actions import Refuse
 from deepgrid.lifecycle.decide import decide
 from deepgrid.lifecycle.job import JobKey
 from deepgrid.lifecycle.states import JobStatus
-from deepgrid.provider.carrier import carry
+from deepgrid.provider.claims.carrier import carry
 from deepgrid.provider.registration import register
 from deepgrid.provider.terms import finding, too_high, why_not_claimed
 from tests.provider.conftest import Scene

@@ -6,7 +6,7 @@ from functools import partial
 
 from deepgrid.lifecycle.drive import drive
 from deepgrid.lifecycle.states import JobStatus
-from deepgrid.provider.carrier import carry
+from deepgrid.provider.claims.carrier import carry
 from tests.provider.claims import running, until
 from tests.provider.conftest import Scene
 from tests.slurm.support import Box

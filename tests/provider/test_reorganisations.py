@@ -13,7 +13,7 @@ from deepgrid.errors import ChainError
 from deepgrid.lifecycle.actions import Done, Refuse
 from deepgrid.lifecycle.decide import decide
 from deepgrid.lifecycle.states import JobStatus
-from deepgrid.provider.carrier import carry
+from deepgrid.provider.claims.carrier import carry
 from deepgrid.provider.zombies import look_for_zombies
 from tests.chain.grid import Grid
 from tests.chaos.lagging import LaggingNode

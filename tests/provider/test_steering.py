@@ -11,10 +11,10 @@ from deepgrid.errors import SlurmError
 from deepgrid.lifecycle.actions import Action, Awaited, ExtendLimit, ReportRunning, Wait
 from deepgrid.lifecycle.decide import decide
 from deepgrid.lifecycle.job import JobKey
-from deepgrid.provider import steering
-from deepgrid.provider.carrier import Carrier, carry
+from deepgrid.provider.claims import steering
+from deepgrid.provider.claims.carrier import Carrier, carry
+from deepgrid.provider.claims.steering import Steered, summary
 from deepgrid.provider.session import ProviderSession
-from deepgrid.provider.steering import Steered, summary
 from deepgrid.slurm.submit.protocol import SubmitRequest
 from tests.chain.grid import CREDIT
 from tests.provider.conftest import Scene

@@ -11,7 +11,7 @@ from deepgrid.lifecycle.actions import ReportRunning, Wait
 from deepgrid.lifecycle.decide import decide
 from deepgrid.lifecycle.job import JobKey
 from deepgrid.lifecycle.slurm_state import ABSENT, Phase, SlurmJob
-from deepgrid.provider.carrier import carry
+from deepgrid.provider.claims.carrier import carry
 from deepgrid.provider.session import Intervals
 from deepgrid.workflow import Definition
 from tests.provider.conftest import SMALL_JOB, Scene

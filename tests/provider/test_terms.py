@@ -14,7 +14,7 @@ from deepgrid.lifecycle.actions import Refuse
 from deepgrid.lifecycle.decide import decide
 from deepgrid.lifecycle.job import JobKey
 from deepgrid.lifecycle.states import JobStatus
-from deepgrid.provider.carrier import carry
+from deepgrid.provider.claims.carrier import carry
 from tests.provider.conftest import Scene
 from tests.slurm.support import Box
 

@@ -11,8 +11,8 @@ import pytest
 
 from deepgrid.lifecycle.job import JobKey
 from deepgrid.lifecycle.states import JobStatus
-from deepgrid.provider.claim_journal import ClaimJournal
-from deepgrid.provider.log_shipping import LogShipper, LogShippingSettings
+from deepgrid.provider.shared.claim_journal import ClaimJournal
+from deepgrid.provider.shared.log_shipping import LogShipper, LogShippingSettings
 from deepgrid.slurm.cluster import Cluster
 from deepgrid.slurm.supervision.monitor import SlurmMonitor
 from tests.services.support import Grid, starting

@@ -16,7 +16,7 @@ from prefect.states import Cancelled, Cancelling, Completed, Crashed, Failed, Pe
 from deepgrid.errors import ConfigurationError
 from deepgrid.lifecycle.job import Job, JobKey
 from deepgrid.lifecycle.states import JobStatus
-from deepgrid.provider.carrier import carry
+from deepgrid.provider.claims.carrier import carry
 from deepgrid.provider.session import ProviderSession
 from deployments.provider.carriers import CarrierSettings, CarrierWatchdog
 from tests.provider.conftest import Scene

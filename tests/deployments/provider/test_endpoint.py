@@ -21,7 +21,7 @@ from deepgrid.lifecycle.actions import Action, Submit
 from deepgrid.lifecycle.drive import drive
 from deepgrid.lifecycle.job import JobKey
 from deepgrid.lifecycle.states import JobStatus
-from deepgrid.provider.carrier import Carrier, carry
+from deepgrid.provider.claims.carrier import Carrier, carry
 from deepgrid.provider.session import ProviderSession, follow_jobs, provider_session
 from deployments.provider.endpoint import EndpointSettings, health_and_metrics
 from tests.chain.grid import Grid

@@ -14,7 +14,7 @@ import pytest
 from deepgrid.chain.figures import Queues
 from deepgrid.errors import ChainError
 from deepgrid.provider.session import ProviderSession
-from deepgrid.provider.wakeups import Wakeups
+from deepgrid.provider.shared.wakeups import Wakeups
 from deployments.provider.queue_watcher import QueueWatcher, QueueWatcherSettings
 from runtime import required_runs
 

@@ -11,8 +11,8 @@ import pytest
 
 from deepgrid.errors import ServiceError
 from deepgrid.lifecycle.job import JobKey
-from deepgrid.provider.claim_journal import ClaimJournal
-from deepgrid.provider.log_shipping import LogShipper, LogShippingSettings
+from deepgrid.provider.shared.claim_journal import ClaimJournal
+from deepgrid.provider.shared.log_shipping import LogShipper, LogShippingSettings
 from deepgrid.services.messages import LogPosition
 from deepgrid.slurm.cluster import OutputPage
 from tests.provider.logs_support import Service

@@ -20,9 +20,9 @@ from deepgrid.lifecycle.actions import (
 )
 from deepgrid.lifecycle.decide import Observation
 from deepgrid.lifecycle.job import JobKey
-from deepgrid.provider.observer import ClaimObserver
+from deepgrid.provider.claims.observer import ClaimObserver
+from deepgrid.provider.claims.steps import PlainSteps, Steps
 from deepgrid.provider.session import ProviderSession
-from deepgrid.provider.steps import PlainSteps, Steps
 
 logger = logging.getLogger(__name__)
 

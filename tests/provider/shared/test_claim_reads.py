@@ -11,9 +11,9 @@ import pytest
 from deepgrid.chain.client import Chain
 from deepgrid.errors import NotFound
 from deepgrid.lifecycle.job import JobKey
-from deepgrid.provider.claim_reads import ClaimReads
-from deepgrid.provider.observer import ClaimObserver
+from deepgrid.provider.claims.observer import ClaimObserver
 from deepgrid.provider.session import Intervals
+from deepgrid.provider.shared.claim_reads import ClaimReads
 from tests.chain.grid import Grid
 from tests.provider.conftest import Scene
 

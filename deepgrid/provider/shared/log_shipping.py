@@ -16,8 +16,8 @@ from typing import Protocol, Self
 
 from deepgrid.errors import GridError
 from deepgrid.lifecycle.job import JobKey
-from deepgrid.provider.claim_journal import ClaimJournal
-from deepgrid.provider.log_plan import gap_line, head_bytes, next_portion, wait_line
+from deepgrid.provider.shared.claim_journal import ClaimJournal
+from deepgrid.provider.shared.log_plan import gap_line, head_bytes, next_portion, wait_line
 from deepgrid.services.messages import MAX_LOG_CHUNK_BYTES, LogPosition
 from deepgrid.slurm.cluster import OutputPage
 

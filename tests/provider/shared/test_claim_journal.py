@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from deepgrid.lifecycle.job import JobKey
-from deepgrid.provider.claim_journal import ClaimJournal
+from deepgrid.provider.shared.claim_journal import ClaimJournal
 
 KEY = JobKey(31337, "0x" + "ab" * 20, job_id=7, claimed_at=1_700_000_000)
 AGAIN = replace(KEY, claimed_at=1_700_000_060)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from deepgrid.provider.wakeups import Wakeups
+from deepgrid.provider.shared.wakeups import Wakeups
 
 
 async def test_news_of_a_job_wakes_its_waiters() -> None:

@@ -11,7 +11,7 @@ from deepgrid.errors import GridError, NotFound
 from deepgrid.lifecycle.decide import LAUNCH_FAILURES, Attempt, Observation
 from deepgrid.lifecycle.job import JobKey
 from deepgrid.lifecycle.slurm_state import UNKNOWN, Phase, SlurmJob
-from deepgrid.provider.launch_failures import launch_failures
+from deepgrid.provider.claims.launch_failures import launch_failures
 from deepgrid.provider.session import ProviderSession
 
 logger = logging.getLogger(__name__)
