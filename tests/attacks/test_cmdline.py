@@ -5,7 +5,6 @@ The names of steps are public, because `squeue` shows them too. A mark in a name
 
 from __future__ import annotations
 
-import asyncio
 import base64
 import secrets
 from collections.abc import Iterator, Mapping
@@ -26,7 +25,8 @@ from tests.sbatch.room import Room
 from tests.sbatch.sandbox import NO_TUN, Sandbox, has_tun
 from tests.sbatch.store import Store
 from tests.sbatch.support import Bench, Outcome
-from tests.slurm.support import SMALL, WAIT_FOR_LEAVE, WAIT_S, Box, ended, leave, printed
+from tests.slurm.support import SMALL, WAIT_FOR_LEAVE, Box, ended, leave, printed
+from tests.waiting import until
 
 STRANGER = "another user of the cluster"
 DEFENCE = "programs get commands, values and credentials as variables, files and standard input"
@@ -219,12 +219,6 @@ def on_nodes(name: str, secret: str, folder: Path, storage: StoragePaths) -> str
     return render(definition({"env": env("JOB", secret), "enableLogging": True}, *steps), storage)
 
 
-async def until_there(file: Path) -> None:
-    async with asyncio.timeout(WAIT_S):
-        while not file.exists():
-            await asyncio.sleep(0.1)
-
-
 @pytest.mark.attack(
     "reads the same on login node and nodes of a real cluster: submission, queue, steps, logs, cancellation",
     attacker="another user of the cluster", gain="names of claims and steps", defence=DEFENCE,
@@ -242,7 +236,7 @@ async def test_a_claim_shows_only_names_from_its_submission_to_its_end(
         await cluster.submit(key, on_nodes(name, secret, box.folder(key) / "run", storage), SMALL)
         await printed(cluster, key)
         await cluster.set_time_limit(key, 6)
-        await until_there(seen)
+        await until(seen.exists)
         leave(box, key)
         state = await ended(monitor, key)
         await cluster.cancel(key)

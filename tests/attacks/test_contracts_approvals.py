@@ -27,7 +27,8 @@ from deepgrid.operator.session import OperatorSession, OperatorSettings
 from deployments.onemachine.chain_setup import approve_providers
 from deployments.onemachine.keys import OPERATOR, KeyRing
 from tests.attacks.market import Market, open_market, operator_wallet
-from tests.chain.grid import HARDWARE, LABELS, PRICES, Grid, running_grid, until
+from tests.chain.grid import HARDWARE, LABELS, PRICES, Grid, running_grid
+from tests.waiting import until
 
 UNCHANGED_S = 600
 THOUSANDFOLD = Prices(*(1000 * wei for wei in (PRICES.gpu_wei_per_minute, PRICES.cpu_wei_per_minute, 10**14)))

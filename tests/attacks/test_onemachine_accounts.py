@@ -17,9 +17,10 @@ from deepgrid.slurm.cluster import Cluster
 from deepgrid.slurm.ssh.login import Login
 from deployments.onemachine import accounts
 from deployments.onemachine.slurm import ClusterSpec, running_site
-from tests.attacks.two_customers import STRANGER, WITHIN_S, Scene, commands_of, eventually
+from tests.attacks.two_customers import STRANGER, WITHIN_S, Scene, commands_of
 from tests.slurm.people import remove_accounts
 from tests.slurm.support import SMALL, bash, new_key, open_folder
+from tests.waiting import wait_until
 
 pytestmark = [
     pytest.mark.long,
@@ -64,7 +65,7 @@ def test_daemons_are_ended(scene: Scene, daemon: str) -> None:
     alice = scene.account("alpha", scene.alice)
     job = scene.submit("alpha", alice, f"{daemon}\nsleep 0.5")
     scene.until_state("alpha", job, "COMPLETED")
-    eventually(lambda: commands_of(alice.uid) == [], lambda: commands_of(alice.uid))
+    wait_until(lambda: commands_of(alice.uid) == [], lambda: commands_of(alice.uid))
     assert set(scene.box("alpha").slurm("sinfo", "-h", "-N", "-o", "%T").split()) <= {"idle", "mixed", "completing"}
 
 
@@ -80,10 +81,10 @@ def test_daemons_of_a_cancelled_job_are_ended(scene: Scene, nodes: int) -> None:
     script = "srun sh -c 'setsid sleep 1000 & sleep 1000' & setsid sleep 1000 & wait"
     job = scene.submit("alpha", alice, script, f"--nodes={nodes}", f"--ntasks={nodes}")
     scene.until_state("alpha", job, "RUNNING")
-    eventually(lambda: len(commands_of(alice.uid)) > 2 * nodes, lambda: commands_of(alice.uid))
+    wait_until(lambda: len(commands_of(alice.uid)) > 2 * nodes, lambda: commands_of(alice.uid))
     scene.box("alpha").slurm("scancel", str(job))
     scene.until_state("alpha", job, "CANCELLED")
-    eventually(lambda: commands_of(alice.uid) == [], lambda: commands_of(alice.uid))
+    wait_until(lambda: commands_of(alice.uid) == [], lambda: commands_of(alice.uid))
 
 
 @pytest.mark.attack(
@@ -104,12 +105,12 @@ def test_the_epilog_spares_other_jobs(scene: Scene) -> None:
         short = scene.submit("alpha", alice, "setsid sleep 888 & sleep 0.2", f"--nodelist={node}")
         scene.until_state("alpha", short, "COMPLETED")
     for _, who in staying:
-        eventually(lambda who=who: "sleep 999" in commands_of(who.uid), lambda who=who: commands_of(who.uid))  # type: ignore[misc]
+        wait_until(lambda who=who: "sleep 999" in commands_of(who.uid), lambda who=who: commands_of(who.uid))  # type: ignore[misc]
     assert [scene.state(cluster, job) for cluster, job in jobs] == ["RUNNING"] * 3
     for cluster, job in jobs:
         scene.box(cluster).slurm("scancel", str(job))
     for _, who in staying:
-        eventually(lambda who=who: commands_of(who.uid) == [], lambda who=who: commands_of(who.uid))  # type: ignore[misc]
+        wait_until(lambda who=who: commands_of(who.uid) == [], lambda who=who: commands_of(who.uid))  # type: ignore[misc]
 
 
 @pytest.mark.attack(
@@ -123,9 +124,9 @@ def test_jobs_that_begin_while_others_end_are_spared(scene: Scene) -> None:
     script = "setsid sleep 777 & for i in 1 2 3 4 5; do /bin/true || exit 1; sleep 0.1; done"
     jobs = [scene.submit("alpha", alice, script) for _ in range(24)]
     for job in jobs:
-        eventually(lambda job=job: scene.state("alpha", job) not in ("PENDING", "RUNNING", "COMPLETING"), lambda: job)  # type: ignore[misc]  # noqa: B023
+        wait_until(lambda job=job: scene.state("alpha", job) not in ("PENDING", "RUNNING", "COMPLETING"), lambda: job)  # type: ignore[misc]  # noqa: B023
         assert scene.state("alpha", job) == "COMPLETED"
-    eventually(lambda: commands_of(alice.uid) == [], lambda: commands_of(alice.uid))
+    wait_until(lambda: commands_of(alice.uid) == [], lambda: commands_of(alice.uid))
 
 
 @pytest.mark.attack(
@@ -181,7 +182,7 @@ def test_another_customer_is_out_of_reach(scene: Scene) -> None:
     alice, bob = scene.account("alpha", scene.alice), scene.account("alpha", scene.bob)
     job = scene.submit("alpha", bob, "exec sleep 555")
     try:
-        eventually(lambda: "sleep 555" in commands_of(bob.uid), lambda: commands_of(bob.uid))
+        wait_until(lambda: "sleep 555" in commands_of(bob.uid), lambda: commands_of(bob.uid))
         slurm = scene.site.environment("alpha")["SLURM_CONF"]
         for attempt in (
             ["scancel", str(job)], ["scancel", "--signal=KILL", str(job)], ["scontrol", "requeue", str(job)],

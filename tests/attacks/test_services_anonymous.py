@@ -17,7 +17,8 @@ from deepgrid.services.cleanup import Retention, clean_up
 from deepgrid.services.refusal import Refusal
 from deepgrid.services.storage.database import UnownedDefinition
 from tests.attacks.http_support import rows
-from tests.services.support import ACCOUNTS, Grid, Start, a_job, eventually, starting
+from tests.services.support import ACCOUNTS, Grid, Start, a_job, starting
+from tests.waiting import until
 
 SOURCE = "192.0.2.1"
 THEFT = {"customer": ACCOUNTS["rival"].address, "provider": ACCOUNTS["other_provider"].address}
@@ -103,7 +104,7 @@ async def test_checks_for_strangers_delay_no_customer(start: Start, monkeypatch:
     try:
         # The first one holds the only slot; the others leave the queue after their time.
         first = asyncio.create_task(store_anonymous(grid.context, "192.0.2.0", a_job("echo first")))
-        await eventually(lambda: running(grid))
+        await until(lambda: running(grid))
         for number in range(1, 4):
             with pytest.raises(Refusal):
                 await store_anonymous(grid.context, f"192.0.2.{number}", a_job(f"echo {number}"))

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 
@@ -16,7 +15,8 @@ from deepgrid.slurm.ssh.login import LoginSettings
 from deployments.onemachine.slurm import ClusterSpec
 from tests.attacks.attacker import Attacker, attacker, missing, requests_in
 from tests.attacks.claims import Books, settings_with, supervisor
-from tests.slurm.support import WAIT_S, Box, open_folder, running_box
+from tests.slurm.support import Box, open_folder, running_box
+from tests.waiting import until
 
 CUSTOMER = "0x" + "a" * 40
 JOBS = (
@@ -79,7 +79,7 @@ async def test_jobs_beside_a_claim_are_found_and_ended(scene: Scene) -> None:
         claim = books.claim(CUSTOMER, scene.customer.payload("until [ -e leave ]; do sleep 0.2; done"), 5)
         carrying = asyncio.create_task(one.carry(claim))
         folder = scene.box.folder(claim.key)
-        await _until((folder / "run" / "started").exists)
+        await until((folder / "run" / "started").exists)
         others = scene.bystander.run("sbatch", "--parsable", "--wrap=sleep 300").stdout.strip()
         for argv in JOBS:
             done = scene.customer.run(*argv)
@@ -88,7 +88,7 @@ async def test_jobs_beside_a_claim_are_found_and_ended(scene: Scene) -> None:
         assert {row.user for row in found} == {str(scene.customer.uid)}
         assert len(found) >= len(JOBS)
         await one.cluster.end_foreign(found)
-        await _until(lambda: len(_queued(scene, scene.customer)) == 1)
+        await until(lambda: len(_queued(scene, scene.customer)) == 1)
         assert _queued(scene, scene.customer) == [(folder / "id").read_text().split()[0]]
         assert _queued(scene, scene.bystander) == [others]
         (folder / "run" / "leave").touch()
@@ -101,10 +101,3 @@ def _queued(scene: Scene, who: Attacker) -> list[str]:
     """The jobs of an account that wait or run, with each part of heterogeneous and array jobs."""
     states = "pending,running,suspended,configuring"
     return scene.box.slurm("squeue", "-h", "-a", "-r", "-t", states, "-u", who.name, "-o", "%A").split()
-
-
-async def _until(reached: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + WAIT_S
-    while not reached():
-        assert time.monotonic() < deadline
-        await asyncio.sleep(0.1)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +11,7 @@ from deployments.onemachine.processes import ProcessTable
 from deployments.onemachine.slurm import SlurmSite
 from tests.attacks.local_account import Attacker
 from tests.slurm.support import Box
+from tests.waiting import wait_until
 
 WITHIN_S = 60.0
 STRANGER = "0x" + "5" * 40
@@ -45,14 +44,7 @@ class Scene:
         return self.box(cluster).slurm("squeue", "-h", "-a", "-t", "all", "-j", str(job), "-o", "%T").strip()
 
     def until_state(self, cluster: str, job: int, *states: str) -> None:
-        eventually(lambda: self.state(cluster, job) in states, lambda: f"job {job} is {self.state(cluster, job)}")
-
-
-def eventually(holds: Callable[[], bool], report: Callable[[], object]) -> None:
-    deadline = time.monotonic() + WITHIN_S
-    while not holds():
-        assert time.monotonic() < deadline, report()
-        time.sleep(0.1)
+        wait_until(lambda: self.state(cluster, job) in states, lambda: f"job {job} is {self.state(cluster, job)}")
 
 
 def commands_of(uid: int) -> list[str]:

@@ -27,16 +27,17 @@ from rich.console import Console
 from rich.table import Table
 
 from tests.bench.simulated_market import (
+    WITHIN_S,
     SimulatedMarket,
     operator_process,
     schedule_rounds,
     services,
     simulated_market,
-    until,
 )
 from tests.bench.whole_grid import cpu_s
 from tests.chain.anvil import Anvil
 from tests.chain.grid import Grid, build
+from tests.waiting import until
 
 JOBS, PROVIDERS = 10_000, 500
 
@@ -126,7 +127,7 @@ async def assign_all(market: SimulatedMarket, folder: Path, jobs: int, providers
             async def done() -> bool:
                 return (await figures(port))["deepgrid_assigned_jobs_total"] >= jobs
 
-            await until(done)
+            await until(done, WITHIN_S)
             after = await sample(market, process.pid, port)
             assert await market.pending(jobs) == 0
             tasks, rss = await task_seconds(), memory_mb(process.pid)

@@ -10,7 +10,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -31,6 +31,7 @@ from deepgrid.lifecycle.job import Hardware, Prices
 from deepgrid.lifecycle.states import JobStatus
 from deployments.onemachine.probes import answers
 from tests.chain.grid import CREDIT, DEFINITION, Grid
+from tests.waiting import until
 
 NAME = "bench"
 ROOT = Path(__file__).parents[2]
@@ -146,13 +147,6 @@ async def schedule_rounds(*, active: bool) -> None:
         found = await client.read_deployment_by_name(f"meta_schedule/{NAME}")
         for schedule in found.schedules:
             await client.update_deployment_schedule(found.id, schedule.id, active=active)
-
-
-async def until(reached: Callable[[], Awaitable[bool]], pause_s: float = 0.3) -> None:
-    """Wait until `reached` is true."""
-    async with asyncio.timeout(WITHIN_S):
-        while not await reached():
-            await asyncio.sleep(pause_s)
 
 
 async def _pool_is_there() -> bool:

@@ -11,7 +11,7 @@ from deepgrid.chain.transactions.sender_settings import SenderSettings
 from deepgrid.chain.transactions.transaction import Call, Fees, Outgoing, Receipt
 from deepgrid.chain.transactions.wallet import Wallet
 from tests.chain.anvil import Anvil
-from tests.chain.grid import until
+from tests.waiting import until
 
 GWEI = 10**9
 IMPATIENT = SenderSettings(stall_s=0.3, lost_s=0.5)

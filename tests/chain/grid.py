@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,13 +28,6 @@ DEFINITION = JobDefinition(
     uses=(Label("os", "linux"),), affinity=(Affinity("zone", "!=", "south"), Affinity("compute.gflops", "<", "9")),
 )  # fmt: skip
 RATE = 146 * CREDIT // 10  # the worked example of the contracts' specification: 14.6 credits per minute
-
-
-async def until(condition: Callable[[], bool], within_s: float = 60) -> None:
-    """Wait until `condition` is true. It may itself cause progress."""
-    async with asyncio.timeout(within_s):
-        while not condition():
-            await asyncio.sleep(0.02)
 
 
 @dataclass(frozen=True)

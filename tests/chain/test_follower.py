@@ -19,7 +19,8 @@ from deepgrid.errors import ConfigurationError
 from deepgrid.lifecycle.job import Job
 from deepgrid.lifecycle.states import JobStatus
 from tests.chain.anvil import Anvil
-from tests.chain.grid import Grid, People, build, gather_people, until
+from tests.chain.grid import Grid, People, build, gather_people
+from tests.waiting import until
 
 S = JobStatus
 

@@ -23,7 +23,8 @@ from deepgrid.chain.node.values import coded_id
 from deepgrid.errors import ChainError, NotFound
 from deepgrid.lifecycle.job import Job
 from deepgrid.lifecycle.states import JobStatus
-from tests.chain.grid import CREDIT, DEFINITION, Grid, People, gather_people, until
+from tests.chain.grid import CREDIT, DEFINITION, Grid, People, gather_people
+from tests.waiting import until
 
 S = JobStatus
 DEEPEST = 8

@@ -22,7 +22,8 @@ from deepgrid.chain.transactions.wallet import Wallet
 from deepgrid.errors import ChainError
 from deepgrid.findings import Level
 from tests.chain.bare import IMPATIENT, Bare
-from tests.chain.grid import Grid, People, until
+from tests.chain.grid import Grid, People
+from tests.waiting import until
 
 
 async def test_senders_of_one_key_take_turns(bare: Bare) -> None:

@@ -16,7 +16,8 @@ from deepgrid.chain.writer import Writer
 from deepgrid.errors import ChainError
 from deepgrid.lifecycle.job import Job
 from deepgrid.lifecycle.states import JobStatus
-from tests.chain.grid import HARDWARE, LABELS, PRICES, Grid, People, approve_waiting, until
+from tests.chain.grid import HARDWARE, LABELS, PRICES, Grid, People, approve_waiting
+from tests.waiting import until
 
 S = JobStatus
 QUICK = OwnJobsSettings(poll_s=0.02, sweep_s=0.05, idle_poll_s=0.02, idle_sweep_s=0.05, longest_pause_s=0.1)

@@ -16,7 +16,8 @@ from deepgrid.errors import ChainError, ContractError
 from deepgrid.lifecycle.job import JobDefinition
 from tests.chain.anvil import Anvil
 from tests.chain.bare import GWEI, Bare, in_pool
-from tests.chain.grid import CREDIT, DEFINITION, Grid, People, until
+from tests.chain.grid import CREDIT, DEFINITION, Grid, People
+from tests.waiting import until
 
 
 async def _nonces(grid: Grid, receipts: list[Receipt]) -> list[int]:

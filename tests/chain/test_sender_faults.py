@@ -13,7 +13,8 @@ from deepgrid.chain.transactions.sender_settings import DEFAULTS
 from deepgrid.chain.transactions.transaction import Receipt
 from deepgrid.errors import ChainError
 from tests.chain.bare import GWEI, IMPATIENT, Bare, in_pool
-from tests.chain.grid import Grid, People, until
+from tests.chain.grid import Grid, People
+from tests.waiting import until
 
 MANY = 200
 

@@ -7,7 +7,6 @@ import asyncio
 import inspect
 import os
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import AsyncExitStack, contextmanager
 from dataclasses import dataclass, field
@@ -114,14 +113,6 @@ def simulated_cluster(cluster: SimulatedCluster) -> Iterator[SimulatedCluster]:
         thread.join(FIXTURE_S)
     if errors:
         raise errors[0]
-
-
-def until(condition: Callable[[], object], within_s: float = WITHIN_S) -> None:
-    """Wait until the condition is true."""
-    deadline = time.monotonic() + within_s
-    while not condition():
-        assert time.monotonic() < deadline, "it did not come true in time"
-        time.sleep(0.02)
 
 
 class Access(Protocol):

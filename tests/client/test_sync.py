@@ -16,7 +16,8 @@ from deepgrid.client.background import event_loop_thread
 from deepgrid.lifecycle.job import Job as ChainJob
 from tests.cli.live import EXAMPLE
 from tests.client.conftest import Customer
-from tests.client.support import End, SimulatedCluster, until
+from tests.client.support import End, SimulatedCluster
+from tests.waiting import wait_until
 
 
 @pytest.fixture
@@ -154,7 +155,7 @@ def test_closing_ends_waits_of_other_threads(customer: Customer) -> None:
 
     waiting = threading.Thread(target=wait)
     waiting.start()
-    until(lambda: job._async._connection.poller._watches)
+    wait_until(lambda: job._async._connection.poller._watches)
     grid.close()
     waiting.join(60)
     assert "closed while jobs were waited for" in str(errors[0])
@@ -168,6 +169,6 @@ def test_a_job_that_runs_is_seen_running(sync_grid: Grid, cluster: SimulatedClus
 
     cluster.ends = never
     job = sync_grid.submit(EXAMPLE, credits=100)
-    until(lambda: job.refresh().status is JobStatus.RUNNING)
+    wait_until(lambda: job.refresh().status is JobStatus.RUNNING)
     job.top_up(50)
     assert job.locked == 150

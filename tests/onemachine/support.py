@@ -4,17 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
-import time
-from collections.abc import Callable
 from pathlib import Path
-
-
-def eventually(holds: Callable[[], bool], within_s: float = 30.0) -> bool:
-    deadline = time.monotonic() + within_s
-    while not holds() and time.monotonic() < deadline:
-        time.sleep(0.02)
-    return holds()
-
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 

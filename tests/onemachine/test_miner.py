@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -15,6 +15,7 @@ from deployments.onemachine.miner import Miner, Pace
 from deployments.onemachine.node_socket import NodeSocket
 from deployments.onemachine.ports import PortBook
 from deployments.onemachine.processes import ProcessTable
+from tests.waiting import until
 
 WEEK_S = 7 * 24 * 3600.0
 BOUND_MIB = 500
@@ -55,12 +56,6 @@ async def mining(node: NodeSocket, pace: Pace) -> AsyncIterator[None]:
 
 async def height(node: NodeSocket) -> int:
     return int(await node.call("eth_blockNumber"), 16)
-
-
-async def until(holds: Callable[[], Awaitable[bool]], within_s: float = 60) -> None:
-    async with asyncio.timeout(within_s):
-        while not await holds():
-            await asyncio.sleep(0.02)
 
 
 async def give(node: NodeSocket) -> str:

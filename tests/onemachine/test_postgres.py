@@ -20,7 +20,7 @@ from deployments.onemachine import postgres as module
 from deployments.onemachine.ports import PortBook
 from deployments.onemachine.postgres import Postgres
 from deployments.onemachine.processes import ProcessTable
-from tests.onemachine.support import eventually
+from tests.waiting import wait_until
 
 NEVER_REAPING = "import subprocess, sys, time; child = subprocess.Popen(sys.argv[1:]); time.sleep(300)"
 
@@ -94,11 +94,11 @@ def test_a_lock_of_a_zombie_is_no_obstacle(postgres: Postgres, table: ProcessTab
     postgres.prepare()
     parent = subprocess.Popen([sys.executable, "-c", NEVER_REAPING, *postgres.daemon().argv])
     try:
-        assert eventually(postgres.daemon().ready)
+        wait_until(postgres.daemon().ready)
         lock = postgres.folder / "data" / "postmaster.pid"
         zombie = int(lock.read_text().split()[0])
         os.kill(zombie, signal.SIGKILL)
-        assert eventually(lambda: ") Z" in Path(f"/proc/{zombie}/stat").read_text())
+        wait_until(lambda: ") Z" in Path(f"/proc/{zombie}/stat").read_text())
         start(postgres, table)
         assert table.alive("postgres")
     finally:

@@ -13,7 +13,7 @@ import pytest
 
 from deepgrid.errors import ConfigurationError
 from deployments.onemachine.processes import Daemon, ProcessTable
-from tests.onemachine.support import eventually
+from tests.waiting import wait_until
 
 SLEEPER = ["sleep", "300"]
 
@@ -36,7 +36,7 @@ def with_child(note: Path) -> list[str]:
 
 
 def noted(note: Path) -> int:
-    assert eventually(lambda: note.exists() and note.read_text() != "")
+    wait_until(lambda: note.exists() and note.read_text() != "")
     return int(note.read_text())
 
 
@@ -73,7 +73,7 @@ def test_stopping_ends_the_children_too(table: ProcessTable, tmp_path: Path) -> 
     table.start(Daemon("parent", with_child(tmp_path / "child")))
     child = noted(tmp_path / "child")
     table.stop("parent")
-    assert eventually(lambda: not runs(child))
+    wait_until(lambda: not runs(child))
 
 
 def test_children_of_a_killed_process_are_ended_before_it_starts_again(table: ProcessTable, tmp_path: Path) -> None:
@@ -82,7 +82,7 @@ def test_children_of_a_killed_process_are_ended_before_it_starts_again(table: Pr
     table.stop("parent", signal.SIGKILL)
     assert runs(child)
     table.start(Daemon("parent", SLEEPER))
-    assert eventually(lambda: not runs(child))
+    wait_until(lambda: not runs(child))
 
 
 def test_a_reused_process_id_is_neither_ours_nor_stopped(table: ProcessTable) -> None:
@@ -106,11 +106,11 @@ def test_a_reused_process_id_is_neither_ours_nor_stopped(table: ProcessTable) ->
 def test_one_that_ignores_its_signal_is_killed(table: ProcessTable, tmp_path: Path) -> None:
     deaf = f"trap '' TERM; touch {tmp_path}/deaf; while :; do sleep 300; done"
     table.start(Daemon("deaf", ["sh", "-c", deaf], stop_within_s=0.2))
-    assert eventually((tmp_path / "deaf").exists)
+    wait_until((tmp_path / "deaf").exists)
     pid = table.pid("deaf") or 0
     assert runs(pid)
     table.stop("deaf")
-    assert eventually(lambda: not runs(pid))
+    wait_until(lambda: not runs(pid))
 
 
 def test_readiness_is_awaited(table: ProcessTable, tmp_path: Path) -> None:
@@ -145,5 +145,5 @@ def test_a_daemon_gets_its_environment_and_is_detached(table: ProcessTable) -> N
     table.start(Daemon("one", SLEEPER, env={"COLOUR": "blue"}))
     pid = table.pid("one")
     assert pid is not None
-    assert eventually(lambda: b"COLOUR=blue\0" in Path(f"/proc/{pid}/environ").read_bytes())
+    wait_until(lambda: b"COLOUR=blue\0" in Path(f"/proc/{pid}/environ").read_bytes())
     assert os.getsid(pid) == pid

@@ -13,7 +13,8 @@ import httpx
 import pytest
 
 from deployments.onemachine.processes import ProcessTable
-from tests.onemachine.support import REPOSITORY, eventually, run
+from tests.onemachine.support import REPOSITORY, run
+from tests.waiting import wait_until
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
 
@@ -72,7 +73,7 @@ def test_up_and_down_put_right_whatever_was_killed(state: Path) -> None:
     for name in ("prefect-server", "alpha-n1", "munged", "operator", "web"):
         table.stop(name, signal.SIGKILL)
     assert command(state, "down").returncode == 0
-    assert eventually(lambda: processes_of(state) == []), processes_of(state)
+    wait_until(lambda: processes_of(state) == [], lambda: processes_of(state))
     assert command(state, "down").stdout == "Nothing runs.\n"
 
 
@@ -86,7 +87,7 @@ def test_the_demo_shows_a_job_to_its_bill_and_leaves_nothing_running(state: Path
     assert "Hello world" in done.stdout
     assert re.search(r"flow run with its tasks: http://127\.0\.0\.1:\d+/runs", done.stdout)
     assert WEB_ADDRESS.search(done.stdout)
-    assert eventually(lambda: processes_of(state) == []), processes_of(state)
+    wait_until(lambda: processes_of(state) == [], lambda: processes_of(state))
 
 
 def _open_web_app(printed: str) -> None:
@@ -104,7 +105,7 @@ def _interrupt_an_up(state: Path) -> None:
     """Kill an `up` half-way, once the first daemons are on record."""
     env = {"PATH": os.environ["PATH"], "HOME": str(state.parent), "DEEPGRID_STATE": str(state)}
     first = subprocess.Popen([str(REPOSITORY / "run"), "up"], env=env, stdout=subprocess.DEVNULL)
-    assert eventually((state / "run" / "mariadbd.json").exists, within_s=120)
+    wait_until((state / "run" / "mariadbd.json").exists)
     first.kill()
     first.wait()
     assert command(state, "status").stdout.endswith("The grid is not complete.\n")

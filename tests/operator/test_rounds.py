@@ -17,8 +17,9 @@ from deepgrid.operator import rounds
 from deepgrid.operator.session import OperatorSession, follow_jobs
 from deepgrid.scheduling.market import Assignment, Round, SchedulerSettings, Usage, Waiting
 from deepgrid.services.messages import MAX_NOTICES_AT_ONCE
-from tests.chain.grid import CREDIT, DEFINITION, until
+from tests.chain.grid import CREDIT, DEFINITION
 from tests.operator.conftest import Office
+from tests.waiting import until
 
 S = JobStatus
 RUNS = replace(DEFINITION, uses=(), affinity=(), gpus=0, ntasks=1, cpus_per_task=1)

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
-import time
-from collections.abc import Callable
-
 from deepgrid.lifecycle.job import JobKey
 from deepgrid.slurm.cluster import Cluster
 from deepgrid.slurm.ssh.login import Login
 from tests.provider.conftest import Scene
-from tests.slurm.support import SMALL, WAIT_FOR_LEAVE, WAIT_S, Box, bash
+from tests.slurm.support import SMALL, WAIT_FOR_LEAVE, Box, bash
+from tests.waiting import until
 
 
 async def running(scene: Scene, box: Box) -> JobKey:
@@ -26,10 +23,3 @@ async def running(scene: Scene, box: Box) -> JobKey:
 
 def in_queue(box: Box, key: JobKey) -> str:
     return box.slurm("squeue", "-h", "-a", "-n", key.name, "-o", "%T").strip()
-
-
-async def until(reached: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + WAIT_S
-    while not reached():
-        assert time.monotonic() < deadline
-        await asyncio.sleep(0.1)

@@ -20,9 +20,10 @@ from deepgrid.provider.cleanup import (
 )
 from deepgrid.sbatch import StoragePaths
 from deepgrid.slurm.submit.leftovers import Leftover, Output
-from tests.provider.claims import in_queue, until
+from tests.provider.claims import in_queue
 from tests.provider.conftest import Scene
 from tests.slurm.support import SMALL, WAIT_FOR_LEAVE, Box, bash, leave
+from tests.waiting import until
 
 DAYS = 35
 MIB = 1024**2

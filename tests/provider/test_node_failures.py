@@ -7,9 +7,10 @@ from functools import partial
 from deepgrid.lifecycle.drive import drive
 from deepgrid.lifecycle.states import JobStatus
 from deepgrid.provider.claims.carrier import carry
-from tests.provider.claims import running, until
+from tests.provider.claims import running
 from tests.provider.conftest import Scene
 from tests.slurm.support import Box
+from tests.waiting import until
 
 
 async def test_a_job_whose_node_failed_is_not_started_again(approved: Scene, box: Box) -> None:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import os
 import shutil
 import subprocess
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -22,7 +20,8 @@ from deepgrid.slurm.supervision.monitor import SlurmMonitor
 from deepgrid.workflow import Definition
 from tests.sbatch.bucket import S5CMD
 from tests.sbatch.sandbox import CANNOT, NO_TUN
-from tests.slurm.support import WAIT_S, Box, ended
+from tests.slurm.support import Box, ended
+from tests.waiting import until
 
 
 @pytest.fixture
@@ -59,13 +58,6 @@ async def run(
     await until(lambda: list(Path(storage.job).glob("*/*")) == [])
     output = (box.folder(key) / "output.log").read_text()
     return state.exit_status >> 8, output
-
-
-async def until(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + WAIT_S
-    while not condition():
-        assert time.monotonic() < deadline, "the condition did not become true in time"
-        await asyncio.sleep(0.1)
 
 
 def with_variable(pair: str) -> list[int]:

@@ -16,11 +16,12 @@ from deepgrid.slurm.supervision.monitor import SlurmMonitor
 from deepgrid.workflow import load, parse
 from tests.sbatch.examples import FOLDER, NETWORK_EXAMPLES
 from tests.sbatch.sandbox import UNAVAILABLE
-from tests.sbatch.slurm_support import RESOURCES, run, until, with_variable
+from tests.sbatch.slurm_support import RESOURCES, run, with_variable
 from tests.sbatch.slurm_support import node as node
 from tests.sbatch.slurm_support import storage as storage
 from tests.sbatch.support import without_progress
 from tests.slurm.support import Box, ended
+from tests.waiting import until
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]
 

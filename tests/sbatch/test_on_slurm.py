@@ -12,10 +12,11 @@ from deepgrid.slurm.cluster import Cluster
 from deepgrid.slurm.submit.protocol import SubmitRequest
 from deepgrid.slurm.supervision.monitor import SlurmMonitor
 from deepgrid.workflow import parse
-from tests.sbatch.slurm_support import RESOURCES, run, until, with_variable
+from tests.sbatch.slurm_support import RESOURCES, run, with_variable
 from tests.sbatch.slurm_support import storage as storage
 from tests.sbatch.support import without_progress
 from tests.slurm.support import Box, ended
+from tests.waiting import until
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]
 

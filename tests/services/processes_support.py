@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from deepgrid.errors import GridError
-from tests.services.support import eventually
+from tests.waiting import until
 
 T = TypeVar("T")
 LISTENING = re.compile(r"listen at http://127\.0\.0\.1:(\d+)")
@@ -44,7 +44,7 @@ async def serving(book: Path, database_url: str, secret: Path, log: Path) -> Asy
         return LISTENING.search(log.read_text()) is not None
 
     try:
-        await eventually(listens, within_s=120)
+        await until(listens, within_s=120)
         found = LISTENING.search(log.read_text())
         assert found is not None
         yield ServingProcess(process, int(found[1]), log)

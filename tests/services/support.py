@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -177,13 +176,6 @@ def a_job(command: str = "echo s3cret", *, enable_logging: bool = True) -> Defin
     logging = "true" if enable_logging else "false"
     text = f"resources: {resources}\nenableLogging: {logging}\nsteps:\n- run:\n    command: |\n      {command}\n"
     return parse(text, "job.yaml").model
-
-
-async def eventually(condition: Callable[[], Awaitable[bool]], within_s: float = 30.0) -> None:
-    """Wait until the condition holds."""
-    async with asyncio.timeout(within_s):
-        while not await condition():
-            await asyncio.sleep(0.02)
 
 
 async def waits(grid: Grid, job_id: int) -> bool:

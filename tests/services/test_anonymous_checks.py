@@ -13,7 +13,8 @@ from deepgrid.services.admission import Limits, checks
 from deepgrid.services.admission.checks import ANONYMOUS_NICENESS, LARGE_NICENESS
 from deepgrid.services.anonymous import store_anonymous
 from deepgrid.services.refusal import Refusal
-from tests.services.support import ACCOUNTS, Grid, Start, a_job, client_of, eventually
+from tests.services.support import ACCOUNTS, Grid, Start, a_job, client_of
+from tests.waiting import until
 
 
 @pytest.fixture
@@ -42,7 +43,7 @@ async def test_signed_uploads_keep_their_pace_while_many_anonymous_checks_hang(g
         return grid.context.anonymous.checks.running == 1
 
     try:
-        await eventually(hangs)
+        await until(hangs)
         async with asyncio.timeout(60):
             for number in range(20):
                 await grid.customer.upload(a_job(f"echo signed {number}"))
@@ -69,7 +70,7 @@ async def test_waiting_anonymous_checks_are_bounded_per_address(start: Start, st
     async def nine_are_refused() -> bool:
         return sum(task.done() for task in storing) == 9
 
-    await eventually(nine_are_refused)
+    await until(nine_are_refused)
     refused = [error for task in storing if task.done() and isinstance(error := task.exception(), Refusal)]
     assert {(one.status, one.retry_after_s) for one in refused} == {(429, 2)}
     assert (len(refused), len(stuck)) == (9, 1)

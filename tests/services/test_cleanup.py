@@ -9,7 +9,8 @@ from deepgrid.errors import NotFound
 from deepgrid.lifecycle.states import JobStatus
 from deepgrid.services.cleanup import Retention, clean_up
 from deepgrid.services.storage import database
-from tests.services.support import Grid, Start, a_job, eventually
+from tests.services.support import Grid, Start, a_job
+from tests.waiting import until
 
 DAY_S = 24 * 3600
 RETENTION = Retention()
@@ -138,4 +139,4 @@ async def test_the_running_service_cleans_up_by_itself(start: Start) -> None:
     async def gone() -> bool:
         return await rows(grid, database.Definition) == 0
 
-    await eventually(gone)
+    await until(gone)

@@ -19,7 +19,8 @@ from deepgrid.services.following import LOOK_AGAIN_S, Piece
 from deepgrid.services.following.hub import PAGE_BYTES
 from deepgrid.services.following.log_feed import TAIL_BYTES
 from deepgrid.services.refusal import Refusal
-from tests.services.support import ACCOUNTS, Grid, Start, eventually
+from tests.services.support import ACCOUNTS, Grid, Start
+from tests.waiting import until
 
 NAME = "0" * 64
 CUSTOMER = ACCOUNTS["customer"].address
@@ -82,7 +83,7 @@ async def test_500_followers_cost_one_read_per_chunk_and_one_word_of_the_chain(g
         for number in range(1, 11):
             await grid.provider.push_log(1, len(text), line := b"%d\n" % number, final=number == 10)
             text += line
-            await eventually(partial(all_have, followers, text))
+            await until(partial(all_have, followers, text))
     assert {await follower.end() for follower in followers} == {text}
     looks = 1 + int((time.monotonic() - started) / LOOK_AGAIN_S)  # the reader also looks without being told
     assert len(reads) <= 11 + looks
@@ -94,7 +95,7 @@ async def test_pieces_tell_where_and_when_they_were_stored(grid: Grid) -> None:
     before = time.time_ns()
     follower = Follower(grid)
     await grid.provider.push_log(1, 0, b"one")
-    await eventually(lambda: follower.has(b"one"))
+    await until(lambda: follower.has(b"one"))
     await grid.provider.push_log(1, 3, b"two", final=True)
     await follower.end()
     first, *_, last = follower.pieces
@@ -108,10 +109,10 @@ async def test_older_output_comes_in_small_pages_and_memory_is_bounded(grid: Gri
     text = b"0123456789abcde\n" * 200_000
     for start in range(0, len(text), 100_000):
         await grid.provider.push_log(1, start, text[start : start + 100_000])
-    await eventually(lambda: early.has(text))
+    await until(lambda: early.has(text))
     late, near_the_end = Follower(grid), Follower(grid, -10)
-    await eventually(lambda: late.has(text))
-    await eventually(lambda: near_the_end.has(text[-10:]))
+    await until(lambda: late.has(text))
+    await until(lambda: near_the_end.has(text[-10:]))
     assert max(len(piece.data) for piece in late.pieces) <= PAGE_BYTES
     assert all(feed._tail_cost <= TAIL_BYTES for feed in grid.context.hub._tasks)
     await grid.provider.push_log(1, len(text), b"", final=True)
@@ -122,10 +123,10 @@ async def test_a_follower_goes_on_with_the_next_claim(grid: Grid) -> None:
     grid.chain.put(1, NAME, JobStatus.RUNNING)
     await grid.provider.push_log(1, 0, b"first claim, ")
     follower = Follower(grid)
-    await eventually(lambda: follower.has(b"first claim, "))
+    await until(lambda: follower.has(b"first claim, "))
     grid.chain.put(1, NAME, JobStatus.RUNNING, provider=ACCOUNTS["other_provider"].address, claimed_at=9)
     await grid.other_provider.push_log(1, 0, b"second ")
-    await eventually(lambda: follower.has(b"first claim, second "))
+    await until(lambda: follower.has(b"first claim, second "))
     await grid.other_provider.push_log(1, 7, b"claim", final=True)
     assert await follower.end() == b"first claim, second claim"
     assert [(piece.claimed_at, piece.offset) for piece in follower.pieces] == [(3, 0), (9, 0), (9, 7)]
@@ -144,7 +145,7 @@ async def test_a_slow_follower_gets_all_of_an_earlier_claim_first(grid: Grid) ->
         async def is_told() -> bool:
             return feed.claimed_at == 9
 
-        await eventually(is_told)
+        await until(is_told)
         found += [piece async for piece in pieces]
     assert b"".join(piece.data for piece in found if piece.claimed_at == 3) == text
     assert [piece.data for piece in found if piece.claimed_at == 9] == [b"second"]
@@ -154,7 +155,7 @@ async def test_a_log_ends_with_its_job_for_followers_too(grid: Grid) -> None:
     grid.chain.put(1, NAME, JobStatus.RUNNING)
     await grid.provider.push_log(1, 0, b"last words")
     follower = Follower(grid)
-    await eventually(lambda: follower.has(b"last words"))
+    await until(lambda: follower.has(b"last words"))
     grid.chain.put(1, NAME, JobStatus.FAILED, ended_at=int(grid.clock()))
     grid.clock.ahead_s = 31
     assert await follower.end() == b"last words"
@@ -164,14 +165,14 @@ async def test_a_log_ends_with_its_job_for_followers_too(grid: Grid) -> None:
 async def test_a_silent_chain_does_not_disturb_followers(grid: Grid) -> None:
     grid.chain.put(1, NAME, JobStatus.RUNNING)
     follower = Follower(grid)
-    await eventually(lambda: joined(grid))
+    await until(lambda: joined(grid))
     grid.chain.down = True
     calls = grid.chain.calls
 
     async def is_asked() -> bool:
         return grid.chain.calls > calls + 1
 
-    await eventually(is_asked)
+    await until(is_asked)
     with pytest.raises(Refusal, match="the chain does not answer"):
         await anext(grid.context.hub.follow(2, CUSTOMER))
     grid.chain.down = False
@@ -186,7 +187,7 @@ async def test_only_the_customer_follows(grid: Grid) -> None:
         await anext(grid.context.hub.follow(1, stranger))
     assert caught.value.status == 403
     follower = Follower(grid)
-    await eventually(lambda: joined(grid))
+    await until(lambda: joined(grid))
     with pytest.raises(Refusal, match="only its customer"):
         await anext(grid.context.hub.follow(1, stranger))
     with pytest.raises(Refusal) as caught:
@@ -197,7 +198,7 @@ async def test_only_the_customer_follows(grid: Grid) -> None:
     async def is_known() -> bool:
         return all(feed.job.customer == stranger for feed in grid.context.hub._tasks)
 
-    await eventually(is_known)
+    await until(is_known)
     await grid.provider.push_log(1, 0, b"not for everybody")
     with pytest.raises(Refusal, match="only its customer"):
         await follower.end()
@@ -212,7 +213,7 @@ async def test_followers_end_when_the_service_stops(grid: Grid) -> None:
     async def both() -> bool:
         return grid.context.hub.followers(1) == 2
 
-    await eventually(both)
+    await until(both)
     grid.context.hub.stop()
     with pytest.raises(Refusal, match="the service stops") as caught:
         await follower.end()
@@ -234,7 +235,7 @@ async def test_the_reader_stays_between_polls_and_ends_when_nobody_comes(grid: G
     async def is_gone() -> bool:
         return not grid.context.hub._tasks
 
-    await eventually(is_gone)
+    await until(is_gone)
 
 
 async def test_waiting_requests_do_not_count_as_running(start: Start) -> None:
@@ -247,7 +248,7 @@ async def test_waiting_requests_do_not_count_as_running(start: Start) -> None:
         async def all_wait(number: int = number) -> bool:
             return grid.context.admission.followers_by_job.all_held == number
 
-        await eventually(all_wait)
+        await until(all_wait)
     assert grid.context.admission.running.all_held == 0
     await grid.provider.push_log(1, 0, b"news", final=True)
     assert {(await chunk).data for chunk in waiting} == {b"news"}

@@ -25,7 +25,8 @@ from tests.services.logger_support import (
     read_request,
     stream,
 )
-from tests.services.support import ACCOUNTS, Grid, Start, eventually, waits
+from tests.services.support import ACCOUNTS, Grid, Start, waits
+from tests.waiting import until
 
 NAME = "0" * 64
 every_transport = pytest.mark.parametrize("transport", TRANSPORTS)
@@ -66,7 +67,7 @@ async def test_an_empty_log_waits_and_a_new_claim_goes_on(served: Grid, transpor
     found = stream(served, transport, read_request().SerializeToString())
     async with asyncio.timeout(WITHIN_S):
         first = asyncio.create_task(one_line(found))
-        await eventually(lambda: waits(served, 1))
+        await until(lambda: waits(served, 1))
         await served.provider.push_log(1, 0, b"of the first claim\nno end")
         assert await first == b"of the first claim"
         served.chain.put(1, NAME, provider=ACCOUNTS["other_provider"].address, claimed_at=9)
@@ -155,7 +156,7 @@ async def test_the_clients_time_limit_ends_a_quiet_stream(served: Grid, transpor
         async for _ in stream(served, transport, read_request().SerializeToString(), timeout=0.5):
             pass
     assert ended.value.code == 4
-    await eventually(lambda: nobody_waits(served))
+    await until(lambda: nobody_waits(served))
 
 
 @every_transport
@@ -165,7 +166,7 @@ async def test_a_reader_that_leaves_is_forgotten(served: Grid, transport: str) -
     assert await one_line(found) == b"one"
     assert await waits(served, 1)
     await found.aclose()
-    await eventually(lambda: nobody_waits(served))
+    await until(lambda: nobody_waits(served))
 
 
 async def test_the_standard_health_service_answers(served: Grid) -> None:

@@ -27,7 +27,8 @@ from tests.services.logger_support import (
     read_request,
     stream,
 )
-from tests.services.support import Grid, Start, eventually, waits
+from tests.services.support import Grid, Start, waits
+from tests.waiting import until
 
 NAME = "0" * 64
 WEB = TRANSPORTS[1:]
@@ -128,7 +129,7 @@ async def test_calls_without_a_request_end(start: Start) -> None:
         empty = channel.stream_stream(PATH + "Read")(timeout=WITHIN_S)
         await empty.done_writing()
         assert (await empty.code()).name in ("INVALID_ARGUMENT", "DEADLINE_EXCEEDED")
-    await eventually(lambda: nothing_runs(grid))
+    await until(lambda: nothing_runs(grid))
 
 
 async def test_a_reader_that_takes_nothing_is_cut_off(start: Start) -> None:
@@ -142,9 +143,9 @@ async def test_a_reader_that_takes_nothing_is_cut_off(start: Start) -> None:
         call = channel.unary_stream(PATH + "Read")(request, timeout=WITHIN_S)
         await call.read()
         async with slow_web(grid, request):
-            await eventually(lambda: nobody_waits(grid))
+            await until(lambda: nobody_waits(grid))
         call.cancel()
-    await eventually(lambda: nothing_runs(grid))
+    await until(lambda: nothing_runs(grid))
 
 
 async def test_streams_and_strangers_are_bounded(start: Start) -> None:

@@ -21,7 +21,8 @@ from deepgrid.lifecycle.states import JobStatus
 from deepgrid.services.admission import Limits
 from deepgrid.services.logger_api.http2 import MOST_RESETS
 from tests.services.logger_support import PATH, TRANSPORTS, WITHIN_S, end_of, read_request
-from tests.services.support import Grid, Start, eventually, waits
+from tests.services.support import Grid, Start, waits
+from tests.waiting import until
 
 NAME = "0" * 64
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
@@ -64,7 +65,7 @@ async def test_readers_are_told_when_the_service_stops(
     grid = await start(grpc_port=0)
     grid.chain.put(1, NAME, JobStatus.RUNNING)
     reading = asyncio.create_task(end_of(grid, transport, read_request().SerializeToString()))
-    await eventually(lambda: waits(grid, 1))
+    await until(lambda: waits(grid, 1))
     grid.context.hub.stop()
     assert await reading == (14, "the service stops; try again")
     assert not [record for record in caplog.records if record.exc_info or record.levelno >= logging.ERROR]
@@ -96,7 +97,7 @@ async def test_a_trusted_proxy_names_the_source(start: Start) -> None:
         call = channel.unary_stream(PATH + "Read")(
             read_request().SerializeToString(), metadata=(("x-forwarded-for", "10.9.9.9, 10.1.1.1, 127.0.0.1"),)
         )
-        await eventually(lambda: waits(grid, 1))
+        await until(lambda: waits(grid, 1))
         assert list(grid.context.admission.followers_by_address._held) == ["10.1.1.1"]
         call.cancel()
 
@@ -155,7 +156,7 @@ async def test_random_frames_leave_no_traceback(start: Start, caplog: pytest.Log
         writer.write_eof()
         await asyncio.wait_for(reader.read(), WITHIN_S)
         writer.close()
-    await eventually(lambda: nothing_runs(grid))
+    await until(lambda: nothing_runs(grid))
     assert not [record for record in caplog.records if record.exc_info or record.levelno >= logging.ERROR]
 
 
@@ -172,7 +173,7 @@ async def test_a_client_that_resets_call_after_call_is_hung_up(start: Start) -> 
     writer.write(client.data_to_send())
     await asyncio.wait_for(reader.read(), WITHIN_S)
     writer.close()
-    await eventually(lambda: nothing_runs(grid))
+    await until(lambda: nothing_runs(grid))
 
 
 async def nothing_runs(grid: Grid) -> bool:

@@ -24,7 +24,8 @@ from deepgrid.services.signing.signers import SessionKey
 from deepgrid.workflow import verify_resources
 from tests.chain.anvil import Anvil
 from tests.chain.grid import CREDIT, Grid, build, gather_people
-from tests.services.support import a_job, eventually
+from tests.services.support import a_job
+from tests.waiting import until
 
 PROGRAM = """
 import asyncio, sys
@@ -80,14 +81,14 @@ async def test_followers_live_through_a_restart_and_nothing_is_logged(real: Grid
         provider = await client("restart-p")
         customers = [await client("restart-c") for _ in range(4)]  # one client opens 100 connections at most
         async with process_of(argv, output) as process:
-            await eventually(lambda: is_pushed(provider, job_id, 0, b"before, "), within_s=120)
+            await until(lambda: is_pushed(provider, job_id, 0, b"before, "), within_s=120)
             found = [bytearray() for _ in range(200)]
             tasks = [asyncio.create_task(keep_reading(customers[n % 4], job_id, found[n])) for n in range(200)]
-            await eventually(lambda: all_are(found, b"before, "), within_s=120)
+            await until(lambda: all_are(found, b"before, "), within_s=120)
             process.send_signal(signal.SIGTERM)
             assert await asyncio.wait_for(process.wait(), 60) == 0
         async with process_of(argv, output):
-            await eventually(lambda: is_pushed(provider, job_id, 8, b"after", final=True), within_s=120)
+            await until(lambda: is_pushed(provider, job_id, 8, b"after", final=True), within_s=120)
             await asyncio.wait_for(asyncio.gather(*tasks), 120)
     assert {bytes(text) for text in found} == {b"before, after"}
     assert "Traceback" not in output.read_text(), output.read_text()[:5000]
@@ -154,7 +155,7 @@ async def life_of_a_job(real: Grid, chain: Chain, url: str) -> None:
             except GridError:
                 return False
 
-        await eventually(answers, within_s=120)
+        await until(answers, within_s=120)
         job = a_job()
         definition_hash = await customer.upload(job)
         definition = JobDefinition(

@@ -13,7 +13,8 @@ from prometheus_client import generate_latest
 
 from deepgrid.errors import AccessDenied
 from deepgrid.metrics_page import metrics_page
-from tests.services.support import Grid, a_job, eventually, waits
+from tests.services.support import Grid, a_job, waits
+from tests.waiting import until
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "metrics.md"
 NAME = "0" * 64
@@ -40,7 +41,7 @@ async def test_output_and_its_followers_are_counted(grid: Grid) -> None:
     await grid.provider.push_log(1, 0, b"hello")  # stored already
     assert value(grid, "deepgrid_services_log_bytes_total") == 5
     reading = asyncio.create_task(grid.customer.read_log(1, 5, wait_s=20))
-    await eventually(lambda: waits(grid, 1))
+    await until(lambda: waits(grid, 1))
     assert value(grid, "deepgrid_services_followers") == 1
     assert value(grid, "deepgrid_services_followed_logs") == 1
     await grid.provider.push_log(1, 5, b"!", final=True)

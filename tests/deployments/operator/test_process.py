@@ -11,7 +11,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -30,6 +30,7 @@ from deepgrid.lifecycle.states import JobStatus
 from runtime.flow_runs import run_ended, start_run
 from tests.chain.grid import CREDIT, DEFINITION, HARDWARE, LABELS, PRICES
 from tests.operator.conftest import MINUTE_S, Office
+from tests.waiting import until
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]
 
@@ -71,12 +72,6 @@ async def served(office: Office, tmp_path: Path) -> AsyncIterator[Office]:
             process.terminate()
             process.wait(WITHIN_S)
             print((tmp_path / "operator.log").read_text())
-
-
-async def until(reached: Callable[[], Awaitable[bool]]) -> None:
-    async with asyncio.timeout(WITHIN_S):
-        while not await reached():
-            await asyncio.sleep(0.3)
 
 
 async def _pool_is_there() -> bool:

@@ -20,6 +20,7 @@ from deepgrid.provider.claims.carrier import carry
 from deepgrid.provider.session import ProviderSession
 from deployments.provider.carriers import CarrierSettings, CarrierWatchdog
 from tests.provider.conftest import Scene
+from tests.waiting import until
 
 WITHIN_S = 120
 QUICK = CarrierSettings(poll_s=0.1, ask_after_s=0.1, silence_s=0.1)
@@ -47,16 +48,10 @@ async def hot(scene: Scene, key: JobKey) -> AsyncIterator[dict[int, Job]]:
             task.cancel()
 
 
-async def until_carried(scene: Scene, key: JobKey) -> None:
-    async with asyncio.timeout(WITHIN_S):
-        while not scene.session.carries(key):
-            await asyncio.sleep(0.05)
-
-
 async def test_what_a_customer_cancels_is_settled_without_prefect(
     scene: Scene, key: JobKey, hot: dict[int, Job]
 ) -> None:
-    await until_carried(scene, key)
+    await until(lambda: scene.session.carries(key))
     await scene.customer.cancel_job(key.job_id)
     scene.session.wakeups.wake([key.job_id])
     async with asyncio.timeout(WITHIN_S):
@@ -76,7 +71,7 @@ async def test_a_completion_record_that_cannot_be_removed_ends_no_supervisor(
         raise ConfigurationError("The login node shows another host key.")
 
     monkeypatch.setattr(scene.session.cluster, "acknowledge", refuse)
-    await until_carried(scene, key)
+    await until(lambda: scene.session.carries(key))
     await scene.customer.cancel_job(key.job_id)
     scene.session.wakeups.wake([key.job_id])
     async with asyncio.timeout(WITHIN_S):
@@ -85,12 +80,12 @@ async def test_a_completion_record_that_cannot_be_removed_ends_no_supervisor(
 
 
 async def test_a_run_takes_the_claim_over_and_keeps_it(scene: Scene, key: JobKey, hot: dict[int, Job]) -> None:
-    await until_carried(scene, key)  # its steps fail: no service serves the definition
+    await until(lambda: scene.session.carries(key))  # its steps fail: no service serves the definition
     assert scene.session.may_carry(key)
     async with carry(scene.session, key):
         assert not scene.session.may_carry(key)
         assert not [task for task in asyncio.all_tasks() if task.get_name() == f"stand-in of job {key.job_id}"]
-    await until_carried(scene, key)
+    await until(lambda: scene.session.carries(key))
 
 
 @pytest.mark.parametrize(

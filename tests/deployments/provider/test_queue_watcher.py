@@ -17,6 +17,7 @@ from deepgrid.provider.session import ProviderSession
 from deepgrid.provider.shared.wakeups import Wakeups
 from deployments.provider.queue_watcher import QueueWatcher, QueueWatcherSettings
 from runtime import required_runs
+from tests.waiting import until
 
 WITHIN_S = 60
 
@@ -89,9 +90,7 @@ class World:
         self.under_way[deployment].set()
 
     async def until(self, condition: Callable[[], bool]) -> None:
-        async with asyncio.timeout(WITHIN_S):
-            while not condition():
-                await asyncio.sleep(0)
+        await until(condition, pause_s=0)
 
     async def some_polls(self) -> None:
         seen = self.polls

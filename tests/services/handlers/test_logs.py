@@ -9,7 +9,8 @@ import pytest
 
 from deepgrid.errors import AccessDenied, InputError, NotFound
 from deepgrid.lifecycle.states import JobStatus
-from tests.services.support import ACCOUNTS, Grid, Start, a_job, eventually, waits
+from tests.services.support import ACCOUNTS, Grid, Start, a_job, waits
+from tests.waiting import until
 
 NAME = "0" * 64
 
@@ -126,7 +127,7 @@ async def test_a_reader_waits_at_the_end_of_an_empty_log(grid: Grid) -> None:
     empty = await grid.customer.read_log(1, -100)
     assert (empty.data, empty.offset, empty.next_offset, empty.final) == (b"", 0, 0, False)
     reading = asyncio.create_task(grid.customer.read_log(1, -4, wait_s=20))
-    await eventually(lambda: waits(grid, 1))
+    await until(lambda: waits(grid, 1))
     await grid.provider.push_log(1, 0, b"good news")
     chunk = await reading
     assert (chunk.data, chunk.offset) == (b"news", 5)
@@ -159,7 +160,7 @@ async def test_a_provider_writes_at_an_offset_from_the_start(grid: Grid) -> None
 async def test_a_waiting_reader_wakes_when_output_comes(grid: Grid) -> None:
     grid.chain.put(1, NAME)
     reading = asyncio.create_task(grid.customer.read_log(1, wait_s=20))
-    await eventually(lambda: waits(grid, 1))
+    await until(lambda: waits(grid, 1))
     start = time.monotonic()
     await grid.provider.push_log(1, 0, b"news")
     assert (await reading).data == b"news"
@@ -178,7 +179,7 @@ async def test_a_waiting_reader_sees_the_end(grid: Grid) -> None:
     grid.chain.put(1, NAME)
     await grid.provider.push_log(1, 0, b"all")
     reading = asyncio.create_task(grid.customer.read_log(1, 3, wait_s=20))
-    await eventually(lambda: waits(grid, 1))
+    await until(lambda: waits(grid, 1))
     await grid.provider.push_log(1, 3, b"", final=True)
     chunk = await reading
     assert (chunk.data, chunk.final) == (b"", True)

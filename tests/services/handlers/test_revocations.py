@@ -12,7 +12,8 @@ from deepgrid.services.admission import Limits
 from deepgrid.services.cleanup import Retention, clean_up
 from deepgrid.services.signing.session_keys import CLOCK_SLACK_S, MAX_LIFETIME_S, Session
 from deepgrid.services.storage import database
-from tests.services.support import ACCOUNTS, DOMAIN, Grid, Start, a_job, client_of, eventually, session_key, waits
+from tests.services.support import ACCOUNTS, DOMAIN, Grid, Start, a_job, client_of, session_key, waits
+from tests.waiting import until
 
 HASH = "0" * 64
 
@@ -97,7 +98,7 @@ async def test_a_reader_that_waits_gets_nothing_after_the_revocation(grid: Grid)
     key = session_key()
     async with client_of(grid.url, key) as client:
         reading = asyncio.create_task(client.read_log(1, wait_s=20))
-        await eventually(lambda: waits(grid, 1))
+        await until(lambda: waits(grid, 1))
         await grid.customer.revoke(key.session)
         await grid.provider.push_log(1, 0, b"secret")
         with pytest.raises(AccessDenied, match="revoked"):

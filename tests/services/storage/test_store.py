@@ -21,19 +21,8 @@ from deepgrid.services.signing.request_signing import sign
 from deepgrid.services.storage.database import Database, Definition, RevokedSession, UnownedDefinition
 from deepgrid.services.storage.vault import Vault
 from tests.services.postgres_support import private_postgres, stoppable_postgres
-from tests.services.support import (
-    ACCOUNTS,
-    DOMAIN,
-    PATH,
-    Grid,
-    Start,
-    a_job,
-    client_of,
-    eventually,
-    push,
-    session_key,
-    waits,
-)
+from tests.services.support import ACCOUNTS, DOMAIN, PATH, Grid, Start, a_job, client_of, push, session_key, waits
+from tests.waiting import until
 
 
 @pytest.fixture(scope="module")
@@ -57,7 +46,7 @@ async def test_two_services_share_one_postgresql(start: Start, postgres: str) ->
     assert sorted(answer.status_code for answer in answers) == [200, 401, 401, 401]
 
     reading = asyncio.create_task(one.customer.read_log(1, 4, wait_s=20))
-    await eventually(lambda: waits(one, 1))
+    await until(lambda: waits(one, 1))
     await asyncio.gather(*(grid.provider.push_log(1, 4, b" upon a time") for grid in (one, other, other)))
     assert (await reading).data == b" upon a time", "a reader learns of chunks that another process took"
     await other.provider.push_log(1, 16, b"", final=True)
@@ -96,7 +85,7 @@ async def test_a_follower_hears_at_once_of_output_that_another_process_took(star
     other = await start(one.chain, database_url=postgres)
     one.chain.put(301, "0" * 64)
     reading = asyncio.create_task(one.customer.read_log(301, wait_s=25))
-    await eventually(lambda: listens(one))
+    await until(lambda: listens(one))
     await other.provider.push_log(301, 0, b"one, ")
     assert (await reading).data == b"one, "
 
@@ -105,7 +94,7 @@ async def test_a_follower_hears_at_once_of_output_that_another_process_took(star
         await session.execute(text(listening))
     await other.provider.push_log(301, 5, b"two, ")
     assert (await one.customer.read_log(301, 5, wait_s=25)).data == b"two, "
-    await eventually(lambda: listens(one))
+    await until(lambda: listens(one))
     await other.provider.push_log(301, 10, b"three", final=True)
     assert (await one.customer.read_log(301, 10, wait_s=25)).data == b"three"
 
@@ -116,23 +105,23 @@ async def test_clean_up_and_news_go_on_after_postgresql_was_away(start: Start) -
         other = await start(one.chain, database_url=postgres.url)
         one.chain.put(1, "0" * 64)
         reading = asyncio.create_task(one.customer.read_log(1, wait_s=25))
-        await eventually(lambda: listens(one))
+        await until(lambda: listens(one))
         postgres.stop()
         try:
             headers = sign(ACCOUNTS["provider"], DOMAIN, "POST", PATH, b"lost", int(one.clock()))
             assert (await push(one.url, b"lost", headers)).status_code == 503
-            await eventually(lambda: is_deaf(one))
+            await until(lambda: is_deaf(one))
         finally:
             postgres.start()
         with pytest.raises(ServiceError, match="store does not answer|cannot read this log"):
             await reading
         reading = asyncio.create_task(one.customer.read_log(1, wait_s=25))
-        await eventually(lambda: listens(one))
+        await until(lambda: listens(one))
         await other.provider.push_log(1, 0, b"back")
         assert (await reading).data == b"back"
         unused = await one.customer.upload(a_job())
         one.clock.ahead_s = 2 * 24 * 3600
-        await eventually(lambda: is_gone(one, unused))
+        await until(lambda: is_gone(one, unused))
 
 
 async def is_deaf(grid: Grid) -> bool:

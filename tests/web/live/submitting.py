@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
-from collections.abc import Callable
 
 from playwright.async_api import Page, expect
 
@@ -28,13 +26,6 @@ async def start(page: Page, *, approve: bool = False) -> None:
 async def go_on(page: Page, name: str = "Continue") -> None:
     """Press a button of the panel."""
     await page.get_by_role("dialog").get_by_role("button", name=name).click()
-
-
-async def until(condition: Callable[[], bool]) -> None:
-    """Wait until `condition` is true."""
-    async with asyncio.timeout(PATIENCE_MS / 1000):
-        while not condition():
-            await asyncio.sleep(0.05)
 
 
 async def submitted(page: Page, stage: Stage) -> int:
