@@ -1,2 +1,3 @@
-"""How Prefect runs our flows: the in-process worker, retry policy, sessions, outages, starting and pruning of runs,
-automations, events and traces."""
+"""How Prefect runs our flows: the in-process worker with its engine, retry policy, sessions, outages, automations,
+events and traces. `runs` starts, takes over and deletes flow runs.
+"""

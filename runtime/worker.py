@@ -36,8 +36,8 @@ from prefect.utilities.callables import get_call_parameters, parameters_to_args_
 from prefect.workers.base import BaseJobConfiguration, BaseVariables, BaseWorker, BaseWorkerResult
 
 from runtime.engine import STOPPED, SharedProcessEngine, is_running
-from runtime.orphaned_runs import RESUMED, end_tasks, runs_in, skip_overtaken, tidy
 from runtime.outages import warn
+from runtime.runs.orphaned_runs import RESUMED, end_tasks, runs_in, skip_overtaken, tidy
 from runtime.server_clock import ServerClock
 
 WORKER_TYPE = "deepgrid"

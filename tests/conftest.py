@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 from xdist.scheduler import LoadScopeScheduling
 
-from deployments.onemachine.ports import RANGE, USUAL
+from deployments.onemachine.daemons.ports import RANGE, USUAL
 from tests.attacks import report
 from tests.chaos.table import PROPERTY, Row, Table
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -14,6 +14,7 @@ REPOSITORY = Path(__file__).parents[1]
 TESTS = REPOSITORY / "tests"
 PACKAGES = ("deepgrid", "runtime", "tasks", "flows", "blocks", "deployments")
 MOST_LINES_PER_FILE, MOST_LINES_PER_FUNCTION = 300, 40
+MOST_MODULES = 14  # in one folder; a larger package has rooms
 INDENT = 4  # of a code block in Markdown
 
 # The sync classes of the client, in modules with the names of the async ones.
@@ -22,6 +23,11 @@ GENERATED = REPOSITORY / "deepgrid" / "client" / "sync"
 # Packages of the library without a folder of tests of their own, and where their tests are instead.
 TESTED_ELSEWHERE = {
     "customer": "its steps run with every command: tests/cli and tests/client",
+}
+
+# Packages with more modules than that, and why.
+LARGE = {
+    "deepgrid/client": "the public API; the sync classes have modules with the names of the async ones",
 }
 
 # Names of modules that stand in more than one package, and why that is right.
@@ -43,7 +49,6 @@ SAME_NAME: dict[str, str] = {
     "submit_job": LAYERS,
     "accounts": "Unix accounts: on any cluster, and those of the one-machine grid",
     "checkup": VERBS,
-    "client": "each speaks to one counterpart: the chain, and the grid's services",
     "deploy": VERBS,
     "errors": "those of the library, and those that only the client raises",
     "expiry": RULE,
@@ -142,6 +147,14 @@ def test_every_package_of_the_library_has_its_folder_of_tests() -> None:
     packages = {folder.parent.name for folder in (REPOSITORY / "deepgrid").glob("*/__init__.py")}
     mirrored = {folder.name for folder in TESTS.iterdir() if any(folder.glob("test_*.py"))}
     assert packages - mirrored == TESTED_ELSEWHERE.keys()
+
+
+def test_no_package_is_a_long_list_of_modules() -> None:
+    counts = Counter(
+        str(file.parent.relative_to(REPOSITORY)) for file in modules(*PACKAGES) if file.name != "__init__.py"
+    )
+    found = {folder: count for folder, count in counts.items() if count > MOST_MODULES}
+    assert found.keys() == LARGE.keys(), found
 
 
 @pytest.mark.parametrize("folder", [*PACKAGES, "tests"])

@@ -9,9 +9,9 @@ from pathlib import Path
 
 from deepgrid.errors import GridError
 from deployments.onemachine.benchmark_runs import measure
+from deployments.onemachine.daemons.ports import RANGE
 from deployments.onemachine.demo import demo
 from deployments.onemachine.grid import LocalGrid
-from deployments.onemachine.ports import RANGE
 from deployments.onemachine.timetable import timetable
 from deployments.onemachine.view import login_words, table, web_words
 

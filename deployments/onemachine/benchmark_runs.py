@@ -11,8 +11,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from deepgrid.errors import NotFound, ServiceError
+from deployments.onemachine.daemons.prefect_server import PrefectServer
 from deployments.onemachine.grid import LocalGrid
-from deployments.onemachine.prefect_server import PrefectServer
 
 FINAL = frozenset({"COMPLETED", "FAILED", "CRASHED", "CANCELLED"})
 

@@ -16,18 +16,18 @@ from signal import SIGKILL
 from typing import ClassVar
 
 from deepgrid.errors import ConfigurationError
-from deployments.onemachine.anvil import Anvil
 from deployments.onemachine.clusters import OFFERS, Offer
-from deployments.onemachine.keys import CUSTOMER, KeyRing
-from deployments.onemachine.ports import PortBook
-from deployments.onemachine.postgres import Postgres
-from deployments.onemachine.prefect_server import PrefectServer
-from deployments.onemachine.private_files import make_private_folder
-from deployments.onemachine.probes import HOST
-from deployments.onemachine.processes import Daemon, ProcessTable
-from deployments.onemachine.roles import SERVICES_GRPC, Roles
+from deployments.onemachine.daemons.ports import PortBook
+from deployments.onemachine.daemons.postgres import Postgres
+from deployments.onemachine.daemons.prefect_server import PrefectServer
+from deployments.onemachine.daemons.private_files import make_private_folder
+from deployments.onemachine.daemons.probes import HOST
+from deployments.onemachine.daemons.processes import Daemon, ProcessTable
+from deployments.onemachine.daemons.startup import Report, Step, run_steps
+from deployments.onemachine.node.anvil import Anvil
+from deployments.onemachine.parties.keys import CUSTOMER, KeyRing
+from deployments.onemachine.parties.roles import SERVICES_GRPC, Roles
 from deployments.onemachine.slurm import SlurmSite
-from deployments.onemachine.startup import Report, Step, run_steps
 from deployments.onemachine.view import Row
 
 
@@ -143,7 +143,7 @@ class LocalGrid:
         self._serve(self.anvil.filter())
 
     def _set_up_contracts(self) -> None:
-        from deployments.onemachine import chain_setup  # slow to import, and `status` does without
+        from deployments.onemachine.node import chain_setup  # slow to import, and `status` does without
 
         chain_setup.make_keys(self.keys)
         services_url = f"http://{HOST}:{self.ports.port('services')}"
@@ -195,7 +195,7 @@ class LocalGrid:
         self._serve(self.roles.supervisor(offer))
 
     def _approve_providers(self) -> None:
-        from deployments.onemachine import chain_setup
+        from deployments.onemachine.node import chain_setup
 
         asyncio.run(chain_setup.approve_providers(self.book, self.keys))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from typing import Any
 
-from deployments.onemachine.prefect_server import PrefectServer
+from deployments.onemachine.daemons.prefect_server import PrefectServer
 from deployments.onemachine.view import aligned
 
 Json = dict[str, Any]

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from deployments.onemachine.prefect_server import USER, PrefectServer
+from deployments.onemachine.daemons.prefect_server import USER, PrefectServer
 
 
 @dataclass(frozen=True)

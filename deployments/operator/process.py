@@ -18,8 +18,8 @@ from deepgrid.operator.session import OperatorSession, follow_jobs, operator_ses
 from deployments.operator.on_demand import OnDemand
 from deployments.operator.provider_watch import ProviderWatch
 from runtime import sessions
-from runtime.flow_runs import calling_to_runs
 from runtime.pools import operator_pool
+from runtime.runs.flow_runs import calling_to_runs
 from runtime.worker import InProcessWorker
 
 ROUND_RETRY_S = 0.5  # after a run that Prefect skipped, because a scheduled one was under way

@@ -18,10 +18,10 @@ from deployments.provider.endpoint import health_and_metrics
 from deployments.provider.queue_watcher import QueueWatcher
 from deployments.provider.settings_cache import provider_settings
 from runtime import sessions
-from runtime.flow_runs import calling_to_runs, run_ended, start_run
 from runtime.outages import until_it_answers, warn
 from runtime.pools import provider_pool
-from runtime.required_runs import start_eventually
+from runtime.runs.flow_runs import calling_to_runs, run_ended, start_run
+from runtime.runs.required_runs import start_eventually
 from runtime.worker import InProcessWorker
 
 CLAIM_RETRY_S = 15.0

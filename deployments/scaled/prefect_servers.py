@@ -11,9 +11,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from deployments.onemachine.prefect_server import READY_WITHIN_S, PrefectServer
-from deployments.onemachine.probes import HOST, answers
-from deployments.onemachine.processes import Daemon, ProcessTable
+from deployments.onemachine.daemons.prefect_server import READY_WITHIN_S, PrefectServer
+from deployments.onemachine.daemons.probes import HOST, answers
+from deployments.onemachine.daemons.processes import Daemon, ProcessTable
 from deployments.scaled import proxy, redis_server
 from deployments.scaled.proxy import Proxy
 from deployments.scaled.redis_server import Redis

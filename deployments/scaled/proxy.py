@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from deepgrid.private_files import replace_file
-from deployments.onemachine.private_files import make_private_folder
-from deployments.onemachine.probes import HOST, answers
-from deployments.onemachine.processes import Daemon
+from deployments.onemachine.daemons.private_files import make_private_folder
+from deployments.onemachine.daemons.probes import HOST, answers
+from deployments.onemachine.daemons.processes import Daemon
 
 NAME = "prefect-proxy"
 SETTINGS = """\

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from deepgrid.private_files import replace_file
-from deployments.onemachine.private_files import make_private_folder, read_or_create
-from deployments.onemachine.probes import HOST, PROBE_TIMEOUT_S
-from deployments.onemachine.processes import Daemon
+from deployments.onemachine.daemons.private_files import make_private_folder, read_or_create
+from deployments.onemachine.daemons.probes import HOST, PROBE_TIMEOUT_S
+from deployments.onemachine.daemons.processes import Daemon
 
 NAME = "redis"
 SETTINGS = """\

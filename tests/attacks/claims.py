@@ -30,7 +30,7 @@ from deepgrid.slurm.cluster import Cluster
 from deepgrid.slurm.ssh.accounts import CustomerAccounts
 from deepgrid.slurm.ssh.login import Login, LoginSettings
 from deepgrid.slurm.supervision.monitor import SlurmMonitor
-from deployments.onemachine import slurm_files
+from deployments.onemachine.slurm import slurm_files
 from tests.slurm.support import Box, new_key
 
 FEE_MINUTES = 5

@@ -13,7 +13,7 @@ from pwd import getpwnam
 
 import pytest
 
-from deployments.onemachine import accounts
+from deployments.onemachine.slurm import accounts
 from tests.slurm.support import open_folder
 
 PYTHON = "/usr/bin/python3"  # the account may have no access to the checkout

@@ -11,9 +11,9 @@ from typing import Any
 
 import httpx
 
-from deployments.onemachine.anvil import Anvil
-from deployments.onemachine.ports import PortBook
-from deployments.onemachine.processes import ProcessTable
+from deployments.onemachine.daemons.ports import PortBook
+from deployments.onemachine.daemons.processes import ProcessTable
+from deployments.onemachine.node.anvil import Anvil
 
 THIEF = "0x00000000000000000000000000000000000000aa"
 VICTIM = "0x00000000000000000000000000000000000000bb"

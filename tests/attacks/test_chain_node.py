@@ -15,7 +15,7 @@ import httpx
 import pytest
 
 from deepgrid.chain.node.node import Node
-from deployments.onemachine.node_filter import ALLOWED, LARGEST_BATCH, LONGEST_BODY
+from deployments.onemachine.node.node_filter import ALLOWED, LARGEST_BATCH, LONGEST_BODY
 from tests.attacks.local_account import Attacker, attacker_beside_a_grid
 from tests.attacks.node_target import CHEATS, RICH, THIEF, VICTIM, Target, call, started
 

@@ -13,10 +13,10 @@ import pytest
 import websockets
 
 from deepgrid.findings import Level
-from deployments.onemachine.ports import PortBook
-from deployments.onemachine.postgres import Postgres
-from deployments.onemachine.prefect_server import PrefectServer
-from deployments.onemachine.processes import ProcessTable
+from deployments.onemachine.daemons.ports import PortBook
+from deployments.onemachine.daemons.postgres import Postgres
+from deployments.onemachine.daemons.prefect_server import PrefectServer
+from deployments.onemachine.daemons.processes import ProcessTable
 from deployments.prefect_login import examine_prefect
 from tests.attacks.local_account import Attacker, attacker_beside_a_grid
 

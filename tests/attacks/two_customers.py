@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from pwd import getpwnam
 
-from deployments.onemachine.processes import ProcessTable
+from deployments.onemachine.daemons.processes import ProcessTable
 from deployments.onemachine.slurm import SlurmSite
 from tests.attacks.local_account import Attacker
 from tests.slurm.support import Box

@@ -21,9 +21,9 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from deployments.onemachine.postgres import Postgres
-from deployments.onemachine.prefect_server import PrefectServer
-from deployments.onemachine.processes import ProcessTable
+from deployments.onemachine.daemons.postgres import Postgres
+from deployments.onemachine.daemons.prefect_server import PrefectServer
+from deployments.onemachine.daemons.processes import ProcessTable
 from deployments.scaled.prefect_servers import PROCESSES, PrefectServers
 from tests.bench.whole_grid import cpu_s
 from tests.bench.worker import RUNS, free_ports, in_process, measure

@@ -29,7 +29,7 @@ from deepgrid.chain.transactions.wallet import Wallet
 from deepgrid.chain.writer import Writer
 from deepgrid.lifecycle.job import Hardware, Prices
 from deepgrid.lifecycle.states import JobStatus
-from deployments.onemachine.probes import answers
+from deployments.onemachine.daemons.probes import answers
 from tests.chain.grid import CREDIT, DEFINITION, Grid
 from tests.waiting import until
 

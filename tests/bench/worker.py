@@ -23,9 +23,9 @@ from uuid import UUID
 from rich.console import Console
 from rich.table import Table
 
-from deployments.onemachine.postgres import Postgres
-from deployments.onemachine.prefect_server import PrefectServer
-from deployments.onemachine.processes import Daemon, ProcessTable
+from deployments.onemachine.daemons.postgres import Postgres
+from deployments.onemachine.daemons.prefect_server import PrefectServer
+from deployments.onemachine.daemons.processes import Daemon, ProcessTable
 
 if TYPE_CHECKING:  # Prefect reads its settings on import, so it is imported after the server has started
     from prefect.client.orchestration import PrefectClient

@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 from signal import SIGKILL
 
-from deployments.onemachine.processes import Daemon
+from deployments.onemachine.daemons.processes import Daemon
 from tests.chaos.fault import Inject
 from tests.chaos.world import World
 from tests.slurm.support import Box

@@ -32,7 +32,7 @@ POINTS = {
     "acknowledge": ("deepgrid.slurm.cluster", "Cluster.acknowledge"),
     "look at a cancel request": ("deepgrid.chain.writer", "Writer.claim_next_cancelling"),
     "look at a top-up": ("deepgrid.chain.writer", "Writer.claim_next_top_up"),
-    "taking over": ("runtime.orphaned_runs", "_without_limit"),
+    "taking over": ("runtime.runs.orphaned_runs", "_without_limit"),
     "tidying": ("runtime.worker", "tidy"),
 }
 # In the middle of an effect. On the login node sbatch is about to run, or it has answered and the supervisor has not

@@ -24,9 +24,9 @@ from deepgrid.chain.writer import Writer
 from deepgrid.customer.session import CustomerSession, CustomerSettings, customer_session
 from deepgrid.provider.session import ProviderSettings
 from deployments.onemachine.clusters import OFFERS, Offer
+from deployments.onemachine.daemons.processes import Daemon
 from deployments.onemachine.grid import LocalGrid
-from deployments.onemachine.processes import Daemon
-from deployments.onemachine.roles import Roles
+from deployments.onemachine.parties.roles import Roles
 from tests.chaos.process import Supervisor
 from tests.chaos.proxy import Proxy
 from tests.chaos.supervisor import Patches

@@ -15,7 +15,7 @@ import pytest
 
 from deployments.onemachine.clusters import OFFERS
 from deployments.onemachine.grid import LocalGrid
-from deployments.onemachine.roles import SERVICES_METRICS
+from deployments.onemachine.parties.roles import SERVICES_METRICS
 from tests.grid.conftest import PATIENCE_S, Customer
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]

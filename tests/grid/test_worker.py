@@ -13,8 +13,8 @@ from prefect.client.schemas.objects import FlowRun, State
 from prefect.client.schemas.schedules import CronSchedule
 from prefect.states import AwaitingRetry, Cancelling, Pending, Running
 
-from runtime.flow_runs import Paused, start_run
-from runtime.orphaned_runs import ENDED
+from runtime.runs.flow_runs import Paused, start_run
+from runtime.runs.orphaned_runs import ENDED
 from runtime.worker import InProcessWorker
 from tests.grid.pool import POOL, create, end_of, final, hold, parents, step, until, working
 

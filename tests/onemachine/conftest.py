@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from deployments.onemachine.processes import ProcessTable
+from deployments.onemachine.daemons.processes import ProcessTable
 
 
 @pytest.fixture

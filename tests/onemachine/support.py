@@ -1,4 +1,4 @@
-"""Helpers of the tests of the one-machine grid: waiting, and `./run` as a command."""
+"""Helpers of the tests of the one-machine grid: `./run` as a command."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ import pytest
 
 from deepgrid.errors import ServiceError
 from deployments.onemachine.benchmark_runs import MeasuringTimeouts, run_to_end
-from deployments.onemachine.prefect_server import PrefectServer
+from deployments.onemachine.daemons.prefect_server import PrefectServer
 
 DEPLOYMENT = "benchmark_cluster/alpha"
 AT_ONCE = MeasuringTimeouts(poll_s=0)

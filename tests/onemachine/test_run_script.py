@@ -43,6 +43,6 @@ def test_an_unknown_bench_has_exit_status_2() -> None:
 
 
 def test_test_hands_its_arguments_to_pytest() -> None:
-    done = run("test", "tests/onemachine/test_startup.py", "-k", "each_step", HOME=os.environ.get("HOME", "/"))
+    done = run("test", "tests/onemachine/daemons/test_startup.py", "-k", "each_step", HOME=os.environ.get("HOME", "/"))
     assert done.returncode == 0
     assert "1 passed" in done.stdout

@@ -12,7 +12,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from deployments.onemachine.processes import ProcessTable
+from deployments.onemachine.daemons.processes import ProcessTable
 from tests.onemachine.support import REPOSITORY, run
 from tests.waiting import wait_until
 

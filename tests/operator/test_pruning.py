@@ -18,7 +18,7 @@ from prefect.testing.utilities import prefect_test_harness
 
 from deepgrid.lifecycle.job import JobKey
 from flows.prune_history import prune_history
-from runtime import pruning
+from runtime.runs import pruning
 from runtime.sessions import serving_operator
 from tasks.prune_history import prune_rounds, prune_runs
 from tests.operator.conftest import Office

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from deployments.onemachine.grid import LocalGrid
-from deployments.onemachine.registration_plan import REGISTERED
+from deployments.onemachine.parties.registration_plan import REGISTERED
 from deployments.provider.setup.document import FIELDS, Document
 from deployments.provider.setup.provider_questions import BY_KEY
 from tests.grid.conftest import DPS, PATIENCE_S

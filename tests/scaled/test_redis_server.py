@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from deployments.onemachine.processes import ProcessTable
+from deployments.onemachine.daemons.processes import ProcessTable
 from deployments.scaled.redis_server import Redis
 
 

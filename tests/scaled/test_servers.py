@@ -11,8 +11,8 @@ import pytest
 
 from deepgrid.errors import ConfigurationError
 from deepgrid.lifecycle.states import JobStatus
+from deployments.onemachine.daemons.probes import answers
 from deployments.onemachine.grid import LocalGrid
-from deployments.onemachine.probes import answers
 from deployments.scaled.grid import ScaledGrid
 from tests.grid.conftest import PATIENCE_S, SCALED, Customer
 from tests.grid.gates import Gate

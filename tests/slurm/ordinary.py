@@ -14,9 +14,9 @@ from pwd import getpwnam
 from deepgrid.slurm.setup.hook_text import Identities, submit_hook, submit_wrapper
 from deepgrid.slurm.ssh.accounts import Become, CustomerAccounts
 from deepgrid.slurm.ssh.login import LoginSettings
-from deployments.onemachine.ports import PortBook
-from deployments.onemachine.probes import listens
-from deployments.onemachine.slurm_files import put_hook
+from deployments.onemachine.daemons.ports import PortBook
+from deployments.onemachine.daemons.probes import listens
+from deployments.onemachine.slurm.slurm_files import put_hook
 from tests.slurm.people import account
 from tests.slurm.support import WAIT_S, Box
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from deployments.onemachine.accounts import admitted
+from deployments.onemachine.slurm.accounts import admitted
 
 FIRST_ID, LAST_ID = 200_000, 900_000
 DATABASES = (Path("/etc/passwd"), Path("/etc/group"))

@@ -23,7 +23,7 @@ from deepgrid.slurm.ssh.login import LoginSettings, Runner
 from deepgrid.slurm.submit.protocol import SubmitRequest
 from deepgrid.slurm.supervision.monitor import SlurmMonitor
 from deepgrid.slurm.supervision.queries import query_verdicts
-from deployments.onemachine.processes import ProcessTable
+from deployments.onemachine.daemons.processes import ProcessTable
 from deployments.onemachine.slurm import ClusterSpec, SlurmSite, running_site
 
 SMALL = SubmitRequest(ntasks=1, cpus_per_task=1, mem_per_cpu_mb=100, gpus=0, time_limit_minutes=5)

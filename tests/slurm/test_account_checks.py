@@ -14,7 +14,7 @@ from deepgrid.findings import Finding, Level
 from deepgrid.slurm.setup.account_checks import AccountFacts, Known, examine_accounts, judge_accounts
 from deepgrid.slurm.ssh.accounts import Become, CustomerAccounts, as_expression
 from deepgrid.slurm.ssh.login import Login, LoginSettings
-from deployments.onemachine import slurm_files
+from deployments.onemachine.slurm import slurm_files
 from tests.slurm.ordinary import operator, ordinary_supervisor
 from tests.slurm.people import account
 from tests.slurm.support import Box

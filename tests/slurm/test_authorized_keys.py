@@ -18,7 +18,7 @@ from deepgrid.errors import ConfigurationError
 from deepgrid.slurm.ssh.login import LoginSettings
 from deepgrid.slurm.ssh.public_key import authorized_key
 from deepgrid.slurm.supervision.monitor import SlurmMonitor
-from deployments.onemachine import slurm_files
+from deployments.onemachine.slurm import slurm_files
 from deployments.provider.settings_cache import CachedSettings, cache_file
 from tests.slurm.leaders import leading
 from tests.slurm.ordinary import sshd

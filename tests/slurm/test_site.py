@@ -14,9 +14,8 @@ from deepgrid.errors import ConfigurationError
 from deepgrid.slurm.cluster import Cluster
 from deepgrid.slurm.ssh.login import Login
 from deepgrid.slurm.supervision.monitor import SlurmMonitor
-from deployments.onemachine import slurm_files
-from deployments.onemachine.ports import PortBook
-from deployments.onemachine.slurm import ClusterSpec, SlurmSite, running_site
+from deployments.onemachine.daemons.ports import PortBook
+from deployments.onemachine.slurm import ClusterSpec, SlurmSite, running_site, slurm_files
 from tests.slurm.support import SMALL, Box, bash, ended, new_key
 
 

@@ -11,9 +11,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from deployments.onemachine.ports import PortBook
-from deployments.onemachine.probes import listens
-from deployments.onemachine.slurm_files import own_account, root_is_locked, write_keys
+from deployments.onemachine.daemons.ports import PortBook
+from deployments.onemachine.daemons.probes import listens
+from deployments.onemachine.slurm.slurm_files import own_account, root_is_locked, write_keys
 
 WITHIN_S = 120.0
 PROMPT = "login-node:"

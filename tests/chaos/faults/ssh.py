@@ -11,8 +11,8 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from functools import partial
 
-from deployments.onemachine.processes import Daemon
-from deployments.onemachine.slurm_steps import kill_descendants
+from deployments.onemachine.daemons.processes import Daemon
+from deployments.onemachine.slurm.slurm_steps import kill_descendants
 from tests.chaos.administration import Administrator, lasting, outage, stopped
 from tests.chaos.fault import Fault
 from tests.chaos.proxy import HOST, Cut, Down, Hang, Mode, Pass, Slow

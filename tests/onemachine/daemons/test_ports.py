@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from deepgrid.errors import ConfigurationError
-from deployments.onemachine.ports import PortBook
+from deployments.onemachine.daemons.ports import PortBook
 
 
 def listening(port: int) -> socket.socket:

@@ -14,10 +14,10 @@ from importlib.resources import files
 from pathlib import Path
 
 from deepgrid.errors import ConfigurationError
-from deployments.onemachine.node_socket import NodeSocket, answers_on
-from deployments.onemachine.private_files import make_private_folder
-from deployments.onemachine.probes import HOST, answers_rpc
-from deployments.onemachine.processes import Daemon
+from deployments.onemachine.daemons.private_files import make_private_folder
+from deployments.onemachine.daemons.probes import HOST, answers_rpc
+from deployments.onemachine.daemons.processes import Daemon
+from deployments.onemachine.node.node_socket import NodeSocket, answers_on
 
 CHAIN_ID = 179188
 # Readers need the state of a block that they have just seen: this many blocks, at least so many seconds, stay readable.
@@ -66,12 +66,12 @@ class Anvil:
 
     def miner(self) -> Daemon:
         """The process that asks the node for its blocks. It needs the node only while it mines."""
-        argv = [sys.executable, "-m", "deployments.onemachine.miner", "--socket", str(self.socket)]
+        argv = [sys.executable, "-m", "deployments.onemachine.node.miner", "--socket", str(self.socket)]
         return Daemon("miner", argv)
 
     def filter(self) -> Daemon:
         """The filter process. It is ready when the node answers through it."""
-        argv = [sys.executable, "-m", "deployments.onemachine.node_filter", "--port", str(self.port)]
+        argv = [sys.executable, "-m", "deployments.onemachine.node.node_filter", "--port", str(self.port)]
         argv += ["--socket", str(self.socket)]
         return Daemon("node-filter", argv, ready=lambda: answers_rpc(self.port, "eth_chainId"))
 

@@ -12,7 +12,7 @@ from runtime.pools import operator_pool, provider_pool
 OPERATOR_NAME = "grid"
 REGISTERED = "deepgrid_registered"  # Prefect variable with the digest of the registered plan
 
-REPOSITORY = Path(__file__).resolve().parents[2]
+REPOSITORY = Path(__file__).resolve().parents[3]
 
 
 class ClusterPlan(BaseModel):

@@ -1,8 +1,8 @@
 """Registers the grid's roles at Prefect: work pools, blocks, deployments.
 
-It runs as a separate process (`python -m deployments.onemachine.registration`, with its plan as JSON on standard
-input), because Prefect reads its settings at import. At the end it stores the plan's digest in a Prefect variable.
-While the digest is unchanged, there is nothing to do.
+It runs as a separate process, because Prefect reads its settings at import: `python -m
+deployments.onemachine.parties.registration`, with its plan as JSON on standard input. At the end it stores the plan's
+digest in a Prefect variable. While the digest is unchanged, there is nothing to do.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from prefect.workers.process import ProcessWorker
 
 from blocks import Benchmarks, Grid, Operator, Provider, Services, SlurmLogin, Wallet
 from deepgrid.errors import ConfigurationError
-from deployments.onemachine.registration_plan import OPERATOR_NAME, REGISTERED, ClusterPlan, Plan
+from deployments.onemachine.parties.registration_plan import OPERATOR_NAME, REGISTERED, ClusterPlan, Plan
 from runtime.pools import PROCESSES
 from runtime.worker import InProcessWorker
 
-REPOSITORY = Path(__file__).resolve().parents[2]
+REPOSITORY = Path(__file__).resolve().parents[3]
 
 
 def register(plan: Plan) -> None:

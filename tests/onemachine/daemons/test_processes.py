@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from deepgrid.errors import ConfigurationError
-from deployments.onemachine.processes import Daemon, ProcessTable
+from deployments.onemachine.daemons.processes import Daemon, ProcessTable
 from tests.waiting import wait_until
 
 SLEEPER = ["sleep", "300"]

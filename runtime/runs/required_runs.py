@@ -8,8 +8,8 @@ from typing import Any
 
 from prefect.client.schemas.objects import FlowRun
 
-from runtime.flow_runs import run_ended, start_run
 from runtime.outages import warn
+from runtime.runs.flow_runs import run_ended, start_run
 
 RETRY_S = 2.0
 

@@ -17,9 +17,9 @@ from typing import Any
 import uvloop
 from aiohttp import web
 
-from deployments.onemachine.node_socket import NodeSocket
-from deployments.onemachine.node_websocket import NodeWebSocket
-from deployments.onemachine.probes import HOST
+from deployments.onemachine.daemons.probes import HOST
+from deployments.onemachine.node.node_socket import NodeSocket
+from deployments.onemachine.node.node_websocket import NodeWebSocket
 
 ALLOWED = frozenset([
     "eth_blockNumber", "eth_call", "eth_chainId", "eth_createAccessList", "eth_estimateGas", "eth_feeHistory",

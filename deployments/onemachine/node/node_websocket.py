@@ -12,7 +12,7 @@ from contextlib import suppress
 
 from aiohttp import WSMsgType, web
 
-from deployments.onemachine.node_socket import NodeSocket
+from deployments.onemachine.node.node_socket import NodeSocket
 
 MOST_CLIENTS = 100
 LONGEST_MESSAGE = 256 * 2**10

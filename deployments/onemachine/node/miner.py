@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from deepgrid.errors import ChainError
-from deployments.onemachine.node_socket import NodeSocket
+from deployments.onemachine.node.node_socket import NodeSocket
 
 logger = logging.getLogger(__name__)
 

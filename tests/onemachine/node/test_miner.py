@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from deployments.onemachine.anvil import Anvil
-from deployments.onemachine.miner import Miner, Pace
-from deployments.onemachine.node_socket import NodeSocket
-from deployments.onemachine.ports import PortBook
-from deployments.onemachine.processes import ProcessTable
+from deployments.onemachine.daemons.ports import PortBook
+from deployments.onemachine.daemons.processes import ProcessTable
+from deployments.onemachine.node.anvil import Anvil
+from deployments.onemachine.node.miner import Miner, Pace
+from deployments.onemachine.node.node_socket import NodeSocket
 from tests.waiting import until
 
 WEEK_S = 7 * 24 * 3600.0

@@ -16,10 +16,10 @@ from typing import Any
 import asyncpg
 import pytest
 
-from deployments.onemachine import postgres as module
-from deployments.onemachine.ports import PortBook
-from deployments.onemachine.postgres import Postgres
-from deployments.onemachine.processes import ProcessTable
+from deployments.onemachine.daemons import postgres as module
+from deployments.onemachine.daemons.ports import PortBook
+from deployments.onemachine.daemons.postgres import Postgres
+from deployments.onemachine.daemons.processes import ProcessTable
 from tests.waiting import wait_until
 
 NEVER_REAPING = "import subprocess, sys, time; child = subprocess.Popen(sys.argv[1:]); time.sleep(300)"

@@ -13,16 +13,16 @@ from deepgrid.errors import ConfigurationError
 from deepgrid.private_files import replace_file
 from deepgrid.sbatch import StoragePaths
 from deployments.onemachine.clusters import OFFERS, Offer
-from deployments.onemachine.keys import CUSTOMER, OPERATOR, KeyRing
-from deployments.onemachine.ports import PortBook
-from deployments.onemachine.postgres import Postgres
-from deployments.onemachine.prefect_server import PrefectServer
-from deployments.onemachine.private_files import make_private_folder
-from deployments.onemachine.probes import HOST, answers
-from deployments.onemachine.processes import Daemon
-from deployments.onemachine.registration_plan import OPERATOR_NAME, REGISTERED, ClusterPlan, Plan
+from deployments.onemachine.daemons.ports import PortBook
+from deployments.onemachine.daemons.postgres import Postgres
+from deployments.onemachine.daemons.prefect_server import PrefectServer
+from deployments.onemachine.daemons.private_files import make_private_folder
+from deployments.onemachine.daemons.probes import HOST, answers
+from deployments.onemachine.daemons.processes import Daemon
+from deployments.onemachine.parties.keys import CUSTOMER, OPERATOR, KeyRing
+from deployments.onemachine.parties.registration_plan import OPERATOR_NAME, REGISTERED, ClusterPlan, Plan
+from deployments.onemachine.parties.trust import ACCEPTED_GAPS, trusts_customers
 from deployments.onemachine.slurm import SlurmSite
-from deployments.onemachine.trust import ACCEPTED_GAPS, trusts_customers
 from deployments.onemachine.view import environment_file
 from runtime.pools import PROCESSES, operator_pool, provider_pool
 
@@ -90,7 +90,7 @@ class Roles:
         plan = self._plan()
         if self.prefect.variable(REGISTERED) == plan.digest():
             return
-        argv = [sys.executable, "-m", "deployments.onemachine.registration"]
+        argv = [sys.executable, "-m", "deployments.onemachine.parties.registration"]
         env = {**os.environ, **self.prefect.environment()}
         with open(log, "ab") as output:
             done = subprocess.run(

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from deployments.onemachine.anvil import CHAIN_ID, Anvil
-from deployments.onemachine.ports import PortBook
-from deployments.onemachine.processes import ProcessTable
+from deployments.onemachine.daemons.ports import PortBook
+from deployments.onemachine.daemons.processes import ProcessTable
+from deployments.onemachine.node.anvil import CHAIN_ID, Anvil
 
 SOMEBODY = "0x00000000000000000000000000000000000000aa"
 

@@ -19,9 +19,9 @@ from pathlib import Path
 
 from deepgrid.errors import ConfigurationError
 from deepgrid.private_files import replace_file
-from deployments.onemachine.private_files import read_or_create
-from deployments.onemachine.probes import HOST
-from deployments.onemachine.processes import Daemon
+from deployments.onemachine.daemons.private_files import read_or_create
+from deployments.onemachine.daemons.probes import HOST
+from deployments.onemachine.daemons.processes import Daemon
 
 ACCOUNT = "postgres"
 # Numbers of the capabilities that let a process enter closed folders, the weaker one first.

@@ -18,8 +18,8 @@ from deepgrid.chain.transactions.sender import Sender
 from deepgrid.chain.transactions.wallet import Wallet
 from deepgrid.chain.writer import Writer
 from deepgrid.errors import ConfigurationError, ContractError, NotFound
-from deployments.onemachine.anvil import Anvil
-from deployments.onemachine.keys import ADMIN, CUSTOMER, OPERATOR, KeyRing
+from deployments.onemachine.node.anvil import Anvil
+from deployments.onemachine.parties.keys import ADMIN, CUSTOMER, OPERATOR, KeyRing
 
 GAS_WEI = 10**24
 CREDIT_WEI = 10**18

@@ -21,12 +21,12 @@ from typing import Any
 from deepgrid.errors import ConfigurationError
 from deepgrid.slurm.ssh.accounts import CustomerAccounts
 from deepgrid.slurm.ssh.login import LoginSettings
-from deployments.onemachine import accounts
-from deployments.onemachine import slurm_files as files
-from deployments.onemachine.ports import PortBook
-from deployments.onemachine.probes import connects, listens
-from deployments.onemachine.processes import Daemon, ProcessTable
-from deployments.onemachine.slurm_steps import kill_descendants, kill_steps
+from deployments.onemachine.daemons.ports import PortBook
+from deployments.onemachine.daemons.probes import connects, listens
+from deployments.onemachine.daemons.processes import Daemon, ProcessTable
+from deployments.onemachine.slurm import accounts
+from deployments.onemachine.slurm import slurm_files as files
+from deployments.onemachine.slurm.slurm_steps import kill_descendants, kill_steps
 
 PARTITION = "main"
 GPU_DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty", "/dev/ptmx")

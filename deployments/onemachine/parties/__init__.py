@@ -1,0 +1,1 @@
+"""What operator, providers and customers have on the one machine: keys, blocks, pools, deployments, processes."""

@@ -1,0 +1,9 @@
+"""Real Slurm clusters on one machine, without systemd or cgroups, and the accounts of their jobs.
+
+`SlurmSite` has the daemons of several clusters. `slurm_files` writes their configuration, `slurm_steps` ends what they
+leave running, `accounts` chooses Unix accounts.
+"""
+
+from deployments.onemachine.slurm.slurm_site import PARTITION, ClusterSpec, SlurmSite, running_site
+
+__all__ = ["PARTITION", "ClusterSpec", "SlurmSite", "running_site"]
