@@ -5,7 +5,8 @@ from __future__ import annotations
 from deepgrid.chain.client import Chain
 from deepgrid.workflow.models.rules.walk import steps_in
 from tests.cli.live import Dps, Party
-from tests.modules.conftest import GREET, Origin, origin  # noqa: F401 - a fixture
+from tests.modules.conftest import origin  # noqa: F401 - a fixture
+from tests.modules.support import GREET, Origin
 
 JOB = """\
 resources: {{tasks: 1, cpusPerTask: 1, memPerCpu: 100, gpus: 0}}

@@ -4,30 +4,21 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import AsyncIterator, Iterator
-from dataclasses import dataclass
-from pathlib import Path
 
 import pytest
 
 from deepgrid.chain.transactions.wallet import Wallet
-from deepgrid.client import AsyncGrid, AsyncJob
+from deepgrid.client import AsyncGrid
 from deepgrid.lifecycle.job import Label
 from tests.cli.conftest import chain as chain
 from tests.cli.conftest import live as live
 from tests.cli.conftest import operator as operator
 from tests.cli.conftest import provider as provider
 from tests.cli.live import CREDIT, Live, Party
+from tests.client.stage import Customer, Stage
 from tests.client.support import SimulatedCluster, simulated_cluster
 
 _number = itertools.count()
-
-
-@dataclass(frozen=True)
-class Customer:
-    """A customer with 1,000 credits: the key file, and the address book."""
-
-    key: Path
-    book: Path
 
 
 @pytest.fixture
@@ -42,20 +33,6 @@ async def customer(live: Live, operator: Party) -> Customer:
 async def grid(customer: Customer) -> AsyncIterator[AsyncGrid]:
     async with AsyncGrid(customer.key, customer.book) as opened:
         yield opened
-
-
-@dataclass(frozen=True)
-class Stage:
-    """Moves a job of the live grid through its states, as the operator and a provider do."""
-
-    operator: Party
-    provider: Party
-
-    async def run(self, job: AsyncJob) -> None:
-        """Assign the job to the cluster alpha, which claims and starts it."""
-        await self.operator.writer.meta_schedule(job.id, self.provider.address)
-        await self.provider.writer.claim_next()
-        await self.provider.writer.set_running(job.id, 0)
 
 
 @pytest.fixture

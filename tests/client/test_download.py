@@ -10,7 +10,7 @@ import pytest
 
 from deepgrid.client import AsyncGrid, NoOutput
 from tests.cli.live import EXAMPLE
-from tests.client.conftest import Customer
+from tests.client.stage import Customer
 from tests.sbatch.bucket import KEYS, Bucket
 from tests.sbatch.bucket import bucket as bucket
 from tests.sbatch.bucket import s3_server as s3_server

@@ -31,7 +31,7 @@ from deepgrid.client import (
 from deepgrid.customer.session import CustomerSession
 from deepgrid.services.client.answers import Answer, error_of
 from tests.cli.live import EXAMPLE, Live, Wire
-from tests.client.conftest import Customer, Stage
+from tests.client.stage import Customer, Stage
 from tests.waiting import until
 
 ENDS: dict[JobStatus, type[JobError] | None] = {

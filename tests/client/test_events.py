@@ -10,7 +10,7 @@ import pytest
 from deepgrid.client import AsyncGrid, ClientSettings, JobEnd, JobEvent, JobStatus, LogLine, Remark, Step, ViewMessage
 from deepgrid.errors import NotFound
 from tests.cli.live import EXAMPLE, Live, Wire
-from tests.client.conftest import Customer, Stage
+from tests.client.stage import Customer, Stage
 
 S = JobStatus
 

@@ -14,7 +14,7 @@ from deepgrid.client import AsyncGrid, Grid, JobStatus
 from deepgrid.lifecycle.job import Job
 from tests.cli.live import CREDIT, EXAMPLE, Party
 from tests.client import printed
-from tests.client.conftest import Customer
+from tests.client.stage import Customer
 from tests.client.support import End, SimulatedCluster, run_program
 from tests.docs.blocks import blocks
 from tests.sbatch.bucket import Bucket

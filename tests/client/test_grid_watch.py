@@ -11,7 +11,7 @@ import pytest
 
 from deepgrid.client import AsyncGrid, ClientSettings, InputError, JobChange, JobStatus
 from tests.cli.live import EXAMPLE, Live, Wire
-from tests.client.conftest import Customer, Stage
+from tests.client.stage import Customer, Stage
 
 WITHIN_S = 60
 QUICK = ClientSettings(patience_s=0.1, longest_pause_s=0.3, poll_s=0.1)

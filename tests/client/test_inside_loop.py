@@ -18,7 +18,7 @@ import pytest
 from deepgrid.client import AsyncGrid, Grid, InputError
 from deepgrid.client.background import event_loop_thread
 from tests.cli.live import EXAMPLE
-from tests.client.conftest import Customer
+from tests.client.stage import Customer
 from tests.client.support import SimulatedCluster
 
 WITHIN_S = 120

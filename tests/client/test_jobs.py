@@ -19,7 +19,7 @@ from deepgrid.client import (
     WaitTimeout,
 )
 from tests.cli.live import EXAMPLE
-from tests.client.conftest import Stage
+from tests.client.stage import Stage
 
 
 async def test_a_job_is_submitted_and_its_attributes_are_those_of_the_chain(grid: AsyncGrid, stage: Stage) -> None:

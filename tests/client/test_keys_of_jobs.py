@@ -12,7 +12,7 @@ from deepgrid.client import AsyncGrid, ClientSettings, GridError, IdempotencyCon
 from deepgrid.services.client import ServicesClient
 from tests.chain.anvil import Anvil
 from tests.cli.live import EXAMPLE, Live
-from tests.client.conftest import Customer
+from tests.client.stage import Customer
 
 
 async def ids_of(grid: AsyncGrid) -> list[int]:

@@ -15,7 +15,7 @@ from deepgrid.chain.client import Chain
 from deepgrid.client import AsyncGrid, JobStatus
 from tests.cli.live import CREDIT, EXAMPLE
 from tests.client.batch_cluster import batch_cluster
-from tests.client.conftest import Customer, Stage
+from tests.client.stage import Customer, Stage
 from tests.client.sweep_process import AT_ONCE, CREDITS
 from tests.client.sweeps import most_hot, request_transactions
 

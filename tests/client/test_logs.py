@@ -19,7 +19,7 @@ from deepgrid.errors import GridError
 from deepgrid.services.client import ServicesClient
 from tests.chain.grid import Grid, approve_waiting, running_grid
 from tests.cli.live import CREDIT, EXAMPLE, HARDWARE, LABELS, PRICES, Live, Party, Wire, party, services_of
-from tests.client.conftest import Customer, Stage
+from tests.client.stage import Customer, Stage
 
 OUTPUT_BYTES = 10 * 2**20
 RESTARTS = 5

@@ -24,7 +24,7 @@ from deepgrid.services.client import ServicesClient
 from deepgrid.workflow import Definition, EnvVar
 from tests.cli.live import EXAMPLE
 from tests.client.batch_cluster import BatchCluster, batch_cluster
-from tests.client.conftest import Customer, Stage
+from tests.client.stage import Customer, Stage
 from tests.client.sweeps import most_hot, request_transactions
 
 SETS = [{"SEED": seed} for seed in range(8)]

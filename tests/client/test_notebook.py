@@ -13,7 +13,7 @@ from nbclient import NotebookClient
 
 from deepgrid.client import AsyncGrid, JobStatus
 from tests.cli.live import EXAMPLE
-from tests.client.conftest import Customer, Stage
+from tests.client.stage import Customer, Stage
 
 WITHIN_S = 120
 HOSTILE = "<img src=x onerror=a()>\u202e"

@@ -13,7 +13,7 @@ from deepgrid.client.amounts import credits_of
 from deepgrid.lifecycle.job import Label, Prefer
 from tests.chain.grid import approve_waiting
 from tests.cli.live import CREDIT, HARDWARE, LABELS, PRICES, Live, Party, party
-from tests.client.conftest import Stage
+from tests.client.stage import Stage
 
 JOB = {"resources": {"tasks": 1, "cpusPerTask": 2, "memPerCpu": 500, "gpus": 0}, "steps": []}
 RATE = 2 * CREDIT  # of JOB at PRICES

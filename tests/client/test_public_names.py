@@ -16,7 +16,7 @@ import pytest
 import deepgrid
 from deepgrid import client
 from tests.cli.live import EXAMPLE
-from tests.client.conftest import Customer
+from tests.client.stage import Customer
 from tests.client.support import SimulatedCluster, run_program
 
 

@@ -15,7 +15,7 @@ from deepgrid.client import Grid, InputError, Job, JobFailed, JobStatus, WaitTim
 from deepgrid.client.background import event_loop_thread
 from deepgrid.lifecycle.job import Job as ChainJob
 from tests.cli.live import EXAMPLE
-from tests.client.conftest import Customer
+from tests.client.stage import Customer
 from tests.client.support import End, SimulatedCluster
 from tests.waiting import wait_until
 

@@ -19,7 +19,7 @@ from deepgrid.client import AsyncGrid, AsyncJob, JobStatus
 from deepgrid.errors import ChainError
 from deepgrid.lifecycle.job import JobDefinition
 from tests.cli.live import CREDIT, EXAMPLE, Party
-from tests.client.conftest import Customer, Stage
+from tests.client.stage import Customer, Stage
 
 MANY, AT_ONCE = 1000, 100
 MOST_PER_SECOND = 2

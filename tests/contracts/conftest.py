@@ -3,27 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import pytest
 
 from tests.chain.anvil import Anvil
 from tests.chain.grid import build
 from tests.contracts.client import Client
-
-CREDIT = 10**18
-
-
-@dataclass(frozen=True)
-class Scene:
-    """A client and its accounts: the operator (also admin and minter), two providers, a customer with credits."""
-
-    client: Client
-    anvil: Anvil
-    operator: str
-    provider: str
-    rival: str
-    customer: str
+from tests.contracts.scene import CREDIT, Scene
 
 
 @pytest.fixture

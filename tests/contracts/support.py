@@ -6,7 +6,7 @@ import importlib.resources
 import json
 from typing import Any
 
-from tests.contracts.conftest import CREDIT, Scene
+from tests.contracts.scene import CREDIT, Scene
 
 HARDWARE = (2, [4, 4], [16, 16], [64_000, 64_000])
 PRICES = (8 * CREDIT, CREDIT, CREDIT // 10_000)

@@ -14,7 +14,7 @@ import pytest
 from web3.contract import Contract
 
 from tests.contracts.client import Client, Refused
-from tests.contracts.conftest import CREDIT, Scene
+from tests.contracts.scene import CREDIT, Scene
 from tests.contracts.support import DEFINITION, HARDWARE, LABELS, NAME, PRICES, compiled, join, running
 
 CONTRACTS = Path(__file__).parents[2] / "contracts"

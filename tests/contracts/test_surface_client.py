@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.contracts.client import Refused
-from tests.contracts.conftest import CREDIT, Scene
+from tests.contracts.scene import CREDIT, Scene
 from tests.contracts.support import (
     ADMIN,
     CANCELLED,

@@ -22,7 +22,7 @@ from deepgrid.lifecycle.job import Hardware, Label, Prices
 from deployments.onemachine.grid import LocalGrid
 from deployments.onemachine.slurm import PARTITION
 from tests.chain.grid import approve_waiting
-from tests.grid.conftest import LOCKED_WEI, PATIENCE_S
+from tests.grid.customer import LOCKED_WEI, PATIENCE_S
 from tests.grid.runs import api, runs_of
 from tests.grid.writers import writer_of
 

@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from playwright.async_api import Page, async_playwright, expect
 
 from deployments.onemachine.daemons.prefect_server import PrefectServer
-from tests.grid.conftest import PATIENCE_S
+from tests.grid.customer import PATIENCE_S
 
 CHROMIUM = "/usr/bin/chromium"
 PATIENCE_MS = PATIENCE_S * 1000

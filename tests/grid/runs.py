@@ -11,7 +11,7 @@ from typing import Any
 import httpx
 
 from deployments.onemachine.grid import LocalGrid
-from tests.grid.conftest import PATIENCE_S
+from tests.grid.customer import PATIENCE_S
 
 Json = dict[str, Any]
 OVERLAPPED = "Deployment concurrency limit reached."

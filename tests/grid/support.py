@@ -10,7 +10,7 @@ from pathlib import Path
 
 from deepgrid.lifecycle.job import Job
 from deployments.onemachine.grid import LocalGrid
-from tests.grid.conftest import PATIENCE_S, Customer
+from tests.grid.customer import PATIENCE_S, Customer
 
 HEAD = "enableLogging: true\nresources: {tasks: 1, cpusPerTask: 1, memPerCpu: 100, gpus: 0}\n"
 

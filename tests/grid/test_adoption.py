@@ -27,7 +27,7 @@ from deployments.provider.carriers import CarrierWatchdog
 from runtime.runs.orphaned_runs import runs_in
 from runtime.worker import WORKER_TYPE
 from tasks.claim_jobs import start_job_runs
-from tests.grid.conftest import PATIENCE_S
+from tests.grid.customer import PATIENCE_S
 
 pytestmark = pytest.mark.timeout(300)
 

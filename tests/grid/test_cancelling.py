@@ -15,7 +15,7 @@ from deepgrid.chain.figures import Queues
 from deepgrid.errors import ContractError
 from deepgrid.lifecycle.states import JobStatus
 from deployments.onemachine.grid import LocalGrid
-from tests.grid.conftest import PATIENCE_S, Customer
+from tests.grid.customer import PATIENCE_S, Customer
 from tests.grid.runs import run_now, unscheduled
 from tests.grid.support import cold, in_slurm, steps
 from tests.grid.writers import writer_of

@@ -9,7 +9,7 @@ import pytest
 from deepgrid.chain.book import AddressBook
 from deepgrid.chain.transactions.wallet import Wallet
 from deepgrid.lifecycle.states import JobStatus
-from tests.grid.conftest import Customer
+from tests.grid.customer import Customer
 from tests.grid.support import cold, steps
 
 pytestmark = [

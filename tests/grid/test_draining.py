@@ -15,7 +15,7 @@ from deepgrid.chain.book import AddressBook
 from deepgrid.chain.client import Chain
 from deepgrid.lifecycle.states import JobStatus
 from deployments.onemachine.grid import LocalGrid
-from tests.grid.conftest import DPS, PATIENCE_S, Customer
+from tests.grid.customer import DPS, PATIENCE_S, Customer
 from tests.grid.gates import Gate
 from tests.grid.runs import api, deployment, run_now
 from tests.grid.support import cold, steps

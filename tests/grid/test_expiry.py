@@ -8,7 +8,7 @@ import pytest
 
 from deepgrid.chain.transactions.wallet import Wallet
 from deepgrid.lifecycle.states import JobStatus
-from tests.grid.conftest import Customer
+from tests.grid.customer import Customer
 from tests.grid.runs import runs_of
 from tests.grid.support import cold, steps
 from tests.grid.writers import changed_constants

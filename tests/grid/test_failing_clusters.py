@@ -17,7 +17,7 @@ from deepgrid.customer.session import CustomerSession, CustomerSettings, custome
 from deepgrid.lifecycle.job import Job
 from deepgrid.lifecycle.states import JobStatus
 from deployments.onemachine.grid import LocalGrid
-from tests.grid.conftest import PATIENCE_S, Customer
+from tests.grid.customer import PATIENCE_S, Customer
 from tests.grid.failing_clusters import (
     cluster_without_supervisor,
     kill_in_a_round,

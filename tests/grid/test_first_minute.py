@@ -9,7 +9,7 @@ from playwright.async_api import async_playwright, expect
 
 from deepgrid.lifecycle.states import JobStatus
 from deployments.onemachine.grid import LocalGrid
-from tests.grid.conftest import PATIENCE_S, Customer
+from tests.grid.customer import PATIENCE_S, Customer
 from tests.grid.prefect_ui import CHROMIUM, QUIET
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]

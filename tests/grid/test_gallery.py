@@ -20,7 +20,7 @@ import pytest
 from deepgrid import Grid
 from deepgrid.errors import ChainError
 from deepgrid.recipes import remote
-from tests.grid.conftest import PATIENCE_S, Customer
+from tests.grid.customer import PATIENCE_S, Customer
 
 pytestmark = [pytest.mark.deep, pytest.mark.timeout(900)]
 

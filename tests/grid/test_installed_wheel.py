@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from deepgrid.lifecycle.states import JobStatus
-from tests.grid.conftest import Customer
+from tests.grid.customer import Customer
 from tests.wheel.support import REPOSITORY, Installation
 from tests.wheel.support import installation as installation
 

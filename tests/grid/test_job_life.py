@@ -8,7 +8,7 @@ import time
 import pytest
 
 from deepgrid.lifecycle.states import JobStatus
-from tests.grid.conftest import PATIENCE_S, Customer
+from tests.grid.customer import PATIENCE_S, Customer
 from tests.grid.runs import FINAL, api, run_until, tasks_of
 from tests.grid.support import HEAD, cold, in_slurm, steps
 

@@ -17,7 +17,7 @@ import pytest
 from deepgrid.chain.book import AddressBook
 from deepgrid.chain.client import Chain
 from deepgrid.lifecycle.states import JobStatus
-from tests.grid.conftest import PATIENCE_S, Customer
+from tests.grid.customer import PATIENCE_S, Customer
 from tests.grid.runs import api, run_now, unscheduled
 from tests.tui.terminal import Terminal
 

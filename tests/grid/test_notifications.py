@@ -19,7 +19,7 @@ from deepgrid.errors import ConfigurationError
 from deployments.onemachine.grid import LocalGrid
 from runtime.automations import compare_automations, deploy_automations, remove_automations
 from runtime.grid_events import DEGRADED, Conditions
-from tests.grid.conftest import PATIENCE_S, Customer
+from tests.grid.customer import PATIENCE_S, Customer
 from tests.grid.runs import run_now
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(1200), pytest.mark.usefixtures("prefect_api")]

@@ -6,7 +6,7 @@ import asyncio
 import os
 import subprocess
 
-from tests.grid.conftest import DPS, PATIENCE_S, Customer
+from tests.grid.customer import DPS, PATIENCE_S, Customer
 from tests.grid.runs import unscheduled
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from deepgrid.lifecycle.states import JobStatus
 from deployments.onemachine.grid import LocalGrid
-from tests.grid.conftest import PATIENCE_S, Customer
+from tests.grid.customer import PATIENCE_S, Customer
 from tests.grid.gates import Gate
 from tests.grid.runs import FINAL, api, deployment, none_under_way, run_until, runs_of
 from tests.grid.support import cold, prefect, steps

@@ -16,7 +16,7 @@ import pytest
 from deployments.onemachine.clusters import OFFERS
 from deployments.onemachine.grid import LocalGrid
 from deployments.onemachine.parties.roles import SERVICES_METRICS
-from tests.grid.conftest import PATIENCE_S, Customer
+from tests.grid.customer import PATIENCE_S, Customer
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
 

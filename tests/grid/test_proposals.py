@@ -11,7 +11,7 @@ import pytest
 
 from deepgrid.chain.client import Chain
 from deepgrid.lifecycle.job import Label, Provider
-from tests.grid.conftest import PATIENCE_S, Customer
+from tests.grid.customer import PATIENCE_S, Customer
 from tests.grid.runs import run_now, unscheduled
 from tests.grid.writers import writer_of
 

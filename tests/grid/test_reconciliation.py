@@ -25,7 +25,7 @@ from deepgrid.slurm.ssh.login import Login
 from deepgrid.slurm.submit.protocol import SubmitRequest
 from deepgrid.slurm.supervision.monitor import SlurmMonitor
 from deployments.onemachine.grid import LocalGrid
-from tests.grid.conftest import PATIENCE_S, Customer
+from tests.grid.customer import PATIENCE_S, Customer
 from tests.grid.runs import Json, api, run_now, unscheduled
 from tests.grid.support import cold, steps
 from tests.grid.writers import writer_of

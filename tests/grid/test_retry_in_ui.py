@@ -10,7 +10,7 @@ import pytest
 from playwright.async_api import Page, expect
 
 from deepgrid.lifecycle.states import JobStatus
-from tests.grid.conftest import PATIENCE_S, Customer
+from tests.grid.customer import PATIENCE_S, Customer
 from tests.grid.gates import Gate
 from tests.grid.prefect_ui import browser_page
 from tests.grid.runs import api

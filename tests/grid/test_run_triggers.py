@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from deployments.onemachine.grid import LocalGrid
-from tests.grid.conftest import PATIENCE_S
+from tests.grid.customer import PATIENCE_S
 from tests.grid.prefect_ui import browser_page, quick_run
 from tests.grid.runs import FINAL, Json, api, deployment, run_until, runs_of, unscheduled
 from tests.grid.support import prefect

@@ -17,7 +17,7 @@ import pytest_asyncio
 from deepgrid.chain.figures import Queues
 from deepgrid.lifecycle.states import JobStatus
 from deepgrid.slurm.observe.commands import limit_minutes
-from tests.grid.conftest import PATIENCE_S, Customer
+from tests.grid.customer import PATIENCE_S, Customer
 from tests.grid.runs import run_now, runs_of, unscheduled
 from tests.grid.support import cold, steps
 from tests.grid.writers import changed_constants, writer_of

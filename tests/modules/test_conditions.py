@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from deepgrid.modules import conditions
-from tests.modules.conftest import HEAD, faults, folder, load
+from tests.modules.support import HEAD, faults, folder, load
 
 WRONG = "is not a test that bash's [[ ]] can evaluate; write one such as $A = 1, or -e $FILE"
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.modules.conftest import HEAD, RESOURCES, commands, faults, folder, load
+from tests.modules.support import HEAD, RESOURCES, commands, faults, folder, load
 
 MODULE = """\
 name: several

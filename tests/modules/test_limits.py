@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.modules.conftest import HEAD, Origin, faults, folder, load
+from tests.modules.support import HEAD, Origin, faults, folder, load
 
 
 @pytest.mark.parametrize(

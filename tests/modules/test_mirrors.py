@@ -8,7 +8,7 @@ import pytest
 
 from deepgrid.errors import ConfigurationError
 from deepgrid.modules.mirrors import VARIABLE, Mirrors
-from tests.modules.conftest import HEAD, Origin, commands, faults, load
+from tests.modules.support import HEAD, Origin, commands, faults, load
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import pytest
 
 from deepgrid.errors import InputError
 from deepgrid.workflow import canonical, from_canonical
-from tests.modules.conftest import GREET, HEAD, RESOURCES, Origin, commands, faults, folder, load
+from tests.modules.support import GREET, HEAD, RESOURCES, Origin, commands, faults, folder, load
 
 
 def test_a_module_at_a_tag_becomes_its_steps_and_its_commit(origin: Origin, cache: Path) -> None:

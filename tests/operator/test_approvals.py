@@ -7,7 +7,7 @@ from dataclasses import replace
 from deepgrid.lifecycle.job import Label
 from deepgrid.operator.approvals import approve, read_proposals
 from tests.chain.grid import HARDWARE, LABELS, PRICES
-from tests.operator.conftest import Office
+from tests.operator.office import Office
 
 OWN = tuple(label for label in LABELS if label.key != "os")
 MEASURED = (*OWN, Label("compute.gflops", "12.50"), Label("os", "linux"))

@@ -11,7 +11,7 @@ from deepgrid.lifecycle.states import JobStatus
 from deepgrid.operator.delegated_top_ups import buy_slice, plan_slices, tell_unpaid
 from deepgrid.scheduling.top_ups import Slice, Unpaid
 from tests.chain.grid import CREDIT, DEFINITION, RATE
-from tests.operator.conftest import MINUTE_S, Office
+from tests.operator.office import MINUTE_S, Office
 
 SLICE_MINUTES = 30  # the contract's default
 SLICE_WEI = SLICE_MINUTES * RATE

@@ -6,7 +6,7 @@ from deepgrid.lifecycle.states import JobStatus
 from deepgrid.operator.expiry import read_overdue, take_back
 from deepgrid.scheduling.expiry import TakeBack
 from tests.chain.grid import CREDIT, HARDWARE, LABELS, PRICES, approve_waiting
-from tests.operator.conftest import HOUR_S, MINUTE_S, Office
+from tests.operator.office import HOUR_S, MINUTE_S, Office
 
 S = JobStatus
 

@@ -17,7 +17,7 @@ from deepgrid.operator.expiry import read_overdue, take_back
 from deepgrid.operator.rounds import Decision, Snapshot
 from deepgrid.scheduling.market import SchedulerSettings
 from tests.chain.grid import CREDIT, DEFINITION, HARDWARE, LABELS, PRICES, approve_waiting
-from tests.operator.conftest import MINUTE_S, Office
+from tests.operator.office import MINUTE_S, Office
 
 S = JobStatus
 RUNS = replace(DEFINITION, uses=(), affinity=(), gpus=0, ntasks=1, cpus_per_task=1, mem_per_cpu_mb=1000)

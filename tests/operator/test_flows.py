@@ -16,7 +16,7 @@ from flows.auto_top_up import auto_top_up
 from flows.expire_claims import expire_claims
 from runtime.sessions import serving_operator
 from tests.chain.grid import CREDIT, HARDWARE, LABELS, PRICES, RATE
-from tests.operator.conftest import MINUTE_S, Office
+from tests.operator.office import MINUTE_S, Office
 
 pytestmark = pytest.mark.long
 

@@ -21,7 +21,7 @@ from flows.prune_history import prune_history
 from runtime.runs import pruning
 from runtime.sessions import serving_operator
 from tasks.prune_history import prune_rounds, prune_runs
-from tests.operator.conftest import Office
+from tests.operator.office import Office
 
 pytestmark = pytest.mark.long
 

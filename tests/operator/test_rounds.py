@@ -18,7 +18,7 @@ from deepgrid.operator.session import OperatorSession, follow_jobs
 from deepgrid.scheduling.market import Assignment, Round, SchedulerSettings, Usage, Waiting
 from deepgrid.services.messages import MAX_NOTICES_AT_ONCE
 from tests.chain.grid import CREDIT, DEFINITION
-from tests.operator.conftest import Office
+from tests.operator.office import Office
 from tests.waiting import until
 
 S = JobStatus

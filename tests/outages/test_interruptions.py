@@ -10,7 +10,7 @@ import pytest
 
 from deepgrid.lifecycle.states import JobStatus
 from deployments.onemachine.grid import LocalGrid
-from tests.grid.conftest import Customer
+from tests.grid.customer import Customer
 from tests.grid.gates import Gate
 from tests.grid.support import cold, in_slurm, steps
 

@@ -15,7 +15,7 @@ import pytest
 from deepgrid.lifecycle.states import JobStatus
 from deployments.onemachine.clusters import OFFERS
 from deployments.onemachine.grid import LocalGrid
-from tests.grid.conftest import PATIENCE_S, Customer
+from tests.grid.customer import PATIENCE_S, Customer
 from tests.grid.gates import Gate
 from tests.grid.runs import FINAL, run_until, runs_of
 from tests.grid.support import cold, steps

@@ -13,7 +13,7 @@ from deepgrid.lifecycle.job import Job
 from deepgrid.lifecycle.states import JobStatus
 from deployments.onemachine.clusters import OFFERS
 from deployments.onemachine.grid import LocalGrid
-from tests.grid.conftest import PATIENCE_S, Customer
+from tests.grid.customer import PATIENCE_S, Customer
 from tests.grid.gates import Gate
 from tests.grid.runs import Json, api, runs_of
 from tests.grid.support import cold, steps

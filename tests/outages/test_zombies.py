@@ -18,7 +18,7 @@ from deepgrid.lifecycle.states import JobStatus
 from deepgrid.slurm.observe.commands import Completions
 from deployments.onemachine.grid import LocalGrid
 from flows.collect_zombies import collect_zombies
-from tests.grid.conftest import PATIENCE_S, Customer
+from tests.grid.customer import PATIENCE_S, Customer
 from tests.grid.runs import FINAL, Json, api, run_now, run_until, runs_of, unscheduled
 from tests.grid.support import cold, in_slurm, steps
 from tests.slurm.losing import lose

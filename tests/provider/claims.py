@@ -5,7 +5,7 @@ from __future__ import annotations
 from deepgrid.lifecycle.job import JobKey
 from deepgrid.slurm.cluster import Cluster
 from deepgrid.slurm.ssh.login import Login
-from tests.provider.conftest import Scene
+from tests.provider.scene import Scene
 from tests.slurm.support import SMALL, WAIT_FOR_LEAVE, Box, bash
 from tests.waiting import until
 

@@ -6,7 +6,6 @@ import itertools
 import shutil
 import tempfile
 from collections.abc import AsyncIterator, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -14,18 +13,15 @@ import pytest
 from deepgrid.chain.transactions.sender import Sender
 from deepgrid.chain.transactions.wallet import Wallet
 from deepgrid.chain.writer import Writer
-from deepgrid.lifecycle.job import JobDefinition, JobKey, Label, Prices
+from deepgrid.lifecycle.job import JobKey
 from deepgrid.provider.registration import register
-from deepgrid.provider.session import Intervals, ProviderSession, ProviderSettings, provider_session
+from deepgrid.provider.session import Intervals, ProviderSettings, provider_session
 from deepgrid.provider.shared.log_shipping import LogShippingSettings
 from deepgrid.sbatch import StoragePaths
 from deployments.onemachine.slurm import ClusterSpec, running_site
 from tests.chain.grid import CREDIT, Grid, approve_waiting, running_grid
+from tests.provider.scene import OWN_LABELS, PRICES, Scene
 from tests.slurm.support import WAIT_S, Box
-
-PRICES = Prices(gpu_wei_per_minute=0, cpu_wei_per_minute=CREDIT, mem_wei_per_mb_minute=0)
-OWN_LABELS = (Label("name", "unit"), Label("region", "ch"))
-SMALL_JOB = JobDefinition(gpus=0, mem_per_cpu_mb=100, cpus_per_task=1, ntasks=1, definition_hash="ab" * 23)
 
 # A single query of Slurm must suffice, however busy the machine is. There are no services that could accept logs.
 INTERVALS = Intervals(slurm_answers_s=WAIT_S)
@@ -54,23 +50,6 @@ def box(folder: Path) -> Iterator[Box]:
 def grid(folder: Path) -> Iterator[Grid]:
     with running_grid(folder) as grid:
         yield grid
-
-
-@dataclass(frozen=True)
-class Scene:
-    """A provider that is not registered yet, the operator, and a customer with credits."""
-
-    session: ProviderSession
-    operator: Writer
-    customer: Writer
-
-    async def claimed(self) -> JobKey:
-        """Let the provider claim a job. It must be approved."""
-        job_id = await self.customer.request_job(SMALL_JOB, 100 * CREDIT, "a job", approve_first=100 * CREDIT)
-        await self.operator.meta_schedule(job_id, self.session.address)
-        (job,) = await self.session.claim_waiting()
-        assert job.id == job_id
-        return self.session.key_of(job)
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from deepgrid.lifecycle.decide import decide
 from deepgrid.lifecycle.states import JobStatus
 from deepgrid.provider.claims.carrier import carry
 from deepgrid.slurm.ssh.accounts import CustomerAccounts
-from tests.provider.conftest import Scene
+from tests.provider.scene import Scene
 from tests.slurm.support import Box, bash
 
 OTHER_CUSTOMER = "0x" + "ab" * 20

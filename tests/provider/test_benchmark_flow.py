@@ -11,7 +11,7 @@ from prefect.testing.utilities import prefect_test_harness
 
 from flows.benchmark_cluster import benchmark_cluster
 from runtime import sessions
-from tests.provider.conftest import Scene
+from tests.provider.scene import Scene
 
 pytestmark = pytest.mark.long
 

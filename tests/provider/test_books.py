@@ -18,7 +18,7 @@ from deepgrid.lifecycle.slurm_state import Phase
 from deepgrid.lifecycle.states import JobStatus
 from deepgrid.operator.session import OperatorSettings, operator_session
 from tests.chain.grid import CREDIT, Grid
-from tests.provider.conftest import Scene
+from tests.provider.scene import Scene
 from tests.slurm.support import SMALL, WAIT_S, Box, bash, ended
 
 

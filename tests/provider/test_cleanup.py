@@ -21,7 +21,7 @@ from deepgrid.provider.cleanup import (
 from deepgrid.sbatch import StoragePaths
 from deepgrid.slurm.submit.leftovers import Leftover, Output
 from tests.provider.claims import in_queue
-from tests.provider.conftest import Scene
+from tests.provider.scene import Scene
 from tests.slurm.support import SMALL, WAIT_FOR_LEAVE, Box, bash, leave
 from tests.waiting import until
 

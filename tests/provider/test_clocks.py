@@ -13,7 +13,7 @@ from deepgrid.lifecycle.slurm_state import Phase
 from deepgrid.provider.claims.carrier import carry
 from deepgrid.provider.zombies import look_again, look_for_zombies
 from tests.provider.claims import in_queue, running
-from tests.provider.conftest import Scene
+from tests.provider.scene import Scene
 from tests.slurm.losing import lose
 from tests.slurm.support import SMALL, Box, bash
 from tests.waiting import until

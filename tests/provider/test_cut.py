@@ -18,7 +18,7 @@ from deepgrid.lifecycle.states import JobStatus
 from deepgrid.provider.claims.carrier import carry
 from deepgrid.provider.registration import register
 from deepgrid.provider.terms import finding, too_high, why_not_claimed
-from tests.provider.conftest import Scene
+from tests.provider.scene import Scene
 
 WHY = "the platform keeps 20 % of a job's cost, this provider accepts at most 19 %"
 

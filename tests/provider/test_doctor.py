@@ -8,7 +8,7 @@ from pathlib import Path
 from deepgrid.chain.book import AddressBook
 from deepgrid.findings import Finding, Level
 from deepgrid.provider.doctor import examine_provider
-from tests.provider.conftest import Scene
+from tests.provider.scene import Scene
 
 
 def by_subject(findings: list[Finding]) -> dict[str, Finding]:

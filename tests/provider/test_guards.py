@@ -14,7 +14,7 @@ from deepgrid.provider.registration import register
 from deepgrid.slurm.setup.guards import NAMES, Gate
 from deepgrid.slurm.ssh.login import Login
 from tests.chain.grid import CREDIT
-from tests.provider.conftest import SMALL_JOB, Scene
+from tests.provider.scene import SMALL_JOB, Scene
 from tests.slurm.support import Box
 
 

@@ -12,7 +12,7 @@ from deepgrid.errors import SlurmError
 from deepgrid.lifecycle.job import Label
 from deepgrid.provider.measurements import last_measured, measure, propose_if_moved
 from tests.chain.grid import approve_waiting
-from tests.provider.conftest import OWN_LABELS, Scene
+from tests.provider.scene import OWN_LABELS, Scene
 
 GFLOPS = Label("compute.gflops", "100.00")
 

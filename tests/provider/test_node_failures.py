@@ -8,7 +8,7 @@ from deepgrid.lifecycle.drive import drive
 from deepgrid.lifecycle.states import JobStatus
 from deepgrid.provider.claims.carrier import carry
 from tests.provider.claims import running
-from tests.provider.conftest import Scene
+from tests.provider.scene import Scene
 from tests.slurm.support import Box
 from tests.waiting import until
 

@@ -12,7 +12,7 @@ from deepgrid.lifecycle.job import Hardware, Label, Prices
 from deepgrid.provider.registration import await_approval, propose, register
 from deployments.provider import supervisor
 from tests.chain.grid import approve_waiting
-from tests.provider.conftest import OWN_LABELS, PRICES, Scene
+from tests.provider.scene import OWN_LABELS, PRICES, Scene
 
 GFLOPS = Label("compute.gflops", "12.50")
 

@@ -18,7 +18,7 @@ from deepgrid.provider.zombies import look_for_zombies
 from tests.chain.grid import Grid
 from tests.chaos.lagging import LaggingNode
 from tests.provider.claims import in_queue, running
-from tests.provider.conftest import Scene
+from tests.provider.scene import Scene
 from tests.slurm.support import WAIT_S, Box
 
 

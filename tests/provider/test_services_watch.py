@@ -12,7 +12,7 @@ from deepgrid.lifecycle.states import JobStatus
 from deepgrid.provider.services_watch import watch_services
 from deepgrid.services.client import ServicesClient
 from tests.chain.grid import CREDIT
-from tests.provider.conftest import SMALL_JOB, Scene
+from tests.provider.scene import SMALL_JOB, Scene
 from tests.waiting import until
 
 OLD = ConfigurationError("This program is older than its grid.", next_step="Upgrade it.")

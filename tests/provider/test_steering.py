@@ -17,7 +17,7 @@ from deepgrid.provider.claims.steering import Steered, summary
 from deepgrid.provider.session import ProviderSession
 from deepgrid.slurm.submit.protocol import SubmitRequest
 from tests.chain.grid import CREDIT
-from tests.provider.conftest import Scene
+from tests.provider.scene import Scene
 from tests.slurm.support import bash
 
 WITHIN_S = 120

@@ -14,7 +14,7 @@ from deepgrid.lifecycle.slurm_state import ABSENT, Phase, SlurmJob
 from deepgrid.provider.claims.carrier import carry
 from deepgrid.provider.session import Intervals
 from deepgrid.workflow import Definition
-from tests.provider.conftest import SMALL_JOB, Scene
+from tests.provider.scene import SMALL_JOB, Scene
 from tests.slurm.support import Box, bash
 
 FOR_EVER_S = 3600.0

@@ -15,7 +15,7 @@ from deepgrid.lifecycle.decide import decide
 from deepgrid.lifecycle.job import JobKey
 from deepgrid.lifecycle.states import JobStatus
 from deepgrid.provider.claims.carrier import carry
-from tests.provider.conftest import Scene
+from tests.provider.scene import Scene
 from tests.slurm.support import Box
 
 ADDRESS = "0x" + "ab" * 20

@@ -15,7 +15,7 @@ from deepgrid.lifecycle.states import JobStatus
 from deepgrid.provider.zombies import cancel_left_over, look_again, look_for_zombies, put_right
 from deepgrid.slurm.observe.verdict import Verdicts, VerdictSettings
 from tests.provider.claims import in_queue, running
-from tests.provider.conftest import Scene
+from tests.provider.scene import Scene
 from tests.slurm.losing import lose, lose_state
 from tests.slurm.support import SMALL, WAIT_FOR_LEAVE, Box, bash, leave
 from tests.waiting import until

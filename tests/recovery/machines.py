@@ -13,7 +13,7 @@ from deployments.onemachine.grid import LocalGrid
 from deployments.onemachine.parties.registration_plan import REGISTERED
 from deployments.provider.setup.document import FIELDS, Document
 from deployments.provider.setup.provider_questions import BY_KEY
-from tests.grid.conftest import DPS, PATIENCE_S
+from tests.grid.customer import DPS, PATIENCE_S
 from tests.grid.runs import Json, api
 
 WEI = 10**18

@@ -9,7 +9,7 @@ import pytest
 
 from deepgrid.lifecycle.states import JobStatus
 from deployments.onemachine.parties.registration_plan import OPERATOR_NAME
-from tests.grid.conftest import Customer
+from tests.grid.customer import Customer
 from tests.grid.support import cold, steps
 from tests.recovery.machines import dps, lose_operator
 

@@ -12,7 +12,7 @@ from deepgrid.billing.period import format_time
 from deepgrid.chain.book import AddressBook
 from deepgrid.chain.client import Chain
 from deepgrid.lifecycle.states import JobStatus
-from tests.grid.conftest import Customer
+from tests.grid.customer import Customer
 from tests.grid.gates import Gate
 from tests.grid.runs import run_now
 from tests.grid.support import cold, in_slurm, steps

@@ -14,7 +14,7 @@ from deepgrid.lifecycle.states import JobStatus
 from deployments.onemachine.daemons.probes import answers
 from deployments.onemachine.grid import LocalGrid
 from deployments.scaled.grid import ScaledGrid
-from tests.grid.conftest import PATIENCE_S, SCALED, Customer
+from tests.grid.customer import PATIENCE_S, SCALED, Customer
 from tests.grid.gates import Gate
 from tests.grid.runs import FINAL, api, run_now, run_until
 from tests.grid.support import cold, in_slurm, steps

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from deployments.onemachine.grid import LocalGrid
-from tests.grid.conftest import Customer
+from tests.grid.customer import Customer
 from tests.slurm.people import remove_accounts
 from tests.slurm.support import open_folder
 

@@ -15,7 +15,7 @@ from deepgrid.customer.order import read_order
 from deepgrid.customer.session import CustomerSession, CustomerSettings, customer_session
 from deepgrid.lifecycle.job import Job
 from deepgrid.lifecycle.states import JobStatus
-from tests.grid.conftest import Customer
+from tests.grid.customer import Customer
 from tests.grid.runs import run_now, unscheduled
 from tests.grid.support import steps
 from tests.grid.writers import writer_of

@@ -8,7 +8,6 @@ import pytest
 
 from deepgrid.client import AsyncGrid, ClientSettings
 from deepgrid.tui.grid_app import GridApp
-from tests.client.conftest import Customer
 from tests.client.conftest import chain as chain
 from tests.client.conftest import customer as customer
 from tests.client.conftest import grid as grid
@@ -16,6 +15,7 @@ from tests.client.conftest import live as live
 from tests.client.conftest import operator as operator
 from tests.client.conftest import provider as provider
 from tests.client.conftest import stage as stage
+from tests.client.stage import Customer
 
 NewApp = Callable[..., GridApp]
 

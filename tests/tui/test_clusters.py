@@ -5,7 +5,7 @@ from __future__ import annotations
 from deepgrid.tui.grid_app import GridApp
 from deepgrid.tui.screens.cluster_list import ClustersScreen
 from deepgrid.tui.screens.jobs import JobsScreen
-from tests.client.conftest import Stage
+from tests.client.stage import Stage
 from tests.tui.support import NARROW, WIDE, opened, shows, text_of, until
 
 

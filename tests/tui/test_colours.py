@@ -12,7 +12,7 @@ import pytest
 
 from deepgrid.client import AsyncGrid
 from tests.cli.live import EXAMPLE, Live
-from tests.client.conftest import Customer
+from tests.client.stage import Customer
 from tests.tui.terminal import SEQUENCE, Terminal, dps
 
 pytestmark = pytest.mark.long  # each starts the command several times

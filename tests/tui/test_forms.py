@@ -17,7 +17,7 @@ from deepgrid.tui.screens.jobs import JobsScreen
 from deepgrid.tui.screens.submit_form import SubmitForm
 from tests.chain.grid import approve_waiting
 from tests.cli.live import CREDIT, EXAMPLE, HARDWARE, LABELS, PRICES
-from tests.client.conftest import Stage
+from tests.client.stage import Stage
 from tests.tui.conftest import NewApp
 from tests.tui.support import NARROW, WIDE, choose, fill, opened, shows, text_of, until
 

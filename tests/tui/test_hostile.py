@@ -16,7 +16,7 @@ from deepgrid.lifecycle.job import Label
 from deepgrid.tui.widgets.log_view import colours_only
 from tests.chain.grid import approve_waiting
 from tests.cli.live import CREDIT, EXAMPLE, HARDWARE, PRICES, Live, Party, party
-from tests.client.conftest import Customer
+from tests.client.stage import Customer
 from tests.tui.hostile_texts import PAYLOADS
 from tests.tui.terminal import SEQUENCE, Terminal, dps
 

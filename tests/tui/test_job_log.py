@@ -15,7 +15,7 @@ from deepgrid.tui.screens.job_log import LogScreen
 from deepgrid.tui.screens.jobs import JobsScreen
 from deepgrid.tui.widgets.log_view import LogView
 from tests.cli.live import EXAMPLE
-from tests.client.conftest import Stage
+from tests.client.stage import Stage
 from tests.tui.support import NARROW, choose, lines_of, shows, text_of
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from deepgrid.client import AsyncGrid, JobStatus
 from deepgrid.tui.grid_app import GridApp
 from tests.cli.live import EXAMPLE
-from tests.client.conftest import Stage
+from tests.client.stage import Stage
 from tests.tui.support import NARROW, WIDE, choose, fill, shows, text_of, until
 
 

@@ -11,7 +11,7 @@ from deepgrid.tui.grid_app import GridApp
 from deepgrid.tui.screens.jobs import JobsScreen
 from deepgrid.tui.widgets.table import Cell, Column, Table
 from tests.cli.live import EXAMPLE
-from tests.client.conftest import Stage
+from tests.client.stage import Stage
 from tests.tui.support import NARROW, choose, lines_of, opened, shows, text_of, type_ahead, until
 
 

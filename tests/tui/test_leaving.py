@@ -10,7 +10,7 @@ import pytest
 from deepgrid.client import AsyncGrid, ClientSettings, ConfigurationError
 from deepgrid.tui.grid_app import GridApp
 from tests.cli.live import EXAMPLE, Live, Wire
-from tests.client.conftest import Customer
+from tests.client.stage import Customer
 from tests.tui.support import NARROW, choose, opened, shows, text_of, until
 
 

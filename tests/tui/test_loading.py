@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from tests.client.conftest import Customer
+from tests.client.stage import Customer
 
 
 @pytest.mark.long

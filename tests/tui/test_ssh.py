@@ -20,7 +20,7 @@ import pytest
 from deepgrid.client import AsyncGrid, AsyncJob, JobStatus
 from deepgrid.tui.templates import templates
 from tests.cli.live import EXAMPLE
-from tests.client.conftest import Customer, Stage
+from tests.client.stage import Customer, Stage
 from tests.tui.login_node import PROMPT, LoginNode, Process, login_node
 from tests.tui.terminal import Terminal
 

@@ -14,7 +14,7 @@ from deepgrid.errors import ServiceError
 from deepgrid.lifecycle.states import JobStatus
 from deepgrid.services.handlers import job_queue
 from tests.cli.live import EXAMPLE, Party
-from tests.client.conftest import Customer
+from tests.client.stage import Customer
 
 JOB = f"0x{7:064x}"
 

@@ -29,7 +29,7 @@ from deepgrid.lifecycle.job import Label
 from deepgrid.lifecycle.states import JobStatus
 from runtime.runs.flow_runs import run_ended, start_run
 from tests.chain.grid import CREDIT, DEFINITION, HARDWARE, LABELS, PRICES
-from tests.operator.conftest import MINUTE_S, Office
+from tests.operator.office import MINUTE_S, Office
 from tests.waiting import until
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]

@@ -13,7 +13,7 @@ import pytest
 from deepgrid.lifecycle.job import Label
 from deployments.operator.provider_watch import ProviderWatch
 from tests.chain.grid import HARDWARE, LABELS, PRICES, approve_waiting
-from tests.operator.conftest import Office
+from tests.operator.office import Office
 
 WITHIN_S = 60
 POLL_S = 0.01

@@ -19,7 +19,7 @@ from deepgrid.lifecycle.states import JobStatus
 from deepgrid.provider.claims.carrier import carry
 from deepgrid.provider.session import ProviderSession
 from deployments.provider.carriers import CarrierSettings, CarrierWatchdog
-from tests.provider.conftest import Scene
+from tests.provider.scene import Scene
 from tests.waiting import until
 
 WITHIN_S = 120

@@ -26,7 +26,7 @@ from deepgrid.provider.session import ProviderSession, follow_jobs, provider_ses
 from deployments.provider.endpoint import EndpointSettings, health_and_metrics
 from tests.chain.grid import Grid
 from tests.chaos.lagging import LaggingNode
-from tests.provider.conftest import Scene
+from tests.provider.scene import Scene
 from tests.slurm.support import SMALL, WAIT_S, Box, bash, ended, new_key
 
 QUICK = EndpointSettings(check_every_s=0.2)

@@ -15,7 +15,7 @@ from deepgrid.provider.claims.observer import ClaimObserver
 from deepgrid.provider.session import Intervals
 from deepgrid.provider.shared.claim_reads import ClaimReads
 from tests.chain.grid import Grid
-from tests.provider.conftest import Scene
+from tests.provider.scene import Scene
 
 CARRIERS = 1000
 ROUNDS = 3

@@ -4,67 +4,19 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
-from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
-from playwright.async_api import Browser, Page, async_playwright
+from playwright.async_api import Browser, async_playwright
 
 from deepgrid.chain.client import Chain
 from deepgrid.chain.transactions.wallet import Wallet
-from tests.chain.grid import Grid, approve_waiting, running_grid
-from tests.cli.live import CREDIT, HARDWARE, LABELS, PRICES, Party, party, services_of
-from tests.web.live.wallet import ANNOUNCE, TestWallet
+from tests.chain.grid import approve_waiting
+from tests.cli.live import CREDIT, HARDWARE, LABELS, PRICES, party
+from tests.web.live.stage import CHROMIUM, QUIET, Hosted, Stage, hosted_grid
+from tests.web.live.wallet import TestWallet
 
-CHROMIUM = "/usr/bin/chromium"
-QUIET = [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-]
-PATIENCE_MS = 60_000
 _label = itertools.count()
-
-
-@dataclass(frozen=True)
-class Hosted:
-    """The grid with the URL of its web app."""
-
-    grid: Grid
-    url: str
-
-
-@dataclass
-class Stage:
-    """A grid with its parties, as one test uses it."""
-
-    hosted: Hosted
-    chain: Chain
-    operator: Party
-    provider: Party
-    wallet: TestWallet
-
-    @property
-    def address(self) -> str:
-        return self.wallet.wallet.address
-
-    def customer(self) -> Party:
-        """The customer at a terminal, with the same key as the wallet."""
-        return party(self.chain, self.wallet.wallet)
-
-    async def jobs(self) -> list[int]:
-        """Ids of the customer's jobs."""
-        return await self.chain.jobs_by_customer(self.address)
-
-
-@contextmanager
-def hosted_grid(folder: Path) -> Iterator[Hosted]:
-    """A grid with its services, which end with the context."""
-    with running_grid(folder / "chain") as grid, services_of(grid.book, folder) as url:
-        yield Hosted(replace(grid, book=grid.book.model_copy(update={"definitions_url": url})), url)
 
 
 @pytest.fixture(scope="session")
@@ -96,24 +48,3 @@ async def browser() -> AsyncIterator[Browser]:
         browser = await playwright.chromium.launch(executable_path=CHROMIUM, args=QUIET)
         yield browser
         await browser.close()
-
-
-@asynccontextmanager
-async def opened(stage: Stage, browser: Browser, *, bypass_csp: bool = False) -> AsyncIterator[Page]:
-    """A page with the customer's wallet, connected by a click. Errors of the page fail the test.
-
-    Only checks that load a script of their own bypass the Content-Security-Policy.
-    """
-    context = await browser.new_context(viewport={"width": 1280, "height": 900}, bypass_csp=bypass_csp)
-    context.set_default_timeout(PATIENCE_MS)
-    page, errors = await context.new_page(), []
-    page.on("pageerror", lambda error: errors.append(str(error)))
-    page.on("console", lambda message: errors.append(message.text) if "Content Security" in message.text else None)
-    await page.expose_function("askWallet", stage.wallet.ask)
-    await page.add_init_script(ANNOUNCE)
-    await page.goto(f"{stage.hosted.url}/#/wallet")
-    await page.get_by_role("button", name="Test wallet").click()
-    await page.get_by_text("Allowance of the grid").wait_for()
-    yield page
-    await context.close()
-    assert errors == []

@@ -6,7 +6,7 @@ from deepgrid.chain.batches import MOST_AT_ONCE, BatchWriter, Report, Request
 from deepgrid.lifecycle.job import JobDefinition
 from deepgrid.lifecycle.states import JobStatus
 from tests.cli.live import CREDIT, Party
-from tests.web.live.conftest import Stage
+from tests.web.live.stage import Stage
 
 SMALL = JobDefinition(gpus=0, mem_per_cpu_mb=1, cpus_per_task=1, ntasks=1, definition_hash="ef" * 32)
 DEPOSIT_WEI = 100 * CREDIT

@@ -6,7 +6,7 @@ import re
 
 from playwright.async_api import Page, expect
 
-from tests.web.live.conftest import PATIENCE_MS, Stage
+from tests.web.live.stage import PATIENCE_MS, Stage
 
 SESSION, PERMIT, SEND = "Session", "Permit", "eth_sendTransaction"
 JOB_PAGE = re.compile(r"#/jobs/\d+$")

@@ -18,9 +18,9 @@ from deepgrid.lifecycle.states import JobStatus
 from deepgrid.plain_text import marked
 from tests.chain.grid import approve_waiting
 from tests.cli.live import HARDWARE, PRICES
-from tests.web.live.conftest import PATIENCE_MS, Stage, opened
 from tests.web.live.hostile_texts import hostile_texts
 from tests.web.live.many_jobs_support import DEPOSIT_WEI, run_jobs
+from tests.web.live.stage import PATIENCE_MS, Stage, opened
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]
 

@@ -6,8 +6,8 @@ import pytest
 from playwright.async_api import Browser, Page, expect
 
 from deepgrid.lifecycle.states import JobStatus
-from tests.web.live.conftest import PATIENCE_MS, Stage, opened
 from tests.web.live.many_jobs_support import run_jobs
+from tests.web.live.stage import PATIENCE_MS, Stage, opened
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]
 

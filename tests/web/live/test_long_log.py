@@ -11,7 +11,7 @@ from playwright.async_api import Browser, Page, expect
 
 from deepgrid.lifecycle.job import JobDefinition
 from tests.cli.live import CREDIT
-from tests.web.live.conftest import PATIENCE_MS, Stage, opened
+from tests.web.live.stage import PATIENCE_MS, Stage, opened
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]
 

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from playwright.async_api import Browser, Page, expect
 
-from tests.web.live.conftest import PATIENCE_MS, Stage, opened
 from tests.web.live.many_jobs_support import request_many
+from tests.web.live.stage import PATIENCE_MS, Stage, opened
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
 

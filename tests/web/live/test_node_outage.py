@@ -12,7 +12,7 @@ import pytest
 from playwright.async_api import Browser, Page, expect
 
 from tests.cli.live import Wire, services_of
-from tests.web.live.conftest import PATIENCE_MS, Stage, opened
+from tests.web.live.stage import PATIENCE_MS, Stage, opened
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]
 

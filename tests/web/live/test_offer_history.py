@@ -10,7 +10,7 @@ from playwright.async_api import Browser, expect
 
 from tests.chain.grid import approve_waiting
 from tests.cli.live import CREDIT, HARDWARE, LABELS, PRICES
-from tests.web.live.conftest import PATIENCE_MS, Hosted, Stage, hosted_grid, opened
+from tests.web.live.stage import PATIENCE_MS, Hosted, Stage, hosted_grid, opened
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from playwright.async_api import Browser, Page, Route, expect
 
-from tests.web.live.conftest import PATIENCE_MS, Stage, opened
+from tests.web.live.stage import PATIENCE_MS, Stage, opened
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]
 

@@ -6,7 +6,7 @@ import pytest
 from playwright.async_api import Browser, Page
 
 from tests.web.accessibility import AXE, faults_of, overflow_of
-from tests.web.live.conftest import Stage, opened
+from tests.web.live.stage import Stage, opened
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]
 

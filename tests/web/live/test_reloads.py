@@ -14,7 +14,7 @@ from playwright.async_api import Browser, Page, Request, Route, expect
 
 from tests.cli.live import CREDIT, WITHIN_S
 from tests.waiting import until
-from tests.web.live.conftest import PATIENCE_MS, Stage, opened
+from tests.web.live.stage import PATIENCE_MS, Stage, opened
 from tests.web.live.submitting import PERMIT, SEND, SESSION, go_on, start, submitted
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]

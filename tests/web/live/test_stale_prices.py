@@ -9,7 +9,7 @@ from playwright.async_api import Browser, Page, expect
 
 from tests.chain.grid import approve_waiting
 from tests.cli.live import CREDIT, HARDWARE, LABELS, PRICES
-from tests.web.live.conftest import PATIENCE_MS, Stage, opened
+from tests.web.live.stage import PATIENCE_MS, Stage, opened
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]
 

@@ -11,8 +11,8 @@ import pytest
 from playwright.async_api import Browser, Page, Route
 
 from tests.web.accessibility import AXE, faults_of, overflow_of
-from tests.web.live.conftest import Stage, opened
 from tests.web.live.many_jobs_support import request_many
+from tests.web.live.stage import Stage, opened
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]
 

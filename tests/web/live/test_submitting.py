@@ -7,7 +7,7 @@ from playwright.async_api import Browser, expect
 
 from deepgrid.lifecycle.states import JobStatus
 from tests.cli.live import CREDIT
-from tests.web.live.conftest import PATIENCE_MS, Stage, opened
+from tests.web.live.stage import PATIENCE_MS, Stage, opened
 from tests.web.live.submitting import PERMIT, SEND, SESSION, go_on, start, submitted
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]
