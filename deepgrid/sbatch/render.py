@@ -10,6 +10,7 @@ from __future__ import annotations
 import posixpath
 from collections.abc import Iterable
 from functools import cache
+from typing import NamedTuple
 from urllib.parse import unquote, urlsplit
 
 import jinja2
@@ -26,6 +27,13 @@ GUARD_MARK = "# deepgrid:guard"
 USUAL = Containers()
 
 
+class ScriptParts(NamedTuple):
+    """A batch script in two parts. The first has the job's variables, and functions for its kinds of steps."""
+
+    preamble: str
+    steps: str
+
+
 def render(
     job: Definition, storage: StoragePaths, containers: Containers = USUAL, folders: Folders | None = None
 ) -> str:
@@ -34,13 +42,21 @@ def render(
     `folders` are the known working folders of images. Others are looked up on the node.
     Raises InputError for a job with a module that was not resolved.
     """
+    return "".join(render_parts(job, storage, containers, folders))
+
+
+def render_parts(
+    job: Definition, storage: StoragePaths, containers: Containers = USUAL, folders: Folders | None = None
+) -> ScriptParts:
+    """The batch script as `render` gives it, in its two parts."""
     blocks, names = blocks_of(job)
     images = Images([block.step for block in blocks], containers, folders)
-    parts = {
-        "blocks": blocks, "names": names, "images": images, "has_modules": any(block.step.module for block in blocks),
-        "networks": uses_networks(job), "hubs": hubs(job),
+    values = {
+        "job": job, "storage": storage, "blocks": blocks, "names": names, "images": images,
+        "has_modules": any(block.step.module for block in blocks), "networks": uses_networks(job), "hubs": hubs(job),
     }  # fmt: skip
-    return _environment().get_template("job.sh.j2").render(job=job, storage=storage, **parts)
+    preamble, steps = (_environment().get_template(name).render(values) for name in ("preamble.sh.j2", "steps.sh.j2"))
+    return ScriptParts(preamble, steps)
 
 
 @cache

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import signal
 import subprocess
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from deepgrid.errors import ConfigurationError, InputError, ServiceError
@@ -31,11 +32,21 @@ def check_script(text: str, *, niceness: int = 0, limits: CheckLimits = DEFAULT_
     script's text; ServiceError when a checker does not answer in time.
     """
     check_grammar(text, niceness=niceness, limits=limits)
-    content = text.encode()
+    check_sense(text, niceness=niceness, limits=limits)
+
+
+def check_sense(
+    text: str, *, without: Collection[str] = (), niceness: int = 0, limits: CheckLimits = DEFAULT_LIMITS
+) -> None:
+    """The slow part of `check_script`: warnings of shellcheck, where it is installed. Raises the same errors.
+
+    The time grows with the square of the text. `without` are codes of warnings that do not count, such as SC2154.
+    """
     if shutil.which("shellcheck") is None:
         return
-    command = ["shellcheck", "--norc", "--shell=bash", "--severity=warning", "--format=gcc", "-"]
-    sense = _run(command, content, niceness, limits)
+    command = ["shellcheck", "--norc", "--shell=bash", "--severity=warning", "--format=gcc"]
+    command += [f"--exclude={code}" for code in without]
+    sense = _run([*command, "-"], text.encode(), niceness, limits)
     if sense.returncode != 0:
         findings = [line.removeprefix("-:") for line in sense.stdout.decode(errors="replace").splitlines()[:5]]
         raise InputError("shellcheck warns about the batch script: " + "; ".join(findings))

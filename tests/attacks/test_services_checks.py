@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from deepgrid.errors import AccessDenied, InputError, ServiceError
+from deepgrid.sbatch import ScriptParts
 from deepgrid.services.admission import Limits, checks
 from deepgrid.services.script_check import CheckLimits, check_script
 from deepgrid.services.storage.database import Definition as StoredDefinition
@@ -39,12 +40,12 @@ def expensive(steps: int, name: str = "x") -> Definition:
 )  # fmt: skip
 async def test_a_definition_that_is_too_expensive_is_not_checked(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
     checked: list[str] = []
-    monkeypatch.setattr(checks, "check_script", lambda script, **_: checked.append(script))
+    monkeypatch.setattr(checks, "check_sense", lambda part, **_: checked.append(part))
     grid = await start()
     for _ in range(5):
         with pytest.raises(InputError, match="use fewer steps"):
             await grid.customer.upload(expensive(1000))
-    assert [len(script.encode()) < 512 * 1024 for script in checked] in ([], [True])
+    assert [len(part.encode()) < 512 * 1024 for part in checked] in ([], [True, True])
 
 
 @pytest.mark.attack(
@@ -75,7 +76,7 @@ async def test_expensive_uploads_delay_no_other_customer(start: Start) -> None:
     defence="the queue is bounded per uploader and in time",
 )  # fmt: skip
 async def test_waiting_uploads_are_bounded_and_the_others_retry(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(checks, "check_script", lambda *_, **__: None)
+    monkeypatch.setattr(checks, "check_sense", lambda *_, **__: None)
     monkeypatch.setattr(checks, "check_grammar", lambda _script, **_: time.sleep(0.3))
     grid = await start(limits=Limits(checks_waiting_per_uploader=2, check_wait_s=0.5))
     async with client_of(grid.url, ACCOUNTS["customer"]) as patient:
@@ -97,13 +98,47 @@ async def test_waiting_uploads_are_bounded_and_the_others_retry(start: Start, mo
 )  # fmt: skip
 async def test_a_checked_script_is_not_checked_again(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[str] = []
-    monkeypatch.setattr(checks, "check_script", lambda script, **_: seen.append(script))
+    monkeypatch.setattr(checks, "check_sense", lambda part, **_: seen.append(part))
     grid = await start()
     hashes = await asyncio.gather(*(grid.customer.upload(a_job()) for _ in range(50)))
     assert len(set(hashes)) == 50
-    assert len(seen) == 1
+    assert len(seen) == len(("preamble", "steps"))
     await grid.rival.upload(a_job().model_copy(update={"enable_logging": True}))
-    assert len(seen) == 1
+    assert len(seen) == len(("preamble", "steps"))
+
+
+async def test_jobs_with_other_steps_and_resources_share_the_check_of_the_preamble(
+    start: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[str] = []
+    monkeypatch.setattr(checks, "check_sense", lambda part, **_: seen.append(part))
+    grid = await start()
+    for number in range(2, 5):
+        step = Step(name=f"step {number}", run=StepRun(command="true"))
+        job = a_job()
+        resources = job.resources.model_copy(update={"tasks": number, "mem_per_cpu": 10 * number})
+        await grid.customer.upload(job.model_copy(update={"steps": (step,) * number, "resources": resources}))
+    preambles = [part for part in seen if part.startswith("#!")]
+    assert (len(preambles), len(seen)) == (1, 4)
+    assert "export NTASKS=1\n" in preambles[0]
+
+
+async def test_a_warning_of_shellcheck_in_either_part_refuses_the_job(
+    start: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    grid = await start()
+    whole = checks.render_parts
+
+    def spoiled(*arguments: object) -> ScriptParts:
+        found = whole(*arguments)  # type: ignore[arg-type]
+        return found._replace(**{part: getattr(found, part) + "for x in `ls`; do\n  cat $x | read y; done\n"})
+
+    for part in ("preamble", "steps"):
+        with monkeypatch.context() as patched:
+            patched.setattr(checks, "render_parts", spoiled)
+            with pytest.raises(InputError, match="shellcheck warns"):
+                await grid.customer.upload(a_job(f"echo {part}"))
+    await grid.customer.upload(a_job("echo neither"))
 
 
 @pytest.mark.attack(

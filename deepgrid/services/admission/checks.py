@@ -1,13 +1,15 @@
 """Checks uploaded definitions within a cost limit, in a fair queue, once per definition and script.
 
-Scripts that differ in commands and values of variables only share the check of shellcheck. It takes half a second and
-does not look into these texts, because they are single words in quotes. bash checks the grammar of each script.
+bash checks the grammar of each script. shellcheck would take a quarter of a second for each, so it checks the two parts
+of a script apart, and each only once: the preamble is the same for most jobs, and the steps are short. It does not look
+into commands and values of variables, because they are single words in quotes. So it gets the same text for all.
 """
 
 from __future__ import annotations
 
 import asyncio
 import hashlib
+import re
 import time
 from collections import OrderedDict
 from collections.abc import Callable
@@ -15,11 +17,11 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from deepgrid.errors import InputError, ServiceError
-from deepgrid.sbatch import Containers, StoragePaths, render
+from deepgrid.sbatch import Containers, ScriptParts, StoragePaths, render, render_parts
 from deepgrid.services.admission.fair_queue import FairQueue
 from deepgrid.services.admission.limits import Limits
 from deepgrid.services.refusal import Refusal
-from deepgrid.services.script_check import check_grammar, check_script
+from deepgrid.services.script_check import check_grammar, check_sense
 from deepgrid.workflow import from_canonical, without_texts
 
 MOST_VERDICTS = 2000
@@ -27,6 +29,8 @@ MAX_GENERATED_BYTES = 256 * 1024  # shellcheck takes about 4 s for them; its tim
 SMALL_DEFINITION_BYTES = 4 * 1024
 RETRY_AFTER_S = 5  # when the machine was too busy for a check
 LARGE_NICENESS, ANONYMOUS_NICENESS = 3, 5
+ACROSS_PARTS = ("SC2034", "SC2154")  # one part sets variables that the other reads
+NUMBERS = re.compile(r"^export ([A-Z_]+)=[0-9]+$", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +103,7 @@ class ScriptChecks:
             common = without_texts(job)
             # one script for each way of running containers; they are equal if the job has none
             ways = (Containers(), Containers(pyxis=True))
-            scripts = {render(job, StoragePaths(), way): render(common, StoragePaths(), way) for way in ways}
+            scripts = {render(job, StoragePaths(), way): render_parts(common, StoragePaths(), way) for way in ways}
         except InputError as error:
             return Verdict(fault=error.message)
         for script in sorted(scripts, key=len):
@@ -107,7 +111,7 @@ class ScriptChecks:
                 return Verdict(fault=fault)
         return Verdict(job.enable_logging)
 
-    def _fault_of(self, script: str, common: str, generated_bytes: int, niceness: int) -> str:
+    def _fault_of(self, script: str, common: ScriptParts, generated_bytes: int, niceness: int) -> str:
         """The fault of a script, if any.
 
         `common` is the script without commands and values of variables. `generated_bytes` counts those that are not
@@ -122,10 +126,15 @@ class ScriptChecks:
             check_grammar(script, niceness=niceness)
         except InputError as error:
             return error.message
-        key = hashlib.sha256(b"script" + common.encode()).digest()
+        parts = (NUMBERS.sub(r"export \1=1", common.preamble), common.steps)
+        return next(filter(None, (self._sense_of(part, niceness) for part in parts)), "")
+
+    def _sense_of(self, part: str, niceness: int) -> str:
+        """What shellcheck says about a part of a script. It is asked once."""
+        key = hashlib.sha256(b"script" + part.encode()).digest()
         if key not in self._verdicts:
             try:
-                check_script(common, niceness=niceness)
+                check_sense(part, without=ACROSS_PARTS, niceness=niceness)
                 self._remember(key, Verdict())
             except InputError as error:
                 self._remember(key, Verdict(fault=error.message))
