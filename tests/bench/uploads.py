@@ -1,4 +1,4 @@
-"""`./run bench uploads`: signed uploads per second of definitions whose commands all differ.
+"""`./run bench uploads`: signed uploads per second of definitions that differ in their commands, or in their steps.
 
 `dps services serve` runs as its own process with default limits, on a development chain. Several customers upload at
 once. The comparison is a full check of such scripts by bash and shellcheck, on all processors, in the same run.
@@ -14,6 +14,7 @@ import secrets
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
@@ -27,7 +28,7 @@ from deepgrid.chain.transactions.wallet import Wallet
 from deepgrid.sbatch import StoragePaths, render
 from deepgrid.services.client import ServicesClient
 from deepgrid.services.script_check import check_script
-from deepgrid.workflow import Definition
+from deepgrid.workflow import Definition, Step, StepRun
 from tests.chain.anvil import Anvil
 from tests.chain.grid import Grid, build, gather_people
 from tests.cli.live import services_of
@@ -38,10 +39,11 @@ LEAST_PER_S, MOST_P99_MS = 20.0, 2000.0
 
 @dataclass(frozen=True)
 class Rates:
-    """Results: uploads per second, their times in seconds, and full checks per second."""
+    """Results: uploads per second, their times in seconds, uploads of other shapes and full checks per second."""
 
     per_s: float
     each_s: tuple[float, ...]
+    shapes_per_s: float
     full_per_s: float
 
     @property
@@ -62,17 +64,32 @@ def definition() -> Definition:
     return Definition.model_validate({"resources": resources, "steps": steps})
 
 
-async def uploaded(customer: ServicesClient, count: int) -> list[float]:
+def other_shape() -> Definition:
+    """A definition with one to five steps, whose names occur once."""
+    names = [f"step {secrets.token_hex(4)}" for _ in range(1 + secrets.randbelow(5))]
+    return definition().model_copy(
+        update={"steps": tuple(Step(name=name, run=StepRun(command="true")) for name in names)}
+    )
+
+
+async def uploaded(customer: ServicesClient, count: int, make: Callable[[], Definition]) -> list[float]:
     """Upload so many definitions, a fixed number at once. Returns the seconds of each."""
     places = asyncio.Semaphore(AT_ONCE_EACH)
 
     async def one() -> float:
         async with places:
-            job, started = definition(), time.monotonic()
+            job, started = make(), time.monotonic()
             await customer.upload(job)
             return time.monotonic() - started
 
     return await asyncio.gather(*(one() for _ in range(count)))
+
+
+async def by_all(customers: list[ServicesClient], make: Callable[[], Definition]) -> tuple[float, list[float]]:
+    """Uploads of all customers at once: how many per second, and the seconds of each."""
+    started = time.monotonic()
+    each = await asyncio.gather(*(uploaded(one, UPLOADS_EACH, make) for one in customers))
+    return len(customers) * UPLOADS_EACH / (time.monotonic() - started), [seconds for one in each for seconds in one]
 
 
 def full_checks_per_s() -> float:
@@ -92,11 +109,10 @@ async def measure(grid: Grid, url: str) -> Rates:
             await (await gather_people(grid, chain, label)).rest()
             account = Wallet.load(grid.keys / f"{label}-c").account
             customers.append(await stack.enter_async_context(ServicesClient.of(grid.book, account, url)))
-        await asyncio.gather(*(uploaded(one, 1) for one in customers))  # connections, compiled templates
-        started = time.monotonic()
-        each = await asyncio.gather(*(uploaded(one, UPLOADS_EACH) for one in customers))
-        per_s = CUSTOMERS * UPLOADS_EACH / (time.monotonic() - started)
-        return Rates(per_s, tuple(seconds for one in each for seconds in one), full_checks_per_s())
+        await asyncio.gather(*(uploaded(one, 1, definition) for one in customers))  # connections, compiled templates
+        per_s, each_s = await by_all(customers, definition)
+        shapes_per_s, _ = await by_all(customers, other_shape)
+        return Rates(per_s, tuple(each_s), shapes_per_s, full_checks_per_s())
 
 
 def report(found: Rates) -> int:
@@ -106,12 +122,14 @@ def report(found: Rates) -> int:
     table.add_row(
         f"uploads of {CUSTOMERS} customers", f"{found.per_s:.1f}", f"{found.p99_ms:.0f}", f"{found.ratio:.1f}"
     )
+    table.add_row("the same, with other steps in each", f"{found.shapes_per_s:.1f}", "", "")
     Console(stderr=True, width=110).print(table)
     figures = {
         "bench": "uploads",
         "ratio": round(found.ratio, 2),
         "per_s": round(found.per_s, 1),
         "p99_ms": round(found.p99_ms),
+        "shapes_per_s": round(found.shapes_per_s, 1),
         "cores": os.cpu_count(),
     }
     print(json.dumps(figures))

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from deepgrid.sbatch import Containers, render
-from deepgrid.services.script_check import check_script
+from deepgrid.sbatch import Containers
 from deepgrid.workflow import Definition, parse
-from tests.sbatch.support import Bench, Outcome
+from tests.sbatch.support import Bench, Outcome, lint
 
 # Records environment, arguments and files of a call, then does what the real program would do.
 ENROOT = """#!/bin/bash
@@ -59,7 +58,7 @@ class Room(Bench):
         for old in (self.root / "calls").iterdir():
             old.unlink()
         made = job(steps, env)
-        check_script(render(made, self.storage, containers))
+        lint(made, self.storage, containers)
         self.containers = containers
         return self.run(made, SLURM_STEP_ID="3", SLURM_PROCID="0", HOME=str(self.root))
 

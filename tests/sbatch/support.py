@@ -8,13 +8,14 @@ from __future__ import annotations
 import json
 import shutil
 import subprocess
-import time
-from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
-from deepgrid.sbatch import Containers, StoragePaths, render
-from deepgrid.services.script_check import check_script
+from deepgrid.sbatch import Containers, StoragePaths, render, render_parts
+from deepgrid.sbatch.render import USUAL
+from deepgrid.services.admission.checks import ACROSS_PARTS, linted_parts
+from deepgrid.services.script_check import check_script, check_sense
 from deepgrid.workflow import Definition, parse
 
 SRUN = """#!/bin/sh
@@ -128,18 +129,23 @@ def lines(bench: Bench, steps: str, env: str = "[]") -> tuple[int, list[str]]:
     return outcome.status, outcome.output.splitlines()
 
 
-def wait_until(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + PATIENCE_S
-    while not condition():
-        assert time.monotonic() < deadline, "the condition did not become true in time"
-        time.sleep(0.02)
+def lint(job: Definition, storage: StoragePaths, containers: Containers = USUAL) -> None:
+    """Check the job's script as a whole, and its parts as the services do."""
+    check_script(render(job, storage, containers))
+    for part in linted_parts(render_parts(job, storage, containers)):
+        _lint_part(part)
+
+
+@cache
+def _lint_part(part: str) -> None:
+    check_sense(part, without=ACROSS_PARTS)
 
 
 def run(bench: Bench, head: dict[str, object], *commands: str) -> Outcome:
     resources = {"tasks": 1, "cpusPerTask": 1, "memPerCpu": 1, "gpus": 0}
     steps = [{"run": {"command": command}} for command in commands]
     job = parse(json.dumps({"resources": resources, **head, "steps": steps}), "job").model
-    check_script(render(job, bench.storage))
+    lint(job, bench.storage)
     outcome = bench.run(job)
     assert bench.left_behind() == []
     return outcome

@@ -11,7 +11,8 @@ import pytest
 
 from deepgrid.sbatch import render
 from deepgrid.workflow import Definition
-from tests.sbatch.support import PATIENCE_S, UNDEAF, Bench, job, lines, say, wait_until
+from tests.sbatch.support import PATIENCE_S, UNDEAF, Bench, job, lines, say
+from tests.waiting import wait_until
 
 
 @pytest.mark.parametrize(

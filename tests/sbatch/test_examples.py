@@ -11,8 +11,7 @@ import pytest
 
 from deepgrid import modules
 from deepgrid.lifecycle.job import JobKey
-from deepgrid.sbatch import StoragePaths, render
-from deepgrid.services.script_check import check_script
+from deepgrid.sbatch import StoragePaths
 from deepgrid.slurm.cluster import Cluster
 from deepgrid.slurm.supervision.monitor import SlurmMonitor
 from deepgrid.workflow import Definition, parse
@@ -22,7 +21,7 @@ from tests.sbatch.slurm_support import programs as programs
 from tests.sbatch.slurm_support import run
 from tests.sbatch.slurm_support import storage as storage
 from tests.sbatch.store import SHOWN, Store
-from tests.sbatch.support import Bench, without_progress
+from tests.sbatch.support import Bench, lint, without_progress
 from tests.slurm.support import Box
 
 # The output of each example without the names of steps, and its exit status if it is not 0.
@@ -124,7 +123,7 @@ def test_every_example_is_run_by_some_test() -> None:
 @pytest.mark.parametrize("name", PRINTS)
 def test_an_example_does_what_it_says(name: str, bench: Bench, servers: Servers) -> None:
     job = example(name, servers)
-    check_script(render(job, bench.storage))
+    lint(job, bench.storage)
     outcome = bench.run(job)
     assert printed(name, outcome.output) == PRINTS[name]
     assert outcome.status == STATUS.get(name, 0)

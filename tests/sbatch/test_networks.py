@@ -12,13 +12,12 @@ from pathlib import Path
 
 import pytest
 
-from deepgrid.sbatch import render
-from deepgrid.services.script_check import check_script
 from deepgrid.workflow import Definition, parse
 from tests.sbatch.hostile import FIGURES, NAMES, PIECES
 from tests.sbatch.network_support import does
 from tests.sbatch.network_support import sandbox as sandbox
 from tests.sbatch.sandbox import CANNOT, NO_TUN, UNAVAILABLE, Sandbox, has_tun
+from tests.sbatch.support import lint
 
 HEAD = "resources: {tasks: 4, cpusPerTask: 1, memPerCpu: 1, gpus: 0}\n"
 STACKS = ["slirp4netns", "pasta"]
@@ -156,7 +155,7 @@ ls /mnt /run/wireguard | grep conf
 env | grep -c -e __dg -e PrivateKey
 cat /proc/[0-9]*/cmdline | tr '\\0' ' ' >"$DEEPSQUARE_SHARED_WORLD_TMP/args\""""
     made = step("slirp4netns", command, interfaces)
-    check_script(render(made, sandbox.storage))
+    lint(made, sandbox.storage)
     if does(sandbox, made, 0, ["lo", "net0", "wg0", "wg1", "through", "0"], prepare=prepare):
         arguments = (Path(sandbox.storage.world_tmp) / "args").read_text()
         assert "network_interior" in arguments
@@ -192,7 +191,7 @@ steps:
 @pytest.mark.parametrize("stack", EITHER)
 def test_steps_meet_in_a_virtual_network(sandbox: Sandbox, stack: str) -> None:
     made = job(MEET.replace("STACK", stack))
-    check_script(render(made, sandbox.storage))
+    lint(made, sandbox.storage)
     does(
         sandbox,
         made,

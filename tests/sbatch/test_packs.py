@@ -5,10 +5,8 @@ from __future__ import annotations
 import pytest
 
 from deepgrid.errors import InputError
-from deepgrid.sbatch import render
-from deepgrid.services.script_check import check_script
 from deepgrid.workflow import Definition, canonical, from_canonical, pack, with_variables
-from tests.sbatch.support import Bench, Outcome, job, without_progress
+from tests.sbatch.support import Bench, Outcome, job, lint, without_progress
 
 STEPS = """
 - run: {command: 'echo "$A-${B-none}"'}
@@ -19,7 +17,7 @@ STEPS = """
 
 def _ran(bench: Bench, definition: Definition) -> Outcome:
     assert from_canonical(canonical(definition)) == definition
-    check_script(render(definition, bench.storage))
+    lint(definition, bench.storage)
     outcome = bench.run(definition)
     assert bench.left_behind() == []
     return outcome

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from tests.sbatch.bucket import KEYS, Bucket, with_s5cmd
-from tests.sbatch.support import Bench, run, wait_until
+from tests.sbatch.support import Bench, run
+from tests.waiting import wait_until
 
 
 @pytest.fixture

@@ -14,11 +14,10 @@ from pathlib import Path
 
 import pytest
 
-from deepgrid.sbatch import render
-from deepgrid.services.script_check import check_script
 from deepgrid.workflow import Definition, parse
 from tests.sbatch.network_support import sandbox as sandbox
 from tests.sbatch.sandbox import NO_TUN, UNAVAILABLE, Sandbox, has_tun
+from tests.sbatch.support import lint
 
 SERVER = Path(__file__).with_name("bore_server.py")
 SECRET = "a'$(x) b"
@@ -94,7 +93,7 @@ def through(
     sandbox: Sandbox, made: Definition, folder: Path, meanwhile: str, *, port: int = 2200, password: str = ""
 ) -> list[str]:
     """Run the step until `meanwhile` has ended it. Returns its output with each port as PORT; empty without a tun."""
-    check_script(render(made, sandbox.storage))
+    lint(made, sandbox.storage)
     if not has_tun():
         outcome = sandbox.run(made, hide_tun=True)
         assert (outcome.status, outcome.output.splitlines()[-1]) == (UNAVAILABLE, NO_TUN)

@@ -33,6 +33,11 @@ ACROSS_PARTS = ("SC2034", "SC2154")  # one part sets variables that the other re
 NUMBERS = re.compile(r"^export ([A-Z_]+)=[0-9]+$", re.MULTILINE)
 
 
+def linted_parts(script: ScriptParts) -> tuple[str, str]:
+    """The texts that shellcheck gets for a script: its parts, with the same number in place of each resource."""
+    return NUMBERS.sub(r"export \1=1", script.preamble), script.steps
+
+
 @dataclass(frozen=True, slots=True)
 class Verdict:
     """Result of a check: whether the definition ships output, and its fault, if any."""
@@ -126,8 +131,7 @@ class ScriptChecks:
             check_grammar(script, niceness=niceness)
         except InputError as error:
             return error.message
-        parts = (NUMBERS.sub(r"export \1=1", common.preamble), common.steps)
-        return next(filter(None, (self._sense_of(part, niceness) for part in parts)), "")
+        return next(filter(None, (self._sense_of(part, niceness) for part in linted_parts(common))), "")
 
     def _sense_of(self, part: str, niceness: int) -> str:
         """What shellcheck says about a part of a script. It is asked once."""
