@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import suppress
 from datetime import timedelta
+from fnmatch import fnmatchcase
 from typing import Any
 from uuid import UUID
 
 from prefect.client.orchestration import PrefectClient, get_client
+from prefect.client.schemas.objects import WorkPoolStatus
 from prefect.events.actions import SendNotification
 from prefect.events.schemas.automations import Automation, AutomationCore, EventTrigger, Posture
 from prefect.exceptions import ObjectNotFound
@@ -76,6 +78,14 @@ async def remove_automations() -> list[str]:
                 await client.delete_automation(found.id)
                 names.append(one.name)
     return names
+
+
+async def silent_pools() -> list[str]:
+    """Names of the grid's work pools whose process Prefect has not heard of. Prefect notifies of later silence only."""
+    async with get_client() as client:
+        pools = await client.read_work_pools()
+    ours = [pool for pool in pools if any(fnmatchcase(pool.name, pattern) for pattern in OURS)]
+    return sorted(pool.name for pool in ours if pool.status is WorkPoolStatus.NOT_READY)
 
 
 def _notifies(block: UUID, name: str, body: str, **trigger: Any) -> AutomationCore:

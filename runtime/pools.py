@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 PROCESSES = "processes"  # Prefect's process pool, where each run is a process
-OURS = ("provider-*", "operator-*")  # patterns of the pools below, for Prefect's automations
+OURS = ("provider-*", "operator-*", PROCESSES)  # patterns of our pools, for Prefect's automations
 
 
 def provider_pool(cluster: str) -> str:

@@ -9,7 +9,7 @@ import typer
 from deepgrid.cli.border import runs
 from deepgrid.errors import InputError
 from deployments.cli.serving import require_prefect
-from runtime.automations import deploy_automations, remove_automations
+from runtime.automations import deploy_automations, remove_automations, silent_pools
 
 Block = Annotated[
     str | None, typer.Argument(metavar="[BLOCK]", help="A notification block of Prefect, such as slack-webhook/ops.")
@@ -29,3 +29,5 @@ async def notify(block: Block = None, off: Off = False) -> None:
         return
     for name, what in (await deploy_automations(block)).items():
         print(f"{what:9}  {name}")
+    for pool in await silent_pools():
+        print(f"silent     work pool {pool}: start its process. Prefect tells only of silence that begins from now on.")

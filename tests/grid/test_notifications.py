@@ -17,7 +17,7 @@ from prefect.events.schemas.automations import Automation
 from deepgrid.chain.transactions.wallet import Wallet
 from deepgrid.errors import ConfigurationError
 from deployments.onemachine.grid import LocalGrid
-from runtime.automations import compare_automations, deploy_automations, remove_automations
+from runtime.automations import compare_automations, deploy_automations, remove_automations, silent_pools
 from runtime.grid_events import DEGRADED, Conditions
 from tests.grid.customer import PATIENCE_S, Customer
 from tests.grid.runs import run_now
@@ -82,10 +82,14 @@ async def test_each_condition_notifies_once(customer: Customer, receiver: Receiv
         failed = await run_now(grid, "reconcile_billing/alpha", cluster="nobody")
         assert failed["state"]["type"] == "FAILED"
         await receiver.until(books, failed["state"]["message"][:40])
+        grid.table.stop("worker-processes")
         Conditions("provider", CLUSTER).tell(DEGRADED, "Slurm has not answered for 200 s.")
         await receiver.until(degraded, f"provider {CLUSTER}: Slurm has not answered for 200 s.")
         await receiver.until(silent, f"provider-{CLUSTER}")
+        await receiver.until(silent, "work pool processes")
+        assert {"processes", f"provider-{CLUSTER}"} <= set(await silent_pools())
     finally:
+        await asyncio.to_thread(grid.start, "worker-processes")
         address = Wallet.load(grid.keys.file(CLUSTER)).address
         before = await balance(grid, address)
         await set_balance(grid, address, 1)
