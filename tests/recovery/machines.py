@@ -9,6 +9,8 @@ import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
+import asyncpg
+
 from deployments.onemachine.grid import LocalGrid
 from deployments.onemachine.parties.registration_plan import REGISTERED
 from deployments.provider.setup.document import FIELDS, Document
@@ -20,9 +22,9 @@ WEI = 10**18
 PRICES = {"cpu": "cpu_wei_per_minute", "memory_mb": "mem_wei_per_mb_minute", "gpu": "gpu_wei_per_minute"}
 
 
-async def dps(grid: LocalGrid, *arguments: object) -> str:
-    """Run `dps` with access to Prefect. It must succeed. Returns what it printed."""
-    env = {**os.environ, **grid.prefect.environment(), "DEEPGRID_BOOK": str(grid.book)}
+async def dps(grid: LocalGrid, *arguments: object, **settings: str) -> str:
+    """Run `dps` with access to Prefect, and these variables. It must succeed. Returns what it printed."""
+    env = {**os.environ, **grid.prefect.environment(), "DEEPGRID_BOOK": str(grid.book), **settings}
     process = await asyncio.create_subprocess_exec(
         str(DPS), *map(str, arguments), env=env, stdin=asyncio.subprocess.DEVNULL,
         stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT,
@@ -83,6 +85,30 @@ async def lose_operator(grid: LocalGrid, name: str) -> None:
     await _lose_in_prefect(grid, name, f"operator-{name}", ("operator",))
     async with api(grid) as client:
         (await client.delete(f"variables/name/{REGISTERED}")).raise_for_status()
+
+
+async def services_dps(grid: LocalGrid, verb: str, archive: Path) -> str:
+    """Run `dps services backup` or `restore` with the settings of the grid's services."""
+    return await dps(
+        grid, "services", verb, archive,
+        DEEPGRID_SERVICES_DATABASE=grid.postgres.url("services"), DEEPGRID_SERVICES_SECRET_FILE=str(_secret(grid)),
+    )  # fmt: skip
+
+
+async def lose_services(grid: LocalGrid) -> None:
+    """Lose the services' machine: the process, the database and the secret file. Makes an empty database."""
+    grid.kill("services")
+    _secret(grid).unlink()
+    server = await asyncpg.connect(grid.postgres.url("postgres").replace("+asyncpg", ""))
+    try:
+        await server.execute("DROP DATABASE services WITH (FORCE)")
+        await server.execute("CREATE DATABASE services")
+    finally:
+        await server.close()
+
+
+def _secret(grid: LocalGrid) -> Path:
+    return grid.state / "services" / "secret"
 
 
 async def _lose_in_prefect(grid: LocalGrid, name: str, pool: str, kinds: Sequence[str]) -> None:
