@@ -21,8 +21,6 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from deepgrid.client.cluster_offers import ClusterOffer as ClusterOffer
-    from deepgrid.client.cluster_offers import Offers as Offers
     from deepgrid.client.display.record import JobRecord as JobRecord
     from deepgrid.client.errors import IdempotencyConflict as IdempotencyConflict
     from deepgrid.client.errors import JobCancelled as JobCancelled
@@ -38,7 +36,6 @@ if TYPE_CHECKING:
     from deepgrid.client.grid import AsyncGrid as AsyncGrid
     from deepgrid.client.job import AsyncJob as AsyncJob
     from deepgrid.client.job_set import AsyncJobSet as AsyncJobSet
-    from deepgrid.client.log_status import LogStatus as LogStatus
     from deepgrid.client.settings import ClientSettings as ClientSettings
     from deepgrid.client.sweep import Summary as Summary
     from deepgrid.client.sweep import Unsubmitted as Unsubmitted
@@ -46,17 +43,20 @@ if TYPE_CHECKING:
     from deepgrid.client.sync.job import Job as Job
     from deepgrid.client.sync.job_set import JobSet as JobSet
     from deepgrid.client.sync.wallet import Wallet as Wallet
-    from deepgrid.client.values import Bill as Bill
-    from deepgrid.client.values import Cluster as Cluster
-    from deepgrid.client.values import Clusters as Clusters
-    from deepgrid.client.values import JobChange as JobChange
-    from deepgrid.client.values import LogLine as LogLine
-    from deepgrid.client.values import Misfit as Misfit
-    from deepgrid.client.values import Offer as Offer
-    from deepgrid.client.values import Quote as Quote
-    from deepgrid.client.values import Remark as Remark
-    from deepgrid.client.values import Step as Step
-    from deepgrid.client.values import ViewMessage as ViewMessage
+    from deepgrid.client.values.cluster_offers import ClusterOffer as ClusterOffer
+    from deepgrid.client.values.cluster_offers import Offers as Offers
+    from deepgrid.client.values.log_status import LogStatus as LogStatus
+    from deepgrid.client.values.returned import Bill as Bill
+    from deepgrid.client.values.returned import Cluster as Cluster
+    from deepgrid.client.values.returned import Clusters as Clusters
+    from deepgrid.client.values.returned import JobChange as JobChange
+    from deepgrid.client.values.returned import LogLine as LogLine
+    from deepgrid.client.values.returned import Misfit as Misfit
+    from deepgrid.client.values.returned import Offer as Offer
+    from deepgrid.client.values.returned import Quote as Quote
+    from deepgrid.client.values.returned import Remark as Remark
+    from deepgrid.client.values.returned import Step as Step
+    from deepgrid.client.values.returned import ViewMessage as ViewMessage
     from deepgrid.client.wallet import AsyncWallet as AsyncWallet
     from deepgrid.client.workflow import Workflow as Workflow
     from deepgrid.customer.order import Order as Order
@@ -75,7 +75,7 @@ if TYPE_CHECKING:
     from deepgrid.lifecycle.states import JobStatus as JobStatus
 
 _MODULES = {
-    "deepgrid.client.cluster_offers": ("ClusterOffer", "Offers"),
+    "deepgrid.client.values.cluster_offers": ("ClusterOffer", "Offers"),
     "deepgrid.client.display.record": ("JobRecord",),
     "deepgrid.client.events": ("JobEnd", "JobEvent"),
     "deepgrid.client.errors": (
@@ -85,14 +85,14 @@ _MODULES = {
     "deepgrid.client.grid": ("AsyncGrid",),
     "deepgrid.client.job": ("AsyncJob",),
     "deepgrid.client.job_set": ("AsyncJobSet",),
-    "deepgrid.client.log_status": ("LogStatus",),
+    "deepgrid.client.values.log_status": ("LogStatus",),
     "deepgrid.client.settings": ("ClientSettings",),
     "deepgrid.client.sweep": ("Summary", "Unsubmitted"),
     "deepgrid.client.sync.grid": ("Grid",),
     "deepgrid.client.sync.job": ("Job",),
     "deepgrid.client.sync.job_set": ("JobSet",),
     "deepgrid.client.sync.wallet": ("Wallet",),
-    "deepgrid.client.values": (
+    "deepgrid.client.values.returned": (
         "Bill", "Cluster", "Clusters", "JobChange", "LogLine", "Misfit", "Offer", "Quote", "Remark", "Step",
         "ViewMessage",
     ),

@@ -8,7 +8,7 @@ from datetime import datetime
 from deepgrid.client.display.exits import exit_status_of
 from deepgrid.client.display.record import JobRecord
 from deepgrid.client.job_end import bill_of
-from deepgrid.client.values import Bill, LogLine, Remark, Step, ViewMessage, datetime_of
+from deepgrid.client.values.returned import Bill, LogLine, Remark, Step, ViewMessage, datetime_of
 
 
 @dataclass(frozen=True, slots=True)

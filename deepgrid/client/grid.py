@@ -9,7 +9,6 @@ from typing import Any, Self
 
 from deepgrid.chain.transactions.wallet import Wallet
 from deepgrid.client import language
-from deepgrid.client.amounts import Credits, Duration, wei_of
 from deepgrid.client.engine.changes import job_changes
 from deepgrid.client.engine.submission import submit
 from deepgrid.client.job import AsyncJob
@@ -17,9 +16,10 @@ from deepgrid.client.job_set import AsyncJobSet
 from deepgrid.client.reader import AsyncReader, FilePath
 from deepgrid.client.settings import DEFAULTS, ClientSettings
 from deepgrid.client.sweep import OrderTerms, SweepLimits, start_sweep
-from deepgrid.client.values import JobChange, Quote
+from deepgrid.client.values.amounts import Credits, Duration, wei_of
+from deepgrid.client.values.returned import JobChange, Quote
+from deepgrid.client.values.wishes import Preference, wanted
 from deepgrid.client.wallet import AsyncWallet
-from deepgrid.client.wishes import Preference, wanted
 from deepgrid.client.workflow import Source, Workflow, read_workflow
 
 KEY_VARIABLE = "DPS_KEY_FILE"

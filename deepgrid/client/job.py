@@ -6,16 +6,16 @@ import asyncio
 from dataclasses import replace
 from typing import Self
 
-from deepgrid.client.amounts import Credits, Duration, seconds_of, wei_of
 from deepgrid.client.display.screens import screen_here
 from deepgrid.client.display.story import cancel_words
 from deepgrid.client.engine.interruption import continues, noted
 from deepgrid.client.engine.output import last_lines
 from deepgrid.client.engine.watching import show_live
 from deepgrid.client.errors import WaitTimeout
-from deepgrid.client.html import job_html
 from deepgrid.client.job_end import error_of
 from deepgrid.client.job_reader import AsyncJobReader
+from deepgrid.client.values.amounts import Credits, Duration, seconds_of, wei_of
+from deepgrid.client.values.html import job_html
 from deepgrid.errors import InputError
 from deepgrid.lifecycle.states import JobStatus
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from deepgrid.billing.formulas import bill
-from deepgrid.client.amounts import credits_of
 from deepgrid.client.display.exits import own_exit_status
 from deepgrid.client.display.story import outcome
 from deepgrid.client.errors import JobCancelled, JobError, JobFailed, JobPanicked, OutOfCredits
-from deepgrid.client.values import Bill
+from deepgrid.client.values.amounts import credits_of
+from deepgrid.client.values.returned import Bill
 from deepgrid.lifecycle.job import Job
 from deepgrid.lifecycle.states import JobStatus
 

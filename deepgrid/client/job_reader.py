@@ -17,8 +17,8 @@ from deepgrid.client.engine.output import lines_of, pieces, status_of
 from deepgrid.client.engine.records import read_record, read_remarks
 from deepgrid.client.events import JobEnd, JobEvent
 from deepgrid.client.job_view import JobView, Seen
-from deepgrid.client.log_status import LogStatus
-from deepgrid.client.values import LogLine, Remark, Step
+from deepgrid.client.values.log_status import LogStatus
+from deepgrid.client.values.returned import LogLine, Remark, Step
 from deepgrid.client.workflow import Source, Workflow, read_workflow
 from deepgrid.errors import InputError
 from deepgrid.lifecycle.job import Job as ChainJob

@@ -6,12 +6,12 @@ import asyncio
 from collections.abc import AsyncIterator, Iterator, Sequence
 from typing import Self
 
-from deepgrid.client.amounts import Duration, seconds_of
 from deepgrid.client.engine.interruption import noted
 from deepgrid.client.errors import WaitTimeout
-from deepgrid.client.html import jobs_html
 from deepgrid.client.job import AsyncJob
 from deepgrid.client.sweep import Entry, Summary, Sweep, Unsubmitted, summary_of
+from deepgrid.client.values.amounts import Duration, seconds_of
+from deepgrid.client.values.html import jobs_html
 from deepgrid.errors import ContractError, InputError
 from deepgrid.lifecycle.states import JobStatus
 

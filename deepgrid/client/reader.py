@@ -12,16 +12,16 @@ from typing import Self
 
 from deepgrid.chain.transactions.wallet import Wallet
 from deepgrid.client import language
-from deepgrid.client.amounts import Credits, Duration, wei_of
-from deepgrid.client.cluster_offers import Offers, read_offers
 from deepgrid.client.engine.connection import Connection, open_connection
 from deepgrid.client.engine.listing import States, newest_first, states_of, unix_s
 from deepgrid.client.job import AsyncJob
-from deepgrid.client.quotes import quoted
 from deepgrid.client.settings import ClientSettings
-from deepgrid.client.values import Cluster, Clusters, Quote
+from deepgrid.client.values.amounts import Credits, Duration, wei_of
+from deepgrid.client.values.cluster_offers import Offers, read_offers
+from deepgrid.client.values.quotes import quoted
+from deepgrid.client.values.returned import Cluster, Clusters, Quote
+from deepgrid.client.values.wishes import wanted
 from deepgrid.client.wallet import AsyncWallet, checked_address
-from deepgrid.client.wishes import wanted
 from deepgrid.client.workflow import Source, Workflow, read_workflow
 from deepgrid.errors import InputError
 

@@ -14,8 +14,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deepgrid.client.html import clusters_html, job_html, jobs_html, wallet_html, watch_html
-from deepgrid.client.values import Bill, Cluster, Clusters, Misfit, Offer, Quote
+from deepgrid.client.values.html import clusters_html, job_html, jobs_html, wallet_html, watch_html
+from deepgrid.client.values.returned import Bill, Cluster, Clusters, Misfit, Offer, Quote
 from deepgrid.lifecycle.job import Hardware, Label, Prices, Provider
 from deepgrid.lifecycle.states import JobStatus
 

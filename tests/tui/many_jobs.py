@@ -19,7 +19,7 @@ from textual.widgets import Input
 
 from deepgrid.client.job import AsyncJob
 from deepgrid.client.overview import Account, Overview, Terms
-from deepgrid.client.values import Remark
+from deepgrid.client.values.returned import Remark
 from deepgrid.lifecycle.job import Job, JobDefinition
 from deepgrid.lifecycle.states import JobStatus
 from deepgrid.tui.feed import Feed

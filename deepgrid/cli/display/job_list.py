@@ -15,7 +15,7 @@ from deepgrid.client.display.record import JOB_COLUMNS, job_row
 from deepgrid.client.display.text import printable
 from deepgrid.client.engine.listing import states_of
 from deepgrid.client.grid import AsyncGrid
-from deepgrid.client.values import JobChange
+from deepgrid.client.values.returned import JobChange
 from deepgrid.errors import GridError
 from deepgrid.lifecycle.job import Job
 

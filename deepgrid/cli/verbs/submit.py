@@ -30,11 +30,11 @@ from deepgrid.cli.options import (
     Uses,
 )
 from deepgrid.cli.verbs.offer_table import show_offers
-from deepgrid.client.amounts import credits_of
 from deepgrid.client.display.text import printable
 from deepgrid.client.grid import AsyncGrid
 from deepgrid.client.job import AsyncJob
-from deepgrid.client.wishes import Preference, wanted
+from deepgrid.client.values.amounts import credits_of
+from deepgrid.client.values.wishes import Preference, wanted
 from deepgrid.client.workflow import Workflow, read_workflow
 from deepgrid.customer.order import parse_affinity, parse_use
 from deepgrid.errors import InputError

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 from deepgrid.billing.credits import format_credits
 from deepgrid.billing.formulas import MAX_LIMIT_MINUTES, affordable_minutes
-from deepgrid.client.amounts import wei_of
 from deepgrid.client.display.text import plural
-from deepgrid.client.values import Quote
+from deepgrid.client.values.amounts import wei_of
+from deepgrid.client.values.returned import Quote
 
 
 def price_sentences(quote: Quote, credits_wei: int | None = None) -> Iterator[str]:

@@ -12,7 +12,7 @@ from deepgrid.client.display.bill import bill_as_json, running_cost
 from deepgrid.client.display.exits import exit_status_of
 from deepgrid.client.display.story import conditions, outcome, resources_words, steps_of, waiting_words, wishes
 from deepgrid.client.display.text import moment, plural
-from deepgrid.client.values import Remark, Step, ViewMessage, datetime_of
+from deepgrid.client.values.returned import Remark, Step, ViewMessage, datetime_of
 from deepgrid.lifecycle.job import Job
 from deepgrid.lifecycle.states import JobStatus
 

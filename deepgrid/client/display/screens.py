@@ -9,8 +9,8 @@ from datetime import datetime
 from typing import Any, Protocol
 
 from deepgrid.client.display.text import clock, printable
-from deepgrid.client.html import watch_html
-from deepgrid.client.shown import ShownJob
+from deepgrid.client.values.html import watch_html
+from deepgrid.client.values.shown import ShownJob
 from deepgrid.extras import needs
 
 LINES_IN_CELL = 20

@@ -10,7 +10,7 @@ from deepgrid.chain.figures import Constants
 from deepgrid.chain.history import Transition
 from deepgrid.client.display.exits import exit_words
 from deepgrid.client.display.text import moment, plural
-from deepgrid.client.values import Remark, Step, datetime_of
+from deepgrid.client.values.returned import Remark, Step, datetime_of
 from deepgrid.errors import NotFound
 from deepgrid.lifecycle.job import Affinity, Job, Label, Provider
 from deepgrid.lifecycle.states import JobStatus

@@ -16,7 +16,7 @@ from deepgrid.client.engine.patience import patiently
 from deepgrid.client.engine.queue_place import read_place
 from deepgrid.client.engine.records import read_record, read_remarks
 from deepgrid.client.events import JobEnd, JobEvent
-from deepgrid.client.values import ViewMessage
+from deepgrid.client.values.returned import ViewMessage
 from deepgrid.errors import GridError
 from deepgrid.lifecycle.job import Job
 from deepgrid.lifecycle.states import JobStatus

@@ -13,8 +13,8 @@ from deepgrid.client.display.text import LogLines
 from deepgrid.client.engine.connection import Connection
 from deepgrid.client.engine.interruption import continues, noted
 from deepgrid.client.engine.patience import patiently
-from deepgrid.client.log_status import LogStatus
-from deepgrid.client.values import LogLine
+from deepgrid.client.values.log_status import LogStatus
+from deepgrid.client.values.returned import LogLine
 from deepgrid.errors import GridError
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ import asyncio
 from deepgrid.client.display.record import JobRecord
 from deepgrid.client.engine.connection import Connection
 from deepgrid.client.engine.queue_place import read_place
-from deepgrid.client.values import Remark, datetime_of
+from deepgrid.client.values.returned import Remark, datetime_of
 from deepgrid.errors import GridError
 
 

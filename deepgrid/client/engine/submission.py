@@ -11,9 +11,9 @@ from deepgrid.client.engine.interruption import noted
 from deepgrid.client.errors import IdempotencyConflict
 from deepgrid.client.idempotency import IdempotencyKey, Journal, KeyLock
 from deepgrid.client.idempotency.journal import Use
-from deepgrid.client.quotes import confirm
-from deepgrid.client.values import Quote
-from deepgrid.client.wishes import Wanted, wishes_now
+from deepgrid.client.values.quotes import confirm
+from deepgrid.client.values.returned import Quote
+from deepgrid.client.values.wishes import Wanted, wishes_now
 
 if TYPE_CHECKING:
     from deepgrid.customer.order import Order

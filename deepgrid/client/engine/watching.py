@@ -9,8 +9,8 @@ from deepgrid.client.display.screens import Screen
 from deepgrid.client.display.text import printable
 from deepgrid.client.engine.connection import Connection
 from deepgrid.client.events import JobEvent
-from deepgrid.client.shown import ShownJob
-from deepgrid.client.values import LogLine, Remark, Step, ViewMessage
+from deepgrid.client.values.returned import LogLine, Remark, Step, ViewMessage
+from deepgrid.client.values.shown import ShownJob
 
 
 class WatchedJob(ShownJob, Protocol):

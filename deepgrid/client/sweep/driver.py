@@ -12,7 +12,6 @@ import logging
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from deepgrid.client.amounts import TOO_FEW_CREDITS
 from deepgrid.client.engine.connection import Connection
 from deepgrid.client.engine.patience import pauses_s
 from deepgrid.client.engine.submission import record_use
@@ -22,6 +21,7 @@ from deepgrid.client.job import AsyncJob
 from deepgrid.client.sweep.places import Places
 from deepgrid.client.sweep.plan import Entry, Plan
 from deepgrid.client.sweep.summary import Unsubmitted
+from deepgrid.client.values.amounts import TOO_FEW_CREDITS
 from deepgrid.errors import AccessDenied, ChainError, ContractError, GridError, InputError, ServiceError
 from deepgrid.lifecycle.job import Job
 from deepgrid.lifecycle.states import JobStatus

@@ -13,7 +13,7 @@ from deepgrid.client import language
 from deepgrid.client.idempotency import IdempotencyKey
 from deepgrid.client.job import AsyncJob
 from deepgrid.client.sweep.summary import Unsubmitted
-from deepgrid.client.wishes import NO_WISH, Wanted, wishes_now
+from deepgrid.client.values.wishes import NO_WISH, Wanted, wishes_now
 from deepgrid.client.workflow import Workflow
 from deepgrid.errors import InputError
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Self
 
-from deepgrid.client.amounts import Credits, Duration
 from deepgrid.client.grid import AsyncGrid
 from deepgrid.client.reader import FilePath
 from deepgrid.client.settings import DEFAULTS, ClientSettings
@@ -16,8 +15,9 @@ from deepgrid.client.sync.job import Job
 from deepgrid.client.sync.job_set import JobSet
 from deepgrid.client.sync.reader import Reader
 from deepgrid.client.sync.wallet import Wallet
-from deepgrid.client.values import JobChange, Quote
-from deepgrid.client.wishes import Preference
+from deepgrid.client.values.amounts import Credits, Duration
+from deepgrid.client.values.returned import JobChange, Quote
+from deepgrid.client.values.wishes import Preference
 from deepgrid.client.workflow import Source, Workflow
 
 

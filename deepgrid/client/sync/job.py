@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from typing import Self
 
-from deepgrid.client.amounts import Credits, Duration
 from deepgrid.client.job import AsyncJob
 from deepgrid.client.sync.job_reader import JobReader
+from deepgrid.client.values.amounts import Credits, Duration
 
 
 class Job(JobReader, of=AsyncJob):

@@ -10,13 +10,13 @@ from os import PathLike
 from pathlib import Path
 from typing import Self
 
+from deepgrid.client.blocking.twin import Twin
 from deepgrid.client.display.record import JobRecord
 from deepgrid.client.events import JobEvent
 from deepgrid.client.job_reader import AsyncJobReader, _silent
 from deepgrid.client.job_view import JobView, Seen
-from deepgrid.client.log_status import LogStatus
-from deepgrid.client.twin import Twin
-from deepgrid.client.values import LogLine, Step
+from deepgrid.client.values.log_status import LogStatus
+from deepgrid.client.values.returned import LogLine, Step
 from deepgrid.client.workflow import Source, Workflow
 
 

@@ -9,14 +9,14 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import Self
 
-from deepgrid.client.amounts import Credits, Duration
-from deepgrid.client.cluster_offers import Offers
+from deepgrid.client.blocking.twin import Twin
 from deepgrid.client.engine.listing import States
 from deepgrid.client.reader import AsyncReader
 from deepgrid.client.sync.job import Job
 from deepgrid.client.sync.wallet import Wallet
-from deepgrid.client.twin import Twin
-from deepgrid.client.values import Clusters, Quote
+from deepgrid.client.values.amounts import Credits, Duration
+from deepgrid.client.values.cluster_offers import Offers
+from deepgrid.client.values.returned import Clusters, Quote
 from deepgrid.client.workflow import Source, Workflow
 
 

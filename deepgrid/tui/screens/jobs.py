@@ -23,7 +23,7 @@ from deepgrid.tui.words import age, amount, short_address
 
 if TYPE_CHECKING:
     from deepgrid.client.job import AsyncJob
-    from deepgrid.client.values import Remark
+    from deepgrid.client.values.returned import Remark
 
 
 class JobsScreen(JobActions):

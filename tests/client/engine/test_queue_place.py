@@ -9,7 +9,7 @@ from deepgrid.client.display.record import QueuePlace, facts
 from deepgrid.client.engine.queue_place import place_in
 from deepgrid.client.events import JobEvent
 from deepgrid.client.settings import ClientSettings
-from deepgrid.client.values import ViewMessage
+from deepgrid.client.values.returned import ViewMessage
 from deepgrid.errors import ServiceError
 from deepgrid.lifecycle.states import JobStatus
 from deepgrid.services.handlers import job_queue

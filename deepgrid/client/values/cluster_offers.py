@@ -10,9 +10,9 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, overload
 
 from deepgrid.chain.client import Chain
-from deepgrid.client.amounts import credits_of
-from deepgrid.client.values import datetime_of
-from deepgrid.client.wishes import Wanted
+from deepgrid.client.values.amounts import credits_of
+from deepgrid.client.values.returned import datetime_of
+from deepgrid.client.values.wishes import Wanted
 from deepgrid.errors import NotFound
 from deepgrid.lifecycle.job import Job, Provider, Wishes
 from deepgrid.lifecycle.states import JobStatus

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 from deepgrid.billing.formulas import MAX_LIMIT_MINUTES
 from deepgrid.chain.client import Chain
-from deepgrid.client.amounts import credits_of
 from deepgrid.client.errors import QuoteExpired
-from deepgrid.client.values import Misfit, Offer, Quote
+from deepgrid.client.values.amounts import credits_of
+from deepgrid.client.values.returned import Misfit, Offer, Quote
 from deepgrid.errors import InputError
 from deepgrid.lifecycle.job import Provider
 from deepgrid.scheduling.fit import unmet

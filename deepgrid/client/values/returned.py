@@ -9,8 +9,8 @@ from decimal import Decimal
 from typing import overload
 
 from deepgrid.billing.formulas import rate_wei_per_minute
-from deepgrid.client.amounts import credits_of
-from deepgrid.client.html import clusters_html, quote_html
+from deepgrid.client.values.amounts import credits_of
+from deepgrid.client.values.html import clusters_html, quote_html
 from deepgrid.lifecycle.job import JobDefinition, Provider
 from deepgrid.lifecycle.states import JobStatus
 

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Coroutine, Iterator
 from typing import Any, ClassVar, Generic, Self, TypeVar
 from weakref import WeakValueDictionary
 
-from deepgrid.client.background import EventLoopThread, event_loop_thread
+from deepgrid.client.blocking.background import EventLoopThread, event_loop_thread
 from deepgrid.errors import GridError
 
 A = TypeVar("A")

@@ -14,8 +14,8 @@ from decimal import Decimal
 
 from markupsafe import Markup
 
-from deepgrid.client.amounts import credits_of, wei_of
-from deepgrid.client.shown import Parameters, ShownCluster, ShownJob, ShownQuote
+from deepgrid.client.values.amounts import credits_of, wei_of
+from deepgrid.client.values.shown import Parameters, ShownCluster, ShownJob, ShownQuote
 from deepgrid.plain_text import marked
 
 MOST_ROWS = 50
