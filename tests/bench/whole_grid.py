@@ -22,6 +22,7 @@ from deepgrid.workflow import Definition
 from deployments.onemachine.grid import LocalGrid
 from tests.grid.operator_settings import assigned_at_once
 from tests.grid.writers import writer_of
+from tests.slurm.people import remove_accounts
 
 CREDIT_WEI = 10**18
 PATIENCE_S = 900.0
@@ -143,3 +144,4 @@ async def measured_grid(cluster: str) -> AsyncIterator[MeasuredGrid]:
                     yield MeasuredGrid(grid, session, cluster)
         finally:
             await asyncio.to_thread(grid.down)
+            remove_accounts(grid.state)
