@@ -28,7 +28,7 @@ def stuck(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
         if niceness == ANONYMOUS_NICENESS:
             assert go_on.wait(120)
 
-    monkeypatch.setattr(checks, "check_script", lambda *_, **__: None)
+    monkeypatch.setattr(checks, "check_sense", lambda *_, **__: None)
     monkeypatch.setattr(checks, "check_grammar", check)  # every script has this check
     yield began
     go_on.set()
@@ -80,11 +80,11 @@ async def test_waiting_anonymous_checks_are_bounded_per_address(start: Start, st
 
 async def test_verdicts_of_strangers_are_kept_apart(grid: Grid, monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[int] = []
-    monkeypatch.setattr(checks, "check_script", lambda _script, *, niceness: seen.append(niceness))
+    monkeypatch.setattr(checks, "check_sense", lambda _part, *, niceness, **_: seen.append(niceness))
     for _ in range(2):
         await store_anonymous(grid.context, "192.0.2.1", a_job())
     await grid.customer.upload(a_job())
-    assert seen == [ANONYMOUS_NICENESS, 0]
+    assert seen == [ANONYMOUS_NICENESS] * 2 + [0] * 2  # preamble and steps
 
 
 async def test_a_fault_of_the_script_is_told(grid: Grid, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -103,7 +103,7 @@ async def test_an_upload_waits_for_a_check_that_takes_longer_than_one_request(
         began.set()
         assert go_on.wait(60)
 
-    monkeypatch.setattr(checks, "check_script", slow)
+    monkeypatch.setattr(checks, "check_sense", slow)
     async with client_of(grid.url, ACCOUNTS["customer"], timeout_s=0.5) as client:
         uploads = [asyncio.create_task(client.upload(a_job())) for _ in range(5)]
         assert await asyncio.to_thread(began.wait, 30)
@@ -116,17 +116,18 @@ async def test_an_upload_waits_for_a_check_that_takes_longer_than_one_request(
 
 
 async def test_an_upload_ends_when_the_machine_stays_too_busy(grid: Grid, monkeypatch: pytest.MonkeyPatch) -> None:
-    seen: list[int] = []
+    seen: list[str] = []
 
-    def never(*_: object, niceness: int) -> None:
-        seen.append(niceness)
+    def never(part: str, **_: object) -> None:
+        seen.append(part)
         if len(seen) < 2:
             raise ServiceError("shellcheck did not finish the batch script within 20 s")
 
-    monkeypatch.setattr(checks, "check_script", never)
+    monkeypatch.setattr(checks, "check_sense", never)
     async with client_of(grid.url, ACCOUNTS["customer"], upload_patience_s=0) as impatient:
         with pytest.raises(ServiceError, match="did not finish") as caught:
             await impatient.upload(a_job())
         assert caught.value.transient
     await grid.customer.upload(a_job())
-    assert len(seen) == 2, "a check that did not finish is no verdict"
+    assert seen[0] == seen[1], "a check that did not finish is no verdict"
+    assert len(seen) == 3

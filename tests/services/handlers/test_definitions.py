@@ -153,6 +153,10 @@ async def test_a_customer_stores_a_bounded_number(start: Start) -> None:
     await grid.rival.upload(a_job())
 
 
+def is_preamble(part: str) -> bool:
+    return part.startswith("#!")
+
+
 async def test_modules_are_resolved_before_and_containers_checked_in_every_form(
     grid: Grid, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -160,10 +164,11 @@ async def test_modules_are_resolved_before_and_containers_checked_in_every_form(
     with pytest.raises(InputError, match=r"steps\[0\].use: the module is not resolved"):
         await grid.customer.upload(a_job().model_copy(update={"steps": (use,)}))
     seen: list[str] = []
-    monkeypatch.setattr(checks, "check_script", lambda script, **_: seen.append(script))
+    monkeypatch.setattr(checks, "check_sense", lambda part, **_: seen.append(part))
     contained = Step(run=StepRun(command="x", container=ContainerRun(image="a")))
     await grid.customer.upload(a_job().model_copy(update={"steps": (contained,)}))
-    assert sorted("--container-image" in script for script in seen) == [False, True]
+    assert sorted("--container-image" in part for part in seen if not is_preamble(part)) == [False, True]
+    assert len([part for part in seen if is_preamble(part)]) == 2, "pyxis needs no functions for containers"
 
 
 async def test_definitions_that_differ_in_texts_share_one_shellcheck(
@@ -172,22 +177,23 @@ async def test_definitions_that_differ_in_texts_share_one_shellcheck(
     """bash checks the grammar of each script. shellcheck does not look into quoted words."""
     linted: list[str] = []
     parsed: list[str] = []
-    monkeypatch.setattr(checks, "check_script", lambda script, **_: linted.append(script))
+    monkeypatch.setattr(checks, "check_sense", lambda part, **_: linted.append(part))
     monkeypatch.setattr(checks, "check_grammar", lambda script, **_: parsed.append(script))
     for command in ("echo one", "rm -rf $two", "unclosed '", "curly \u2019 \\ $(x) `y`"):
         await grid.customer.upload(a_job(command))
-    assert (len(linted), len(set(parsed))) == (1, 4)
-    assert "echo one" not in linted[0]
+    assert [is_preamble(part) for part in linted] == [True, False]
+    assert len(set(parsed)) == 4
+    assert not any("echo one" in part for part in linted)
 
 
 async def test_arguments_of_an_entry_point_are_linted_each(grid: Grid, monkeypatch: pytest.MonkeyPatch) -> None:
     """Their number changes the script."""
     linted: list[str] = []
-    monkeypatch.setattr(checks, "check_script", lambda script, **_: linted.append(script))
+    monkeypatch.setattr(checks, "check_sense", lambda part, **_: linted.append(part))
     for command in ("a", "a b"):
         run = StepRun.model_validate({"command": command, "shell": "ENTRYPOINT", "container": {"image": "image"}})
         await grid.customer.upload(a_job().model_copy(update={"steps": (Step(run=run),)}))
-    assert len({script for script in linted if "image" in script}) == 4, "two forms of containers each"
+    assert len({part for part in linted if not is_preamble(part)}) == 4, "two forms of containers each"
 
 
 async def test_a_script_that_the_checker_warns_of_is_refused(grid: Grid, monkeypatch: pytest.MonkeyPatch) -> None:
