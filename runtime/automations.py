@@ -81,7 +81,7 @@ async def remove_automations() -> list[str]:
 
 
 async def silent_pools() -> list[str]:
-    """Names of the grid's work pools whose process Prefect has not heard of. Prefect notifies of later silence only."""
+    """Names of the grid's work pools whose process is silent now. The automations notify of later silence only."""
     async with get_client() as client:
         pools = await client.read_work_pools()
     ours = [pool for pool in pools if any(fnmatchcase(pool.name, pattern) for pattern in OURS)]

@@ -32,10 +32,10 @@ def check_script(text: str, *, niceness: int = 0, limits: CheckLimits = DEFAULT_
     script's text; ServiceError when a checker does not answer in time.
     """
     check_grammar(text, niceness=niceness, limits=limits)
-    check_sense(text, niceness=niceness, limits=limits)
+    lint_script(text, niceness=niceness, limits=limits)
 
 
-def check_sense(
+def lint_script(
     text: str, *, without: Collection[str] = (), niceness: int = 0, limits: CheckLimits = DEFAULT_LIMITS
 ) -> None:
     """The slow part of `check_script`: warnings of shellcheck, where it is installed. Raises the same errors.
@@ -46,9 +46,9 @@ def check_sense(
         return
     command = ["shellcheck", "--norc", "--shell=bash", "--severity=warning", "--format=gcc"]
     command += [f"--exclude={code}" for code in without]
-    sense = _run([*command, "-"], text.encode(), niceness, limits)
-    if sense.returncode != 0:
-        findings = [line.removeprefix("-:") for line in sense.stdout.decode(errors="replace").splitlines()[:5]]
+    linted = _run([*command, "-"], text.encode(), niceness, limits)
+    if linted.returncode != 0:
+        findings = [line.removeprefix("-:") for line in linted.stdout.decode(errors="replace").splitlines()[:5]]
         raise InputError("shellcheck warns about the batch script: " + "; ".join(findings))
 
 

@@ -30,4 +30,4 @@ async def notify(block: Block = None, off: Off = False) -> None:
     for name, what in (await deploy_automations(block)).items():
         print(f"{what:9}  {name}")
     for pool in await silent_pools():
-        print(f"silent     work pool {pool}: start its process. Prefect tells only of silence that begins from now on.")
+        print(f"silent     work pool {pool}: start its process. Prefect notifies you only of later silence.")

@@ -98,7 +98,7 @@ async def test_checks_for_strangers_delay_no_customer(start: Start, monkeypatch:
     def check(_script: str, *, niceness: int) -> None:
         assert niceness != checks.ANONYMOUS_NICENESS or go_on.wait(120)
 
-    monkeypatch.setattr(checks, "check_sense", lambda *_, **__: None)
+    monkeypatch.setattr(checks, "lint_script", lambda *_, **__: None)
     monkeypatch.setattr(checks, "check_grammar", check)  # every script has this check
     grid = await start(limits=Limits(anonymous_check_wait_s=0.2, anonymous_checks_waiting_per_address=1))
     try:

@@ -40,7 +40,7 @@ def expensive(steps: int, name: str = "x") -> Definition:
 )  # fmt: skip
 async def test_a_definition_that_is_too_expensive_is_not_checked(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
     checked: list[str] = []
-    monkeypatch.setattr(checks, "check_sense", lambda part, **_: checked.append(part))
+    monkeypatch.setattr(checks, "lint_script", lambda part, **_: checked.append(part))
     grid = await start()
     for _ in range(5):
         with pytest.raises(InputError, match="use fewer steps"):
@@ -76,7 +76,7 @@ async def test_expensive_uploads_delay_no_other_customer(start: Start) -> None:
     defence="the queue is bounded per uploader and in time",
 )  # fmt: skip
 async def test_waiting_uploads_are_bounded_and_the_others_retry(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(checks, "check_sense", lambda *_, **__: None)
+    monkeypatch.setattr(checks, "lint_script", lambda *_, **__: None)
     monkeypatch.setattr(checks, "check_grammar", lambda _script, **_: time.sleep(0.3))
     grid = await start(limits=Limits(checks_waiting_per_uploader=2, check_wait_s=0.5))
     async with client_of(grid.url, ACCOUNTS["customer"]) as patient:
@@ -98,20 +98,20 @@ async def test_waiting_uploads_are_bounded_and_the_others_retry(start: Start, mo
 )  # fmt: skip
 async def test_a_checked_script_is_not_checked_again(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[str] = []
-    monkeypatch.setattr(checks, "check_sense", lambda part, **_: seen.append(part))
+    monkeypatch.setattr(checks, "lint_script", lambda part, **_: seen.append(part))
     grid = await start()
     hashes = await asyncio.gather(*(grid.customer.upload(a_job()) for _ in range(50)))
     assert len(set(hashes)) == 50
-    assert len(seen) == len(("preamble", "steps"))
+    assert len(seen) == 2, "preamble and steps"
     await grid.rival.upload(a_job().model_copy(update={"enable_logging": True}))
-    assert len(seen) == len(("preamble", "steps"))
+    assert len(seen) == 2, "the same two parts"
 
 
 async def test_jobs_with_other_steps_and_resources_share_the_check_of_the_preamble(
     start: Start, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seen: list[str] = []
-    monkeypatch.setattr(checks, "check_sense", lambda part, **_: seen.append(part))
+    monkeypatch.setattr(checks, "lint_script", lambda part, **_: seen.append(part))
     grid = await start()
     for number in range(2, 5):
         step = Step(name=f"step {number}", run=StepRun(command="true"))

@@ -15,7 +15,7 @@ from pathlib import Path
 from deepgrid.sbatch import Containers, StoragePaths, render, render_parts
 from deepgrid.sbatch.render import USUAL
 from deepgrid.services.admission.checks import ACROSS_PARTS, linted_parts
-from deepgrid.services.script_check import check_script, check_sense
+from deepgrid.services.script_check import check_script, lint_script
 from deepgrid.workflow import Definition, parse
 
 SRUN = """#!/bin/sh
@@ -138,7 +138,7 @@ def lint(job: Definition, storage: StoragePaths, containers: Containers = USUAL)
 
 @cache
 def _lint_part(part: str) -> None:
-    check_sense(part, without=ACROSS_PARTS)
+    lint_script(part, without=ACROSS_PARTS)
 
 
 def run(bench: Bench, head: dict[str, object], *commands: str) -> Outcome:

@@ -29,7 +29,7 @@ def stuck(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
             assert go_on.wait(120)
             raise InputError("the test is over")  # or the thread would go on in the next test
 
-    monkeypatch.setattr(checks, "check_sense", lambda *_, **__: None)
+    monkeypatch.setattr(checks, "lint_script", lambda *_, **__: None)
     monkeypatch.setattr(checks, "check_grammar", check)  # every script has this check
     yield began
     go_on.set()
@@ -81,7 +81,7 @@ async def test_waiting_anonymous_checks_are_bounded_per_address(start: Start, st
 
 async def test_verdicts_of_strangers_are_kept_apart(grid: Grid, monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[int] = []
-    monkeypatch.setattr(checks, "check_sense", lambda _part, *, niceness, **_: seen.append(niceness))
+    monkeypatch.setattr(checks, "lint_script", lambda _part, *, niceness, **_: seen.append(niceness))
     for _ in range(2):
         await store_anonymous(grid.context, "192.0.2.1", a_job())
     await grid.customer.upload(a_job())
@@ -104,7 +104,7 @@ async def test_an_upload_waits_for_a_check_that_takes_longer_than_one_request(
         began.set()
         assert go_on.wait(60)
 
-    monkeypatch.setattr(checks, "check_sense", slow)
+    monkeypatch.setattr(checks, "lint_script", slow)
     async with client_of(grid.url, ACCOUNTS["customer"], timeout_s=0.5) as client:
         uploads = [asyncio.create_task(client.upload(a_job())) for _ in range(5)]
         assert await asyncio.to_thread(began.wait, 30)
@@ -124,7 +124,7 @@ async def test_an_upload_ends_when_the_machine_stays_too_busy(grid: Grid, monkey
         if len(seen) < 2:
             raise ServiceError("shellcheck did not finish the batch script within 20 s")
 
-    monkeypatch.setattr(checks, "check_sense", never)
+    monkeypatch.setattr(checks, "lint_script", never)
     async with client_of(grid.url, ACCOUNTS["customer"], upload_patience_s=0) as impatient:
         with pytest.raises(ServiceError, match="did not finish") as caught:
             await impatient.upload(a_job())

@@ -21,7 +21,7 @@ from deepgrid.sbatch import Containers, ScriptParts, StoragePaths, render, rende
 from deepgrid.services.admission.fair_queue import FairQueue
 from deepgrid.services.admission.limits import Limits
 from deepgrid.services.refusal import Refusal
-from deepgrid.services.script_check import check_grammar, check_sense
+from deepgrid.services.script_check import check_grammar, lint_script
 from deepgrid.workflow import from_canonical, without_texts
 
 MOST_VERDICTS = 2000
@@ -131,14 +131,14 @@ class ScriptChecks:
             check_grammar(script, niceness=niceness)
         except InputError as error:
             return error.message
-        return next(filter(None, (self._sense_of(part, niceness) for part in linted_parts(common))), "")
+        return next(filter(None, (self._lint(part, niceness) for part in linted_parts(common))), "")
 
-    def _sense_of(self, part: str, niceness: int) -> str:
+    def _lint(self, part: str, niceness: int) -> str:
         """What shellcheck says about a part of a script. It is asked once."""
         key = hashlib.sha256(b"script" + part.encode()).digest()
         if key not in self._verdicts:
             try:
-                check_sense(part, without=ACROSS_PARTS, niceness=niceness)
+                lint_script(part, without=ACROSS_PARTS, niceness=niceness)
                 self._remember(key, Verdict())
             except InputError as error:
                 self._remember(key, Verdict(fault=error.message))

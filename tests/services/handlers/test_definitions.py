@@ -164,7 +164,7 @@ async def test_modules_are_resolved_before_and_containers_checked_in_every_form(
     with pytest.raises(InputError, match=r"steps\[0\].use: the module is not resolved"):
         await grid.customer.upload(a_job().model_copy(update={"steps": (use,)}))
     seen: list[str] = []
-    monkeypatch.setattr(checks, "check_sense", lambda part, **_: seen.append(part))
+    monkeypatch.setattr(checks, "lint_script", lambda part, **_: seen.append(part))
     contained = Step(run=StepRun(command="x", container=ContainerRun(image="a")))
     await grid.customer.upload(a_job().model_copy(update={"steps": (contained,)}))
     assert sorted("--container-image" in part for part in seen if not is_preamble(part)) == [False, True]
@@ -177,7 +177,7 @@ async def test_definitions_that_differ_in_texts_share_one_shellcheck(
     """bash checks the grammar of each script. shellcheck does not look into quoted words."""
     linted: list[str] = []
     parsed: list[str] = []
-    monkeypatch.setattr(checks, "check_sense", lambda part, **_: linted.append(part))
+    monkeypatch.setattr(checks, "lint_script", lambda part, **_: linted.append(part))
     monkeypatch.setattr(checks, "check_grammar", lambda script, **_: parsed.append(script))
     for command in ("echo one", "rm -rf $two", "unclosed '", "curly \u2019 \\ $(x) `y`"):
         await grid.customer.upload(a_job(command))
@@ -189,7 +189,7 @@ async def test_definitions_that_differ_in_texts_share_one_shellcheck(
 async def test_arguments_of_an_entry_point_are_linted_each(grid: Grid, monkeypatch: pytest.MonkeyPatch) -> None:
     """Their number changes the script."""
     linted: list[str] = []
-    monkeypatch.setattr(checks, "check_sense", lambda part, **_: linted.append(part))
+    monkeypatch.setattr(checks, "lint_script", lambda part, **_: linted.append(part))
     for command in ("a", "a b"):
         run = StepRun.model_validate({"command": command, "shell": "ENTRYPOINT", "container": {"image": "image"}})
         await grid.customer.upload(a_job().model_copy(update={"steps": (Step(run=run),)}))
