@@ -6,12 +6,11 @@ import asyncio
 import logging
 from typing import TypeVar, cast
 
-import httpx
 from prefect.blocks.core import Block
-from prefect.settings import PREFECT_API_URL
 from pydantic import ValidationError
 
-from deepgrid.errors import ConfigurationError, ServiceError
+from blocks.prefect_faults import prefect_faults
+from deepgrid.errors import ConfigurationError
 
 B = TypeVar("B", bound=Block)
 TIMEOUT_S = 30.0
@@ -28,8 +27,9 @@ async def load_block(kind: type[B], name: str, timeout_s: float = TIMEOUT_S) -> 
     """
     slug = f"{kind.get_block_type_slug()}/{name}"
     try:
-        async with asyncio.timeout(timeout_s):
-            block = cast(B, await kind.aload(name))
+        with prefect_faults("hand out blocks"):
+            async with asyncio.timeout(timeout_s):
+                block = cast(B, await kind.aload(name))
     except RuntimeError as error:  # Prefect's, around what is wrong
         raise _misfit(slug, error.__cause__) from None
     except ValueError:
@@ -38,15 +38,6 @@ async def load_block(kind: type[B], name: str, timeout_s: float = TIMEOUT_S) -> 
             next_step="`dps provider init` makes a provider's. Make others in Prefect's UI, after"
             " `prefect block register -m blocks`.",
         ) from None
-    except httpx.HTTPStatusError as error:
-        if (status := error.response.status_code) < 500:
-            raise ConfigurationError(
-                f"The Prefect server at {PREFECT_API_URL.value()} refuses to hand out blocks (HTTP {status}).",
-                next_step="Set the credentials that the server requires, such as PREFECT_API_AUTH_STRING.",
-            ) from None
-        raise _no_answer() from None
-    except (httpx.HTTPError, TimeoutError):
-        raise _no_answer() from None
     if unknown := _unknown(block):
         logger.warning("the block %s has settings that this release does not know: %s", slug, ", ".join(unknown))
     return block
@@ -66,7 +57,3 @@ def _misfit(slug: str, cause: BaseException | None) -> ConfigurationError:
         f"The block {slug} does not fit this release: {names} is wrong.",
         next_step="Run `dps provider init` again, or run `prefect block register -m blocks` and correct it in the UI.",
     )
-
-
-def _no_answer() -> ServiceError:
-    return ServiceError(f"The Prefect server at {PREFECT_API_URL.value()} does not answer.")

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from blocks.prefect_faults import prefect_faults
 from deepgrid.cli.border import runs
 from deepgrid.errors import InputError
 from deployments.cli.serving import require_prefect
@@ -23,11 +24,12 @@ async def notify(block: Block = None, off: Off = False) -> None:
     require_prefect()
     if (block is None) is not off:
         raise InputError("Name the block, or give --off.", next_step="Such as: dps operator notify slack-webhook/ops")
-    if block is None:
-        for name in await remove_automations():
-            print(f"removed    {name}")
-        return
-    for name, what in (await deploy_automations(block)).items():
-        print(f"{what:9}  {name}")
-    for pool in await silent_pools():
-        print(f"silent     work pool {pool}: start its process. Prefect notifies you only of later silence.")
+    with prefect_faults("change automations"):
+        if block is None:
+            for name in await remove_automations():
+                print(f"removed    {name}")
+            return
+        for name, what in (await deploy_automations(block)).items():
+            print(f"{what:9}  {name}")
+        for pool in await silent_pools():
+            print(f"silent     work pool {pool}: start its process. Prefect notifies you only of later silence.")

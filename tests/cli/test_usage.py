@@ -183,3 +183,17 @@ def test_serving_needs_a_prefect_server_that_answers(tmp_path: Path) -> None:
         assert done.returncode == 2
         assert complaint in done.stderr.splitlines()[-1]
         assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("arguments", [("custom-webhook/ops",), ("--off",)])
+def test_notifications_need_a_prefect_server_that_answers(tmp_path: Path, arguments: tuple[str, ...]) -> None:
+    environment = {
+        "HOME": str(tmp_path),
+        "PATH": "/usr/bin:/bin",
+        "DO_NOT_TRACK": "1",
+        "PREFECT_CLIENT_MAX_RETRIES": "0",
+    }
+    argv = [sys.executable, "-m", "deepgrid.cli", "operator", "notify", *arguments]
+    there = environment | {"PREFECT_API_URL": "http://127.0.0.1:1/api"}
+    done = subprocess.run(argv, capture_output=True, text=True, env=there, check=False)
+    assert (done.returncode, done.stderr) == (2, "dps: The Prefect server at http://127.0.0.1:1/api does not answer.\n")
