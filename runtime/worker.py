@@ -67,6 +67,7 @@ class InProcessWorker(BaseWorker[BaseJobConfiguration, BaseVariables, InProcessR
         self._may_start = may_start
         self._let_go = False
         self._entrypoints: dict[UUID, str] = {}
+        self._reading = asyncio.Lock()
         self._executing: dict[UUID, anyio.CancelScope] = {}
         self._polling = asyncio.Lock()
         self._look_wanted = asyncio.Event()
@@ -262,9 +263,10 @@ class InProcessWorker(BaseWorker[BaseJobConfiguration, BaseVariables, InProcessR
         deployment_id = flow_run.deployment_id
         if deployment_id is None:
             raise ValueError("the run belongs to no deployment")
-        if deployment_id not in self._entrypoints:
-            deployment = await self.client.read_deployment(deployment_id)
-            self._entrypoints[deployment_id] = deployment.entrypoint or ""
+        async with self._reading:  # after a restart, a thousand runs of one deployment begin together
+            if deployment_id not in self._entrypoints:
+                deployment = await self.client.read_deployment(deployment_id)
+                self._entrypoints[deployment_id] = deployment.entrypoint or ""
         return _flow(self._entrypoints[deployment_id])
 
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from uuid import UUID
 
 import pytest
 from httpx import ConnectError
 from prefect.client.orchestration import PrefectClient
 from prefect.client.schemas.actions import WorkPoolUpdate
 from prefect.client.schemas.objects import FlowRun, State
+from prefect.client.schemas.responses import DeploymentResponse
 from prefect.client.schemas.schedules import CronSchedule
 from prefect.states import AwaitingRetry, Cancelling, Pending, Running
 
@@ -147,6 +149,24 @@ async def test_the_run_of_a_job_stays_running_while_its_process_restarts(client:
         hold.clear()
     states = [state.name for state in await client.read_flow_run_states(run.id)]
     assert states == ["Scheduled", "Pending", "Running", "Completed"]
+
+
+async def test_runs_that_begin_together_read_their_deployment_once(
+    client: PrefectClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reads: list[UUID] = []
+    read = PrefectClient.read_deployment
+
+    async def counted(self: PrefectClient, deployment_id: UUID) -> DeploymentResponse:
+        reads.append(deployment_id)
+        return await read(self, deployment_id)
+
+    runs = [await left(client, "run_job", Pending(), Running()) for _ in range(10)]
+    monkeypatch.setattr(PrefectClient, "read_deployment", counted)
+    async with working():
+        for run in runs:
+            assert (await end_of(client, run))[0] == "Completed"
+    assert reads == [runs[0].deployment_id] * 2, "for its limit and for its entrypoint"
 
 
 async def test_the_run_of_a_job_that_a_person_stops_is_cancelled(client: PrefectClient) -> None:
