@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import subprocess
-import tempfile
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
@@ -21,8 +20,8 @@ from deepgrid.lifecycle.job import Job
 from deepgrid.workflow import Definition
 from deployments.onemachine.grid import LocalGrid
 from tests.grid.operator_settings import assigned_at_once
+from tests.grid.running import running_grid
 from tests.grid.writers import writer_of
-from tests.slurm.people import remove_accounts
 
 CREDIT_WEI = 10**18
 PATIENCE_S = 900.0
@@ -132,16 +131,9 @@ def cpu_s(root: int) -> float:
 @asynccontextmanager
 async def measured_grid(cluster: str) -> AsyncIterator[MeasuredGrid]:
     """A grid for this measurement, removed afterwards. Its jobs wait in Slurm, not at the scheduler."""
-    with tempfile.TemporaryDirectory(prefix="dg-bench-") as folder:
-        Path(folder).chmod(0o755)  # jobs run under their own account
-        grid = LocalGrid(Path(folder))
-        try:
-            await asyncio.to_thread(grid.up, lambda *_: None)
-            settings = CustomerSettings(grid.keys.file("customer"), grid.book)
-            async with writer_of(grid, "admin") as admin, customer_session(settings) as session:
-                await admin.mint(session.address, MINTED_WEI)
-                async with assigned_at_once(grid):
-                    yield MeasuredGrid(grid, session, cluster)
-        finally:
-            await asyncio.to_thread(grid.down)
-            remove_accounts(grid.state)
+    with running_grid(LocalGrid) as grid:
+        settings = CustomerSettings(grid.keys.file("customer"), grid.book)
+        async with writer_of(grid, "admin") as admin, customer_session(settings) as session:
+            await admin.mint(session.address, MINTED_WEI)
+            async with assigned_at_once(grid):
+                yield MeasuredGrid(grid, session, cluster)

@@ -20,26 +20,20 @@ from deployments.scaled.grid import ScaledGrid
 from tests.grid.customer import SCALED, Customer
 from tests.grid.pool import client as client
 from tests.grid.pool import worker as worker
-from tests.slurm.people import remove_accounts
-from tests.slurm.support import open_folder
+from tests.grid.running import running_grid
 
 
 @pytest.fixture(scope="package")
 def grid() -> Iterator[LocalGrid]:
-    """A running grid, in a folder that other accounts may enter, so that root gives each customer an account.
+    """A running grid.
 
     Its workers poll Prefect every two seconds, because the tests start many runs as the UI does and await each. With
     DEEPGRID_TEST_SCALED in the environment its Prefect has several servers.
     """
-    with open_folder() as folder, pytest.MonkeyPatch.context() as environment:
-        one = ScaledGrid(folder) if os.environ.get(SCALED) else LocalGrid(folder)
+    with pytest.MonkeyPatch.context() as environment:
         environment.setenv(PREFECT_WORKER_QUERY_SECONDS.name, "2")
-        try:
-            one.up(lambda *_: None)
-            yield one
-        finally:
-            one.down()
-            remove_accounts(one.state)
+        with running_grid(ScaledGrid if os.environ.get(SCALED) else LocalGrid) as grid:
+            yield grid
 
 
 @pytest.fixture(scope="package")

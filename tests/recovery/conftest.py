@@ -8,17 +8,10 @@ import pytest
 
 from deployments.onemachine.grid import LocalGrid
 from tests.grid.customer import Customer
-from tests.slurm.people import remove_accounts
-from tests.slurm.support import open_folder
+from tests.grid.running import running_grid
 
 
 @pytest.fixture(scope="package")
 def customer(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Customer]:
-    with open_folder() as folder:
-        grid = LocalGrid(folder)
-        try:
-            grid.up(lambda *_: None)
-            yield Customer(grid, tmp_path_factory.mktemp("home"))
-        finally:
-            grid.down()
-            remove_accounts(grid.state)
+    with running_grid(LocalGrid) as grid:
+        yield Customer(grid, tmp_path_factory.mktemp("home"))

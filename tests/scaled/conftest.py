@@ -8,20 +8,13 @@ import pytest
 
 from deployments.scaled.grid import ScaledGrid
 from tests.grid.customer import Customer
-from tests.slurm.people import remove_accounts
-from tests.slurm.support import open_folder
+from tests.grid.running import running_grid
 
 
 @pytest.fixture(scope="package")
 def grid() -> Iterator[ScaledGrid]:
-    with open_folder() as folder:
-        one = ScaledGrid(folder)
-        try:
-            one.up(lambda *_: None)
-            yield one
-        finally:
-            one.down()
-            remove_accounts(one.state)
+    with running_grid(ScaledGrid) as grid:
+        yield grid
 
 
 @pytest.fixture(scope="package")
