@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import re
+import secrets
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,7 +14,7 @@ import typer
 
 from deepgrid.errors import ConfigurationError, InputError
 from deepgrid.private_files import replace_file
-from deployments.systemd.units import File, Process, files_of, operator_processes, provider_processes
+from deployments.systemd.units import LOGIN, File, Process, files_of, operator_processes, provider_processes
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 
@@ -50,16 +52,23 @@ def _give(role: str, processes: Sequence[Process], write: Path | None, checkout:
     checkout = checkout.absolute()
     if any(sign in str(checkout) for sign in " %$\\\"'"):
         raise InputError(f"systemd cannot use the folder {checkout}.", next_step="Move the checkout, such as to /opt.")
-    files = files_of(role, processes, checkout)
     if write is None:
-        for file in files:
+        for file in files_of(role, processes, checkout):
             print(f"# /{file.path}\n{file.text}")
         return
     try:
-        for file in files:
+        for file in files_of(role, processes, checkout, _login(write / "etc/deepgrid/prefect.env")):
             print(f"{_write(file, write / file.path)}  {write / file.path}")
     except OSError as error:
         raise ConfigurationError(f"{error.filename} cannot be written: {error.strerror}.") from None
+
+
+def _login(server: Path) -> str:
+    """The login of Prefect in the environment file of its server; a new one if there is none yet."""
+    if not server.exists():
+        return f"deepgrid:{secrets.token_urlsafe(24)}"
+    found = re.search(rf"^{LOGIN}=(.*)$", server.read_text(), re.MULTILINE)
+    return found[1] if found else ""
 
 
 def _write(file: File, path: Path) -> str:

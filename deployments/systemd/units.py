@@ -71,20 +71,23 @@ SystemCallFilter=@system-service
 WantedBy=multi-user.target
 """)
 
+LOGIN = "PREFECT_SERVER_API_AUTH_STRING"
 PREFECT_CLIENT = """\
 # The Prefect server, and its login (user:password).
 PREFECT_API_URL=http://127.0.0.1:4200/api
-PREFECT_API_AUTH_STRING=
+PREFECT_API_AUTH_STRING={login}
 DEEPGRID_BOOK=/etc/deepgrid/grid.json
 """
-PREFECT_SERVER = """\
-# The login that every client must give (user:password), and the database.
-PREFECT_SERVER_API_AUTH_STRING=
-PREFECT_API_DATABASE_CONNECTION_URL=postgresql+asyncpg://prefect:PASSWORD@127.0.0.1:5432/prefect
+PREFECT_SERVER = f"""\
+# The login that every client must give (user:password).
+{LOGIN}={{login}}
+# PostgreSQL of this machine knows the account without a password. Of another: postgresql+asyncpg://USER:PASSWORD@HOST/NAME
+PREFECT_API_DATABASE_CONNECTION_URL=postgresql+asyncpg://deepgrid-prefect@/prefect?host=/run/postgresql
 """
 SERVICES = """\
 DEEPGRID_BOOK=/etc/deepgrid/grid.json
-DEEPGRID_SERVICES_DATABASE=postgresql://deepgrid:PASSWORD@127.0.0.1:5432/deepgrid
+# PostgreSQL of this machine knows the account without a password. Of another: postgresql://USER:PASSWORD@HOST/NAME
+DEEPGRID_SERVICES_DATABASE=postgresql://deepgrid-services@/deepgrid?host=/run/postgresql
 DEEPGRID_SERVICES_SECRET_FILE=/var/lib/deepgrid/services/secret
 DEEPGRID_SERVICES_HOST=127.0.0.1
 DEEPGRID_SERVICES_PORT=3000
@@ -104,7 +107,8 @@ class Process:
     """One process of a role. `command` is a program of the checkout's environment, with its arguments.
 
     One that `shares_state` runs flows with blocks of its role, whose state folders are those of other processes.
-    `settings` are variables that hold no secret. `environment` is the text of the file that a person completes.
+    `settings` are variables that hold no secret. `environment` is the text of its environment file, with `{login}` for
+    the login of Prefect.
     """
 
     name: str
@@ -168,8 +172,8 @@ def _with_key(file: str) -> str:
     return f"{PREFECT_CLIENT}# {about}\nDPS_KEY_FILE={STATE}/{file}\n"
 
 
-def files_of(role: str, processes: Sequence[Process], checkout: Path) -> list[File]:
-    """All files for these processes of a checkout. `role` names the files that they share."""
+def files_of(role: str, processes: Sequence[Process], checkout: Path, login: str = "") -> list[File]:
+    """All files for these processes of a checkout. `role` names the files that they share. `login` is Prefect's."""
     accounts = sorted({process.user for process in processes})
     sysusers = "".join(f'u {name} - "deepgrid" {STATE}\n' for name in accounts)
     folders = ["d /etc/deepgrid 0755 root root -\n", f"d {STATE} 0755 root root -\n"]
@@ -180,7 +184,10 @@ def files_of(role: str, processes: Sequence[Process], checkout: Path) -> list[Fi
         File("usr/local/sbin/with_rights_of", RIGHTS_SCRIPT.read_text(), mode=0o755),
         File(f"etc/sysusers.d/deepgrid-{role}.conf", sysusers),
         File(f"etc/tmpfiles.d/deepgrid-{role}.conf", "".join([*folders, *rights])),
-        *(File(f"etc/deepgrid/{one.name}.env", one.environment, secret=True, group=one.user) for one in processes),
+        *(
+            File(f"etc/deepgrid/{one.name}.env", one.environment.format(login=login), secret=True, group=one.user)
+            for one in processes
+        ),
     ]
 
 

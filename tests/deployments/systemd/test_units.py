@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import stat
 import subprocess
@@ -14,6 +15,7 @@ import pytest
 from deployments.prefect_settings import SERVER
 
 UNPACKED = Path(__file__).parents[3] / ".grid" / "debian"
+DPS = str(Path(sys.executable).with_name("dps"))
 ROLES = [("provider", "gamma"), ("operator", "grid")]
 HARDENED = (
     "NoNewPrivileges=yes", "ProtectSystem=strict", "PrivateTmp=yes", "CapabilityBoundingSet=\n", "UMask=0077",
@@ -23,9 +25,8 @@ HARDENED = (
 
 def units(role: str, name: str, folder: Path) -> list[str]:
     """Write the files of a role. Returns what the command says."""
-    dps = str(Path(sys.executable).with_name("dps"))
     done = subprocess.run(
-        [dps, role, "units", name, "--write", str(folder)], capture_output=True, text=True, check=True, timeout=300
+        [DPS, role, "units", name, "--write", str(folder)], capture_output=True, text=True, check=True, timeout=300
     )
     return done.stdout.splitlines()
 
@@ -86,6 +87,25 @@ def test_a_command_gets_account_settings_and_home_of_a_process(tmp_path: Path) -
     account, folder, values, _dps = done.stdout.splitlines()
     assert (account, folder) == ("daemon", "/")
     assert values == f"{tmp_path}/var/lib/deepgrid/operator /var/lib/deepgrid/operator/operator.key 1"
+
+
+@pytest.mark.parametrize(("role", "name"), ROLES)
+def test_all_processes_get_one_new_login_for_prefect(role: str, name: str, tmp_path: Path) -> None:
+    units(role, name, tmp_path)
+    (server,) = logins(tmp_path, "PREFECT_SERVER_API_AUTH_STRING")
+    assert re.fullmatch(r"deepgrid:[\w-]{32}", server)
+    assert set(logins(tmp_path, "PREFECT_API_AUTH_STRING")) == {server}
+    (tmp_path / "etc/deepgrid/worker.env").unlink()
+    units(role, name, tmp_path)
+    assert set(logins(tmp_path, "PREFECT_API_AUTH_STRING")) == {server}, "a new file takes the login that is there"
+    printed = subprocess.run([DPS, role, "units", name], capture_output=True, text=True, check=True).stdout
+    assert "AUTH_STRING=\n" in printed and "AUTH_STRING=d" not in printed
+
+
+def logins(folder: Path, variable: str) -> list[str]:
+    """The values of a variable in all environment files."""
+    lines = [line for file in (folder / "etc/deepgrid").iterdir() for line in file.read_text().splitlines()]
+    return [line.removeprefix(f"{variable}=") for line in lines if line.startswith(f"{variable}=")]
 
 
 def test_what_a_person_wrote_stays(tmp_path: Path) -> None:
