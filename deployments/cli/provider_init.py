@@ -20,6 +20,7 @@ from deployments.provider.setup.prefect_plan import Plan, apply, make_plan
 from deployments.provider.setup.provider_questions import QUESTIONS, Question
 
 BACK, EMPTY = "<", "-"
+UNITS = Path("/etc/systemd/system")
 
 
 @runs
@@ -44,16 +45,17 @@ async def init(
         document.set(key, value)
     answers = document.answers()
     if on_terminal() and not (yes or settings or source):
-        await _ask(answers)
+        await _ask(answers, document.path)
     else:
-        await _check_all(answers)
+        await _check_all(answers, document.path)
     for question in QUESTIONS:
-        document.set(question.key, answers[question.key])
+        if question.applies(answers):
+            document.set(question.key, answers[question.key])
     await _carry_out(document, answers, yes=yes)
 
 
-async def _ask(answers: dict[str, str]) -> None:
-    """Ask each question until its answer can be used."""
+async def _ask(answers: dict[str, str], file: Path) -> None:
+    """Ask each question that applies until its answer can be used."""
     typer.echo(
         f"Enter takes the answer in brackets, {EMPTY} is empty, {BACK} goes back. Nothing changes before the end.",
         err=True,
@@ -61,17 +63,24 @@ async def _ask(answers: dict[str, str]) -> None:
     at = 0
     while at < len(QUESTIONS):
         question = QUESTIONS[at]
-        usual = answers.get(question.key, "") or question.usual(answers)
+        if not question.applies(answers):
+            at += 1
+            continue
+        known = answers.get(question.key, "")
+        usual = known or question.usual(answers, file)
         with interruptible():
             text = str(typer.prompt(question.words, default=usual, show_default=bool(usual), err=True)).strip()
         if text == BACK:
-            at = max(at - 1, 0)
+            at = max((n for n in range(at) if QUESTIONS[n].applies(answers)), default=0)
             continue
         text = "" if text == EMPTY else text
         if not text and not question.optional:
             continue
         answers[question.key] = text
-        at += await _is_usable(question, answers)
+        if await _is_usable(question, answers):
+            at += 1
+        else:
+            answers[question.key] = known
 
 
 async def _is_usable(question: Question, answers: dict[str, str]) -> bool:
@@ -104,12 +113,12 @@ async def _trust(answers: dict[str, str]) -> None:
     host_key.trust(settings, key)
 
 
-async def _check_all(answers: dict[str, str]) -> None:
+async def _check_all(answers: dict[str, str], file: Path) -> None:
     """Raise ConfigurationError with all settings that are missing or cannot be used."""
     missing = []
     for question in QUESTIONS:
-        if not answers.get(question.key):
-            usual = question.usual(answers) if "cluster" in answers or question.key == "cluster" else ""
+        if question.applies(answers) and not answers.get(question.key):
+            usual = question.usual(answers, file) if "cluster" in answers or question.key == "cluster" else ""
             answers[question.key] = "" if question.optional else usual
             if not (answers[question.key] or question.optional):
                 missing.append(f"{question.key}: {question.words}")
@@ -119,7 +128,7 @@ async def _check_all(answers: dict[str, str]) -> None:
             next_step="Give each by --set KEY=VALUE, or run `dps provider init` on a terminal.",
         )
     faults = []
-    for question in QUESTIONS:
+    for question in filter(lambda one: one.applies(answers), QUESTIONS):
         try:
             await check(question.key, answers)
         except GridError as error:
@@ -146,7 +155,13 @@ async def _carry_out(document: Document, answers: dict[str, str], *, yes: bool) 
         if writes:
             document.write()
         await apply(plan, environment)
-    print(f"Done. Next: `dps provider serve {plan.cluster}`, and `dps provider doctor {plan.cluster}`.")
+    unit = f"deepgrid-supervisor-{plan.cluster}"
+    start = (
+        f"systemctl enable --now {unit}"
+        if (UNITS / f"{unit}.service").exists()
+        else f"dps provider serve {plan.cluster}"
+    )
+    print(f"Done. Next: `{start}`, and `dps provider doctor {plan.cluster}`.")
     if plan.blocks:
         print("A supervisor that runs takes the new settings at its next start.")
 

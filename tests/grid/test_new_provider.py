@@ -18,6 +18,7 @@ from deepgrid.chain.book import AddressBook
 from deepgrid.chain.client import Chain
 from deepgrid.lifecycle.states import JobStatus
 from tests.grid.customer import PATIENCE_S, Customer
+from tests.grid.dialogue import BEFORE_THE_FINGERPRINT, FINGERPRINT, OF_THE_CLUSTER, ONE_ACCOUNT, REST
 from tests.grid.runs import api, run_now, unscheduled
 from tests.tui.terminal import Terminal
 
@@ -26,14 +27,6 @@ pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
 REPOSITORY = Path(__file__).parents[2]
 CLUSTER = "gamma"
 SERVE, INIT = "dps provider serve", "dps provider init"
-# How the questions of the dialogue begin, in their order.
-QUESTIONS = (
-    "Name of the cluster", "URL of your Prefect", "File with user:password", "The operator's address book",
-    "Key file of the provider", "Login node of the cluster", "Port of its sshd", "Account of the supervisor",
-    "SSH private key", "File for the login node's host key", "Slurm partition", "Folder for the grid",
-    "Folder on the nodes", "One Unix account", "Price per CPU", "Price per MB", "Price per GPU",
-    "Folder of the supervisor", "Port of health", "Run jobs also where guards",
-)  # fmt: skip
 KEYS = {"# with the operator's key": "operator", "# with a customer's key": "customer"}
 
 
@@ -76,14 +69,14 @@ class Newcomer:
     def answer(self, commands: str) -> None:
         """Run the dialogue of `dps provider init` on a terminal. The first answer for the partition is wrong."""
         answers = [CLUSTER, "", str(self.home / "login"), "", "", *self._variables("HOST", "PORT", "USER", "KEY")]
-        answers += [*self._variables("KNOWN_HOSTS"), "y", "no-such-partition", "main", self.environment["GRID_ROOT"]]
-        answers += [self.environment["STORAGE_ROOT"], self.environment["JOB_ACCOUNT"] or "-", "", "", ""]
-        answers += [self.environment["STATE"], self.environment["METRICS_PORT"], "yes", "y"]
+        answers += [*self._variables("KNOWN_HOSTS"), "y", "no-such-partition", "", self.environment["GRID_ROOT"]]
+        answers += [self.environment["STORAGE_ROOT"], "", self.environment["JOB_ACCOUNT"] or "-", "", "", ""]
+        answers += ["region=ch", self.environment["STATE"], self.environment["METRICS_PORT"], "yes", "y"]
         (self.home / "login").touch(mode=0o600)
         (self.home / "login").write_text(self.environment["PREFECT_API_AUTH_STRING"])
-        words = iter((*QUESTIONS[:10], "Is this the fingerprint", QUESTIONS[10], *QUESTIONS[10:], "Apply this plan?"))
+        asked = (*BEFORE_THE_FINGERPRINT, FINGERPRINT, OF_THE_CLUSTER[0], *OF_THE_CLUSTER, *ONE_ACCOUNT, *REST)
         with Terminal(["bash", "-c", f"exec {commands}"], self.environment, cwd=str(self.home)) as terminal:
-            for question, text in zip(words, answers, strict=True):
+            for question, text in zip(asked, answers, strict=True):
                 terminal.shows(question)
                 terminal.type(f"{text}\n")
             assert terminal.ended() == 0, terminal.text

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import httpx
@@ -15,11 +15,13 @@ from deepgrid.chain.transactions.wallet import Wallet
 from deepgrid.errors import ConfigurationError, InputError
 from deepgrid.slurm.cluster import Cluster
 from deepgrid.slurm.setup.checkup import ask
+from deepgrid.slurm.ssh.accounts import Become, CustomerAccounts
 from deepgrid.slurm.ssh.login import Login, LoginSettings
 from deepgrid.slurm.ssh.public_key import read_private_key
 from deepgrid.state_folder import unwritable_part
+from deployments.provider.setup.provider_questions import Answers
 
-Answers = Mapping[str, str]
+EXAMPLE = "0x1a642f0e3c3af545e7acbd38b07251b3990914f1"
 TIMEOUT_S = 10.0
 OLDEST_SLURM = (22, 5)
 LAST_PORT = 65535
@@ -45,7 +47,8 @@ def login_settings(answers: Answers) -> LoginSettings:
         host=answers["login.host"], port=int(answers["login.port"]), user=answers["login.user"],
         key_file=path_of(answers["login.key_file"]), known_hosts_file=path_of(answers["login.known_hosts_file"]),
         grid_root=answers.get("login.grid_root", "/"), partition=answers.get("login.partition", "main"),
-        job_account=answers.get("login.job_account") or None,
+        job_account=answers.get("login.job_account") or None, own_account=answers.get("login.own_account") or None,
+        accounts=CustomerAccounts(pattern=answers.get("login.account_pattern", "")),
     )  # fmt: skip
 
 
@@ -152,17 +155,40 @@ async def _folder(answers: Answers) -> str:
     return ""
 
 
+async def _pattern(answers: Answers) -> str:
+    accounts = login_settings(answers).accounts  # refuses what is no pattern
+    return f"The customer {EXAMPLE} would have the account {accounts.of(EXAMPLE)}." if accounts.pattern else ""
+
+
+async def _become(answers: Answers) -> str:
+    if answers["login.become"] not in (one.value for one in Become):
+        raise InputError(f"{answers['login.become'][:40]!r} is neither uid nor sudo.")
+    return ""
+
+
 async def _account(answers: Answers) -> str:
     settings = login_settings(answers)  # refuses root and numbers
     if settings.job_account is None:
         return f"All jobs run as {settings.user}: take only jobs of people whom you trust."
+    return await _require(settings, settings.job_account)
+
+
+async def _own_account(answers: Answers) -> str:
+    settings = login_settings(answers)
+    if settings.own_account is None:
+        return f"Benchmarks run as {settings.user}."
+    return await _require(settings, settings.own_account)
+
+
+async def _require(settings: LoginSettings, account: str) -> str:
+    """Raise ConfigurationError if the login node does not know the account."""
     login = Login(settings)
     try:
-        done = await login.run(["id", "-u", "--", settings.job_account])
+        done = await login.run(["id", "-u", "--", account])
     finally:
         await login.close()
     if done.exit_status:
-        raise ConfigurationError(f"The login node has no account {settings.job_account}.", next_step="Create it there.")
+        raise ConfigurationError(f"The login node has no account {account}.", next_step="Create it there.")
     return ""
 
 
@@ -192,6 +218,9 @@ CHECKS: dict[str, Callable[[Answers], Awaitable[str]]] = {
     "login.known_hosts_file": _ssh,
     "login.partition": _slurm,
     "login.grid_root": _folder,
+    "login.account_pattern": _pattern,
+    "login.become": _become,
+    "login.own_account": _own_account,
     "login.job_account": _account,
     "prices.cpu": _price("prices.cpu"),
     "prices.memory_mb": _price("prices.memory_mb"),

@@ -12,8 +12,9 @@ from tomlkit.items import Table
 from blocks import Provider, SlurmLogin
 from deepgrid.errors import ConfigurationError, InputError
 from deepgrid.private_files import replace_file
-from deployments.provider.setup.provider_questions import BY_KEY, QUESTIONS, Question
+from deployments.provider.setup.provider_questions import BY_KEY, Question
 
+ACCOUNT_TABLE = "login.account_table"
 HEAD = "Settings of a provider's cluster, written by `dps provider init`. It holds paths, never a secret."
 SECTIONS = {
     "prefect": "The provider's own Prefect server.",
@@ -70,20 +71,22 @@ class Document:
         return values
 
     def answers(self) -> dict[str, str]:
-        """The settings that are questions, as a person types them, by key."""
+        """The settings that are questions or decide which apply, as a person types them, by key."""
         found = {}
-        for question in QUESTIONS:
-            section, _, name = question.key.rpartition(".")
+        for key in (*BY_KEY, ACCOUNT_TABLE):
+            section, _, name = key.rpartition(".")
             inside = self._toml.get(section, {}) if section else self._toml
             if name in inside:
-                value = inside[name]
-                found[question.key] = ("yes" if value else "no") if isinstance(value, bool) else str(value)
+                found[key] = _as_typed(inside[name])
         return found
 
     def set(self, key: str, text: str) -> None:
         """Set one value and keep the comments. Raises InputError for a name that no section has."""
         section, _, name = key.rpartition(".")
         question = BY_KEY.get(key)
+        if question is not None and question.kind is dict:
+            self._replace(key, _pairs(text))
+            return
         if question is None and section != "labels" and name not in FIELDS.get(section, ()):
             raise InputError(f"There is no setting {key!r}.", next_step="Settings are written SECTION.NAME=VALUE.")
         inside = self._section(section) if section else self._toml
@@ -96,6 +99,17 @@ class Document:
             inside[name] = value
         else:
             inside.add(name, value)
+
+    def _replace(self, section: str, wanted: dict[str, str]) -> None:
+        """Make `wanted` all that a section has. Comments of what stays are kept."""
+        if not wanted and section not in self._toml:
+            return
+        inside = self._section(section)
+        for name in inside.keys() - wanted.keys():
+            inside.remove(name)
+        for name, value in wanted.items():
+            if inside.get(name) != value:
+                inside[name] = value
 
     def write(self) -> None:
         """Replace the file atomically. Only its owner can read it."""
@@ -122,6 +136,25 @@ class Document:
                 raise ConfigurationError(f"{self.path}: there is no section {name!r}.")
             for field in inside.keys() - FIELDS[name]:
                 raise ConfigurationError(f"{self.path}: {name} has no setting {field!r}.")
+
+
+def _as_typed(value: Any) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, dict):
+        return ",".join(f"{name}={one}" for name, one in value.items())
+    return str(value)
+
+
+def _pairs(text: str) -> dict[str, str]:
+    """`region=ch,network=ethernet` as a dictionary. Raises InputError."""
+    found = {}
+    for one in filter(None, (part.strip() for part in text.split(","))):
+        name, equals, value = (word.strip() for word in one.partition("="))
+        if not (name and equals and value):
+            raise InputError(f"{one[:40]!r} is not a label.", next_step="Write NAME=VALUE, separated by commas.")
+        found[name] = value
+    return found
 
 
 def _typed(question: Question | None, section: str, text: str) -> Any:

@@ -3,62 +3,120 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
+
+Answers = Mapping[str, str]
+KEY = "provider.key"  # the settings file of a machine with units lies beside it, and beside the other files
+USUAL_FILE = "provider.toml"
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """One setting. `key` is its place in the file, such as `login.host`. `usual` makes the proposed answer.
+    """One setting. `key` is its place in the file, such as `login.host`.
 
-    An `optional` setting may be empty. `kind` is the type of its value in the file.
+    `usual` makes the proposed answer of the answers so far and the path of the settings file. An `optional` setting may
+    be empty. `kind` is the type of its value in the file. A setting is asked for if it `applies` to the answers so far.
     """
 
     key: str
     words: str
-    usual: Callable[[dict[str, str]], str]
+    usual: Callable[[Answers, Path], str]
     optional: bool = False
-    kind: type[str] | type[int] | type[bool] = str
-
-    @property
-    def section(self) -> str:
-        return self.key.partition(".")[0] if "." in self.key else ""
+    kind: type[str] | type[int] | type[bool] | type[dict[str, str]] = str
+    applies: Callable[[Answers], bool] = lambda _: True
 
 
-def _fixed(text: str) -> Callable[[dict[str, str]], str]:
-    return lambda _: text
+def _fixed(text: str) -> Callable[[Answers, Path], str]:
+    return lambda _, __: text
 
 
-def _variable(name: str, otherwise: str = "") -> Callable[[dict[str, str]], str]:
-    return lambda _: os.environ.get(name) or otherwise
+def _variable(name: str, otherwise: str = "") -> Callable[[Answers, Path], str]:
+    return lambda _, __: os.environ.get(name) or otherwise
 
 
-def _named(template: str) -> Callable[[dict[str, str]], str]:
-    return lambda answers: template.format(cluster=answers["cluster"])
+def _cluster(_: Answers, settings: Path) -> str:
+    return os.environ.get("CLUSTER") or ("" if settings.name == USUAL_FILE else settings.stem.removeprefix("provider-"))
+
+
+def _file(name: str, otherwise: str) -> Callable[[Answers, Path], str]:
+    """A file beside the settings file, if the provider's key is there too."""
+
+    def usual(answers: Answers, settings: Path) -> str:
+        folder = settings.absolute().parent
+        return str(folder / name) if (folder / KEY).exists() else otherwise.format(cluster=answers["cluster"])
+
+    return usual
+
+
+def _apart(answers: Answers) -> bool:
+    """Whether customers have accounts of their own."""
+    return bool(answers.get("login.account_pattern") or answers.get("login.account_table"))
+
+
+def _together(answers: Answers) -> bool:
+    return not _apart(answers)
+
+
+def _by_sudo(answers: Answers) -> bool:
+    return _apart(answers) and answers.get("login.become") == "sudo"
+
+
+def _become(answers: Answers, _: Path) -> str:
+    return "uid" if answers["login.user"] == "root" else "sudo"
 
 
 # In the order of the dialogue: each answer is checked with those before it.
 QUESTIONS = (
-    Question("cluster", "Name of the cluster, of its blocks and of its work pool", _variable("CLUSTER")),
+    Question("cluster", "Name of the cluster, of its blocks and of its work pool", _cluster),
     Question(
         "prefect.api_url", "URL of your Prefect server's API", _variable("PREFECT_API_URL", "http://127.0.0.1:4200/api")
     ),
-    Question("prefect.login_file", "File with user:password of that server", _fixed("~/.dps/prefect-login"), True),
+    Question(
+        "prefect.login_file", "File with user:password of that server",
+        _file("prefect-login", "~/.dps/prefect-login"), True,
+    ),
     Question("grid.address_book", "The operator's address book", _variable("DEEPGRID_BOOK", "~/.dps/grid.json")),
     Question("grid.key_file", "Key file of the provider", _variable("DPS_KEY_FILE", "~/.dps/key")),
     Question("login.host", "Login node of the cluster: host name or address", _fixed("")),
     Question("login.port", "Port of its sshd", _fixed("22"), kind=int),
     Question("login.user", "Account of the supervisor there", _fixed("deepgrid")),
-    Question("login.key_file", "SSH private key of that account, without passphrase", _fixed("~/.ssh/id_ed25519")),
-    Question("login.known_hosts_file", "File for the login node's host key", _named("~/.dps/known_hosts-{cluster}")),
+    Question(
+        "login.key_file", "SSH private key of that account, without passphrase",
+        _file("id_ed25519", "~/.ssh/id_ed25519"),
+    ),
+    Question(
+        "login.known_hosts_file", "File for the login node's host key",
+        _file("known_hosts", "~/.dps/known_hosts-{cluster}"),
+    ),
     Question("login.partition", "Slurm partition for the grid's jobs", _fixed("main")),
     Question("login.grid_root", "Folder for the grid, shared with the compute nodes", _fixed("/srv/deepgrid")),
     Question("login.storage_root", "Folder on the nodes for volumes of jobs", _fixed("/srv/deepgrid-storage")),
-    Question("login.job_account", "One Unix account for all jobs; empty: the login's own", _fixed(""), True),
+    Question(
+        "login.account_pattern", "Unix accounts of customers, such as ds-{digits:24}; empty: one account for all",
+        _fixed(""), True,
+    ),
+    Question("login.become", "How it submits for them: uid (as root) or sudo", _become, applies=_apart),
+    Question(
+        "login.submit_wrapper", "Submission wrapper on the login node", _fixed("/usr/local/sbin/deepgrid-sbatch"),
+        applies=_by_sudo,
+    ),
+    Question(
+        "login.own_account", "Unix account of the supervisor's own jobs, such as benchmarks; empty: the login's own",
+        _fixed(""), True, applies=_apart,
+    ),
+    Question(
+        "login.job_account", "One Unix account for all jobs; empty: the login's own", _fixed(""), True,
+        applies=_together,
+    ),
     Question("prices.cpu", "Price per CPU and minute, in credits", _fixed("0.95")),
     Question("prices.memory_mb", "Price per MB of memory and minute, in credits", _fixed("0.00008")),
     Question("prices.gpu", "Price per GPU and minute, in credits", _fixed("8.5")),
-    Question("supervisor.state", "Folder of the supervisor", _named("~/.dps/supervisor-{cluster}")),
+    Question(
+        "labels", "Labels that customers can ask for, such as region=ch,network=ethernet", _fixed(""), True, kind=dict
+    ),
+    Question("supervisor.state", "Folder of the supervisor", _file("state", "~/.dps/supervisor-{cluster}")),
     Question("supervisor.metrics_port", "Port of health and metrics, on loopback; 0: none", _fixed("9464"), kind=int),
     Question(
         "supervisor.trust_customers", "Run jobs also where guards are missing (only for people you trust)",

@@ -97,11 +97,61 @@ def test_a_value_of_the_wrong_kind_is_refused(tmp_path: Path, key: str, text: st
 
 @pytest.mark.parametrize(
     ("key", "text"),
-    [("cluster", "Gamma!"), ("prices.cpu", "1e3"), ("prices.gpu", "-1"), ("login.port", "0"), ("login.grid_root", "x")],
+    [
+        ("cluster", "Gamma!"),
+        ("login.account_pattern", "ds"),
+        ("login.become", "root"),
+        ("prices.cpu", "1e3"),
+        ("prices.gpu", "-1"),
+        ("login.port", "0"),
+        ("login.grid_root", "x"),
+    ],
 )
 async def test_an_answer_that_cannot_be_used_is_refused_at_once(key: str, text: str) -> None:
     with pytest.raises((InputError, ConfigurationError)):
         await check(key, ANSWERS | {key: text})
+
+
+def test_files_beside_the_key_and_the_name_of_the_settings_file_are_proposed(tmp_path: Path) -> None:
+    settings = tmp_path / "gamma.toml"
+    usual = {one.key: one.usual for one in QUESTIONS}
+    assert usual["login.key_file"](ANSWERS, settings) == "~/.ssh/id_ed25519"
+    (tmp_path / "provider.key").touch()
+    assert usual["login.key_file"](ANSWERS, settings) == str(tmp_path / "id_ed25519")
+    assert usual["supervisor.state"](ANSWERS, settings) == str(tmp_path / "state")
+    assert usual["cluster"]({}, settings) == "gamma"
+    assert usual["cluster"]({}, tmp_path / "provider.toml") == ""
+
+
+@pytest.mark.parametrize(
+    ("answers", "asked"),
+    [
+        ({}, {"login.job_account"}),
+        ({"login.account_table": "0x12=alice"}, {"login.become", "login.own_account"}),
+        ({"login.account_pattern": "ds-{digits}"}, {"login.become", "login.own_account"}),
+        (
+            {"login.account_pattern": "ds-{digits}", "login.become": "sudo"},
+            {"login.become", "login.own_account", "login.submit_wrapper"},
+        ),
+    ],
+)
+def test_the_accounts_of_customers_decide_what_is_asked(answers: dict[str, str], asked: set[str]) -> None:
+    of_accounts = {"login.job_account", "login.become", "login.own_account", "login.submit_wrapper"}
+    assert {one.key for one in QUESTIONS if one.applies(ANSWERS | answers)} & of_accounts == asked
+
+
+def test_labels_are_one_answer_and_a_section_of_the_file(tmp_path: Path) -> None:
+    document = written(tmp_path)
+    document.path.write_text(document.path.read_text().replace('region = "ch"', 'region = "ch"  # Bern'))
+    document = Document.read(document.path)
+    assert document.answers()["labels"] == "region=ch"
+    document.set("labels", "region=ch, network = ethernet")
+    assert document.values()["labels"] == {"region": "ch", "network": "ethernet"}
+    assert "# Bern" in document.text
+    document.set("labels", "")
+    assert document.values()["labels"] == {}
+    with pytest.raises(InputError, match="NAME=VALUE"):
+        document.set("labels", "region")
 
 
 def test_the_deployments_are_those_of_the_project() -> None:
