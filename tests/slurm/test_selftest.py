@@ -37,9 +37,11 @@ class LoginOn(Login):
         return await super().open_line_channel([*self._env, *argv])
 
 
-async def tried(login: Login, settings: SelfTestSettings = SELFTEST_DEFAULTS) -> dict[str, Finding]:
+async def tried(
+    login: Login, settings: SelfTestSettings = SELFTEST_DEFAULTS, storage: Sequence[str] = ("/tmp",)
+) -> dict[str, Finding]:
     try:
-        findings = await run_selftest(login, Cluster(login, login.settings), settings)
+        findings = await run_selftest(login, Cluster(login, login.settings), storage, settings)
         return {finding.subject: finding for finding in findings}
     finally:
         await login.close()
@@ -51,7 +53,7 @@ async def test_a_sound_cluster_passes_and_is_not_changed(box: Box) -> None:
     before = files(root)
     findings = await tried(Login(box.settings))
     assert {name: one.level for name, one in findings.items()} == dict.fromkeys(
-        ("leading", "submitting", "nodes"), Level.GOOD
+        ("leading", "submitting", "nodes", "storage"), Level.GOOD
     ), findings
     assert files(root) == before
     assert not list(root.rglob("doctor*"))
@@ -82,6 +84,14 @@ async def test_nodes_that_do_not_see_the_folder_are_reported(box: Box, tmp_path:
     root.mkdir(mode=0o700)
     nodes = (await tried(Login(replace(box.settings, grid_root=str(root)))))["nodes"]
     assert (nodes.level, "do not see" in nodes.words) == (Level.BAD, True)
+
+
+async def test_storage_that_jobs_cannot_use_is_reported(box: Box, tmp_path: Path) -> None:
+    closed = tmp_path / "it's closed"
+    closed.mkdir(mode=0o755)
+    storage = (await tried(Login(box.settings), storage=["/tmp", "/absent", str(closed), "/etc/passwd"]))["storage"]
+    assert storage.level is Level.BAD
+    assert f"mode 1777: /absent, {closed}, /etc/passwd." in storage.words
 
 
 async def test_a_partition_without_a_free_node_does_not_hang_the_doctor(box: Box, held: Callable[[], None]) -> None:

@@ -177,10 +177,13 @@ def judge_guards(missing: Mapping[Guard, str], accepted: Collection[str], *, tru
         return [Finding("guards", Level.GOOD, f"All {len(GUARDS)} guards against customers' jobs are active.")]
     findings = []
     for guard, gap in missing.items():
-        allowed = trust_customers or guard.name in accepted
-        why = "customers are trusted" if trust_customers else "an accepted gap"
-        level, words = (Level.WARNING, f"{gap} ({why})") if allowed else (Level.BAD, gap)
-        findings.append(Finding(f"guard {guard.name}", level, words, guard.next_step))
+        level, words, step = Level.BAD, gap, guard.next_step
+        if trust_customers:
+            level, words = Level.WARNING, f"{gap} (customers are trusted)"
+        elif guard.name in accepted:
+            level, words = Level.WARNING, f"{gap} (an accepted gap)"
+            step = f"Take {guard.name} out of accepted_gaps when the cluster has the guard."
+        findings.append(Finding(f"guard {guard.name}", level, words, step))
     return findings
 
 

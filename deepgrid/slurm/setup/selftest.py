@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import secrets
+import shlex
 import time
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -24,6 +26,10 @@ from deepgrid.slurm.supervision.leader import Leader
 
 # Replaces sbatch: it records that it ran, lasts long enough for two submissions to overlap, and prints id 0 of no job.
 FAKE_SBATCH = 'printf x >> "$1"; sleep 1; echo 0'
+# Prints the node, then each folder in which not every account can make a folder of its own.
+LOOK_AT_NODE = (
+    'uname -n; for f in {folders}; do [ "$(LC_ALL=C stat -Lc %F%a "$f" 2>&1)" = directory1777 ] || echo "$f"; done'
+)
 STEP = "Put grid_root on a file system whose locks work on all its machines (NFS: version 4), or on another one."
 
 
@@ -38,14 +44,19 @@ class SelfTestSettings:
 SELFTEST_DEFAULTS = SelfTestSettings()
 
 
-async def run_selftest(login: Login, cluster: Cluster, settings: SelfTestSettings = SELFTEST_DEFAULTS) -> list[Finding]:
-    """Findings on leadership, on submission, and on whether nodes see the grid's folder. Takes about half a minute."""
-    parts = (
+async def run_selftest(
+    login: Login, cluster: Cluster, storage: Sequence[str], settings: SelfTestSettings = SELFTEST_DEFAULTS
+) -> list[Finding]:
+    """Findings on leadership, on submission, and on what a node sees: the grid's folder and the roots of `storage`.
+
+    Takes about half a minute.
+    """
+    leadership, submission, node = await asyncio.gather(
         _test_leadership(login, cluster, settings.lock_timeout_s),
         _test_submission(login, cluster),
-        _test_nodes(cluster, settings.node_timeout_s),
+        _test_node(cluster, storage, settings.node_timeout_s),
     )
-    return list(await asyncio.gather(*parts))
+    return [leadership, submission, *node]
 
 
 async def _test_leadership(login: Login, cluster: Cluster, timeout_s: float) -> Finding:
@@ -90,24 +101,34 @@ async def _test_submission(login: Login, cluster: Cluster) -> Finding:
     return Finding("submitting", Level.GOOD, "Two concurrent submissions of one claim start one job, and both find it.")
 
 
-async def _test_nodes(cluster: Cluster, timeout_s: float) -> Finding:
-    """Whether a job's output arrives in the grid's folder. Does not wait for a partition that is busy or down."""
+async def _test_node(cluster: Cluster, storage: Sequence[str], timeout_s: float) -> list[Finding]:
+    """What a job on a node sees. Does not wait for a partition that is busy or down."""
     root = cluster.settings.grid_root
+    command = LOOK_AT_NODE.format(folders=shlex.join(storage))
     try:
-        state, output = await cluster.batch.probe(f"doctor-{secrets.token_hex(8)}", "uname -n", timeout_s)
+        state, output = await cluster.batch.probe(f"doctor-{secrets.token_hex(8)}", command, timeout_s)
     except GridError as error:
         if error.transient:
-            return Finding("nodes", Level.WARNING, f"It is unknown whether nodes see {root}: {error.message}")
-        return Finding.of("nodes", error)
+            return [Finding("nodes", Level.WARNING, f"It is unknown whether nodes see {root}: {error.message}")]
+        return [Finding.of("nodes", error)]
     if output:
-        return Finding("nodes", Level.GOOD, f"The login node reads in {root} what the node {output} wrote.")
+        node, *faulty = output.splitlines()
+        seen = Finding("nodes", Level.GOOD, f"The login node reads in {root} what the node {node} wrote.")
+        return [seen, _judge_storage(node, faulty)]
     if phase_of(state) is Phase.ENDED:
         step = "Use a folder on a file system that login node and nodes share, at the same path."
-        return Finding("nodes", Level.BAD, f"The nodes do not see {root}: a job there ended {state}.", step)
-    return Finding(
+        return [Finding("nodes", Level.BAD, f"The nodes do not see {root}: a job there ended {state}.", step)]
+    return [Finding(
         "nodes", Level.WARNING, f"It is unknown whether nodes see {root}: a job was {state} for {timeout_s:.0f} s.",
         "Run the doctor again when the partition has a free node.",
-    )  # fmt: skip
+    )]  # fmt: skip
+
+
+def _judge_storage(node: str, faulty: Sequence[str]) -> Finding:
+    if not faulty:
+        return Finding("storage", Level.GOOD, f"Jobs find all storage folders on the node {node}.")
+    words = f"On the node {node} these are no folders of mode 1777: {', '.join(faulty)}. All jobs fail there."
+    return Finding("storage", Level.BAD, words, "Make them on the nodes with mode 1777, or correct storage_root.")
 
 
 async def _remove(login: Login, folder: str) -> None:
