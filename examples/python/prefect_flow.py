@@ -1,4 +1,4 @@
-"""A Prefect flow whose tasks are jobs of the grid. Needs `pip install deepgrid prefect`.
+"""A Prefect flow whose tasks are jobs of the grid. Needs `pip install . prefect` in a checkout.
 
 The idempotency key makes it safe to repeat a task: a retry, and a flow that is started again, find the same job. So
 the grid is the cache. A task is repeated after an outage, not after a job that failed: it would fail again.
