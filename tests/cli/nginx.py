@@ -36,15 +36,15 @@ def program(path: str) -> str:
     return str(UNPACKED / path)
 
 
-def certify(folder: Path) -> tuple[Path, Path, Path]:
-    """An authority, and a certificate of it for localhost: the authority's file, the certificate, its key."""
+def certify(folder: Path, host: str = "localhost") -> tuple[Path, Path, Path]:
+    """An authority, and a certificate of it for a host: the authority's file, the certificate, its key."""
     authority, key_of_authority, request = (folder / name for name in ("ca.pem", "ca.key", "request.pem"))
     certificate, key, names = (folder / name for name in ("server.pem", "server.key", "names"))
-    names.write_text("subjectAltName=DNS:localhost\n")
+    names.write_text(f"subjectAltName=DNS:{host}\n")
     new = ["openssl", "req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"]
     for argv in (
         [*new, "-x509", "-days", "2", "-subj", "/CN=authority", "-keyout", key_of_authority, "-out", authority],
-        [*new, "-subj", "/CN=localhost", "-keyout", key, "-out", request],
+        [*new, "-subj", f"/CN={host}", "-keyout", key, "-out", request],
         ["openssl", "x509", "-req", "-days", "2", "-in", request, "-CA", authority, "-CAkey", key_of_authority,
          "-CAcreateserial", "-extfile", names, "-out", certificate],
     ):  # fmt: skip

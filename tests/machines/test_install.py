@@ -1,0 +1,227 @@
+"""The commands of docs/how-to/install.md lead from empty machines to a grid with TLS, under a running systemd."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.grid.dialogue import BEFORE_THE_FINGERPRINT, FINGERPRINT, OF_THE_CLUSTER, OWN_ACCOUNTS, REST
+from tests.machines.conftest import Machines
+from tests.machines.machine import CHECKOUT, Machine, machine
+from tests.machines.manual import commands
+from tests.machines.world import CLUSTER, SERVICES
+from tests.tui.terminal import Terminal
+from tests.waiting import wait_until
+
+pytestmark = [pytest.mark.deep, pytest.mark.timeout(1800)]
+
+PAGE, BACKUP = "docs/how-to/install.md", "docs/how-to/backup.md"
+DPS = str(Path(sys.executable).with_name("dps"))
+GAPS = ("proctrack", "task_plugin", "contain", "private_tmp")  # of a cluster without cgroups
+STOPPED_WITHIN_S = 20.0  # the processes promise 10 s, systemd kills after 15 s
+
+
+class Admin:
+    """The admin, with a key on a machine of its own, which is this one."""
+
+    def __init__(self, machines: Machines) -> None:
+        self.world = machines.world
+        self.key, self.book = self.world.folder / "admin.key", self.world.folder / "grid.json"
+        self.dps("key", "create", "--key", self.key)
+        self.world.fund(self.dps("key", "show", "--key", self.key).strip())
+
+    def dps(self, *words: object) -> str:
+        done = subprocess.run([DPS, *map(str, words)], capture_output=True, text=True, check=False, timeout=600)
+        assert done.returncode == 0, f"dps {words}\n{done.stdout}{done.stderr}"
+        return done.stdout
+
+    def deploy(self, operator: str) -> str:
+        """Deploy the contracts. Returns the address book."""
+        url = f"https://{SERVICES}"
+        urls = ("--rpc-url", self.world.node_url, "--definitions-url", url, "--logs-url", url)
+        owner = ("--key", self.key, "--book", self.book)
+        self.dps("operator", "deploy", *owner, *urls, "--operator", operator, "--authorities", self.world.authority)
+        return self.book.read_text()
+
+    def give(self, address: str) -> None:
+        """Currency and credits for a customer."""
+        self.world.fund(address)
+        self.dps("credit", "mint", address, "1000", "--key", self.key, "--book", self.book)
+
+
+@pytest.fixture(scope="module")
+def admin(machines: Machines) -> Admin:
+    return Admin(machines)
+
+
+@pytest.fixture(scope="module")
+def operator(machines: Machines, admin: Admin) -> Machine:
+    """The operator's machine, set up as the page says."""
+    here = machines.operator
+    key, units, databases, prefect, blocks, start, example, proxy, checks = commands(PAGE, "On the operator's machine")
+    here.run(key)
+    address = here.run("dps key show --key operator.key").strip()
+    machines.world.fund(address)
+    here.file("root/grid/grid.json").write_text(admin.deploy(address))
+    for step in (units, databases, prefect, blocks.replace("0x...", address), start, example):
+        here.run(step)
+    put_certificate(machines)
+    here.run(proxy)
+    said = here.run(checks)
+    assert "BAD" not in said, said
+    return here
+
+
+def put_certificate(machines: Machines) -> None:
+    """Write the host's name and the paths of its certificate into the example for nginx."""
+    here, world = machines.operator, machines.world
+    certificate, key = "/etc/nginx/grid.pem", "/etc/nginx/grid.key"
+    here.file(certificate).write_bytes(world.certificate.read_bytes())
+    here.file(key).write_bytes(world.key.read_bytes())
+    site = here.file("/etc/nginx/sites-available/deepgrid")
+    text = re.sub(r"/etc/letsencrypt/\S+fullchain.pem", certificate, site.read_text())
+    text = re.sub(r"/etc/letsencrypt/\S+privkey.pem", key, text)
+    site.write_text(text.replace("jobs.example.org", SERVICES))
+
+
+@pytest.fixture(scope="module")
+def provider(machines: Machines, admin: Admin, operator: Machine) -> Machine:
+    """The provider's machine, set up as the page says, and approved by the operator."""
+    here, world = machines.provider, machines.world
+    keys, units, prefect, state, questions, gaps, start, approval = commands(PAGE, "On a provider's machine")
+    here.run(keys)
+    address = here.run("dps key show --key provider.key").strip()
+    world.fund(address)
+    world.let_in(here.file("root/grid/id_ed25519.pub").read_text())
+    world.make_folders(commands("docs/how-to/provider.md", "3. The login node")[0])
+    here.file("root/grid/grid.json").write_text(admin.book.read_text())
+    for step in (units, prefect, state):
+        here.run(step)
+    answer(here, machines, questions)
+    here.run(gaps.replace('["private_tmp"]', json.dumps(GAPS)))
+    said = here.run(start, check=False)
+    assert "approval" in said, said
+    operator.run(approval.replace("ADDRESS", address))
+    checks = start.strip().splitlines()[-1]
+    wait_until(lambda: "BAD" not in here.run(checks, check=False), lambda: here.run(checks, check=False))
+    return here
+
+
+def answer(here: Machine, machines: Machines, questions: str) -> None:
+    """Answer the dialogue of `dps provider init` on a terminal."""
+    login, host = machines.world.login, machines.world.network.host
+    answers = ["", "", "", "", "", host, str(login.port), login.user, "", "", "y", "", login.grid_root]
+    answers += [machines.world.storage, login.accounts.pattern, "", str(login.own_account), "", "", ""]
+    answers += ["region=ch", "", "", "", "y"]
+    asked = (*BEFORE_THE_FINGERPRINT, FINGERPRINT, *OF_THE_CLUSTER, *OWN_ACCOUNTS, *REST)
+    with Terminal(here.shell(questions), dict(os.environ), cwd="/") as terminal:
+        for question, text in zip(asked, answers, strict=True):
+            terminal.shows(question)
+            terminal.type(f"{text}\n")
+        assert terminal.ended() == 0, terminal.text
+
+
+@pytest.fixture(scope="module")
+def customer(machines: Machines, admin: Admin, provider: Machine) -> Machine:
+    """A customer's machine, with a key, credits, and an account on the cluster."""
+    here = machines.customer
+    here.run("dps key create")
+    address = here.run("dps key show").strip()
+    admin.give(address)
+    here.file("root/.dps/grid.json").write_text(admin.book.read_text())
+    assert machines.world.site.admit(CLUSTER, address)
+    return here
+
+
+def test_a_customer_runs_a_job_through_tls(customer: Machine) -> None:
+    said = customer.run("dps submit /opt/deepgrid/examples/hello-world.yaml --credits 100 --watch --exit-on-job-exit")
+    assert "Hello world" in said and "to provider (80 %)" in said, said
+
+
+def test_all_units_restart_while_a_job_runs(machines: Machines, customer: Machine) -> None:
+    job_id = start(customer, "sleep 60 && echo slept")
+    for here in (machines.provider, machines.operator):
+        units = here.run("systemctl list-units --plain --no-legend 'deepgrid-*' | cut -d' ' -f1").split()
+        assert len(units) == {"provider": 3, "operator": 4}[here.name]
+        for unit in units:
+            began = time.monotonic()
+            here.run(f"systemctl stop {unit}")
+            assert time.monotonic() - began < STOPPED_WITHIN_S, unit
+            assert "Result=success" in here.run(f"systemctl show --property Result {unit}")
+        here.run(f"systemctl start {' '.join(units)}")
+    assert "slept" in customer.run(f"dps job logs {job_id} --all")
+    assert "FINISHED" in state_of(customer, job_id)
+    for here in (machines.provider, machines.operator):
+        assert not here.run("systemctl list-units --failed --plain --no-legend 'deepgrid-*'")
+
+
+def test_slow_flows_run_with_the_rights_of_the_worker(machines: Machines, customer: Machine) -> None:
+    run = "prefect deployment run {flow} --watch"
+    for here, process, flow in (
+        (machines.operator, "operator", "reconcile_billing/grid"),
+        (machines.provider, f"supervisor-{CLUSTER}", f"reconcile_billing/{CLUSTER}"),
+        (machines.provider, f"supervisor-{CLUSTER}", f"collect_zombies/{CLUSTER}"),
+    ):
+        said = here.run(f"with_rights_of {process} {run.format(flow=flow)}")
+        assert "finished successfully" in said or "Completed" in said, said
+
+
+def test_the_journals_hold_no_traceback_and_no_secret(machines: Machines, customer: Machine) -> None:
+    for here in (machines.provider, machines.operator):
+        journal = here.run("journalctl --no-pager --output=cat --unit='deepgrid-*'")
+        login = here.run("sed -n 's/.*AUTH_STRING=//p' /etc/deepgrid/prefect.env").strip()
+        assert login and login not in journal
+        assert "Traceback" not in journal, journal
+
+
+def test_units_that_are_written_again_change_nothing(operator: Machine, provider: Machine) -> None:
+    for here, command in ((operator, "dps operator units grid"), (provider, f"dps provider units {CLUSTER}")):
+        said = here.run(f"{command} --write /").splitlines()
+        assert said and not [line for line in said if not line.startswith("kept ")]
+
+
+def test_a_new_machine_carries_on_from_a_backup(
+    machines: Machines, customer: Machine, provider: Machine, admin: Admin, tmp_path: Path
+) -> None:
+    """The provider's machine is lost while a job runs that was claimed after the backup."""
+    of_provider, _of_operator = commands(BACKUP, "Back up a provider or the operator")
+    provider.run(of_provider.replace("alpha", CLUSTER))
+    (archive,) = provider.file("/var/backups/deepgrid").iterdir()
+    job_id = start(customer, "sleep 30 && echo survived")
+    provider.power_off()
+    with machine("provider-2", 4, machines.world.network, machines.hosts, machines.world.folder) as here:
+        here.run(f"ln -s {CHECKOUT} /opt/deepgrid; install -d /var/backups/deepgrid")
+        here.file(f"/var/backups/deepgrid/{archive.name}").write_bytes(archive.read_bytes())
+        here.file("root/grid/grid.json").write_text(admin.book.read_text())
+        _keys, units, prefect, *_ = commands(PAGE, "On a provider's machine")
+        restore, again = commands(BACKUP, "Restore a provider or the operator")
+        restore = restore.replace("alpha-2026-11-25-0400.tar", archive.name)
+        for step in (units, prefect, restore.replace("alpha", CLUSTER), again.replace("alpha", CLUSTER)):
+            here.run(step)
+        assert "survived" in customer.run(f"dps job logs {job_id} --all")
+        wait_until(lambda: "FINISHED" in state_of(customer, job_id), here.complaints)
+
+
+def start(customer: Machine, command: str) -> int:
+    """Submit a job, and wait until it runs. Returns its id."""
+    definition = {
+        "resources": {"tasks": 1, "cpusPerTask": 1, "memPerCpu": 100, "gpus": 0},
+        "enableLogging": True,
+        "steps": [{"run": {"command": command}}],
+    }
+    customer.file("root/grid/job.yaml").write_text(json.dumps(definition))
+    said = customer.run("dps submit job.yaml --credits 100")
+    job_id = int(said.removeprefix("job ").split()[0])
+    wait_until(lambda: "RUNNING" in state_of(customer, job_id), lambda: customer.run(f"dps job get {job_id}"))
+    return job_id
+
+
+def state_of(customer: Machine, job_id: int) -> str:
+    return customer.run(f"dps job get {job_id}")
