@@ -59,7 +59,7 @@ async def deploy_automations(block: str, silent_after: timedelta = SILENT_AFTER)
     """
     async with get_client() as client:
         wanted = automations(await _block_id(client, block), silent_after)
-        return {one.name: await _deploy(client, one) for one in wanted}
+        return {one.name: await deploy(client, one) for one in wanted}
 
 
 async def compare_automations(block: str) -> dict[str, str]:
@@ -97,7 +97,8 @@ def _notifies(block: UUID, name: str, body: str, **trigger: Any) -> AutomationCo
     )
 
 
-async def _deploy(client: PrefectClient, wanted: AutomationCore) -> str:
+async def deploy(client: PrefectClient, wanted: AutomationCore) -> str:
+    """Make or change an automation. Returns new, changed or unchanged. A disabled one stays disabled."""
     found = await client.read_automations_by_name(wanted.name)
     for other in found[1:]:
         await client.delete_automation(other.id)

@@ -18,6 +18,7 @@ from deepgrid.operator.session import OperatorSession, follow_jobs, operator_ses
 from deployments.operator.on_demand import OnDemand
 from deployments.operator.provider_watch import ProviderWatch
 from runtime import sessions
+from runtime.lost_runs import end_lost_runs
 from runtime.pools import operator_pool
 from runtime.runs.flow_runs import calling_to_runs
 from runtime.worker import InProcessWorker
@@ -38,6 +39,7 @@ async def serve_operator(name: str) -> None:
     ):  # fmt: skip
         worker = InProcessWorker(pool, name=pool)
         async with asyncio.TaskGroup() as group:
+            group.create_task(end_lost_runs())
             group.create_task(worker.start(printer=logger.info))
             with calling_to_runs(pool, worker):
                 await _follow(name, session, group)

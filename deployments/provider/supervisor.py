@@ -18,6 +18,7 @@ from deployments.provider.endpoint import health_and_metrics
 from deployments.provider.queue_watcher import QueueWatcher
 from deployments.provider.settings_cache import provider_settings
 from runtime import sessions
+from runtime.lost_runs import end_lost_runs
 from runtime.outages import until_it_answers, warn
 from runtime.pools import provider_pool
 from runtime.runs.flow_runs import calling_to_runs, run_ended, start_run
@@ -109,6 +110,7 @@ async def _end_when_drained(session: ProviderSession, worker: InProcessWorker) -
 async def _work(worker: InProcessWorker) -> None:
     """Run the pool's flow runs, once Prefect answers."""
     await until_it_answers()
+    await end_lost_runs()
     await worker.start(printer=logger.info)
 
 

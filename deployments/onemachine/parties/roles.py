@@ -24,6 +24,7 @@ from deployments.onemachine.parties.registration_plan import OPERATOR_NAME, REGI
 from deployments.onemachine.parties.trust import ACCEPTED_GAPS, trusts_customers
 from deployments.onemachine.slurm import SlurmSite
 from deployments.onemachine.view import environment_file
+from deployments.prefect_settings import WORKER
 from runtime.pools import PROCESSES, operator_pool, provider_pool
 
 COMMANDS = ("dps", "prefect")
@@ -83,7 +84,7 @@ class Roles:
         """Prefect's own worker, for the slow scheduled flows: each run is a process."""
         prefect = str(self.dps.with_name("prefect"))
         argv = [prefect, "worker", "start", "--pool", PROCESSES, "--type", "process", "--name", PROCESSES]
-        return self._flow_runner(f"worker-{PROCESSES}", argv, PROCESSES)
+        return self._flow_runner(f"worker-{PROCESSES}", argv, PROCESSES, **WORKER)
 
     def tell_prefect(self, log: Path) -> None:
         """Register pools, blocks and deployments, unless Prefect has exactly these. Raises ConfigurationError."""
@@ -156,9 +157,9 @@ class Roles:
         """Link only our commands. The whole .venv/bin on a user's path would hide the user's own python."""
         return self.state / "bin"
 
-    def _flow_runner(self, name: str, argv: list[str], pool: str) -> Daemon:
+    def _flow_runner(self, name: str, argv: list[str], pool: str, **settings: str) -> Daemon:
         since = datetime.now(UTC)
-        env = self.prefect.environment()
+        env = {**settings, **self.prefect.environment()}
         return Daemon(name, argv, lambda: self.prefect.worker_seen(pool, since), SERVED_WITHIN_S, env)
 
     def _plan(self) -> Plan:
