@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from string import Template
 
-from deployments.prefect_settings import QUIET, SERVER
+from deployments.prefect_settings import QUIET, SERVER, WORKER
 from runtime.pools import PROCESSES
 
 STOP_S = 15  # after SIGTERM the processes end within 10 s
@@ -23,6 +23,7 @@ Description=$about
 Documentation=file://$checkout/docs/how-to/install.md
 Wants=network-online.target
 After=network-online.target$after
+PartOf=$target
 StartLimitIntervalSec=0
 
 [Service]
@@ -33,7 +34,7 @@ WorkingDirectory=$checkout
 Environment=HOME=$state
 ${settings}EnvironmentFile=/etc/deepgrid/$name.env
 ExecStart=$program
-Restart=on-failure
+${ready}Restart=on-failure
 RestartSec=5
 TimeoutStopSec=$stop_s
 KillMode=mixed
@@ -68,8 +69,23 @@ SystemCallArchitectures=native
 SystemCallFilter=@system-service
 
 [Install]
-WantedBy=multi-user.target
+WantedBy=$target
+Also=$target
 """)
+TARGET = "deepgrid.target"
+TARGET_UNIT = """\
+[Unit]
+Description=All processes of deepgrid on this machine
+Documentation=file://{checkout}/docs/how-to/install.md
+
+[Install]
+WantedBy=multi-user.target
+"""
+# Processes that start after Prefect's server find it ready, also when the machine boots.
+PREFECT_IS_READY = """\
+ExecStartPost=/usr/bin/curl -fs --retry 150 --retry-delay 1 --retry-connrefused http://127.0.0.1:4200/api/health
+TimeoutStartSec=180
+"""
 
 LOGIN = "PREFECT_SERVER_API_AUTH_STRING"
 PREFECT_CLIENT = """\
@@ -108,7 +124,7 @@ class Process:
 
     One that `shares_state` runs flows with blocks of its role, whose state folders are those of other processes.
     `settings` are variables that hold no secret. `environment` is the text of its environment file, with `{login}` for
-    the login of Prefect.
+    the login of Prefect. `ready` are lines of the unit that wait until it serves.
     """
 
     name: str
@@ -119,6 +135,7 @@ class Process:
     account: str = ""
     shares_state: bool = False
     settings: Mapping[str, str] = field(default_factory=lambda: QUIET)
+    ready: str = ""
 
     @property
     def user(self) -> str:
@@ -180,6 +197,7 @@ def files_of(role: str, processes: Sequence[Process], checkout: Path, login: str
     folders += [f"d {one.state} 0700 {one.user} {one.user} -\n" for one in processes]
     rights = [f"z /etc/deepgrid/{one.name}.env 0640 root {one.user} -\n" for one in processes]
     return [
+        File(f"etc/systemd/system/{TARGET}", TARGET_UNIT.format(checkout=checkout)),
         *(File(f"etc/systemd/system/{one.unit}", _unit(one, checkout)) for one in processes),
         File("usr/local/sbin/with_rights_of", RIGHTS_SCRIPT.read_text(), mode=0o755),
         File(f"etc/sysusers.d/deepgrid-{role}.conf", sysusers),
@@ -194,7 +212,7 @@ def files_of(role: str, processes: Sequence[Process], checkout: Path, login: str
 def _prefect() -> Process:
     return Process(
         "prefect", "Prefect server", "prefect server start --host 127.0.0.1 --port 4200", PREFECT_SERVER,
-        after=("postgresql.service",), settings=SERVER_SETTINGS,
+        after=("postgresql.service",), settings=SERVER_SETTINGS, ready=PREFECT_IS_READY,
     )  # fmt: skip
 
 
@@ -203,6 +221,7 @@ def _worker(account: str) -> Process:
         "worker", "Prefect worker for slow flows of deepgrid",
         f"prefect worker start --type process --pool {PROCESSES}", PREFECT_CLIENT,
         after=("deepgrid-prefect.service",), account=account, shares_state=True,
+        settings=WORKER,
     )  # fmt: skip
 
 
@@ -213,6 +232,6 @@ def _unit(process: Process, checkout: Path) -> str:
         checkout=checkout, name=process.name, state=process.state,
         settings="".join(f"Environment={name}={value}\n" for name, value in process.settings.items()),
         program=f"{checkout}/.venv/bin/{process.command}", stop_s=STOP_S, files=OPEN_FILES,
-        home="read-only" if at_home else "yes",
+        home="read-only" if at_home else "yes", target=TARGET, ready=process.ready,
         writes=f"\nReadWritePaths=-{STATE}" if process.shares_state else "",
     )  # fmt: skip

@@ -34,7 +34,7 @@ def units(role: str, name: str, folder: Path) -> list[str]:
 @pytest.mark.parametrize(("role", "name"), ROLES)
 def test_units_are_hardened_and_secrets_are_private(role: str, name: str, tmp_path: Path) -> None:
     units(role, name, tmp_path)
-    services = sorted((tmp_path / "etc/systemd/system").iterdir())
+    services = sorted((tmp_path / "etc/systemd/system").glob("*.service"))
     assert len(services) == {"provider": 3, "operator": 4}[role]
     for unit in services:
         text = unit.read_text()
@@ -54,7 +54,7 @@ def test_each_process_has_a_folder_that_it_may_write(role: str, name: str, tmp_p
     """Before its first start, so that its key can be put there."""
     units(role, name, tmp_path)
     folders = (tmp_path / "etc/tmpfiles.d").glob("*").__next__().read_text()
-    for unit in (tmp_path / "etc/systemd/system").iterdir():
+    for unit in (tmp_path / "etc/systemd/system").glob("*.service"):
         text = unit.read_text()
         user = next(line for line in text.splitlines() if line.startswith("User=")).removeprefix("User=")
         state = f"deepgrid/{unit.stem.removeprefix('deepgrid-')}"
