@@ -152,7 +152,7 @@ class Gate:
             await self._app(scope, counted, observed)
         except asyncio.CancelledError:  # only the end of the service cancels a request
             if not begun:
-                await _answer(Refusal(503, "the service stops; try again", retry_after_s=2), send)
+                await _answer(Refusal(503, "the service stops", retry_after_s=2), send)
         finally:
             if taken:
                 admission.bodies.give_back(source, taken)

@@ -112,6 +112,8 @@ def error_of(answer: Answer) -> GridError:
             return InputError(sentence, next_step="Correct it.")
         case 408 | 425 | 429:
             return ServiceError(sentence, next_step=LATER)
+        case 503:
+            return ServiceError(sentence.replace("refused", "do not serve now", 1), next_step=LATER)
         case status if status >= 500:
             return ServiceError(sentence.replace("refused", "failed", 1), next_step=LATER)
     return ServiceError(sentence, transient=False, next_step="Check that this version fits the grid's services.")

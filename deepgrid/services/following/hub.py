@@ -20,7 +20,7 @@ TAILS_BYTES = 64 * 1024 * 1024  # of all logs, in memory
 PAGE_BYTES = 128 * 1024  # of older output, per follower
 PAGES_AT_ONCE = 4  # reads of older output; leaves connections of the database's pool to others
 ASK_CHAIN_S = 2.0  # one read for all followed jobs
-STOPPING = "the service stops; try again"
+STOPPING = "the service stops"
 
 logger = logging.getLogger(__name__)
 

@@ -43,7 +43,7 @@ def invalid(sentence: str) -> GrpcError:
 
 def service_stops() -> GrpcError:
     """The end of all calls when the service stops."""
-    return GrpcError(StatusCode.UNAVAILABLE, "the service stops; try again")
+    return GrpcError(StatusCode.UNAVAILABLE, "the service stops")
 
 
 def stream_is_over(longest_s: float) -> GrpcError:
