@@ -41,7 +41,10 @@ def sha256_of(file: Path) -> str:
 
 
 def require_new(archive: Path) -> None:
-    """Raise ConfigurationError if there is a file in place of the archive, before the work of a backup is done."""
+    """Raise ConfigurationError if the archive exists or its folder does not, before the work of a backup is done."""
+    folder = archive.absolute().parent
+    if not folder.is_dir():
+        raise ConfigurationError(f"There is no folder {folder}.", next_step="Make it, for this command's account only.")
     if archive.exists():
         raise ConfigurationError(f"{archive} exists.", next_step="Choose another name for the backup.")
 

@@ -107,6 +107,8 @@ def test_a_backup_replaces_no_other_one_and_names_what_it_cannot_read(machine: P
     with pytest.raises(ConfigurationError, match="missing: No such file"):
         back_up_files(archive, "provider", "alpha", [machine / "missing"])
     assert list(tmp_path.glob("*backup*")) == []
+    with pytest.raises(ConfigurationError, match="There is no folder .*absent"):
+        back_up_files(tmp_path / "absent" / "backup.tar", "provider", "alpha", [machine / "key"])
     archive.touch()
     with pytest.raises(ConfigurationError, match="exists"):
         back_up_files(archive, "provider", "alpha", [machine / "key"])
