@@ -57,7 +57,7 @@ def _obstacle(job: Job, cluster: ClusterState, rate: int, minutes: int, refused:
     if problem := misfit(one, provider.hardware):
         return problem
     if missing := unmet(provider.labels, one.uses, one.affinity):
-        return "does not have " + ", ".join(missing)
+        return "has no label " + ", ".join(missing)
     if minutes < max(1, wishes.min_minutes):
         wanted = "one minute costs" if wishes.min_minutes <= 1 else f"{wishes.min_minutes} minutes wanted; one costs"
         return f"{wanted} {format_credits(rate)} credits, {format_credits(job.locked_wei)} are locked"

@@ -100,7 +100,7 @@ def _obstacle(job: Job, cluster: Cluster, rate: int, refused: Mapping[str, str])
         return problem
     missing = unmet(provider.labels, definition.uses, definition.affinity)
     if missing:
-        return "does not have " + ", ".join(missing)
+        return "has no label " + ", ".join(missing)
     if affordable_minutes(job.locked_wei, rate) < 1:
         return f"one minute costs {format_credits(rate)} credits, {format_credits(job.locked_wei)} are locked"
     return ""

@@ -42,8 +42,8 @@ async def test_offers_say_what_each_cluster_would_be(grid: AsyncGrid, stage: Sta
 @pytest.mark.parametrize(
     ("narrowed", "why"),
     [
-        ({"uses": ["os=windows"]}, "does not have os==windows"),
-        ({"affinities": ["cpus>=999"]}, "does not have cpus>=999"),
+        ({"uses": ["os=windows"]}, "has no label os==windows"),
+        ({"affinities": ["cpus>=999"]}, "has no label cpus>=999"),
         ({"min_time": "46m"}, "46 minutes wanted"),
         ({"max_price": "1.9"}, "costs 2 credits per minute, above 1.9"),
     ],

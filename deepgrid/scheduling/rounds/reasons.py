@@ -41,7 +41,7 @@ def lacking(asked: Asked, what: Lack, clusters: int) -> Count:
 def unmet(condition: str, clusters: int) -> Count:
     """Clusters that do not meet a condition on labels."""
     shown = condition if len(condition) <= MOST_SHOWN else condition[:MOST_SHOWN] + "..."
-    return Count(clusters, f"do not have {shown}", f"does not have {shown}")
+    return Count(clusters, f"have no label {shown}", f"has no label {shown}")
 
 
 def too_expensive(clusters: int) -> Count:

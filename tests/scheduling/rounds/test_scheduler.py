@@ -79,7 +79,7 @@ def test_reasons_are_grouped_and_counted() -> None:
     ]
     job = pending(gpus=8, affinity=(Affinity("zone", "==", "us"),))
     assert only_waiting(decide(job, clusters=clusters)).reason == (
-        "no cluster can take it: 5 clusters lack 8 GPUs, 2 do not have zone==us, 1 is too expensive"
+        "no cluster can take it: 5 clusters lack 8 GPUs, 2 have no label zone==us, 1 is too expensive"
     )
 
 

@@ -42,6 +42,6 @@ async def test_chips_tell_which_clusters_are_left(stage: Stage, browser: Browser
         await labels.fill("gpu=h100")
         await labels.press("Enter")
         await page.get_by_text("0 of 1 cluster can run it.").wait_for()
-        await page.get_by_text("alpha: does not have gpu==h100").wait_for()
+        await page.get_by_text("alpha: has no label gpu==h100").wait_for()
         await page.get_by_role("button", name="Remove gpu=h100").click()
         await page.get_by_text("1 of 1 cluster can run it.").wait_for()

@@ -26,7 +26,7 @@ export function obstacle(job: JobNeeds, cluster: Offering): string {
   const problem = misfit({ tasks: tasks!, cpusPerTask: cpusPerTask!, memPerCpu: memPerCpu!, gpus: gpus! }, cluster);
   if (problem) return problem;
   const missing = unmet(cluster.labels, job.conditions);
-  if (missing.length) return `does not have ${missing.map(written).join(", ")}`;
+  if (missing.length) return `has no label ${missing.map(written).join(", ")}`;
   const prices: Prices = { gpu: cluster.prices.gpu, cpu: cluster.prices.cpu, memPerMb: cluster.prices.memory };
   const rate = rateWeiPerMinute(job.asked, prices);
   if (affordableMinutes(job.lockedWei, rate) < BigInt(Math.max(1, job.minMinutes))) {

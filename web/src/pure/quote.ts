@@ -45,7 +45,7 @@ function obstacleOf(
   const lack = misfit(shape, cluster);
   if (lack) return lack;
   const missing = unmet(cluster.labels, conditions);
-  if (missing.length) return `does not have ${missing.map(written).join(", ")}`;
+  if (missing.length) return `has no label ${missing.map(written).join(", ")}`;
   if (minutes < 1n) return `one minute costs ${exact(rateWei)} credits, ${exact(lockedWei)} are locked`;
   return "";
 }
