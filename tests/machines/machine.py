@@ -10,7 +10,7 @@ import fcntl
 import os
 import shutil
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -139,8 +139,9 @@ def machine(name: str, number: int, here: Network, hosts: dict[str, str], layers
         _ip("-n", space, "address", "add", f"{here.address(number)}/24", "dev", "eth0")
         _ip("-n", space, "link", "set", "lo", "up")
         _ip("-n", space, "link", "set", "eth0", "up")
+        groups = _control_groups(space, undo)
         with (layers / f"{name}.log").open("wb") as log:
-            container = subprocess.Popen(_boot(root, space), stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+            container = subprocess.Popen(_boot(root, space, groups), stdin=subprocess.DEVNULL, stdout=log, stderr=log)
         undo.callback(_end, container)
         wait_until(lambda: _children(container.pid) or container.poll() is not None, within_s=BOOT_S)
         assert container.poll() is None, (layers / f"{name}.log").read_text()
@@ -158,8 +159,29 @@ def _layered(root: Path, layer: Path, undo: ExitStack) -> None:
     undo.callback(subprocess.run, ["umount", "--lazy", str(root)], check=False)
 
 
-def _boot(root: Path, space: str) -> list[str]:
+def _control_groups(name: str, undo: ExitStack) -> list[Path]:
+    """Groups of its own. In the group of another machine, systemd would end its processes."""
+    found = []
+    for line in Path("/proc/mounts").read_text().splitlines():
+        _, where, kind, options, *_ = line.split()
+        if kind == "cgroup2" or (kind == "cgroup" and "name=systemd" in options):
+            found.append(Path(where, name))
+            found[-1].mkdir()
+            undo.callback(_remove_groups, found[-1])
+    return found
+
+
+def _remove_groups(folder: Path) -> None:
+    for inner in sorted(folder.rglob("*/"), reverse=True):
+        if inner.is_dir():
+            inner.rmdir()
+    folder.rmdir()
+
+
+def _boot(root: Path, space: str, groups: Sequence[Path]) -> list[str]:
+    enter = 'for group in "${@:2:$1}"; do echo $$ >"$group/cgroup.procs"; done; exec "${@:$1+2}"'
     return [
+        "bash", "-euc", enter, "bash", str(len(groups)), *map(str, groups),
         "systemd-nspawn", "--boot", "--quiet", "--register=no", "--keep-unit", "--link-journal=no", "--resolv-conf=off",
         "--console=read-only", f"--network-namespace-path=/run/netns/{space}", f"--directory={root}",
         f"--bind-ro={CHECKOUT}",

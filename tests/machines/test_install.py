@@ -147,19 +147,27 @@ def test_a_customer_runs_a_job_through_tls(customer: Machine) -> None:
 
 def test_all_units_restart_while_a_job_runs(machines: Machines, customer: Machine) -> None:
     job_id = start(customer, "sleep 60 && echo slept")
-    for here in (machines.provider, machines.operator):
-        units = here.run("systemctl list-units --plain --no-legend 'deepgrid-*' | cut -d' ' -f1").split()
-        assert len(units) == {"provider": 3, "operator": 4}[here.name]
-        for unit in units:
-            began = time.monotonic()
-            here.run(f"systemctl stop {unit}")
-            assert time.monotonic() - began < STOPPED_WITHIN_S, unit
-            assert "Result=success" in here.run(f"systemctl show --property Result {unit}")
-        here.run(f"systemctl start {' '.join(units)}")
+    stop_and_start(machines.provider, processes=3)
+    stop_and_start(machines.operator, processes=4)
     assert "slept" in customer.run(f"dps job logs {job_id} --all")
     assert "FINISHED" in state_of(customer, job_id)
     for here in (machines.provider, machines.operator):
         assert not here.run("systemctl list-units --failed --plain --no-legend 'deepgrid-*'")
+
+
+def stop_and_start(here: Machine, processes: int) -> None:
+    """Stop each unit by itself, then start all as when the machine boots."""
+    units = running(here)
+    assert len(units) == processes
+    for unit in units:
+        began = time.monotonic()
+        here.run(f"systemctl stop {unit}")
+        assert time.monotonic() - began < STOPPED_WITHIN_S, unit
+        assert "Result=success" in here.run(f"systemctl show --property Result {unit}")
+    here.run("systemctl stop deepgrid.target && systemctl start deepgrid.target")
+    wait_until(lambda: len(running(here)) == processes, here.complaints)
+    counts = here.run(f"systemctl show --property NRestarts --value {' '.join(units)}").split()
+    assert set(counts) == {"0"}, "each starts when the one that it needs serves"
 
 
 def test_slow_flows_run_with_the_rights_of_the_worker(machines: Machines, customer: Machine) -> None:
@@ -173,12 +181,26 @@ def test_slow_flows_run_with_the_rights_of_the_worker(machines: Machines, custom
         assert "finished successfully" in said or "Completed" in said, said
 
 
+def test_a_run_of_the_worker_reports_that_it_was_ended(operator: Machine) -> None:
+    flow = "reconcile_billing/grid"
+    said = operator.run(f"with_rights_of operator prefect deployment run {flow}")
+    run_id = re.findall(r"[0-9a-f]{8}-[0-9a-f-]{27}", said)[-1]
+
+    def state() -> str:
+        return operator.run(f"with_rights_of operator prefect flow-run inspect {run_id} --output json")
+
+    wait_until(lambda: '"RUNNING"' in state(), state)
+    operator.run("systemctl restart deepgrid-worker")
+    wait_until(lambda: '"CRASHED"' in state(), state, within_s=600)
+    assert "Completed" in operator.run(f"with_rights_of operator prefect deployment run {flow} --watch")
+
+
 def test_the_journals_hold_no_traceback_and_no_secret(machines: Machines, customer: Machine) -> None:
     for here in (machines.provider, machines.operator):
         journal = here.run("journalctl --no-pager --output=cat --unit='deepgrid-*'")
         login = here.run("sed -n 's/.*AUTH_STRING=//p' /etc/deepgrid/prefect.env").strip()
         assert login and login not in journal
-        assert "Traceback" not in journal, journal
+        assert "Traceback" not in journal and "Crash detected" not in journal, journal
 
 
 def test_units_that_are_written_again_change_nothing(operator: Machine, provider: Machine) -> None:
@@ -207,6 +229,12 @@ def test_a_new_machine_carries_on_from_a_backup(
             here.run(step)
         assert "survived" in customer.run(f"dps job logs {job_id} --all")
         wait_until(lambda: "FINISHED" in state_of(customer, job_id), here.complaints)
+
+
+def running(here: Machine) -> list[str]:
+    """The units of deepgrid that run."""
+    listed = "systemctl list-units --plain --no-legend --state=running 'deepgrid-*.service'"
+    return here.run(f"{listed} | cut -d' ' -f1").split()
 
 
 def start(customer: Machine, command: str) -> int:
