@@ -90,9 +90,18 @@ async def _check_regularly(session: ProviderSession, settings: EndpointSettings)
                 logger.debug("a health check failed: %s", outcome)
             elif isinstance(outcome, Exception):
                 logger.error("a health check failed: unexpected error", exc_info=outcome)
-        if session.leader.leads:
-            conditions.tell(DEGRADED, " ".join(session.metrics.liveness.complaints()))
+        conditions.tell(DEGRADED, _degraded(session))
         await asyncio.sleep(settings.check_every_s)
+
+
+def _degraded(session: ProviderSession) -> str:
+    """What this supervisor misses; empty while another one leads, which tells it.
+
+    Without the login node no supervisor leads, because the leader's lock is there.
+    """
+    liveness = session.metrics.liveness
+    tells = session.leader.leads or not liveness.well(Need.LOGIN)
+    return " ".join(liveness.complaints()) if tells else ""
 
 
 async def _check_slurm(session: ProviderSession) -> None:

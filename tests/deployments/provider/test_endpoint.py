@@ -24,10 +24,12 @@ from deepgrid.lifecycle.states import JobStatus
 from deepgrid.provider.claims.carrier import Carrier, carry
 from deepgrid.provider.session import ProviderSession, follow_jobs, provider_session
 from deployments.provider.endpoint import EndpointSettings, health_and_metrics
+from runtime import grid_events
 from tests.chain.grid import Grid
 from tests.chaos.lagging import LaggingNode
 from tests.provider.scene import Scene
 from tests.slurm.support import SMALL, WAIT_S, Box, bash, ended, new_key
+from tests.waiting import until as waited
 
 QUICK = EndpointSettings(check_every_s=0.2)
 Figures = dict[tuple[str, str], float]
@@ -176,6 +178,24 @@ async def test_health_reports_a_login_node_that_stops_answering_with_the_reason(
         assert found["deepgrid_ssh_errors_total", "unreachable"] > 0
         box.start()
         await until_health(client, 200)
+
+
+async def test_a_lost_login_node_is_told_though_nobody_can_lead_without_it(
+    scene: Scene, port: int, stop: Callable[[str], None], box: Box, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: list[str] = []
+    monkeypatch.setattr(grid_events, "emit_event", lambda event, **_: told.append(event))
+    scene.session.metrics.liveness.patience_s = 3.0
+    async with served(scene.session, port) as client:
+        await scene.session.leader.elected()
+        holding = asyncio.create_task(scene.session.leader.hold())
+        await until_health(client, 200)
+        stop("sshd")
+        await waited(lambda: told == [grid_events.DEGRADED])
+        assert not scene.session.leader.leads
+        box.start()
+        await waited(lambda: told == [grid_events.DEGRADED, grid_events.DEGRADED + grid_events.OVER])
+        holding.cancel()
 
 
 async def test_an_unreachable_node_is_counted_and_a_revert_is_no_error(scene: Scene, grid: Grid, port: int) -> None:
