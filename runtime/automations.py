@@ -17,7 +17,7 @@ from prefect.exceptions import ObjectNotFound
 
 from deepgrid.errors import ConfigurationError
 from runtime.grid_events import DEGRADED, LOW_ON_GAS, OVER
-from runtime.pools import OURS
+from runtime.pools import OURS, PROCESSES
 
 SILENT_AFTER = timedelta(minutes=5)
 PREFECT_NOTICES_AFTER = timedelta(seconds=90)  # three missed heartbeats; then its event starts the wait
@@ -36,7 +36,7 @@ def automations(block: UUID, silent_after: timedelta = SILENT_AFTER) -> list[Aut
             match_related={"prefect.resource.role": "flow", "prefect.resource.name": "reconcile_billing"},
         ),
         _notifies(
-            block, "deepgrid: a process is silent", "No process of the work pool {{ work_pool.name }} was heard of.",
+            block, "deepgrid: a process is silent", OF_POOL,
             match=pool | ours, after={"prefect.work-pool.not-ready"}, expect={"prefect.work-pool.ready"},
             posture=Posture.Proactive, within=max(silent_after - PREFECT_NOTICES_AFTER, SHORTEST_WAIT),
         ),
@@ -49,6 +49,11 @@ def automations(block: UUID, silent_after: timedelta = SILENT_AFTER) -> list[Aut
     ]  # fmt: skip
 
 
+OF_POOL = (
+    "No process of the work pool {{ work_pool.name }} was heard of. Start it: dps provider serve NAME carries"
+    f" provider-NAME, dps operator serve NAME carries operator-NAME, Prefect's worker carries {PROCESSES}."
+    " On a machine with units run systemctl start deepgrid.target."
+)
 OF_CONDITION = "{{ event.resource.name }}: {{ event.payload['reason'] }}"
 
 
