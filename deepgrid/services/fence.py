@@ -41,7 +41,7 @@ class Fence:
             return
         wait_s = self.restored_at + WINDOW_S + 1 - verified.issued_at
         if wait_s > 0:
-            sentence = "the service was restored from a backup, and refuses requests of the time before; sign a new one"
+            sentence = f"the service was restored from a backup, and takes requests again in {wait_s} s"
             raise Refusal(503, sentence, retry_after_s=wait_s)
         session = verified.session
         if session is not None and session.not_after <= self.restored_at + MAX_LIFETIME_S + CLOCK_SLACK_S:

@@ -101,7 +101,7 @@ async def test_a_new_machine_serves_what_the_lost_one_stored(
         grid.clock.ahead_s = ahead_s
         answer = await push(grid.url, b"out", used)
         assert answer.status_code == 503
-        assert "sign a new one" in answer.json()["error"]
+        assert "restored from a backup, and takes requests again in" in answer.json()["error"]
         assert int(answer.headers["Retry-After"]) > 0
     grid.clock.ahead_s = 2 * WINDOW_S
     assert await grid.provider.fetch_definition(1, definition_hash) == a_job()

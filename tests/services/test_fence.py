@@ -24,7 +24,7 @@ def accepted(signer: Signer, issued_at: int, at: int) -> Verified:
 def test_requests() -> None:
     wallet = WalletSigner(ACCOUNTS["customer"])
     latest = accepted(wallet, RESTORED_AT + WINDOW_S, RESTORED_AT)
-    with pytest.raises(Refusal, match="sign a new one") as caught:
+    with pytest.raises(Refusal, match="takes requests again in") as caught:
         FENCE.require_later(latest)
     assert (caught.value.status, caught.value.retry_after_s) == (503, 1)
     FENCE.require_later(accepted(wallet, RESTORED_AT + WINDOW_S + 1, RESTORED_AT + 1))

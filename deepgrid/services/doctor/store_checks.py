@@ -8,14 +8,15 @@ import stat
 import time
 from pathlib import Path
 
-from sqlalchemy import select, text
+from sqlalchemy import func, select, text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from deepgrid.errors import GridError
 from deepgrid.findings import Finding, Level
 from deepgrid.services import schema
 from deepgrid.services.app import ServicesSettings
-from deepgrid.services.storage.database import Database, Definition, file_of
+from deepgrid.services.signing.request_signing import WINDOW_S
+from deepgrid.services.storage.database import Database, Definition, Restore, file_of
 from deepgrid.services.storage.vault import Vault
 
 ANSWER_WITHIN_S = 30.0
@@ -47,6 +48,7 @@ async def _look(settings: ServicesSettings) -> list[Finding]:
             await connection.run_sync(schema.require_current)
             found = [Finding("database", Level.GOOD, "It answers, and has the tables of this release.")]
             found.append(await _sealed(connection, settings.secret_file))
+            found += await _restored(connection)
             return found + (await _server(connection) if database.is_shared else [])
     except TimeoutError:
         words = f"The services' database does not answer within {ANSWER_WITHIN_S:.0f} s."
@@ -69,6 +71,16 @@ async def _sealed(connection: AsyncConnection, secret_file: Path) -> Finding:
     except GridError as error:
         return Finding("sealed", Level.BAD, error.message, error.next_step or step)
     return Finding("sealed", Level.GOOD, "The secret file reads the newest definition.")
+
+
+async def _restored(connection: AsyncConnection) -> list[Finding]:
+    """Whether the services still refuse requests after a restore from a backup."""
+    at = (await connection.execute(select(func.max(Restore.at)))).scalar()
+    left_s = (at or 0) + WINDOW_S - int(time.time())
+    if left_s <= 0:
+        return []
+    words = f"The database was restored from a backup. Signed requests are refused for {left_s} s more."
+    return [Finding("restore", Level.WARNING, words, "Wait. Clients repeat their requests.")]
 
 
 async def _server(connection: AsyncConnection) -> list[Finding]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import socket
 import sqlite3
+import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -23,7 +24,7 @@ from deepgrid.services.doctor.examination import examine_services
 from deepgrid.services.doctor.machine_checks import judge_end
 from deepgrid.services.serve import listening
 from deepgrid.services.service_metrics import ServiceMetrics
-from deepgrid.services.signing.request_signing import Domain
+from deepgrid.services.signing.request_signing import WINDOW_S, Domain
 from deepgrid.services.storage.database import Database
 from deepgrid.services.storage.vault import Vault
 from tests.chain.grid import Grid, running_grid
@@ -190,6 +191,17 @@ async def test_a_secret_file_of_another_database_is_found(settings: ServicesSett
     Vault.open(tmp_path / "other")
     assert bad(await examine_services(replace(settings, secret_file=tmp_path / "other"))) == {"chain", "sealed"}
     assert bad(await examine_services(replace(settings, secret_file=tmp_path / "none"))) == {"chain", "sealed"}
+
+
+async def test_a_recent_restore_is_told_while_requests_are_refused(settings: ServicesSettings) -> None:
+    database = Database(settings.database_url)
+    try:
+        await database.end_restore(int(time.time()) - WINDOW_S - 1)
+        assert "restore" not in of(await examine_services(settings), Level.WARNING)
+        await database.end_restore(int(time.time()))
+        assert "restore" in of(await examine_services(settings), Level.WARNING)
+    finally:
+        await database.close()
 
 
 async def test_a_full_disk_is_found(settings: ServicesSettings, monkeypatch: pytest.MonkeyPatch) -> None:
