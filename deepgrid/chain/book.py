@@ -86,7 +86,7 @@ class AddressBook(BaseModel):
         except FileNotFoundError:
             raise ConfigurationError(
                 f"There is no address book at {where}.",
-                next_step=f"Start a grid with `./run up`, or set {BOOK_VARIABLE} to the file of yours.",
+                next_step=f"Get it from the operator, or by `./run up`, and set {BOOK_VARIABLE} to its path.",
             ) from None
         except OSError as error:
             raise ConfigurationError(f"The address book {where} cannot be read: {error.strerror}.") from None
