@@ -95,7 +95,7 @@ def put_certificate(machines: Machines) -> None:
 def provider(machines: Machines, admin: Admin, operator: Machine) -> Machine:
     """The provider's machine, set up as the page says, and approved by the operator."""
     here, world = machines.provider, machines.world
-    keys, units, prefect, state, questions, gaps, start, approval = commands(PAGE, "On a provider's machine")
+    keys, units, prefect, state, questions, gaps, start, approval, _measure = commands(PAGE, "On a provider's machine")
     here.run(keys)
     address = here.run("dps key show --key provider.key").strip()
     world.fund(address)
@@ -193,6 +193,22 @@ def test_a_run_of_the_worker_reports_that_it_was_ended(operator: Machine) -> Non
     operator.run("systemctl restart deepgrid-worker")
     wait_until(lambda: '"CRASHED"' in state(), state, within_s=600)
     assert "Completed" in operator.run(f"with_rights_of operator prefect deployment run {flow} --watch")
+
+
+def test_a_lost_login_node_is_told_to_prefect(machines: Machines, provider: Machine) -> None:
+    seen = "http://127.0.0.1:4200/api/events/filter"
+    login = "$(sed -n 's/.*AUTH_STRING=//p' /etc/deepgrid/prefect.env)"
+    body = json.dumps({"filter": {"event": {"prefix": ["deepgrid.degraded"]}}})
+
+    def events() -> str:
+        ask = f"curl -fs --user \"{login}\" --json '{body}' {seen}"
+        return ", ".join(sorted(one["event"] for one in json.loads(provider.run(ask))["events"]))
+
+    way = f"blackhole {machines.world.network.host}"
+    provider.run(f"ip route add {way}")
+    wait_until(lambda: events() == "deepgrid.degraded", events, within_s=600)
+    provider.run(f"ip route delete {way}")
+    wait_until(lambda: events() == "deepgrid.degraded, deepgrid.degraded.over", events, within_s=600)
 
 
 def test_the_journals_hold_no_traceback_and_no_secret(machines: Machines, customer: Machine) -> None:
