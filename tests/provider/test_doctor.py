@@ -17,7 +17,7 @@ def by_subject(findings: list[Finding]) -> dict[str, Finding]:
 
 async def test_each_part_is_checked_separately(scene: Scene) -> None:
     findings = by_subject(await examine_provider(scene.session.settings))
-    assert {name for name, one in findings.items() if one.level is Level.BAD} == {"approval", "services"}
+    assert {name for name, one in findings.items() if one.level is Level.BAD} == {"approval", "services", "storage"}
     assert findings["approval"].words == "This provider is not registered."
     assert findings["gas"].level is Level.GOOD
     assert findings["ends"].level is Level.GOOD
