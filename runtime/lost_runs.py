@@ -9,13 +9,12 @@ from __future__ import annotations
 import logging
 from datetime import timedelta
 
-from prefect.client.orchestration import get_client
 from prefect.client.schemas.objects import StateType
 from prefect.events.actions import ChangeFlowRunState
 from prefect.events.schemas.automations import AutomationCore, EventTrigger, Posture
 
 from runtime.automations import deploy
-from runtime.outages import warn
+from runtime.outages import asking, until_it_answers, warn
 
 LOST_AFTER = timedelta(minutes=2)  # four heartbeats
 HEARTBEAT = "prefect.flow-run.heartbeat"
@@ -38,9 +37,10 @@ logger = logging.getLogger(__name__)
 
 
 async def end_lost_runs() -> None:
-    """Let Prefect end them from now on. Logs why it cannot: nothing else depends on it."""
+    """Let Prefect end them from now on, once it answers. Logs why it cannot: nothing else depends on it."""
     try:
-        async with get_client() as client:
+        await until_it_answers()
+        async with asking() as client:
             await deploy(client, LOST_RUNS)
     except Exception as error:  # Prefect's client raises many types
         warn(logger, "Prefect does not end runs that have lost their process", error)

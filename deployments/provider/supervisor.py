@@ -79,6 +79,7 @@ async def _lead(session: ProviderSession, carriers: CarrierSettings) -> None:
         async with sessions.serving_provider(session), asyncio.TaskGroup() as group:
             group.create_task(_hold(session, worker))
             group.create_task(_work(worker))
+            group.create_task(end_lost_runs())
             with calling_to_runs(pool, worker):
                 group.create_task(_register(session))
                 group.create_task(resume_logs(session))
@@ -110,7 +111,6 @@ async def _end_when_drained(session: ProviderSession, worker: InProcessWorker) -
 async def _work(worker: InProcessWorker) -> None:
     """Run the pool's flow runs, once Prefect answers."""
     await until_it_answers()
-    await end_lost_runs()
     await worker.start(printer=logger.info)
 
 
