@@ -21,6 +21,7 @@ from uuid import UUID
 import anyio
 import anyio.abc
 from prefect._internal.engine import resolve_custom_flow_run_name
+from prefect.client.schemas.filters import WorkPoolFilter, WorkPoolFilterName
 from prefect.client.schemas.objects import FlowRun, StateType
 from prefect.client.schemas.responses import WorkerFlowRunResponse
 from prefect.context import AsyncClientContext, SyncClientContext
@@ -67,7 +68,6 @@ class InProcessWorker(BaseWorker[BaseJobConfiguration, BaseVariables, InProcessR
         self._may_start = may_start
         self._let_go = False
         self._entrypoints: dict[UUID, str] = {}
-        self._reading = asyncio.Lock()
         self._executing: dict[UUID, anyio.CancelScope] = {}
         self._polling = asyncio.Lock()
         self._look_wanted = asyncio.Event()
@@ -159,6 +159,9 @@ class InProcessWorker(BaseWorker[BaseJobConfiguration, BaseVariables, InProcessR
 
     async def _tidy(self) -> None:
         """End or resume the runs without a process. Their open tasks end beside the runs that start meanwhile."""
+        pool = WorkPoolFilter(name=WorkPoolFilterName(any_=[self._work_pool_name]))
+        for one in await self.client.read_deployments(work_pool_filter=pool):  # a thousand runs may ask together
+            self._entrypoints[one.id] = one.entrypoint or ""
         begin = self._begin if self.may_begin() else None
         tasks = await tidy(self.client, self._work_pool_name, self._submitting_flow_run_ids, begin)
         self._is_tidy = self._has_taken_over = True
@@ -263,10 +266,9 @@ class InProcessWorker(BaseWorker[BaseJobConfiguration, BaseVariables, InProcessR
         deployment_id = flow_run.deployment_id
         if deployment_id is None:
             raise ValueError("the run belongs to no deployment")
-        async with self._reading:  # after a restart, a thousand runs of one deployment begin together
-            if deployment_id not in self._entrypoints:
-                deployment = await self.client.read_deployment(deployment_id)
-                self._entrypoints[deployment_id] = deployment.entrypoint or ""
+        if deployment_id not in self._entrypoints:
+            deployment = await self.client.read_deployment(deployment_id)
+            self._entrypoints[deployment_id] = deployment.entrypoint or ""
         return _flow(self._entrypoints[deployment_id])
 
 

@@ -166,7 +166,7 @@ async def test_runs_that_begin_together_read_their_deployment_once(
     async with working():
         for run in runs:
             assert (await end_of(client, run))[0] == "Completed"
-    assert reads == [runs[0].deployment_id] * 2, "for its limit and for its entrypoint"
+    assert reads == [runs[0].deployment_id], "for its limit only"
 
 
 async def test_the_run_of_a_job_that_a_person_stops_is_cancelled(client: PrefectClient) -> None:
