@@ -12,6 +12,7 @@ grid_packages=(
   git shellcheck # fetch modules, and check every script before it is stored
 )
 test_packages=(
+  curl # the unit of Prefect's server waits with it
   libatomic1 # for playwright's driver
   faketime # sets the clock of a supervisor
   docker-registry umoci skopeo busybox-static squashfs-tools patchelf # images, and programs for them
@@ -20,7 +21,7 @@ test_packages=(
   libpmix-dev # Slurm's PMIx plugin needs the library name that only this package has
 )
 scaled_packages=(redis-server haproxy) # the grid with several Prefect servers
-serve_packages=(python3 python3-venv git shellcheck) # a machine that only serves: no cluster, no database, no tests
+serve_packages=(python3 python3-venv git shellcheck curl) # a machine that only serves: no cluster, no database, no tests
 # Ubuntu has chromium only as a snap. The tests use it where it is installed.
 grep -q '^ID=ubuntu' /etc/os-release || test_packages+=(chromium)
 setup_log=.grid/log/setup.log

@@ -83,11 +83,9 @@ async def _cluster(settings: ProviderSettings) -> list[Finding]:
         findings += await examine_accounts(login, settings.login)
         findings += await _guards(login, settings)
         broken = {finding.subject for finding in findings if finding.level is Level.BAD}
-        return (
-            findings
-            if broken & {"folder", "locks"}
-            else [*findings, *await run_selftest(login, cluster, settings.storage.roots)]
-        )
+        if broken & {"folder", "locks"}:
+            return findings
+        return [*findings, *await run_selftest(login, cluster, settings.storage.roots)]
     finally:
         await login.close()
 

@@ -29,8 +29,10 @@ class Machines:
 @pytest.fixture(scope="module")
 def machines() -> Iterator[Machines]:
     """Empty machines but for packages and checkout. Skips the tests where no machine can be made."""
-    if os.getuid() != 0 or missing_tools():
-        pytest.skip(f"machines need root and the programs {', '.join(missing_tools()) or 'which are here'}")
+    if os.getuid() != 0:
+        pytest.skip("only root can boot machines")
+    if missing := missing_tools():
+        pytest.skip(f"machines need {', '.join(missing)}: install debootstrap, systemd-container and iproute2")
     make_base()
     with open_folder() as folder, ExitStack() as undo:
         here = undo.enter_context(network())
