@@ -12,6 +12,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from urllib.parse import urlsplit
 
 import asyncpg
 import pytest
@@ -20,6 +21,7 @@ from deployments.onemachine.daemons import postgres as module
 from deployments.onemachine.daemons.ports import PortBook
 from deployments.onemachine.daemons.postgres import Postgres
 from deployments.onemachine.daemons.processes import ProcessTable
+from tests.machines.manual import commands
 from tests.waiting import wait_until
 
 NEVER_REAPING = "import subprocess, sys, time; child = subprocess.Popen(sys.argv[1:]); time.sleep(300)"
@@ -58,6 +60,29 @@ def test_it_serves_below_a_closed_folder_and_keeps_its_data(postgres: Postgres, 
     table.stop("postgres")
     start(postgres, table)
     assert ask(postgres, "books", lambda db: db.fetchval("SELECT title FROM book")) == "Ulysses"
+
+
+def test_prefect_reads_without_the_jit_compiler(postgres: Postgres, table: ProcessTable) -> None:
+    """With it, the query for the diagram of a run took 7 to 17 s, and Prefect answered with HTTP 500."""
+    start(postgres, table)
+    ask(postgres, "postgres", lambda db: db.execute("CREATE DATABASE older"))
+    for name in ("older", "prefect"):
+        postgres.create_database(name)
+        assert ask(postgres, name, lambda db: db.fetchval("SHOW jit")) == "off"
+
+
+@pytest.mark.parametrize("section", ["On the operator's machine", "On a provider's machine"])
+def test_so_does_a_prefect_that_was_installed_by_the_page(
+    section: str, postgres: Postgres, table: ProcessTable
+) -> None:
+    start(postgres, table)
+    (step,) = (block for block in commands("docs/how-to/install.md", section) if "createdb" in block)
+    lines = [line.replace("runuser -l postgres", "sh") for line in step.splitlines() if "-l postgres" in line]
+    url = urlsplit(postgres.url("postgres"))
+    admin = {"PGHOST": url.hostname, "PGPORT": url.port, "PGUSER": url.username, "PGPASSWORD": url.password}
+    env = {**os.environ, **{name: str(value) for name, value in admin.items()}}
+    subprocess.run(["sh", "-ec", "\n".join(lines)], env=env, check=True)
+    assert ask(postgres, "prefect", lambda db: db.fetchval("SHOW jit")) == "off"
 
 
 def test_it_comes_back_after_kill_9(postgres: Postgres, table: ProcessTable) -> None:
