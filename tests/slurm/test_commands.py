@@ -19,9 +19,10 @@ from deepgrid.slurm.observe.commands import (
     is_outage,
     limit_minutes,
     phase_of,
-    wait_status,
 )
+from deepgrid.slurm.observe.exit_codes import wait_status
 from deepgrid.slurm.observe.nodes import Sinfo, count_gpus, memory_mb
+from deepgrid.slurm.observe.run_records import Marks, is_refused_start
 from deepgrid.slurm.ssh.login import LoginSettings
 from deepgrid.slurm.submit.protocol import SubmitRequest, guarded
 
@@ -64,6 +65,54 @@ def test_what_the_controller_remembers_has_ends_and_wait_statuses() -> None:
     assert rows[3].ended_at is None, "a forecast is not an end"
     assert (rows[8].state, rows[8].started_at) == ("CANCELLED", None)
     assert 10 not in rows
+
+
+def test_slurm_24_11_prints_code_and_signal_of_what_the_controller_remembers() -> None:
+    """Read as wait statuses, `3:0` and `0:9` were 0. So failed launches and refused starts were billed."""
+    rows = {row.slurm_id: row for row in Squeue.parse(recorded("remembered_24_11.txt"))}
+    exits = {
+        number: (row.exit_status, row.reason) for number, row in rows.items() if phase_of(row.state) is Phase.ENDED
+    }
+    assert exits == {
+        1: (3 << 8, ""), 2: (255 << 8, ""), 4: (9, ""), 6: (53, "JobLaunchFailure"), 10: (137 << 8, ""),
+        18: (0, ""),  # NODE_FAIL
+        20: (15, ""), 22: (125 << 8, ""), 23: (15, ""),
+    }  # fmt: skip
+    (row,) = Squeue.parse("17|59999|FAILED|100|101|3:0|5:00|0|99|unit-n1|NonZeroExitCode|")
+    assert row.exit_status == 768
+    assert (rows[15].reason, rows[15].exit_status) == ("JobHeldUser", 0)
+
+
+def test_a_refused_start_is_known_in_both_forms_of_its_exit_code() -> None:
+    for code in ("32000", "125:0"):
+        (row,) = Squeue.parse(f"17|999|FAILED|100|101|{code}|5:00|0|99|n1|NonZeroExitCode|")
+        assert is_refused_start(row, Marks(tombstone=99))
+
+
+@pytest.mark.parametrize("code", ["", ":", "3:", ":9", "3:0:0", "-1", "3:-9", "x", "N/A", "1e400", "999999:0", "٣:0"])
+def test_an_exit_code_that_is_no_number_and_no_pair_counts_as_0(code: str) -> None:
+    (queued,) = Squeue.parse(f"17|999|FAILED|100|101|{code}|5:00|0|99|n1|NonZeroExitCode|")
+    (accounted,) = Sacct.parse(f"17|999|FAILED|{code}|99|100|101|n1")
+    (hooked,) = Completions.parse(f"job_id=17\njob_state=5\nexit_code={code}\n")
+    assert [(row.exit_status, row.reason) for row in (queued, accounted, hooked)] == [(0, "")] * 3
+
+
+def test_a_job_whose_node_failed_has_no_exit_status_in_any_source() -> None:
+    """Slurm 24.11 prints an exit code of 1 for it, which read as a signal 1."""
+    sources = (
+        Squeue.parse("18|999|NODE_FAIL|100|101|0:1|10:00|0|99|n1|NodeDown|"),
+        Sacct.parse("18|999|NODE_FAIL|1:0|99|100|101|n1"),
+        Completions.parse("job_id=18\njob_state=32775\nexit_code=1\n"),
+    )
+    assert [(row.state, row.exit_status) for rows in sources for row in rows] == [("NODE_FAIL", 0)] * 3
+
+
+def test_accounting_hides_the_upper_half_of_exit_codes_except_128() -> None:
+    rows = {row.slurm_id: row.exit_status for row in Sacct.parse(recorded("sacct_24_11.txt"))}
+    assert (rows[1], rows[4], rows[6], rows[22]) == (3 << 8, 9, 53, 125 << 8)
+    assert rows[3] == 128 << 8, "a failed job has no exit code 0"
+    assert (rows[2], rows[10]) == (127 << 8, 9 << 8), "255 and 137 in truth, which accounting does not tell"
+    assert (rows[20], rows[23]) == (0, 0), "neither a time limit nor a cancellation is exit code 128"
 
 
 def test_accounting_gives_wait_statuses_and_no_invented_times() -> None:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from deepgrid.lifecycle.slurm_state import Phase
+from deepgrid.slurm.observe.exit_codes import accounted_exit, exit_of
 
 COMMAND_PREFIX = ("env", "LC_ALL=C", "TZ=UTC", "SLURM_TIME_FORMAT=%s", "timeout", "-k", "5", "20")
 
@@ -52,11 +53,6 @@ def phase_of(state: str) -> Phase:
 def is_known(state: str) -> bool:
     """Whether this code knows Slurm's `state`."""
     return phase_of(state) is not Phase.UNKNOWN
-
-
-def wait_status(code: int, signal: int) -> int:
-    """The wait status that the chain stores as exit status: exit code 3 -> 768, signal 9 -> 9."""
-    return signal if signal else code << 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +111,7 @@ class Squeue:
             # Slurm shows forecasts as start and end of jobs that have none yet.
             started_at = _seconds(start) if nodes and phase_of(state) is not Phase.QUEUED else None
             ended_at = _seconds(end) if state in FINAL else None
-            exit_status, exit_reason = _exit_of(_number(raw) or 0)
+            exit_status, exit_reason = exit_of(raw, state)
             waiting_reason = reason.removesuffix("|")
             shown = exit_reason if state in FINAL else "" if waiting_reason == "None" else waiting_reason
             rows.append(Row(
@@ -150,10 +146,10 @@ class Sacct:
             reason = FORGOTTEN_REASON if state == "CANCELLED" else ""
             state = state.split()[0] if state else ""
             started_at = None if nodes in ("", "None assigned") else _seconds(start)
-            exit_status = wait_status(*_pair(code))
             ended_at, taken_at = _seconds(end), _seconds(taken)
             rows.append(Row(
-                int(slurm_id), user, state, started_at, ended_at, exit_status, reason, taken_at=taken_at,
+                int(slurm_id), user, state, started_at, ended_at, accounted_exit(code, state), reason,
+                taken_at=taken_at,
             ))  # fmt: skip
         first: dict[tuple[int, str], int] = {}  # by id and account: the earliest record that can have a successor
         for row in rows:
@@ -174,13 +170,14 @@ class Completions:
             for line in block.split("\n"):
                 key, _, value = line.partition("=")
                 field.setdefault(key, value)
-            number, state, raw = (_number(field.get(k)) for k in ("job_id", "job_state", "exit_code"))
-            if number is None or state is None:
+            number, state_number = (_number(field.get(k)) for k in ("job_id", "job_state"))
+            if number is None or state_number is None:
                 continue
-            exit_status, reason = _exit_of(raw or 0)
+            state = _state(state_number)
+            exit_status, reason = exit_of(field.get("exit_code", ""), state)
             started = field.get("nodes", "") not in ("", "nil", "(null)", "None assigned")
             rows.append(Row(
-                number, field.get("user_id", ""), _state(state),
+                number, field.get("user_id", ""), state,
                 _seconds(field.get("start_time", "")) if started else None, _seconds(field.get("end_time", "")),
                 exit_status, reason, restarts=_number(field.get("restart_cnt")) or 0,
                 name=field.get("name", ""), comment=field.get("comment", ""),
@@ -235,19 +232,6 @@ def _state(number: int) -> str:
     if base == 0 and number & _REQUEUE_FLAG:
         return REQUEUED
     return _BY_NUMBER[base] if base < len(_BY_NUMBER) else f"STATE_{base}"
-
-
-def _exit_of(raw: int) -> tuple[int, str]:
-    """Exit status and reason from Slurm's raw exit code. Slurm's own reason text blames the launch for any signal."""
-    code, signal = raw >> 8 & 0xFF, raw & 0x7F
-    # A process ends with a code or a signal. Both together are an error number of Slurm.
-    return wait_status(code, signal), "JobLaunchFailure" if code and signal else ""
-
-
-def _pair(text: str) -> tuple[int, int]:
-    """Exit code and signal of `3:0`; zeros when it is something else."""
-    code, _, signal = text.partition(":")
-    return _number(code) or 0, _number(signal) or 0
 
 
 def _number(text: str | None) -> int | None:

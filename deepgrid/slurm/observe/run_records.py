@@ -14,7 +14,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from deepgrid.slurm.observe.commands import FINAL, REQUEUED, Row, wait_status
+from deepgrid.slurm.observe.commands import FINAL, REQUEUED, Row
+from deepgrid.slurm.observe.exit_codes import wait_status
 
 GUARD_STATUS = 125
 GUARDED = wait_status(GUARD_STATUS, 0)
