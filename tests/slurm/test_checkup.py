@@ -43,7 +43,7 @@ def test_a_sound_cluster_has_only_good_findings() -> None:
         ({"folder /spool": "not writable"}, "ends", Level.BAD, "cannot empty"),
         ({"JobCompType": "jobcomp/none"}, "ends", Level.WARNING, "accounting"),
         ({"hook_spool": "/elsewhere"}, "ends", Level.WARNING, "accounting"),
-        ({"JobCompType": "", "AccountingStorageType": "(null)"}, "ends", Level.WARNING, "down for 300 sec"),
+        ({"JobCompType": "", "AccountingStorageType": ""}, "ends", Level.WARNING, "down for 300 sec"),
     ],
 )
 def test_a_fault_is_reported_with_its_loss(changes: dict[str, str], subject: str, level: Level, words: str) -> None:

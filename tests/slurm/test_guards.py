@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import tempfile
 from collections.abc import Callable
 from dataclasses import replace
@@ -37,7 +38,7 @@ def facts_of(login: LoginSettings, **changes: str) -> dict[str, str]:
         "account": login.user, "uid": uid, "slurm_uid": "64030", "conf": "/etc/slurm/slurm.conf",
         "ProctrackType": "proctrack/cgroup", "TaskPlugin": "task/cgroup,task/affinity", "PrologFlags": "Alloc,Contain",
         "PrivateData": "jobs,usage,users", "accounting_private": "jobs,usage", "EnforcePartLimits": "ALL",
-        "JobContainerType": "job_container/tmpfs", "ScronParameters": "(null)", "SlurmctldParameters": "(null)",
+        "JobContainerType": "job_container/tmpfs", "ScronParameters": "", "SlurmctldParameters": "",
         "probe": f"sbatch: error: deepgrid hook {version_of(submit_hook(login, who))} allocation failure",
         "wrapper": f"deepgrid-sbatch {version_of(submit_wrapper(login, login.user, '/etc/slurm/slurm.conf'))}",
     } | changes  # fmt: skip
@@ -68,7 +69,7 @@ def test_a_guarded_site_lacks_nothing(login: LoginSettings) -> None:
         (WRAPPED, {"wrapper": "deepgrid-sbatch 0123456789abcdef"}, "submission"),
         (TABLE, {"ProctrackType": "proctrack/linuxproc"}, "proctrack"),
         (TABLE, {"TaskPlugin": "task/affinity"}, "task_plugin"),
-        (TABLE, {"PrologFlags": "(null)"}, "contain"),
+        (TABLE, {"PrologFlags": ""}, "contain"),
         (TABLE, {"PrivateData": "none"}, "private_data"),
         (TABLE, {"PrivateData": "jobs"}, "private_data"),
         (TABLE, {"accounting_private": "none"}, "private_data"),
@@ -98,6 +99,14 @@ def test_accepted_gaps_are_guards_by_name() -> None:
     assert len(NAMES) == len(set(NAMES)) == len(GUARDS)
     with pytest.raises(ConfigurationError, match="do not exist: containment"):
         check_gaps(["containment"])
+
+
+async def test_what_slurm_prints_as_null_is_not_set(box: Box, login: Login) -> None:
+    assert re.search(r"^PrologFlags *= \(null\)$", box.slurm("scontrol", "show", "config"), re.MULTILINE)
+    facts = await ask_guards(login, box.settings)
+    gaps = {guard.name: gap for guard, gap in missing_guards(facts, box.settings).items()}
+    assert gaps["contain"].startswith("PrologFlags is not set: ")
+    assert "(null)" not in "".join(facts.values())
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="accounts are made by root")

@@ -21,7 +21,7 @@ BARE = Site(
         "uid": "990",
         "slurm_uid": "64030",
         "slurm_user": "slurm", "slurm_group": "slurm", "writable": "yes", "spool": "grid:slurm 770",
-        "now JobCompType": "jobcomp/none", "now JobSubmitPlugins": "(null)",
+        "now JobCompType": "jobcomp/none", "now JobSubmitPlugins": "",
     },
     {"slurm.conf": "ClusterName=c\nNodeName=n1\n"},
     LOGIN,

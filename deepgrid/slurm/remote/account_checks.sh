@@ -1,5 +1,6 @@
-# shellcheck shell=sh
-# Facts about the accounts of jobs, for `dps provider doctor`. POSIX sh, run on the login node. Changes nothing.
+# shellcheck shell=sh disable=SC2034 # config is for config.sh
+# Facts about the accounts of jobs, for `dps provider doctor`. POSIX sh, run on the login node; needs
+# config.sh before it. Changes nothing.
 # Arguments: BECOME PATTERN (an extended regular expression, or empty). Standard input: names of accounts, one per line.
 # Answers "NAME VALUE" lines, `account NAME UID SUDO GROUP` for each existing account, and `end` last.
 set -u
@@ -10,8 +11,8 @@ fact() { printf '%s %s\n' "$1" "$(printf '%s' "$2" | tr '\n' ' ')"; }
 fact login "$(id -un)"
 fact uid "$(id -u)"
 config=$(timeout 20 scontrol show config 2> /dev/null)
-fact slurm_user "$(printf '%s\n' "$config" | sed -n 's/^SlurmUser *= *\([^(]*\).*/\1/p')"
-fact private "$(printf '%s\n' "$config" | sed -n 's/^PrivateData *= *//p')"
+fact slurm_user "$(setting SlurmUser | sed 's/(.*//')"
+fact private "$(setting PrivateData)"
 fact level "$(timeout 20 sacctmgr -n -P show user "$(id -un)" format=AdminLevel 2> /dev/null | head -n 1)"
 
 names=$(cat)

@@ -1,5 +1,6 @@
-# shellcheck shell=sh
-# Facts about a cluster, for `dps provider doctor`. POSIX sh, run on the login node. Leaves nothing behind.
+# shellcheck shell=sh disable=SC2034 # config is for config.sh
+# Facts about a cluster, for `dps provider doctor`. POSIX sh, run on the login node; needs config.sh before
+# it. Leaves nothing behind.
 # Argument: ROOT. Answers "NAME VALUE" lines, and `end` last: without it the answer was cut off.
 set -u
 export LC_ALL=C
@@ -10,12 +11,8 @@ fact() { printf '%s %s\n' "$1" "$(printf '%s' "$2" | tr '\n' ' ')"; }
 fact clock "$(date +%s.%N)"
 fact account "$(id -un)"
 config=$(timeout 20 scontrol show config 2> /dev/null)
-printf '%s\n' "$config" | while read -r name _ value; do
-  case $name in
-    SLURM_VERSION | JobCompType | AccountingStorageType | MinJobAge) fact "$name" "$value" ;;
-  esac
-done
-folder=$(dirname "$(printf '%s\n' "$config" | sed -n 's/^SLURM_CONF *= *//p')")
+for name in SLURM_VERSION JobCompType AccountingStorageType MinJobAge; do fact "$name" "$(setting "$name")"; done
+folder=$(dirname "$(setting SLURM_CONF)")
 fact hook_spool "$(sed -n 's/^local SPOOL = "\(.*\)"$/\1/p' "$folder/jobcomp.lua" 2> /dev/null)"
 
 for name in / /jobs /spool; do

@@ -1,5 +1,6 @@
 # shellcheck shell=sh
-# Facts about the guards against strangers' jobs. POSIX sh, run on the login node. Changes nothing, submits nothing.
+# Facts about the guards against strangers' jobs. POSIX sh, run on the login node; needs config.sh before
+# it. Changes nothing, submits nothing.
 # Arguments: PARTITION PROBE WRAPPER. PROBE is a job name that the submit hook always refuses; its message contains the
 # hook's version. WRAPPER is the path of the submission wrapper, or empty. Answers "NAME VALUE" lines, and `end` last.
 set -u
@@ -13,7 +14,6 @@ config=$(timeout 20 scontrol show config 2>&1) || {
   echo end
   exit 0
 }
-setting() { printf '%s\n' "$config" | sed -n "s/^$1 *= *//p" | head -n 1; }
 
 fact account "$(id -un)"
 fact uid "$(id -u)"

@@ -1,6 +1,6 @@
-# shellcheck shell=sh
-# The present state of a site's slurm.conf and hooks, for `dps provider install-hooks`. POSIX sh, run on the login node.
-# Changes nothing. Arguments: ROOT WRAPPER. Answers "NAME BASE64" lines, and `end` last.
+# shellcheck shell=sh disable=SC2034 # config is for config.sh
+# The present state of a site's slurm.conf and hooks, for `dps provider install-hooks`. POSIX sh, run on the login
+# node; needs config.sh before it. Changes nothing. Arguments: ROOT WRAPPER. Answers "NAME BASE64" lines, and `end` last.
 set -u
 export LC_ALL=C
 root=$1 wrapper=$2
@@ -9,7 +9,6 @@ fact() { printf '%s %s\n' "$1" "$(printf '%s' "$2" | base64 -w0)"; }
 content() { if [ -f "$2" ]; then printf '%s %s\n' "$1" "$(base64 -w0 "$2")"; fi; }
 
 config=$(timeout 20 scontrol show config 2> /dev/null)
-setting() { printf '%s\n' "$config" | sed -n "s/^$1 *= *//p" | head -n 1; }
 
 named=$(setting SLURM_CONF)
 [ -n "$named" ] || named=${SLURM_CONF:-/etc/slurm/slurm.conf}

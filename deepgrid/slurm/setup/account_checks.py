@@ -16,7 +16,7 @@ from deepgrid.slurm.ssh.scripts import call, read_script, whole_answer
 
 MAX_LISTED_NAMES = 5
 
-_CHECKS = read_script("account_checks.sh")
+_CHECKS = read_script("config.sh", "account_checks.sh")
 
 
 @dataclass(frozen=True, slots=True)

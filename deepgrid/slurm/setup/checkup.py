@@ -20,7 +20,7 @@ MAX_CLOCK_SKEW_S = 5.0
 LOW_DISK_MIB, FULL_DISK_MIB = 1024, 64
 COMPLETION_PLUGIN = "jobcomp/lua"
 
-_CHECKUP = read_script("checkup.sh")
+_CHECKUP = read_script("config.sh", "checkup.sh")
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ async def examine(login: Runner, cluster: Cluster) -> list[Finding]:
     except GridError as error:
         findings.append(Finding.of("slurm", error))
     else:
-        version, partition = facts.values.get("SLURM_VERSION", "(of an unknown version)"), cluster.settings.partition
+        version, partition = facts.values.get("SLURM_VERSION") or "(of an unknown version)", cluster.settings.partition
         words = f"Slurm {version}, partition {partition} with {hardware.nodes} nodes."
         findings.append(Finding("slurm", Level.GOOD, words))
     return [*findings, *judge(facts, cluster.settings)]

@@ -23,7 +23,7 @@ from deepgrid.slurm.ssh.scripts import call, read_script, whole_answer
 Facts = Mapping[str, str]
 INSTALL = "Run dps provider install-hooks."
 
-_GUARDS = read_script("guards.sh")
+_GUARDS = read_script("config.sh", "guards.sh")
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +95,7 @@ def _private_data(facts: Facts, _: LoginSettings) -> str:
 
 def _part_limits(facts: Facts, _: LoginSettings) -> str:
     value = facts.get("EnforcePartLimits", "")
-    return f"EnforcePartLimits is {value or 'not set'}." if value.casefold() in ("", "no", "(null)") else ""
+    return f"EnforcePartLimits is {value or 'not set'}." if value.casefold() in ("", "no") else ""
 
 
 GUARDS = (

@@ -19,7 +19,7 @@ from deepgrid.slurm.ssh.login import LoginSettings
 HOOK_HEADERS = ("-- Completion hook (JobComp", "-- Identity hook (JobSubmit")
 COMPLETION_PLUGIN = "jobcomp/lua"
 _SUDOERS_FILE = "deepgrid-sbatch"
-UNSET = ("", "(null)", "none", "jobcomp/none")
+UNSET = ("", "none", "jobcomp/none")
 
 
 @dataclass(frozen=True, slots=True)

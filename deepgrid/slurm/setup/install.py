@@ -11,7 +11,7 @@ from deepgrid.slurm.setup.hook_config import FileChange, Plan, Site
 from deepgrid.slurm.ssh.login import LoginSettings, Runner
 from deepgrid.slurm.ssh.scripts import call, read_script, whole_answer
 
-_SITE = read_script("site.sh")
+_SITE = read_script("config.sh", "site.sh")
 _PUT = read_script("put.sh")
 _SPOOL = 'mkdir -p "$1" && chown "$2" "$1" && chmod "$3" "$1"'
 
