@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 
 from prefect import flow
 from prefect.client.schemas.objects import State
@@ -22,6 +23,8 @@ from tasks.collect_zombies import (
     remove_outputs,
 )
 
+MOST_NAMED = 20  # in the message of a run
+
 
 @flow(name="collect_zombies", flow_run_name="collect zombies of {cluster}", persist_result=False)
 async def collect_zombies(cluster: str, grace_s: int = 60, keep_days: int = 35) -> State[None]:
@@ -32,6 +35,8 @@ async def collect_zombies(cluster: str, grace_s: int = 60, keep_days: int = 35) 
     Jobs that customers' accounts run without a claim are ended too, unless the provider trusts its customers.
     When the cluster does not answer, the run fails and nothing is collected.
 
+    Message and log name each job that was ended, with its Slurm id, its account and the reason.
+
     Args:
         cluster: Name of the provider block.
         grace_s: Seconds between the two queries. A job must be absent in both to count as lost.
@@ -39,23 +44,26 @@ async def collect_zombies(cluster: str, grace_s: int = 60, keep_days: int = 35) 
     """
     async with sessions.provider(cluster) as session:
         found = await look_for_zombies(session)
-        await asyncio.gather(*(cancel_left_over(session, key) for key in found.left_over))
-        done = [f"cancelled what was left of job {key.job_id}" for key in found.left_over]
+        done = await asyncio.gather(*(cancel_left_over(session, one) for one in found.left_over))
         if found.foreign:
-            ended = await end_foreign(session, found.foreign)
-            done.append(f"ended {len(ended)} of {len(found.foreign)} jobs of customers' accounts without a claim")
+            done += await end_foreign(session, found.foreign)
         if found.suspects:
             await give_grace(grace_s)
             seen = await look_again(session, found.suspects, grace_s)
-            became = await asyncio.gather(*(put_right(session, one) for one in seen))
-            done += [f"job {one.key.job_id} is {words}" for one, words in zip(seen, became, strict=True)]
+            done += await asyncio.gather(*(put_right(session, one) for one in seen))
         leftovers = await find_leftovers(session, keep_days)
         removed = await remove_leftovers(session, leftovers) if leftovers else []
         above = await find_outputs_above_quota(session)
         freed = await remove_outputs(session, above) if above else []
-    said = [f"Of {found.claims} jobs: {', '.join(done)}." if done else f"No zombie among {found.claims} jobs."]
+    said = [f"Of {found.claims} jobs: {_named(done)}." if done else f"No zombie among {found.claims} jobs."]
     if leftovers:
         said.append(f"Removed {len(removed)} of {len(leftovers)} folders left over.")
     if above:
         said.append(f"Removed {len(freed)} of {len(above)} outputs above a customer's quota.")
     return Completed(message=" ".join(said))
+
+
+def _named(done: Sequence[str]) -> str:
+    """The first of these in one text; the log of the run has all."""
+    more = len(done) - MOST_NAMED
+    return "; ".join(done[:MOST_NAMED]) + (f"; and {more} more, which the log names" if more > 0 else "")

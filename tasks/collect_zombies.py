@@ -3,8 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
+
+from prefect import get_run_logger
 
 from deepgrid.provider import cleanup, zombies
+from deepgrid.provider.session import ProviderSession
+from deepgrid.provider.zombies import LeftOver, Zombie
+from deepgrid.slurm.observe.commands import Row
 from runtime.retry_policy import side_effect
 
 QUERY_RETRIES = 2  # a cluster that does not answer is queried again by the next run
@@ -13,11 +19,6 @@ look_for_zombies = side_effect("look for zombies on {session.settings.cluster}",
     zombies.look_for_zombies
 )
 look_again = side_effect("look again on {session.settings.cluster}", QUERY_RETRIES)(zombies.look_again)
-put_right = side_effect("put job {seen.key.job_id} right on {session.settings.cluster}")(zombies.put_right)
-cancel_left_over = side_effect("cancel what is left of job {key.job_id} on {session.settings.cluster}")(
-    zombies.cancel_left_over
-)
-end_foreign = side_effect("end foreign jobs on {session.settings.cluster}")(zombies.end_foreign)
 find_leftovers = side_effect("look for leftovers on {session.settings.cluster}", QUERY_RETRIES)(cleanup.find_leftovers)
 remove_leftovers = side_effect("remove leftovers on {session.settings.cluster}", QUERY_RETRIES)(
     cleanup.remove_leftovers
@@ -28,6 +29,30 @@ find_outputs_above_quota = side_effect("look for outputs above a quota on {sessi
 remove_outputs = side_effect("remove outputs above a quota on {session.settings.cluster}", QUERY_RETRIES)(
     cleanup.remove_outputs
 )
+
+
+@side_effect("put job {zombie.seen.key.job_id} right on {session.settings.cluster}")
+async def put_right(session: ProviderSession, zombie: Zombie) -> str:
+    """Settle or refuse one claim, as it ended or as lost. Returns what was done, in words."""
+    return _logged(await zombies.put_right(session, zombie))
+
+
+@side_effect("cancel what is left of job {left.key.job_id} on {session.settings.cluster}")
+async def cancel_left_over(session: ProviderSession, left: LeftOver) -> str:
+    """Cancel a Slurm job whose claim is over. Returns what was done, in words."""
+    return _logged(await zombies.cancel_left_over(session, left))
+
+
+@side_effect("end foreign jobs on {session.settings.cluster}")
+async def end_foreign(session: ProviderSession, foreign: Sequence[Row]) -> list[str]:
+    """End jobs of customers' accounts without a claim. Returns what was done with each, in words."""
+    return [_logged(words) for words in await zombies.end_foreign(session, foreign)]
+
+
+def _logged(words: str) -> str:
+    """Write to the log of the run at once: a later step may fail."""
+    get_run_logger().info("collected: %s", words)
+    return words
 
 
 @side_effect("wait {grace_s} s for a trace")

@@ -62,6 +62,13 @@ def is_over(key: JobKey, job: Job) -> bool:
     return not job.status.claimed or job.claimed_at != key.claimed_at
 
 
+def why_over(key: JobKey, job: Job) -> str:
+    """How a claim that is over ended, in words."""
+    if job.status.cold and job.claimed_at == key.claimed_at:
+        return f"job {job.id} is {job.status.words}"
+    return f"the claim of job {job.id} was taken back"
+
+
 def is_long_over(key: JobKey, job: Job, now: int, days: int) -> bool:
     """Whether the claim has been over for this long. A claim that was given back counts from its own time.
 

@@ -3,6 +3,7 @@
 The cluster is queried twice, with a grace period in between. Each query takes one command for all claims, and two more
 for the missing ones. If the cluster gives no answer or half an answer, SlurmUnreachable is raised and nothing is
 collected. The actions are the carrier's own steps, keyed by the claim, so a carrier may do the same meanwhile.
+Each action returns what it did, in words: the Slurm job, its account and the reason.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from deepgrid.lifecycle.actions import ReportRunning, Settle
 from deepgrid.lifecycle.decide import LAUNCH_FAILURES, Attempt, Observation
 from deepgrid.lifecycle.job import Job, JobKey
 from deepgrid.lifecycle.slurm_state import Phase, SlurmJob
-from deepgrid.lifecycle.zombies import is_left_over, is_suspect, put_right_by
+from deepgrid.lifecycle.zombies import is_left_over, is_suspect, put_right_by, why_over
 from deepgrid.provider.claims.carrier import Carrier
 from deepgrid.provider.claims.launch_failures import launch_failures
 from deepgrid.provider.session import ProviderSession
@@ -34,6 +35,23 @@ class Suspect:
 
 
 @dataclass(frozen=True, slots=True)
+class Zombie:
+    """A claim that needs an action. `slurm_job` names its Slurm job and the account."""
+
+    seen: Observation
+    slurm_job: str
+
+
+@dataclass(frozen=True, slots=True)
+class LeftOver:
+    """A job in Slurm's queue whose claim is over. `slurm_job` names it and its account, `why` tells the claim's end."""
+
+    key: JobKey
+    slurm_job: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
 class Findings:
     """Result of the first query: the number of claims, suspect claims, and Slurm jobs whose claim is over.
 
@@ -42,7 +60,7 @@ class Findings:
 
     claims: int
     suspects: tuple[Suspect, ...] = ()
-    left_over: tuple[JobKey, ...] = ()
+    left_over: tuple[LeftOver, ...] = ()
     foreign: tuple[Row, ...] = ()
 
 
@@ -60,41 +78,60 @@ async def look_for_zombies(session: ProviderSession) -> Findings:
     return Findings(len(jobs), tuple(suspects), await _left_over(session, held, jobs), _foreign(session, held))
 
 
-async def look_again(session: ProviderSession, suspects: Sequence[Suspect], grace_s: int) -> list[Observation]:
+async def look_again(session: ProviderSession, suspects: Sequence[Suspect], grace_s: int) -> list[Zombie]:
     """Query all suspects again after the grace period. Returns those that need an action."""
     look, states = await query_verdicts(session.cluster, [suspect.key for suspect in suspects])
     jobs = await session.chain.jobs([suspect.key.job_id for suspect in suspects])
     seen = [
         await _observation(session, *pair, look.clock, states, grace_s) for pair in zip(suspects, jobs, strict=True)
     ]
-    return [one for one in seen if put_right_by(one) is not None]
+    return [
+        Zombie(one, _slurm_job(look.ids.get(one.key.comment), look.users.get(one.key.comment, "")))
+        for one in seen
+        if put_right_by(one) is not None
+    ]
 
 
-async def put_right(session: ProviderSession, seen: Observation) -> str:
-    """Settle or refuse one claim, as it ended or as lost. Returns the job's new state, in words."""
+async def put_right(session: ProviderSession, zombie: Zombie) -> str:
+    """Settle or refuse one claim, as it ended or as lost."""
+    seen = zombie.seen
     carrier = Carrier(session, seen.key)
     if seen.slurm.phase is Phase.ENDED:
         session.logs.follow(seen.key)
     while isinstance(action := put_right_by(seen), ReportRunning):
         await carrier.steps.report_running(action)
         seen = replace(seen, job=await session.chain.job(seen.key.job_id))
+    why = ""
     if isinstance(action, Settle):
         await carrier.steps.settle(action)
+        why = action.error
     elif action is not None:
         await carrier.steps.refuse(action.reason)
+        why = action.reason
     if seen.slurm.phase is Phase.ENDED and not session.carries(seen.key):
         await carrier.finish()
-    return (await session.chain.job(seen.key.job_id)).status.words
+    job = await session.chain.job(seen.key.job_id)
+    return f"job {job.id} is {job.status.words} ({zombie.slurm_job})" + (f": {why}" if why else "")
 
 
-async def cancel_left_over(session: ProviderSession, key: JobKey) -> None:
+async def cancel_left_over(session: ProviderSession, left: LeftOver) -> str:
     """Cancel a Slurm job whose claim is over."""
-    await session.cluster.cancel(key)
+    await session.cluster.cancel(left.key)
+    return f"cancelled {left.slurm_job}: {left.why}"
 
 
-async def end_foreign(session: ProviderSession, foreign: Sequence[Row]) -> list[int]:
-    """End jobs of customers' accounts without a claim, each as its own account. Returns the ids that Slurm accepted."""
-    return await session.cluster.end_foreign(foreign)
+async def end_foreign(session: ProviderSession, foreign: Sequence[Row]) -> list[str]:
+    """End jobs of customers' accounts without a claim, each as its own account. Names those that Slurm keeps, too."""
+    ended = set(await session.cluster.end_foreign(foreign))
+    return [
+        f"{'ended' if row.slurm_id in ended else 'could not end'} {_slurm_job(row.slurm_id, row.user)}:"
+        " it belongs to no claim"
+        for row in foreign
+    ]
+
+
+def _slurm_job(slurm_id: int | None, account: str) -> str:
+    return f"Slurm job {slurm_id or 'without a known id'} of account {account or 'unknown'}"
 
 
 def _foreign(session: ProviderSession, held: Holdings) -> tuple[Row, ...]:
@@ -106,7 +143,7 @@ async def _claimed(session: ProviderSession) -> list[Job]:
     return await session.chain.jobs(await session.chain.claimed_jobs(session.address))
 
 
-async def _left_over(session: ProviderSession, held: Holdings, claims: dict[JobKey, Job]) -> tuple[JobKey, ...]:
+async def _left_over(session: ProviderSession, held: Holdings, claims: dict[JobKey, Job]) -> tuple[LeftOver, ...]:
     """Claims in the queue that are over. Jobs of other grids are left alone."""
     head = await session.chain.head()  # claims newer than this node's head are skipped
     last = await session.chain.job_count(head.number)
@@ -116,7 +153,11 @@ async def _left_over(session: ProviderSession, held: Holdings, claims: dict[JobK
         if key not in claims and 0 < key.job_id <= last and key.claimed_at < head.timestamp
     }
     jobs = await session.chain.jobs([key.job_id for key in rows], head.number)
-    return tuple(key for (key, row), job in zip(rows.items(), jobs, strict=True) if is_left_over(key, job, row))
+    return tuple(
+        LeftOver(key, _slurm_job(row.slurm_id, held.accounts[key]), why_over(key, job))
+        for (key, row), job in zip(rows.items(), jobs, strict=True)
+        if is_left_over(key, job, row)
+    )
 
 
 async def _observation(

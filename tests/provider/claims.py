@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pwd
+
 from deepgrid.lifecycle.job import JobKey
 from deepgrid.slurm.cluster import Cluster
 from deepgrid.slurm.ssh.login import Login
@@ -23,3 +25,8 @@ async def running(scene: Scene, box: Box) -> JobKey:
 
 def in_queue(box: Box, key: JobKey) -> str:
     return box.slurm("squeue", "-h", "-a", "-n", key.name, "-o", "%T").strip()
+
+
+def account_of(box: Box) -> int:
+    """The numeric id of the account of the jobs."""
+    return pwd.getpwnam(box.settings.job_account or box.settings.user).pw_uid

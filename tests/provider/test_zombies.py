@@ -14,7 +14,7 @@ from deepgrid.lifecycle.job import JobKey
 from deepgrid.lifecycle.states import JobStatus
 from deepgrid.provider.zombies import cancel_left_over, look_again, look_for_zombies, put_right
 from deepgrid.slurm.observe.verdict import Verdicts, VerdictSettings
-from tests.provider.claims import in_queue, running
+from tests.provider.claims import account_of, in_queue, running
 from tests.provider.scene import Scene
 from tests.slurm.losing import lose, lose_state
 from tests.slurm.support import SMALL, WAIT_FOR_LEAVE, Box, bash, leave
@@ -37,12 +37,14 @@ async def test_a_lost_job_is_refunded_in_full_and_says_why(approved: Scene, box:
     assert (found.claims, [suspect.key for suspect in found.suspects]) == (1, [key])
     assert await look_again(session, found.suspects, grace_s=600) == []  # not yet
     (seen,) = await look_again(session, found.suspects, grace_s=0)
-    assert await put_right(session, seen) == "panicked"
+    said = await put_right(session, seen)
+    assert said.startswith(f"job {key.job_id} is panicked (Slurm job ")
+    assert said.endswith(f" of account {account_of(box)}): {LOST}")
 
     job = await session.chain.job(key.job_id)
     assert (job.status, job.final_cost_wei, job.last_error) == (JobStatus.PANICKED, 0, LOST)
     assert (box.folder(key) / "tombstone").exists()  # it cannot start late
-    assert await put_right(session, seen) == "panicked"  # a repetition changes nothing
+    assert await put_right(session, seen) == said  # a repetition changes nothing
     assert (await look_for_zombies(session)).claims == 0
 
 
@@ -54,7 +56,7 @@ async def test_a_job_that_ended_unseen_is_settled_as_it_ended(approved: Scene, b
 
     found = await look_for_zombies(session)
     (seen,) = await look_again(session, found.suspects, grace_s=0)
-    assert await put_right(session, seen) == "finished"
+    assert (await put_right(session, seen)).startswith(f"job {key.job_id} is finished (Slurm job ")
     settled = await session.chain.settlement(key.job_id)
     assert settled is not None and settled.billed_minutes == 1
     assert (box.folder(key) / "record").exists()  # acknowledged: the spool is free
@@ -67,7 +69,7 @@ async def test_a_job_whose_start_was_not_reported_is_reported_and_settled(approv
     await until(lambda: not in_queue(box, key))
     found = await look_for_zombies(session)
     (seen,) = await look_again(session, found.suspects, grace_s=0)
-    assert await put_right(session, seen) == "failed"
+    assert (await put_right(session, seen)).startswith(f"job {key.job_id} is failed (Slurm job ")
     assert (await session.chain.job(key.job_id)).exit_status == 768
 
 
@@ -111,9 +113,10 @@ async def test_a_slurm_job_whose_claim_is_over_is_cancelled(approved: Scene, box
     await session.cluster.submit(stranger, bash(WAIT_FOR_LEAVE), SMALL)
     await approved.operator.panic_job(key.job_id, "the operator ended it")
 
-    found = await look_for_zombies(session)
-    assert found.left_over == (key,)
-    await cancel_left_over(session, key)
+    (left,) = (await look_for_zombies(session)).left_over
+    assert left.key == key
+    said = await cancel_left_over(session, left)
+    assert said.startswith("cancelled Slurm job ") and said.endswith(f": job {key.job_id} is panicked")
     await until(lambda: (box.folder(key) / "tombstone").exists() and "RUNNING" not in _states(box, key))
     assert in_queue(box, other) == "RUNNING"
     assert not (box.folder(stranger) / "tombstone").exists()
@@ -143,7 +146,7 @@ async def test_a_controller_that_lost_its_state_costs_no_job_at_once_and_a_lost_
         assert time.monotonic() < began + 3 * settings.empty_queue_s
         await asyncio.sleep(1)
     (seen,) = await look_again(session, found.suspects, grace_s=0)
-    assert await put_right(session, seen) == "panicked"
+    assert (await put_right(session, seen)).startswith(f"job {key.job_id} is panicked (Slurm job ")
     job = await session.chain.job(key.job_id)
     assert job.final_cost_wei == 0
     assert job.last_error.startswith("the cluster lost the job")

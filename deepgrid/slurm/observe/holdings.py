@@ -53,22 +53,27 @@ class Ledger:
 
 @dataclass(frozen=True, slots=True)
 class Holdings:
-    """The jobs in a queue: those of claims, and those of customers' accounts that belong to no claim."""
+    """The jobs in a queue: those of claims, and those of customers' accounts that belong to no claim.
+
+    `accounts` are the numeric ids of the accounts of the claims' jobs.
+    """
 
     claims: Mapping[JobKey, SlurmJob]
     foreign: tuple[Row, ...] = ()
+    accounts: Mapping[JobKey, str] = field(default_factory=dict)
 
 
 def holdings(rows: Iterable[Row], ledger: Ledger, like: JobKey) -> Holdings:
     """Sort the queue's rows by the ledger."""
     claims: dict[JobKey, SlurmJob] = {}
+    accounts: dict[JobKey, str] = {}
     foreign = []
     for row in rows:
         if key := ledger.claim_of(row, like):
-            claims[key] = as_job(row)
+            claims[key], accounts[key] = as_job(row), row.user
         elif ledger.is_foreign(row):
             foreign.append(row)
-    return Holdings(claims, tuple(foreign))
+    return Holdings(claims, tuple(foreign), accounts)
 
 
 def parse_ledger(done: CommandResult) -> Ledger:
