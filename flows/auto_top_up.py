@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Annotated
 
 from prefect import flow
 from prefect.client.schemas.objects import State
 from prefect.states import Completed
+from pydantic import Field
 
 from deepgrid.scheduling.top_ups import Slice, Unpaid
 from runtime import sessions
@@ -14,12 +16,13 @@ from tasks.auto_top_up import buy_slice, plan_slices, tell_unpaid
 
 
 @flow(name="auto_top_up", flow_run_name="top up jobs", persist_result=False)
-async def auto_top_up(operator: str, ahead_minutes: int = 10) -> State[None]:
+async def auto_top_up(operator: str, ahead_minutes: Annotated[int, Field(ge=3, le=1440)] = 10) -> State[None]:
     """Buy a slice of time for each job near its end, while its customer's allowance and balance last.
 
     Args:
         operator: Name of the operator block.
-        ahead_minutes: Minutes before its end at which a job gets more time; at most the contract's slice.
+        ahead_minutes: Minutes before its end at which a job gets more time, 3 to 1440; at most the contract's slice.
+            With less, one slow minute can end a job.
     """
     async with sessions.operator(operator) as session:
         planned = await plan_slices(session, ahead_minutes)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 from prefect import flow
 from prefect.client.schemas.objects import State
 from prefect.states import Completed, Failed
+from pydantic import Field
 
 from deepgrid.benchmark.outcome import Outcome, compared, nothing_worked, summary, updated
 from deepgrid.benchmark.settings import PROGRAMS, Program
@@ -16,14 +19,16 @@ from tasks.claim_jobs import check_slurm
 
 
 @flow(name="benchmark_cluster", flow_run_name="benchmark {cluster}", persist_result=False)
-async def benchmark_cluster(cluster: str, programs: list[Program] | None = None) -> State[None]:
+async def benchmark_cluster(
+    cluster: str, programs: Annotated[list[Program], Field(max_length=len(PROGRAMS))] | None = None
+) -> State[None]:
     """Run the programs one after the other. Propose all labels when one moved by more than 5 %.
 
     If a program fails, its last values are kept and the other programs still run.
 
     Args:
         cluster: Name of the provider block.
-        programs: Programs to run; empty for all of them.
+        programs: Programs to run, at most four; empty for all of them. Each may take hours of the cluster.
     """
     async with sessions.provider(cluster) as session:
         await check_slurm(session)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from typing import Annotated
 
 from prefect import flow
 from prefect.client.schemas.objects import State
 from prefect.states import Completed
+from pydantic import Field
 
 from runtime import sessions
 from tasks.collect_zombies import (
@@ -27,7 +29,11 @@ MOST_NAMED = 20  # in the message of a run
 
 
 @flow(name="collect_zombies", flow_run_name="collect zombies of {cluster}", persist_result=False)
-async def collect_zombies(cluster: str, grace_s: int = 60, keep_days: int = 35) -> State[None]:
+async def collect_zombies(
+    cluster: str,
+    grace_s: Annotated[int, Field(ge=5, le=600)] = 60,
+    keep_days: Annotated[int, Field(ge=2, le=3650)] = 35,
+) -> State[None]:
     """Refund lost jobs, settle jobs that ended unseen, cancel jobs whose claim is over, and remove leftover folders.
 
     Of each customer, the oldest finished outputs above the quota of the provider block are removed too.
@@ -39,8 +45,10 @@ async def collect_zombies(cluster: str, grace_s: int = 60, keep_days: int = 35) 
 
     Args:
         cluster: Name of the provider block.
-        grace_s: Seconds between the two queries. A job must be absent in both to count as lost.
-        keep_days: Days for which folders of finished claims are kept. The books read the completion records in them.
+        grace_s: Seconds between the two queries, 5 to 600. A job must be absent in both to count as lost. Its record
+            may be some seconds late. No other run starts meanwhile.
+        keep_days: Days for which folders of finished claims are kept, 2 to 3650. The books read the completion
+            records in them: each night those of the last 24 hours.
     """
     async with sessions.provider(cluster) as session:
         found = await look_for_zombies(session)

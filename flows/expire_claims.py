@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Annotated
 
 from prefect import flow
 from prefect.client.schemas.objects import State
 from prefect.states import Completed
+from pydantic import Field
 
 from runtime import sessions
 from tasks.expire_claims import read_overdue, take_back
 
 
 @flow(name="expire_claims", flow_run_name="expire claims", persist_result=False)
-async def expire_claims(operator: str, silent_hours: int = 24, end_running_of_banned: bool = False) -> State[None]:
+async def expire_claims(
+    operator: str, silent_hours: Annotated[int, Field(ge=1, le=720)] = 24, end_running_of_banned: bool = False
+) -> State[None]:
     """Take jobs back from providers that do not act. They go to another cluster, or end with a full refund.
 
     Args:
         operator: Name of the operator block.
-        silent_hours: Hours that a claimed job may be overdue at a provider in force before it is taken back.
+        silent_hours: Hours that a claimed job may be overdue at a provider in force before it is taken back, 1 to 720.
+            With less, a short outage of a provider costs it jobs that run. With more, credits stay locked for months.
         end_running_of_banned: End jobs that run at banned or removed providers at once, with a full
             refund. Otherwise they stay until their paid time is over.
     """

@@ -18,8 +18,8 @@ from tasks.prune_history import prune_rounds, prune_runs
 async def prune_history(
     operator: str = "",
     cluster: str = "",
-    keep_days: Annotated[int, Field(ge=1)] = 30,
-    keep_rounds_hours: Annotated[int, Field(ge=1)] = 24,
+    keep_days: Annotated[int, Field(ge=1, le=3650)] = 30,
+    keep_rounds_hours: Annotated[int, Field(ge=1, le=8760)] = 24,
 ) -> State[None]:
     """Delete runs that ended long ago, with their task runs, log lines and artifacts.
 
@@ -29,8 +29,9 @@ async def prune_history(
     Args:
         operator: Name of the operator block, on the operator's server.
         cluster: Name of the provider block, on the server of a provider.
-        keep_days: Days for which runs are kept after their end.
-        keep_rounds_hours: Hours for which runs of flows that only look for work are kept, such as `claim_jobs`.
+        keep_days: Days for which runs are kept after their end, 1 to 3650.
+        keep_rounds_hours: Hours for which runs of flows that only look for work are kept, such as `claim_jobs`; 1 to
+            8760.
     """
     now = datetime.now(UTC)
     rounds = await prune_rounds(now - timedelta(hours=keep_rounds_hours))

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 from prefect import flow, runtime
 from prefect.client.schemas.objects import State
 from prefect.states import Completed, Failed
+from pydantic import Field
 
 from tasks.reconcile_billing import books_of, choose_period, compare, keep, publish, read_chain, read_slurm
 
@@ -20,7 +23,7 @@ async def reconcile_billing(
     operator: str | None = None,
     since: str | None = None,
     until: str | None = None,
-    tolerance_minutes: int = 1,
+    tolerance_minutes: Annotated[int, Field(ge=0, le=60)] = 1,
 ) -> State[None]:
     """Check the books of a cluster, or of the whole grid, over a period. Fails when anything disagrees.
 
@@ -29,7 +32,8 @@ async def reconcile_billing(
         operator: Name of the operator block, for the books of the whole grid without Slurm; instead of `cluster`.
         since: Start of the period in UTC, such as 2026-11-20 or 2026-11-20T14:30; by default 24 hours before its end.
         until: End of the period, exclusive; by default now.
-        tolerance_minutes: Minutes by which a bill may differ from the run time in Slurm.
+        tolerance_minutes: Minutes by which a bill may differ from the run time in Slurm, 0 to 60. With more, wrong
+            bills of short jobs pass.
     """
     async with books_of(cluster, operator) as books:
         span = await choose_period(books, since, until)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Annotated
 
 from prefect import flow
 from prefect.client.schemas.objects import State
 from prefect.states import Completed
+from pydantic import Field
 
 from runtime import sessions
 from tasks.claim_jobs import check_slurm
@@ -14,12 +16,12 @@ from tasks.register_provider import await_approval, propose, read_hardware
 
 
 @flow(name="register_provider", flow_run_name="register {cluster}", persist_result=False)
-async def register_provider(cluster: str, wait_minutes: int = 0) -> State[None]:
+async def register_provider(cluster: str, wait_minutes: Annotated[int, Field(ge=0, le=1440)] = 0) -> State[None]:
     """Register hardware, prices and labels if something changed, and report whether a proposal waits for approval.
 
     Args:
         cluster: Name of the provider block.
-        wait_minutes: Minutes to wait for the operator's approval; 0 to report the standing at once.
+        wait_minutes: Minutes to wait for the operator's approval, at most a day; 0 to report the standing at once.
     """
     async with sessions.provider(cluster) as session:
         await check_slurm(session)

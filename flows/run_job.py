@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from functools import partial
+from typing import Annotated
 
 from prefect import flow, get_run_logger
 from prefect.client.schemas.objects import State
 from prefect.states import Completed
+from pydantic import Field
 
 from deepgrid.errors import GridError
 from deepgrid.lifecycle.actions import Action
@@ -18,7 +20,9 @@ from tasks.run_job import TaskSteps
 
 
 @flow(name="run_job", flow_run_name="job {job_id} on {cluster}", persist_result=False)
-async def run_job(cluster: str, job_id: int, claimed_at: int) -> State[None]:
+async def run_job(
+    cluster: str, job_id: Annotated[int, Field(ge=1)], claimed_at: Annotated[int, Field(ge=1)]
+) -> State[None]:
     """Carry one claim of a job to its end, from where the chain and Slurm say that it stands.
 
     Args:

@@ -75,7 +75,7 @@ async def test_without_a_supervisor_lost_jobs_are_refunded_and_ended_ones_settle
         lose(grid.slurm, "alpha", key_of(grid, lost))
         leave.touch()
         await until_gone(customer, ending.id)
-        state = await collect_zombies("alpha", grace_s=1, return_state=True)
+        state = await collect_zombies("alpha", grace_s=5, return_state=True)
     finally:
         await asyncio.to_thread(grid.start, "supervisor-alpha")
     assert f"job {ending.id} is finished (Slurm job " in (state.message or "")
@@ -110,7 +110,7 @@ async def test_the_deployment_refunds_a_lost_job_and_collects_nothing_while_slur
     grid.table.stop("alpha-slurmctld")
     try:
         silence, collection = await asyncio.gather(
-            run_now(grid, "collect_zombies/alpha", grace_s=0), _lose_and_collect(customer, lost)
+            run_now(grid, "collect_zombies/alpha", grace_s=5), _lose_and_collect(customer, lost)
         )
         assert silence["state"]["type"] == "FAILED"
         assert "Slurm does not answer" in silence["state"]["message"]
@@ -136,7 +136,7 @@ async def _lose_and_collect(customer: Customer, job: Job) -> Json:
     await asyncio.to_thread(lose, grid.slurm, "beta", key_of(grid, job))
     deadline = time.monotonic() + PATIENCE_S
     while True:  # an empty queue that had jobs until a minute ago proves nothing
-        collection = await run_now(grid, "collect_zombies/beta", grace_s=1)
+        collection = await run_now(grid, "collect_zombies/beta", grace_s=5)
         if "No zombie among" not in collection["state"]["message"] or time.monotonic() > deadline:
             return collection
         await asyncio.sleep(5)

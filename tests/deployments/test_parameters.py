@@ -1,0 +1,118 @@
+"""No value of a parameter makes a scheduled flow do harm: the flow, `prefect deployment run` and the UI refuse it."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from prefect import Flow
+from prefect.client.orchestration import get_client
+from prefect.client.schemas.actions import WorkPoolCreate
+from prefect.exceptions import ParameterTypeError
+from prefect.settings import PREFECT_API_URL
+from prefect.testing.utilities import prefect_test_harness
+
+REPOSITORY = Path(__file__).parents[2]
+PREFECT = [sys.executable, "-m", "prefect", "--no-prompt"]
+ROLES = ("operator", "provider")
+NAME = "bounded"
+HARMFUL: dict[str, dict[str, tuple[object, ...]]] = {
+    "collect_zombies": {"grace_s": (4, -60, 601), "keep_days": (1, 0, -1, 3651)},
+    "expire_claims": {"silent_hours": (0, -1, 721)},
+    "auto_top_up": {"ahead_minutes": (2, -1, 1441)},
+    "prune_history": {"keep_days": (0, -1, 3651), "keep_rounds_hours": (0, -1, 8761)},
+    "reconcile_billing": {"tolerance_minutes": (-1, 61)},
+    "benchmark_cluster": {"programs": (["hpl"] * 5, ["rm"])},
+    "register_provider": {"wait_minutes": (-1, 1441)},
+    "run_job": {"job_id": (0, -1), "claimed_at": (0, -1)},
+}
+ALWAYS_REFUSED: tuple[object, ...] = (float("nan"), float("inf"), "", "many")
+REQUIRED = {"cluster": "a", "operator": "a", "job_id": 1, "claimed_at": 1}
+
+
+@cache
+def deployed() -> dict[str, tuple[Flow[Any, Any], dict[str, Any]]]:
+    """The flows of the roles, each with its deployment as it is written."""
+    found = {}
+    for role in ROLES:
+        for one in yaml.safe_load((REPOSITORY / "deployments" / role / "prefect.yaml").read_text())["deployments"]:
+            module, _, function = one["entrypoint"].rpartition(".")
+            found[function] = getattr(importlib.import_module(module), function), one
+    return found
+
+
+def properties(flow: Flow[Any, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Names and schemas of the parameters. For one that may be empty, the schema of its values."""
+    for name, schema in flow.parameters.properties.items():
+        for one in schema.get("anyOf", [schema]):
+            yield name, one
+
+
+@pytest.mark.parametrize("name", HARMFUL)
+def test_a_flow_refuses_values_that_do_harm(name: str) -> None:
+    flow, _ = deployed()[name]
+    required = {one: REQUIRED[one] for one in flow.parameters.required or []}
+    flow.validate_parameters(dict(required))
+    for parameter, values in HARMFUL[name].items():
+        for value in (*values, *ALWAYS_REFUSED):
+            with pytest.raises(ParameterTypeError, match=parameter):
+                flow.validate_parameters({**required, parameter: value})
+
+
+@pytest.mark.parametrize("name", [name for name, (_, one) in deployed().items() if one.get("schedules")])
+def test_each_number_and_list_of_a_scheduled_flow_is_bounded(name: str) -> None:
+    """So that a parameter of tomorrow gets bounds too."""
+    for parameter, schema in properties(deployed()[name][0]):
+        assert schema["type"] != "number", f"{parameter}: use whole units"
+        wanted = {"integer": {"minimum", "maximum"}, "array": {"maxItems"}}.get(schema["type"], set())
+        assert wanted <= schema.keys(), f"{parameter} of {name} has no bounds"
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[dict[str, str]]:
+    """Environment for commands of a Prefect with the deployments of both roles."""
+    with prefect_test_harness(server_startup_timeout=300):
+        env = {**os.environ, "PREFECT_API_URL": PREFECT_API_URL.value() or "", "OPERATOR": NAME, "CLUSTER": NAME}
+        with get_client(sync_client=True) as client:
+            for pool in ("processes", *(f"{role}-{NAME}" for role in ROLES)):
+                client.create_work_pool(WorkPoolCreate(name=pool, type="process"))
+        for role in ROLES:
+            file = f"deployments/{role}/prefect.yaml"
+            done = command(env, "deploy", "--all", "--prefect-file", file)
+            assert done.returncode == 0, done.stdout + done.stderr
+        yield env
+
+
+def command(env: dict[str, str], *words: str) -> subprocess.CompletedProcess[str]:
+    argv = [*PREFECT, *words]
+    return subprocess.run(argv, env=env, cwd=REPOSITORY, capture_output=True, text=True, check=False)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("flow", "parameter", "sentence"),
+    [
+        ("collect_zombies", "keep_days=0", "0 is less than the minimum of 2"),
+        ("collect_zombies", "grace_s=601", "601 is greater than the maximum of 600"),
+        ("expire_claims", "silent_hours=0", "0 is less than the minimum of 1"),
+        ("benchmark_cluster", 'programs=["hpl","hpl","hpl","hpl","hpl"]', "is too long"),
+    ],
+)
+def test_prefect_starts_no_run_with_such_a_value(
+    server: dict[str, str], flow: str, parameter: str, sentence: str
+) -> None:
+    done = command(server, "deployment", "run", f"{flow}/{NAME}", "-p", parameter)
+    said = " ".join((done.stdout + done.stderr).split())
+    assert done.returncode != 0, said
+    assert sentence in said, said
+    assert "Traceback" not in said
+    with get_client(sync_client=True) as client:
+        assert client.read_flow_runs() == []
