@@ -1,6 +1,7 @@
 """Hands requests of the page on to the grid's services, unchanged, so that their signatures hold.
 
-Cookies stay here: the services get nothing of the local signer's session. Origin goes on, because sessions name theirs.
+Cookies stay here: browsers send those of all ports of this machine. The secret of the local signer's session stays
+here too. Origin goes on, because the services' sessions name theirs.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ LARGEST_BODY = 8 * 1024 * 1024
 DROPPED = frozenset((
     "host", "connection", "keep-alive", "proxy-authenticate", "proxy-authorization", "te", "trailer", "upgrade",
     "transfer-encoding", "content-length", "cookie", "set-cookie", "referer", "date", "server",
+    "x-grid-signer",
 ))  # fmt: skip
 
 logger = logging.getLogger(__name__)

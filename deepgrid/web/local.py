@@ -51,10 +51,10 @@ Told = Callable[[str], None]
 
 @dataclass(frozen=True)
 class LocalApp:
-    """The ASGI application. `end_polls` answers the open polls of logs, before the server stops."""
+    """The ASGI application. `end` ends all sessions and answers the open polls of logs, before the server stops."""
 
     serve: ASGIApp
-    end_polls: Callable[[], None]
+    end: Callable[[], None]
 
 
 async def serve_local(settings: LocalSettings, told: Told) -> None:
@@ -77,22 +77,21 @@ async def serve_local(settings: LocalSettings, told: Told) -> None:
         else:
             told(address)
 
-    async with local_app(book, wallet, settings, listener.getsockname()[1], renewed) as app, _serving(app, listener):
+    async with local_app(book, wallet, settings, renewed) as app, _serving(app, listener):
         await stop.wait()
-        app.end_polls()
+        app.end()
 
 
 @contextlib.asynccontextmanager
 async def local_app(
-    book: AddressBook, wallet: Wallet, settings: LocalSettings, port: int, renewed: Told
+    book: AddressBook, wallet: Wallet, settings: LocalSettings, renewed: Told
 ) -> AsyncIterator[LocalApp]:
     """The app for the customer of `wallet`, with its connections open. `renewed` gets each one-time token."""
     async with contextlib.AsyncExitStack() as stack:
         chain = await stack.enter_async_context(await Chain.connect(book))
         sender = Sender(chain, wallet)
         stack.push_async_callback(sender.close)
-        # Cookies are the same for all ports of a machine, so each port has its own name.
-        access = Access(f"deepgrid-signer-{port}", renewed)
+        access = Access(renewed)
         signer = Signer(chain, sender, SpendingLimit(settings.limit_wei))
         services = Forward(book.definitions_url, book.authorities)
         stack.push_async_callback(services.close)
@@ -102,7 +101,12 @@ async def local_app(
         ]
         inner = Starlette(routes=routes)
         web = await stack.enter_async_context(open_web(inner, book, WebSettings(local=True)))
-        yield LocalApp(LoopbackHosts(GuardedChecks(web, access)), services.stop)
+
+        def end() -> None:
+            access.end()  # another program may listen at this port next, and get the secrets of open pages
+            services.stop()
+
+        yield LocalApp(LoopbackHosts(GuardedChecks(web, access)), end)
 
 
 def _write_address(file: Path, address: str) -> None:

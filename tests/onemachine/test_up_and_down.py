@@ -94,8 +94,8 @@ def _open_web_app(printed: str) -> None:
     """Open the web app by the printed address: the page may use the customer's account."""
     found = WEB_ADDRESS.search(printed)
     assert found is not None, printed
-    with httpx.Client(base_url=found[1], headers={"Origin": found[1], "X-Grid-Signer": "1"}, trust_env=False) as page:
-        assert page.post("/signer/session", json={"token": found[2]}).status_code == 204
+    with httpx.Client(base_url=found[1], headers={"Origin": found[1]}, trust_env=False) as page:
+        page.headers["X-Grid-Signer"] = page.post("/signer/session", json={"token": found[2]}).json()["session"]
         accounts = page.post("/signer", json={"method": "eth_accounts", "params": []}).json()["result"]
         assert len(accounts) == 1
         assert page.get("/v1/health").json()["status"] == "ok"

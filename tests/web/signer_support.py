@@ -30,27 +30,30 @@ from tests.chain.grid import CREDIT, DEFINITION, Grid, running_grid
 HOST = "127.0.0.1:8090"
 ORIGIN = f"http://{HOST}"
 STRANGER = "0x" + "5" * 40
-PAGE = {"Origin": ORIGIN, "X-Grid-Signer": "1"}
+PAGE = {"Origin": ORIGIN}
 
 
 @dataclass
 class Page:
-    """A page at the signer's own address. `seen` holds every byte that it ever got."""
+    """A page at the signer's own address, with the headers that it sends. `seen` holds every byte that it ever got."""
 
     http: httpx.AsyncClient
     chain: Chain
     wallet: Wallet
     tokens: list[str]
+    access: Access
     seen: list[str] = field(default_factory=list)
+    headers: dict[str, str] = field(default_factory=lambda: dict(PAGE))
 
-    async def post(self, path: str, body: Any, headers: Mapping[str, str] = PAGE) -> httpx.Response:
-        answer = await self.http.post(path, json=body, headers=dict(headers))
+    async def post(self, path: str, body: Any, headers: Mapping[str, str] | None = None) -> httpx.Response:
+        answer = await self.http.post(path, json=body, headers=self.headers if headers is None else dict(headers))
         self.seen.append(answer.text + str(answer.headers))
         return answer
 
     async def open(self) -> Page:
         answer = await self.post("/signer/session", {"token": self.tokens[-1]})
-        assert answer.status_code == 204, answer.text
+        assert answer.status_code == 200, answer.text
+        self.headers["X-Grid-Signer"] = answer.json()["session"]
         return self
 
     async def call(self, method: str, *params: Any) -> Any:
@@ -113,13 +116,12 @@ async def signing_page(grid: Grid, name: str, limit: int = 1000, credits: int = 
         operator, sender = (Sender(chain, one) for one in (Wallet.load(grid.operator_key), wallet))
         await Writer(chain, operator).mint(wallet.address, credits * CREDIT)
         tokens: list[str] = []
-        routes = signer_routes(
-            Signer(chain, sender, SpendingLimit(limit * CREDIT)), Access("deepgrid-signer", tokens.append)
-        )
+        access = Access(tokens.append)
+        routes = signer_routes(Signer(chain, sender, SpendingLimit(limit * CREDIT)), access)
         app = Starlette(routes=routes, middleware=[Middleware(LoopbackHosts)])
         transport = httpx.ASGITransport(app=app)
         async with httpx.AsyncClient(transport=transport, base_url=ORIGIN) as http:
-            yield Page(http, chain, wallet, tokens)
+            yield Page(http, chain, wallet, tokens, access)
         await sender.close()
         await operator.close()
 

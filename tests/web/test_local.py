@@ -93,12 +93,11 @@ async def address(web: asyncio.subprocess.Process) -> tuple[str, str]:
 
 async def test_the_printed_address_opens_the_signer_once(web: asyncio.subprocess.Process) -> None:
     url, token = await address(web)
-    headers = {"Origin": url, "X-Grid-Signer": "1"}
-    async with httpx.AsyncClient(base_url=url, headers=headers, trust_env=False) as page:
-        assert (await page.post("/signer/session", json={"token": token})).status_code == 204
-        answer = await page.post("/signer", json={"method": "eth_accounts", "params": []})
+    async with httpx.AsyncClient(base_url=url, headers={"Origin": url}, trust_env=False) as page:
+        session = (await page.post("/signer/session", json={"token": token})).json()["session"]
+        call = {"method": "eth_accounts", "params": []}
+        answer = await page.post("/signer", json=call, headers={"X-Grid-Signer": session})
         assert len(answer.json()["result"]) == 1
-        page.cookies.clear()
         assert (await page.post("/signer/session", json={"token": token})).status_code == 403
     assert (await address(web))[1] != token
 
@@ -108,7 +107,7 @@ async def test_signed_requests_reach_the_services_unchanged(
 ) -> None:
     url, _ = await address(web)
     path = "/v1/definitions/a%2Fb?x=1&y=%20"
-    headers = {"X-Grid-Signature": "0x12", "Cookie": "deepgrid-signer=secret", "Origin": url}
+    headers = {"X-Grid-Signature": "0x12", "Cookie": "other=secret", "X-Grid-Signer": "secret", "Origin": url}
     async with httpx.AsyncClient(base_url=url, trust_env=False) as page:
         answer = await page.put(path, content=b'{ "a":1 }', headers=headers)
     assert (answer.status_code, answer.content, answer.headers["x-log-offset"]) == (409, b"a line\x1b[31m\xff", "7")
@@ -126,10 +125,9 @@ async def test_the_page_checks_files_with_modules_for_its_user_only(
 ) -> None:
     url, token = await address(web)
     body = {"file": (EXAMPLES / "module.yaml").read_text().replace("./modules", str(EXAMPLES / "modules"))}
-    headers = {"Origin": url, "X-Grid-Signer": "1"}
-    async with httpx.AsyncClient(base_url=url, headers=headers, trust_env=False, timeout=120) as page:
+    async with httpx.AsyncClient(base_url=url, headers={"Origin": url}, trust_env=False, timeout=120) as page:
         assert (await page.post("/v1/check", json=body)).status_code == 401
-        assert (await page.post("/signer/session", json={"token": token})).status_code == 204
+        page.headers["X-Grid-Signer"] = (await page.post("/signer/session", json={"token": token})).json()["session"]
         answer = await page.post("/v1/check", json=body)
         assert answer.status_code == 200, answer.text
         assert answer.json()["faults"] == []

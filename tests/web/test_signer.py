@@ -10,6 +10,7 @@ import pytest
 from eth_account import Account
 from eth_account.messages import encode_typed_data
 
+from deepgrid.web.signer.access import MOST_SESSIONS
 from deepgrid.web.signer.typed_data import KINDS
 from tests.chain.grid import CREDIT, Grid
 from tests.web.signer_support import HOST, ORIGIN, PAGE, STRANGER, Page, transactions
@@ -37,15 +38,36 @@ async def test_without_the_token_nothing_answers(closed_page: Page) -> None:
 async def test_a_token_opens_one_session_only(closed_page: Page) -> None:
     first = closed_page.tokens[-1]
     answer = await closed_page.post("/signer/session", {"token": first})
-    cookie, visitor = (one.lower() for one in answer.headers.get_list("set-cookie"))
-    assert all("httponly" in one and "samesite=strict" in one for one in (cookie, visitor))
-    assert "path=" not in cookie  # so that the browser limits it to the signer's folder, behind any prefix
-    closed_page.http.cookies.clear()
+    assert "set-cookie" not in answer.headers
     assert (await closed_page.post("/signer/session", {"token": first})).status_code == 403
     assert (await closed_page.post("/signer", CALL)).status_code == 401
     assert closed_page.tokens[-1] != first
     await closed_page.open()
     assert (await closed_page.post("/signer", CALL)).status_code == 200
+
+
+async def test_no_cookie_opens_the_signer(page: Page) -> None:
+    """Cookies know no ports, so browsers send them to every server of this machine, and take them from every one."""
+    secret = page.headers.pop("X-Grid-Signer")
+    for name in ("deepgrid-signer", "deepgrid-signer-8090", "X-Grid-Signer", "session"):
+        answer = await page.post("/signer", CALL, {**page.headers, "Cookie": f"{name}={secret}"})
+        assert answer.status_code == 401, answer.text
+
+
+async def test_more_pages_than_the_signer_knows_end_the_oldest_session(page: Page) -> None:
+    oldest = dict(page.headers)
+    for _ in range(MOST_SESSIONS):
+        assert (await page.post("/signer", CALL, oldest)).status_code == 200
+        await page.open()
+    assert (await page.post("/signer", CALL, oldest)).status_code == 401
+    assert (await page.post("/signer", CALL)).status_code == 200
+
+
+async def test_at_the_end_no_session_counts_and_none_is_opened(page: Page) -> None:
+    """Requests may still come over open connections while the server stops."""
+    page.access.end()
+    assert (await page.post("/signer", CALL)).status_code == 401
+    assert (await page.post("/signer/session", {"token": page.tokens[-1]})).status_code == 403
 
 
 @pytest.mark.parametrize(
@@ -61,27 +83,32 @@ async def test_a_token_opens_one_session_only(closed_page: Page) -> None:
         {"Origin": "http://localhost:8090"},
         {"Origin": "null"},
         {"Origin": None},
-        {"X-Grid-Signer": None},
+        {"Host": "localhost:8090", "Origin": "http://localhost:8090"},
+        {"Host": "[::1]:8090", "Origin": "http://[::1]:8090"},
+        {"Host": "127.0.0.1:8090.grid.example"},
         {"Sec-Fetch-Site": "same-site"},
         {"Sec-Fetch-Site": "cross-site"},
         {"Content-Type": "text/plain"},
     ],
     ids=str,
 )
-async def test_another_site_is_refused_even_with_the_cookie(page: Page, changed: dict[str, str | None]) -> None:
-    headers = {"Host": HOST, "Content-Type": "application/json", **PAGE, **changed}
+async def test_another_site_is_refused_even_with_the_secret(page: Page, changed: dict[str, str | None]) -> None:
+    headers = {"Host": HOST, "Content-Type": "application/json", **page.headers, **changed}
     kept = {name: value for name, value in headers.items() if value is not None}
     for path, body in (("/signer", CALL), ("/signer/session", {"token": page.tokens[-1]})):
         answer = await page.post(path, body, kept)
         assert answer.status_code in (403, 415, 421), answer.text
-        assert "set-cookie" not in answer.headers
+        assert "session" not in answer.json()
 
 
-async def test_the_page_may_be_opened_by_any_name_of_this_machine(page: Page) -> None:
-    for host in ("localhost:8090", "[::1]:8090", "localhost"):
-        headers = {**PAGE, "Host": host, "Origin": f"http://{host}"}
-        cookie = "; ".join(f"{name}={value}" for name, value in page.http.cookies.items())
-        assert (await page.post("/signer", CALL, {**headers, "Cookie": cookie})).status_code == 200
+async def test_a_session_counts_at_the_origin_that_opened_it(page: Page) -> None:
+    """A forwarded port may have another number, as with `ssh -L 9000:127.0.0.1:8090`."""
+    forwarded = {"Host": "127.0.0.1:9000", "Origin": "http://127.0.0.1:9000"}
+    assert (await page.post("/signer", CALL, {**page.headers, **forwarded})).status_code == 401
+    answer = await page.post("/signer/session", {"token": page.tokens[-1]}, forwarded)
+    opened = {**forwarded, "X-Grid-Signer": answer.json()["session"]}
+    assert (await page.post("/signer", CALL, opened)).status_code == 200
+    assert (await page.post("/signer", CALL, {**opened, **PAGE, "Host": HOST})).status_code == 401
 
 
 # -- what is signed --------------------------------------------------------------------------

@@ -27,6 +27,7 @@ CHROMIUM = "/usr/bin/chromium"
 PROGRAMS = ("bash", "env", "nice", "prlimit")  # of every Linux; neither node nor shellcheck
 PREFIX = "/grid/of/us"
 EXAMPLE = REPOSITORY / "examples" / "hello-world.yaml"
+KEPT = "localStorage.getItem(`signer ${location.pathname}`)"
 POLICY = "default-src 'none'"
 
 
@@ -111,15 +112,16 @@ async def opened(address: str) -> tuple[list[str], list[str]]:
         page.on("console", lambda one: said.append(one.text) if "Content Security Policy" in one.text else None)
         await page.goto(address)
         await page.locator("main").first.wait_for()
-        await page.wait_for_function("location.hash.indexOf('token') < 0")
+        await page.wait_for_function(f"{KEPT} !== null")
+        headers = f'{{"Content-Type": "application/json", "X-Grid-Signer": {KEPT}}}'
         accounts = await page.evaluate(
-            """async () => (await fetch("signer", {method: "POST", body: '{"method": "eth_accounts"}',
-               headers: {"Content-Type": "application/json", "X-Grid-Signer": "1"}})).json()"""
+            f"""async () => (await fetch("signer", {{method: "POST", body: '{{"method": "eth_accounts"}}',
+               headers: {headers}}})).json()"""
         )
         assert len(accounts["result"]) == 1, accounts
         checked = await page.evaluate(
-            """async (file) => (await fetch("v1/check", {method: "POST", body: JSON.stringify({file}),
-               headers: {"Content-Type": "application/json"}})).json()""",
+            f"""async (file) => (await fetch("v1/check", {{method: "POST", body: JSON.stringify({{file}}),
+               headers: {headers}}})).json()""",
             EXAMPLE.read_text(),
         )
         assert checked["resources"]["ntasks"] == 1, checked

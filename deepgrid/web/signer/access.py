@@ -1,8 +1,9 @@
 """Admits callers of the signer: only the page of its own address, whose user has opened the printed address.
 
-The address holds a one-time token in its fragment, which browsers do not send. The page exchanges it once for a
-cookie that scripts cannot read and that other sites' requests do not carry. Host, Origin and a custom header are
-checked too. So neither another site, nor a name that was rebound to this machine, nor another user can call.
+The address holds a one-time token in its fragment, which browsers do not send. The page exchanges it once for the
+secret of a session. The page keeps it in the storage of its origin and sends it as a header. Browsers never add that
+header by themselves, and other sites and other ports of this machine are other origins. No cookie counts, because
+browsers send cookies to all ports. Names that were rebound to this machine are refused.
 """
 
 from __future__ import annotations
@@ -10,19 +11,19 @@ from __future__ import annotations
 import hashlib
 import hmac
 import logging
+import re
 import secrets
 from collections.abc import Callable
-from urllib.parse import urlsplit
 
 from starlette.requests import Request
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from deepgrid.secure_url import is_loopback
-
 HEADER = "X-Grid-Signer"
 MOST_SESSIONS = 16
+OWN_HOST = re.compile(r"127(\.[0-9]{1,3}){3}(:[0-9]{1,5})?")
 NO_SESSION = "This page has no session. Open the newest address that `dps web` has printed."
+NOT_THIS_NAME = "This server has no such name. Open the newest address that `dps web` has printed."
 
 logger = logging.getLogger(__name__)
 
@@ -38,46 +39,36 @@ class Denied(Exception):
 class Access:
     """The token and the sessions. `renewed` is called with each fresh token, also with the first one."""
 
-    def __init__(self, cookie: str, renewed: Callable[[str], None] = lambda _token: None) -> None:
-        self.cookie = cookie
+    def __init__(self, renewed: Callable[[str], None] = lambda _token: None) -> None:
         self._renewed = renewed
         self._token = ""
-        self._sessions: dict[bytes, None] = {}
-        self._visitors: dict[bytes, None] = {}
+        self._sessions: dict[bytes, str] = {}  # origins by digests of secrets
         self._renew()
 
-    def exchange(self, request: Request, token: str) -> tuple[str, str]:
-        """The values of two cookies for a one-time token, which is worth nothing from now on. Raises Denied.
-
-        The first one admits to the signer, the second one to checks of files, at every path.
-        """
+    def exchange(self, request: Request, token: str) -> str:
+        """The secret of a session for a one-time token, which is worth nothing from now on. Raises Denied."""
         self._require_page(request)
         if not hmac.compare_digest(token.encode(), self._token.encode()):
             logger.warning("the signer refused a token: it was used before, or is wrong")
             raise Denied(403, "This address was used before. Take the newest one that `dps web` has printed.")
-        values = secrets.token_urlsafe(32), secrets.token_urlsafe(32)
-        for value, known in zip(values, (self._sessions, self._visitors), strict=True):
-            known[_digest(value)] = None
-            while len(known) > MOST_SESSIONS:
-                del known[next(iter(known))]
+        secret = secrets.token_urlsafe(32)
+        self._sessions[_digest(secret)] = origin_of(request)
+        if len(self._sessions) > MOST_SESSIONS:
+            del self._sessions[next(iter(self._sessions))]
         logger.info("the signer opened a session for a page: sessions=%d", len(self._sessions))
         self._renew()
-        return values
+        return secret
 
     def require(self, request: Request) -> None:
-        """Raise Denied unless the request is of our page, with a session."""
+        """Raise Denied unless the request is of our page, with a session of its origin."""
         self._require_page(request)
-        if _digest(request.cookies.get(self.cookie, "")) not in self._sessions:
+        if self._sessions.get(_digest(request.headers.get(HEADER, ""))) != origin_of(request):
             raise Denied(401, NO_SESSION)
 
-    @property
-    def visitor_cookie(self) -> str:
-        """Name of the cookie that admits to checks."""
-        return f"{self.cookie}-visitor"
-
-    def knows(self, request: Request) -> bool:
-        """Whether a session of this process sends the request, to any path."""
-        return _digest(request.cookies.get(self.visitor_cookie, "")) in self._visitors
+    def end(self) -> None:
+        """End all sessions, and the token. None is opened any more."""
+        self._sessions.clear()
+        self._token = secrets.token_urlsafe(32)
 
     def _require_page(self, request: Request) -> None:
         if not is_own_host(request.headers.get("host", "")):
@@ -86,8 +77,6 @@ class Access:
             raise Denied(403, "The signer answers pages of its own address only.")
         if request.headers.get("sec-fetch-site", "same-origin") != "same-origin":
             raise Denied(403, "The signer answers pages of its own address only.")
-        if request.headers.get(HEADER) != "1":
-            raise Denied(403, f"The header {HEADER} is missing.")
 
     def _renew(self) -> None:
         self._token = secrets.token_urlsafe(32)
@@ -100,12 +89,11 @@ def origin_of(request: Request) -> str:
 
 
 def is_own_host(host: str) -> bool:
-    """Whether a Host header names this machine by a loopback address or `localhost`, at any port."""
-    try:
-        parts = urlsplit(f"http://{host}")
-        return parts.netloc == host and parts.username is None and is_loopback(parts.hostname or "")
-    except ValueError:
-        return False
+    """Whether a Host header names this machine by an IPv4 loopback address, at any port.
+
+    Names are refused: for `localhost`, browsers try ::1 first, where another account may listen at the same port.
+    """
+    return OWN_HOST.fullmatch(host) is not None
 
 
 class LoopbackHosts:
@@ -121,7 +109,7 @@ class LoopbackHosts:
                 for wanted in (b"host", b"origin")
             )
             if len(hosts) != 1 or not is_own_host(hosts[0]):
-                await _refuse(421, "This address serves this machine only.")(scope, receive, send)
+                await _refuse(421, NOT_THIS_NAME)(scope, receive, send)
                 return
             if origins not in ([], [f"http://{hosts[0]}"]):
                 await _refuse(403, "This address serves its own page only.")(scope, receive, send)
@@ -137,9 +125,12 @@ class GuardedChecks:
         self._access = access
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http" and scope["path"] == "/v1/check" and not self._access.knows(Request(scope)):
-            await _refuse(401, NO_SESSION)(scope, receive, send)
-            return
+        if scope["type"] == "http" and scope["path"] == "/v1/check":
+            try:
+                self._access.require(Request(scope))
+            except Denied as denied:
+                await _refuse(denied.status, str(denied))(scope, receive, send)
+                return
         await self._app(scope, receive, send)
 
 

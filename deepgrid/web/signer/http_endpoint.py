@@ -1,4 +1,4 @@
-"""The HTTP side of the signer: `signer` (JSON-RPC) and `signer/session` (token for cookie)."""
+"""The HTTP side of the signer: `signer` (JSON-RPC) and `signer/session` (token for session)."""
 
 from __future__ import annotations
 
@@ -29,14 +29,10 @@ def signer_routes(signer: Signer, access: Access) -> list[Route]:
     async def exchange(request: Request) -> Response:
         try:
             body = await _body(request)
-            value, visitor = access.exchange(request, str(body.get("token", "")))
+            secret = access.exchange(request, str(body.get("token", "")))
         except Denied as denied:
             return _denied(denied)
-        answer = Response(status_code=204, headers={"Cache-Control": "no-store"})
-        # Without a path the browser limits it to the folder of this address, also behind a proxy with a prefix.
-        answer.set_cookie(access.cookie, value, path=None, httponly=True, samesite="strict")
-        answer.set_cookie(access.visitor_cookie, visitor, path="/", httponly=True, samesite="strict")
-        return answer
+        return JSONResponse({"session": secret}, headers={"Cache-Control": "no-store"})
 
     async def call(request: Request) -> Response:
         try:

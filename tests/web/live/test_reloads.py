@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
-import subprocess
-import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 from playwright.async_api import Browser, Page, Request, Route, expect
 
-from tests.cli.live import CREDIT, WITHIN_S
+from tests.cli.live import CREDIT
 from tests.waiting import until
 from tests.web.live.stage import PATIENCE_MS, Stage, opened
 from tests.web.live.submitting import PERMIT, SEND, SESSION, go_on, start, submitted
+from tests.web.local_web import local_web
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]
 
-DPS = Path(sys.executable).with_name("dps")
 INTERRUPTED = "was interrupted"
 
 
@@ -98,25 +95,15 @@ async def test_a_reload_after_the_request_makes_no_second_job(stage: Stage, brow
 @pytest.fixture
 async def local_page(stage: Stage, browser: Browser, tmp_path: Path) -> AsyncIterator[Page]:
     """A page of `dps web`, which signs with the customer's key file."""
-    address = tmp_path / "address"
-    argv = [
-        str(DPS), "web", "--port", "0", "--address-file", str(address), "--key", str(stage.wallet.wallet.key_file),
-        "--book", str(stage.hosted.grid.book.save(tmp_path / "book.json")),
-    ]  # fmt: skip
-    with subprocess.Popen(argv, stdin=subprocess.DEVNULL) as process:
-        try:
-            async with asyncio.timeout(WITHIN_S):
-                while not address.exists():
-                    assert process.poll() is None
-                    await asyncio.sleep(0.05)
-            page = await browser.new_page(viewport={"width": 1280, "height": 900})
-            page.set_default_timeout(PATIENCE_MS)
-            await page.goto(address.read_text().strip())
-            await page.locator("main h1").first.wait_for()
-            yield page
-            await page.close()
-        finally:
-            process.terminate()
+    key = stage.wallet.wallet.key_file
+    assert key is not None
+    with local_web(stage.hosted.grid.book, key, tmp_path) as web:
+        page = await browser.new_page(viewport={"width": 1280, "height": 900})
+        page.set_default_timeout(PATIENCE_MS)
+        await page.goto(web.address())
+        await page.locator("main h1").first.wait_for()
+        yield page
+        await page.close()
 
 
 def asks_for(request: Request, kind: str) -> bool:

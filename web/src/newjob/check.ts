@@ -3,6 +3,7 @@ import { parseDocument } from "yaml";
 import schema from "../generated/schema.json";
 import { canonicalOf, type Schema } from "../pure/canonical";
 import type { Shape } from "../pure/market";
+import { sessionHeaders } from "../wallet/local";
 import { usesModules, withoutSecrets, withSecrets } from "./secrets";
 
 export interface Fault {
@@ -59,7 +60,7 @@ export async function check(file: string, hideSecrets: boolean, signal?: AbortSi
   try {
     answer = await fetch("v1/check", {
       method: "POST",
-      headers: { "Content-Type": "application/json" },
+      headers: sessionHeaders(),
       body: JSON.stringify({ file: hidden.text }),
       signal,
     });

@@ -38,6 +38,7 @@ export async function ask(wallet: Eip1193, method: string, params: unknown[] = [
   try {
     return await wallet.request({ method, params });
   } catch (error) {
+    if (error instanceof WalletFault) throw error;
     const raw = (error ?? {}) as RawFault;
     if (raw.code === REFUSED) throw new WalletFault("You refused this in your wallet.", true);
     throw new WalletFault(`The wallet answered: ${raw.message ?? "it failed without a reason"}`, raw.code === NOT_ALLOWED, raw.data);

