@@ -24,7 +24,7 @@ from deepgrid.private_files import replace_file
 from deepgrid.web.backend import open_web
 from deepgrid.web.forward import Forward
 from deepgrid.web.settings import WebSettings
-from deepgrid.web.signer import Access, GuardedChecks, LoopbackHosts, Signer, SpendingLimit, signer_routes
+from deepgrid.web.signer import Access, GuardedChecks, LoopbackHosts, OwnAccount, Signer, SpendingLimit, signer_routes
 
 HOST = "127.0.0.1"
 STOP_WITHIN_S = 1  # open polls of logs are cut off then; pages ask again
@@ -106,7 +106,7 @@ async def local_app(
             access.end()  # another program may listen at this port next, and get the secrets of open pages
             services.stop()
 
-        yield LocalApp(LoopbackHosts(GuardedChecks(web, access)), end)
+        yield LocalApp(OwnAccount(LoopbackHosts(GuardedChecks(web, access))), end)
 
 
 def _write_address(file: Path, address: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from collections.abc import AsyncIterator, Iterator
@@ -19,7 +20,8 @@ from deepgrid.chain.node.contract import interface
 from deepgrid.chain.transactions.sender import Sender
 from deepgrid.chain.transactions.wallet import Wallet
 from deepgrid.chain.writer import Writer
-from tests.attacks.web_thief import Seen, thief_at
+from tests.attacks.local_account import PYTHON
+from tests.attacks.web_thief import THIEF, Seen, thief_at
 from tests.chain.grid import CREDIT, Grid, running_grid
 from tests.grid.prefect_ui import CHROMIUM, QUIET
 from tests.waiting import until
@@ -28,8 +30,16 @@ from tests.web.local_web import LocalWeb, lasting_port, local_web
 pytestmark = pytest.mark.skipif(os.getuid() != 0, reason="only root starts a process as another account")
 
 FUNDS, STOLEN = 1000, 900
+HANG_UP = """
+import socket, sys
+request = sys.stdin.buffer.read()
+for _ in range(50):
+    with socket.create_connection(("127.0.0.1", int(sys.argv[1]))) as own:
+        own.sendall(request)
+"""
 SECRET = re.compile(r"[\w-]{43}")  # of a session, as its length shows
 LOOT = "0x" + "5" * 40
+LONG = 200_000  # so that the end of the connection arrives after the request
 OF_A_CONNECTION = ("Connection", "Content-Length", "Content-Type", "Accept-Encoding")
 ACCOUNTS = {"method": "eth_accounts", "params": []}
 
@@ -113,8 +123,46 @@ async def test_the_customer_follows_one_link(target: Target, browser: Browser) -
         assert sent
         for headers in sent:
             assert await status_of(url, target.theft, headers) == 401
-            assert thief.account.request(f"{url}/signer", "POST", target.theft, **headers).status == 401
+            assert thief.account.request(f"{url}/signer", "POST", target.theft, **headers).status == 403
     assert await target.lost() == 0
+
+
+@pytest.mark.attack(
+    "calls the web app at any path, with all headers of the page and its secret, or with an unused token",
+    attacker="another account of the customer's machine",
+    gain="a refusal",
+    defence="Linux tells the account behind each connection; only the one that runs `dps web`, and root, get answers",
+)
+async def test_another_account_with_the_whole_secret(target: Target) -> None:
+    with target.web.session() as page:
+        url, token = target.web.address().split("/#token=")
+        headers = {name: page.headers[name] for name in ("Origin", "X-Grid-Signer")}
+        for path in ("/", "/signer", "/rpc", "/v1/grid", "/v1/health", "/v1/check"):
+            for method, body in (("GET", None), ("POST", target.theft)):
+                assert THIEF.request(url + path, method, body, **headers).status == 403, path
+        assert THIEF.request(f"{url}/signer/session", "POST", {"token": token}, **headers).status == 403
+        assert "result" in page.post("/signer", json=ACCOUNTS).json()
+    assert await target.lost() == 0
+
+
+@pytest.mark.attack(
+    "has the secret, sends the transfer and hangs up at once, when the kernel counts its socket as root's",
+    attacker="another account of the customer's machine",
+    gain="a refusal that it does not read",
+    defence="a connection counts only while a program holds it",
+)
+async def test_another_account_that_hangs_up(target: Target) -> None:
+    with target.web.session() as page:
+        body = json.dumps(target.theft) + " " * LONG
+        head = ["POST /signer HTTP/1.1", f"Host: {page.base_url.netloc.decode()}", "Content-Type: application/json"]
+        head += [f"{name}: {page.headers[name]}" for name in ("Origin", "X-Grid-Signer")]
+        request = "\r\n".join([*head, f"Content-Length: {len(body)}", "", body])
+        done = THIEF.run([PYTHON, "-c", HANG_UP, str(page.base_url.port)], request)
+        assert done.returncode == 0, done.stderr
+        own = interface("Credit").encode("transfer", LOOT, CREDIT)
+        call = {"method": "eth_sendTransaction", "params": [{"to": target.chain.book.credit, "data": own}]}
+        assert "result" in page.post("/signer", json=call).json()
+    assert await target.lost() == 1
 
 
 @pytest.mark.attack(

@@ -3,6 +3,7 @@
 Promises:
 * It never returns a key, and signs nothing that it has not rebuilt field by field for this grid.
 * It answers only the page of its own address, whose user has opened the printed address with its token.
+* Where the system tells accounts, it answers only the account that runs it, and root.
 * Each hour it allows at most a limited amount of credits to be locked, allowed or transferred.
 * Each signature is a log line.
 """
@@ -10,6 +11,7 @@ Promises:
 from deepgrid.web.signer.access import Access, GuardedChecks, LoopbackHosts
 from deepgrid.web.signer.http_endpoint import signer_routes
 from deepgrid.web.signer.limit import SpendingLimit
+from deepgrid.web.signer.peer import OwnAccount
 from deepgrid.web.signer.signer import Signer
 
-__all__ = ["Access", "GuardedChecks", "LoopbackHosts", "Signer", "SpendingLimit", "signer_routes"]
+__all__ = ["Access", "GuardedChecks", "LoopbackHosts", "OwnAccount", "Signer", "SpendingLimit", "signer_routes"]

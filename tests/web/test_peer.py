@@ -1,0 +1,71 @@
+"""The account behind a connection is the one that opened it, or unknown."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+from collections.abc import Iterator
+
+import pytest
+
+from deepgrid.web.signer.peer import is_told, uid_behind
+
+OTHER_UID = 4242
+CONNECT = "exec 3<>/dev/tcp/127.0.0.1/{port} && echo connected && read"
+
+
+@pytest.fixture
+def listener() -> Iterator[socket.socket]:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        yield listener
+
+
+def test_linux_tells_the_account() -> None:
+    assert is_told()
+
+
+@pytest.mark.parametrize("family", [socket.AF_INET, socket.AF_INET6])
+def test_own_connections(listener: socket.socket, family: socket.AddressFamily) -> None:
+    """A socket of IPv6 reaches 127.0.0.1 by its mapped address."""
+    here = listener.getsockname()
+    with socket.socket(family) as own:
+        own.connect((here[0] if family == socket.AF_INET else f"::ffff:{here[0]}", here[1]))
+        accepted, peer = listener.accept()
+        with accepted:
+            assert uid_behind(peer, here) == os.geteuid()
+            own.shutdown(socket.SHUT_WR)
+            assert uid_behind(peer, here) == os.geteuid()
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root starts a process as another account")
+def test_another_account(listener: socket.socket) -> None:
+    here = listener.getsockname()
+    become = ["setpriv", f"--reuid={OTHER_UID}", f"--regid={OTHER_UID}", "--clear-groups"]
+    argv = [*become, "bash", "-c", CONNECT.format(port=here[1])]
+    with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
+        assert other.stdout is not None and other.stdout.readline() == b"connected\n"
+        accepted, peer = listener.accept()
+        assert uid_behind(peer, here) == OTHER_UID
+        other.communicate()
+        assert accepted.recv(1) == b""
+        assert uid_behind(peer, here) is None
+        accepted.close()
+        assert uid_behind(peer, here) is None
+
+
+def test_a_connection_that_is_closed_is_of_nobody(listener: socket.socket) -> None:
+    """The kernel counts closed sockets as root's, and `accept` still returns them."""
+    here = listener.getsockname()
+    with socket.create_connection(here) as own:
+        own.sendall(b"a request")
+    accepted, peer = listener.accept()
+    with accepted:
+        assert accepted.recv(100) == b"a request"
+        assert uid_behind(peer, here) is None
+
+
+def test_a_listener_is_no_peer(listener: socket.socket) -> None:
+    here = listener.getsockname()
+    assert uid_behind(here, ("127.0.0.1", 1)) is None
+    assert uid_behind(("127.0.0.1", 1), here) is None
