@@ -6,6 +6,11 @@ from collections.abc import Callable
 
 import pytest
 
+from tests.attacks.cleaning import by_sudo as by_sudo
+from tests.attacks.cleaning import customers as customers
+from tests.attacks.cleaning import either as either
+from tests.attacks.cleaning import precious as precious
+from tests.attacks.cleaning import storage as storage
 from tests.attacks.on_slurm import bobs as bobs
 from tests.attacks.on_slurm import running as running
 from tests.attacks.on_slurm import site as site

@@ -1,77 +1,25 @@
-"""A job's account creates files where the supervisor cleans up and where jobs of other customers make folders."""
+"""A job's account creates files where the supervisor cleans up, or hinders the processes that do."""
 
 from __future__ import annotations
 
 import os
-import shutil
+import signal
 import subprocess
-import tempfile
-from collections.abc import AsyncIterator, Iterator
-from contextlib import contextmanager
-from dataclasses import replace
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from pwd import getpwnam
 
 import pytest
 
 from deepgrid.lifecycle.job import JobKey
-from deepgrid.sbatch import StoragePaths, render
+from deepgrid.sbatch import StoragePaths
 from deepgrid.slurm.cluster import Cluster
-from deepgrid.slurm.ssh.accounts import CustomerAccounts
-from deepgrid.slurm.ssh.login import Login, LoginSettings
 from deepgrid.slurm.submit.leftovers import Leftover
-from deepgrid.slurm.supervision.monitor import SlurmMonitor
-from deepgrid.workflow import parse
+from tests.attacks.cleaning import JOB, OF_CUSTOMER, OF_OTHER
 from tests.attacks.intruder import Intruder, intruder
-from tests.slurm.ordinary import ordinary_supervisor
-from tests.slurm.people import account
-from tests.slurm.support import SMALL, Box, ended
+from tests.slurm.support import new_key
 
-CUSTOMER = "0x" + "a" * 40
-OF_CUSTOMER = replace(SMALL, customer=CUSTOMER)
-JOB = "a job's account"
-LOGGED = "enableLogging: true\nresources: {tasks: 1, cpusPerTask: 1, memPerCpu: 100, gpus: 0}\n"
 pytestmark = pytest.mark.skipif(os.getuid() != 0, reason="accounts are made by root")
-
-
-@pytest.fixture(scope="module")
-def by_sudo(box: Box, state_folder: Path) -> Iterator[LoginSettings]:
-    """A supervisor without root that becomes its customers' accounts by sudo."""
-    folder = Path(tempfile.mkdtemp(dir=state_folder))
-    folder.chmod(0o755)
-    with account() as name, ordinary_supervisor(box, folder, CustomerAccounts({CUSTOMER: name})) as settings:
-        yield settings
-
-
-@pytest.fixture(params=["root", "sudo"])
-async def either(request: pytest.FixtureRequest, box: Box) -> AsyncIterator[Cluster]:
-    """The cluster of a supervisor that runs as root, or of one that becomes its customers by sudo."""
-    settings = request.getfixturevalue("by_sudo") if request.param == "sudo" else box.settings
-    removed = Path(settings.grid_root) / "removed"  # the other supervisor may have created it
-    removed.mkdir(mode=0o700, exist_ok=True)
-    shutil.chown(removed, settings.user)
-    login = Login(settings)
-    yield Cluster(login, settings)
-    await login.close()
-
-
-@pytest.fixture
-def storage(state_folder: Path) -> StoragePaths:
-    """Storage roots in which every account may create folders."""
-    paths = StoragePaths.under(tempfile.mkdtemp(dir=state_folder))
-    Path(paths.job).parent.chmod(0o755)
-    for root in paths.roots:
-        Path(root).mkdir()
-        Path(root).chmod(0o1777)
-    return paths
-
-
-@pytest.fixture
-def precious(state_folder: Path) -> Path:
-    """A folder of the provider with a file."""
-    folder = Path(tempfile.mkdtemp(dir=state_folder, prefix="precious-"))
-    (folder / "file").write_text("kept")
-    return folder
 
 
 PLANTED = """
@@ -116,7 +64,7 @@ def writing(job: Intruder) -> Iterator[None]:
 
 @pytest.mark.attack(
     "keeps creating files where it ran while the supervisor removes them",
-    attacker="a job's account", gain="files until its process ends",
+    attacker=JOB, gain="files until its process ends",
     defence="the folder is first moved out of its reach; the next call removes what is left",
 )  # fmt: skip
 async def test_files_that_come_back_are_removed_in_the_end(either: Cluster, key: JobKey) -> None:
@@ -129,76 +77,67 @@ async def test_files_that_come_back_are_removed_in_the_end(either: Cluster, key:
     assert removed_folders(either) == []
 
 
-def as_nobody(script: str) -> None:
-    subprocess.run(["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "sh", "-ec", script], check=True)
+# Stops each process of its account that cleans up, and prints the id of each.
+STOPS = """
+import os, signal
+print("up", flush=True)
+stopped = set()
+while True:
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            if pid in stopped or os.stat(f"/proc/{pid}").st_uid != os.getuid():
+                continue
+            with open(f"/proc/{pid}/comm") as file:
+                if file.read().strip() not in ("sh", "find", "rm", "chmod", "timeout", "setpriv"):
+                    continue
+            os.kill(int(pid), signal.SIGSTOP)
+        except OSError:
+            continue
+        stopped.add(pid)
+        print(pid, flush=True)
+"""
 
 
-TAKEN = ["mkdir -m 777", "mkdir -m 000", "touch", "ln -s /etc", "ln -s /proc/1/root", "mkfifo"]
-SHOWS = """for folder in "$STORAGE_PATH" "$DEEPSQUARE_TMP" "$DEEPSQUARE_DISK_TMP"; do
-        echo kept >"$folder/file"; stat -c '%U %a' "$folder"; done"""
+@contextmanager
+def stopping(job: Intruder) -> Iterator[list[str]]:
+    """A process of the account stops all that clean up. The list has the ids of these at the end."""
+    own = job.run.stat()
+    become = ["setpriv", f"--reuid={own.st_uid}", f"--regid={own.st_gid}", "--clear-groups"]
+    process = subprocess.Popen([*become, "/usr/bin/python3", "-c", STOPS], stdout=subprocess.PIPE, text=True)
+    assert process.stdout and process.stdout.readline() == "up\n"
+    stopped: list[str] = []
+    try:
+        yield stopped
+    finally:
+        process.kill()
+        stopped += process.communicate()[0].split()
+        for pid in stopped:
+            with suppress(ProcessLookupError):
+                os.kill(int(pid), signal.SIGKILL)
 
 
+@pytest.mark.long  # waits for the time that the stopped processes may use
 @pytest.mark.attack(
-    "creates the storage folders of another customer's account first, as its own folders, links or files",
-    attacker="a job's account", gain="the other customer's jobs do not find files of earlier jobs",
-    defence="a job never uses a folder of another account; it creates one with an unpredictable name",
+    "stops the processes that clean up with its account's rights (SIGSTOP), so that they never end",
+    attacker=JOB, gain="its own files stay; others' files are removed by the same call",
+    defence="the time of each account is kept by the supervisor's own uid; who used it up waits for the next round",
 )  # fmt: skip
-@pytest.mark.parametrize("taking", TAKEN)
-async def test_a_taken_storage_folder_is_not_used(
-    box: Box, cluster: Cluster, monitor: SlurmMonitor, key: JobKey, storage: StoragePaths, taking: str
-) -> None:
-    uid = getpwnam(box.settings.job_account or "").pw_uid
-    places = [f"{storage.job}/{uid}", f"{storage.user_tmp}/user-{uid}", f"{storage.disk_tmp}/user-{uid}"]
-    for place in places:
-        as_nobody(f"{taking} {place}")
-    made = parse(f"{LOGGED}steps:\n  - run:\n      command: |\n        {SHOWS}\n", "job").model
-    await cluster.submit(key, render(made, storage), SMALL)
-    state = await ended(monitor, key)
-    output = (box.folder(key) / "output.log").read_text()
-    assert state.exit_status == 0, output
-    assert output.splitlines() == [f"{box.settings.job_account} 700"] * 3
-    for place in places:
-        assert [path.name for path in Path(place).parent.iterdir()] == [Path(place).name], "what the job made is gone"
-
-
-@pytest.mark.attack(
-    "creates these folders first, and the other customer's job is killed",
-    attacker="a job's account", gain="nothing",
-    defence="storage with an unpredictable name is found too, and removed with the rights of its account",
-)  # fmt: skip
-async def test_storage_beside_a_taken_folder_is_removed_after_a_kill(
-    cluster: Cluster, key: JobKey, storage: StoragePaths
-) -> None:
-    async with intruder(cluster, key) as job:
-        uid = job.run.stat().st_uid
-        as_nobody(f"mkdir -m 777 {storage.job}/{uid}")
-        slurm_id = (job.folder / "id").read_text().split()[0]
-        mine = Path(f"{storage.job}/{uid}.aB3dE6gH9j/{key.name}.{slurm_id}")
-        assert job.does(f"mkdir -p {mine}; chmod 700 {mine.parent}; mkdir {mine}/locked; chmod 0 {mine}/locked")
-    found = [one for one in await cluster.leftovers.find(key, storage.job, keep_days=99) if one.key == key]
-    assert found == [Leftover(key, mine.name)]
-    assert await cluster.leftovers.remove(key, storage.job, found) == found
-    assert not mine.parent.exists()
-
-
-@pytest.mark.attack(
-    "names folders in the storage root like the storage of other claims, with line ends and other user ids",
-    attacker=JOB, gain="nothing",
-    defence="only the storage of recorded claims with the user id of their account is removed",
-)  # fmt: skip
-async def test_forged_storage_of_other_claims_is_not_removed(
-    cluster: Cluster, key: JobKey, storage: StoragePaths, precious: Path
-) -> None:
-    async with intruder(cluster, key) as job:
-        uid = job.run.stat().st_uid
-        slurm_id = (job.folder / "id").read_text().split()[0]
-        name = f"{key.name}.{slurm_id}"
-        forged = [f"0/{name}", f"1/{name}", f"{uid}.x/{name}", f"{uid}/{name}9", f"{uid}/x\n{uid} {name}"]
-        for one in forged:
-            assert job.does(f"mkdir -p '{storage.job}/{one}'")
-        assert job.does(f"ln -s {precious} {storage.job}/{uid}/{name}")
-    found = [one for one in await cluster.leftovers.find(key, storage.job, keep_days=99) if one.key == key]
-    assert found == []
-    planted = [Leftover(key, name)]
-    assert await cluster.leftovers.remove(key, storage.job, planted) == []
-    assert (precious / "file").read_text() == "kept"
+async def test_a_stopped_cleaner_delays_no_other_account(either: Cluster, storage: StoragePaths) -> None:
+    attacker, victims = new_key(), [new_key(), new_key()]
+    leftovers: dict[JobKey, Leftover] = {}
+    for key in (attacker, *victims):
+        async with intruder(either, key, OF_CUSTOMER if key == attacker else OF_OTHER) as job:
+            name = f"{key.name}.{(job.folder / 'id').read_text().split()[0]}"
+            mine = f"{storage.job}/{job.run.stat().st_uid}/{name}"
+            assert job.does(f"mkdir -p {mine}; cd {mine}; seq 20000 | xargs touch; cp -r . $F/run/files")
+            leftovers[key] = Leftover(key, name)
+        if key == attacker:
+            stopper = job
+    with stopping(stopper) as stopped:
+        wanted = [*leftovers.values(), *(Leftover(key) for key in leftovers)]
+        removed = await either.leftovers.remove(attacker, storage.job, wanted)
+    assert stopped
+    assert {one for one in removed if one.key != attacker} == {one for one in wanted if one.key != attacker}
+    await either.leftovers.remove(attacker, storage.job, wanted)  # now that the account stops no process
+    assert removed_folders(either) == []
+    assert list(Path(storage.job).glob("*/*")) == []

@@ -204,6 +204,7 @@ async def test_no_folder_of_a_job_leads_to_another_claim(grid: FakeGrid) -> None
         for text in (grid.texts.text(200), f"\n{one.key.name}.{claim.job['jobid']}", f"{one.key.name}.1\n2", own.name):
             (place / (text.replace("/", "|") or "none")).mkdir(exist_ok=True)
         shutil.chown(place, one.account)
+    shutil.chown(own, claim.account)
     os.utime(grid.folder / "grid" / "jobs" / claim.key.folder, (1, 1))
     leftovers, root = grid.cluster.leftovers, str(grid.folder / "storage")
     found = await leftovers.find(grid.keys[0], root, keep_days=1)

@@ -5,6 +5,7 @@ The caller reads from the chain which folders may be removed. `leftovers.sh` exp
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -18,7 +19,9 @@ COMMAND_TIMEOUT_S = REMOVE_WITHIN_S + 150.0  # the last folder may take longer
 
 KIB = 1024
 
-_SCRIPT = read_script("leftovers.sh")
+logger = logging.getLogger(__name__)
+
+_SCRIPT = read_script("as_owner.sh", "leftovers.sh")
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,14 +63,14 @@ class Leftovers:
         return [Output(key, int(kib) * KIB) for key, kib in rows if key and kib.isdecimal()]
 
     async def remove_outputs(self, like: JobKey, outputs: Iterable[Output]) -> list[Output]:
-        """Remove as many of these files as time allows, in this order, and return those that are gone."""
+        """Remove as many of these files as time allows, and return those that are gone."""
         by_folder = {one.key.folder: one for one in outputs}
         gone = await self._remove(like, "", [f"output {folder}" for folder in by_folder])
         return [one for folder, one in by_folder.items() if ("output", folder) in gone]
 
     async def remove(self, like: JobKey, storage: str, leftovers: Iterable[Leftover]) -> list[Leftover]:
         """Remove as many of these as time allows, and return the removed ones. Call again for the rest."""
-        lines = {_line(one): one for one in sorted(leftovers, key=lambda one: not one.storage)}
+        lines = {_line(one): one for one in leftovers}
         removed = await self._remove(like, storage, lines)
         return [one for one in lines.values() if (_kind(one), one.key.folder) in removed]
 
@@ -92,5 +95,9 @@ def _line(one: Leftover) -> str:
 
 
 def _lines(done: CommandResult) -> list[tuple[str, str, str]]:
+    """The rows of the answer. Logs what the script skipped."""
     words = [line.split(" ") for line in whole_answer(done)]
+    for row in words:
+        if row[0] == "skipped" and len(row) > 3:
+            logger.warning("clean-up skipped %s %s: %s", row[1], row[2], " ".join(row[3:]))
     return [(row[0], row[1], row[2] if len(row) > 2 else "") for row in words if len(row) in (2, 3)]
