@@ -37,3 +37,8 @@ class StoragePaths:
     def roots(self) -> tuple[str, ...]:
         """The folders that the provider must create."""
         return tuple(getattr(self, name) for name in self.__slots__)
+
+    @property
+    def of_account(self) -> tuple[str, ...]:
+        """The folders that last longer than a job, without the number of their account at the end."""
+        return f"{self.job}/", f"{self.user_tmp}/user-", f"{self.disk_tmp}/user-"

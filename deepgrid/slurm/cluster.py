@@ -28,6 +28,7 @@ from deepgrid.slurm.submit import protocol
 from deepgrid.slurm.submit.batch import BatchJobs
 from deepgrid.slurm.submit.batcher import Batcher
 from deepgrid.slurm.submit.leftovers import Leftovers
+from deepgrid.slurm.submit.own_folders import OwnFolders
 from deepgrid.slurm.submit.protocol import Submission, SubmitRequest, Term
 
 DAY_S = 86400
@@ -63,6 +64,7 @@ class Cluster:
         self.settings = settings
         self.batch = BatchJobs(login, settings)
         self.leftovers = Leftovers(login, settings)
+        self.own_folders = OwnFolders(login, settings)
         self.verdicts = Verdicts()
         self._acknowledgements = Batcher(self._acknowledge, ACKNOWLEDGE_DELAY_S, ACKNOWLEDGE_BATCH_SIZE)
         self.term: Term | None = None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 import subprocess
 from pathlib import Path
 from pwd import getpwnam
@@ -15,7 +16,7 @@ from deepgrid.slurm.cluster import Cluster
 from deepgrid.slurm.submit.leftovers import Leftover
 from deepgrid.slurm.supervision.monitor import SlurmMonitor
 from deepgrid.workflow import parse
-from tests.attacks.cleaning import JOB, OF_CUSTOMER
+from tests.attacks.cleaning import CUSTOMER, JOB, OF_CUSTOMER
 from tests.attacks.intruder import intruder
 from tests.slurm.support import SMALL, Box, ended
 
@@ -110,6 +111,48 @@ async def test_storage_behind_bad_entries_is_removed(
     assert (precious / "file").read_text() == "kept"
     await either.leftovers.find(key, storage.job, keep_days=99)
     assert f"clean-up skipped storage {uid}: another account took this name" in caplog.messages
+
+
+GRABS = [
+    "mkdir {}",
+    "ln -sfn /etc {}",
+    "rmdir {} && mkdir {}",
+    "mv {} {}.old && mkdir {}",
+    "chmod 777 {}",
+    "touch {}/file",
+]
+
+
+@pytest.mark.attack(
+    "takes the names of another account's storage folders after that account's first job",
+    attacker=JOB, gain="nothing",
+    defence="the supervisor makes the folders before the first job, as root or by sudo; the roots are sticky",
+)  # fmt: skip
+@pytest.mark.parametrize("grab", GRABS)
+async def test_storage_folders_are_made_for_their_account(either: Cluster, storage: StoragePaths, grab: str) -> None:
+    uids = {getpwnam(name).pw_uid for name in either.settings.accounts.table.values()}
+    assert len(uids) == 2, "also for an account that has no job yet"
+    await either.own_folders.make(CUSTOMER, storage.of_account)
+    for place in (f"{beginning}{uid}" for beginning in storage.of_account for uid in uids):
+        with pytest.raises(subprocess.CalledProcessError):
+            as_nobody(grab.replace("{}", place))
+        made = Path(place).lstat()
+        assert (stat.S_IFMT(made.st_mode), stat.S_IMODE(made.st_mode)) == (stat.S_IFDIR, 0o700)
+        assert made.st_uid in uids
+
+
+@pytest.mark.parametrize("taking", TAKEN)
+async def test_a_storage_folder_that_is_taken_is_told_and_left_alone(
+    either: Cluster, storage: StoragePaths, taking: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    name = either.settings.account_of(CUSTOMER)
+    taken = Path(f"{storage.job}/{getpwnam(name).pw_uid}")
+    as_nobody(f"{taking} {taken}")
+    before = taken.lstat()
+    await either.own_folders.make(CUSTOMER, (*storage.of_account, "/nowhere/at/all/"))
+    assert caplog.messages == [f"another account took the name of a storage folder: {name} {taken}"]
+    after = taken.lstat()
+    assert (before.st_mode, before.st_uid, before.st_ino) == (after.st_mode, after.st_uid, after.st_ino)
 
 
 @pytest.mark.attack(

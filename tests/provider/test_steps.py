@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -13,6 +15,7 @@ from deepgrid.lifecycle.job import JobKey
 from deepgrid.lifecycle.slurm_state import ABSENT, Phase, SlurmJob
 from deepgrid.provider.claims.carrier import carry
 from deepgrid.provider.session import Intervals
+from deepgrid.sbatch import StoragePaths
 from deepgrid.workflow import Definition
 from tests.provider.scene import SMALL_JOB, Scene
 from tests.slurm.support import Box, bash
@@ -41,6 +44,19 @@ async def test_submit_returns_after_the_start_when_nodes_are_free(scene: Scene, 
     async with carry(scene.session, key) as carrier:
         await carrier.steps.submit(bash("sleep 600"))
         assert isinstance(decide(await carrier.observe()), ReportRunning)
+
+
+@pytest.mark.usefixtures("patient", "closed_partition")
+async def test_submit_makes_the_storage_folders_of_the_account_first(
+    scene: Scene, key: JobKey, box: Box, tmp_path: Path
+) -> None:
+    for root in (paths := StoragePaths.under(str(tmp_path))).roots:
+        Path(root).mkdir()
+    scene.session.settings = replace(scene.session.settings, storage=paths)
+    async with asyncio.timeout(WITHIN_S), carry(scene.session, key) as carrier:
+        await carrier.steps.submit(bash("sleep 600"))
+    uid = (box.folder(key) / "run").stat().st_uid
+    assert [Path(f"{beginning}{uid}").stat().st_uid for beginning in paths.of_account] == [uid] * 3
 
 
 @pytest.mark.usefixtures("patient", "closed_partition")
