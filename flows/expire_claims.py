@@ -23,9 +23,10 @@ async def expire_claims(
     Args:
         operator: Name of the operator block.
         silent_hours: Hours that a claimed job may be overdue at a provider in force before it is taken back, 1 to 720.
-            With less, a short outage of a provider costs it jobs that run. With more, credits stay locked for months.
+            Fewer than 24 count as 24, which is the least that the contract allows. With more, credits stay locked for
+            months.
         end_running_of_banned: End jobs that run at banned or removed providers at once, with a full
-            refund. Otherwise they stay until their paid time is over.
+            refund. Otherwise they stay until a day after their paid time.
     """
     async with sessions.operator(operator) as session:
         overdue = await read_overdue(session, silent_hours, end_running_of_banned)

@@ -108,6 +108,9 @@ error JobGivenUp(uint256 giveUpAt);
 
 // ---------------------------------------------------------------- top-ups
 
+/// @notice The customer requested to cancel the job, so it takes no more credits.
+error CancelRequested();
+
 /// @notice The customer gave no spending authority.
 error NoSpendingAuthority();
 

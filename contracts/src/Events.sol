@@ -46,7 +46,17 @@ event JobRefusedEvent(bytes32 jobId, address provider, address customer);
 /// @param billingAmount Minutes that the provider reported.
 event BilledTooMuchEvent(bytes32 jobId, address provider, uint256 billingAmount);
 
-/// @notice The job ended. The three amounts in wei together are the whole deposit.
+/// @notice The provider did not answer a cancel request in time. What no report can bill any more went back to the
+/// customer. The rest stays locked until the provider reports, or until the customer cancels again from `heldUntil` on.
+/// @param jobId Id of the job.
+/// @param customer Customer of the job.
+/// @param released Returned to the customer, in wei.
+/// @param held Still locked, in wei.
+/// @param heldUntil First moment at which the rest can come back without a report, in unix seconds.
+event CancelReleasedEvent(bytes32 jobId, address customer, uint256 released, uint256 held, uint256 heldUntil);
+
+/// @notice The job ended. The three amounts in wei together are all that it still held: the deposit with its top-ups,
+/// without what CancelReleasedEvent names.
 /// @param jobId Id of the job.
 /// @param provider Provider of the job; 0 for none.
 /// @param customer Customer of the job.

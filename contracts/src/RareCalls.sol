@@ -2,6 +2,7 @@
 pragma solidity 0.8.37;
 
 import {IERC20} from "@openzeppelin/contracts/token/ERC20/IERC20.sol";
+import {SafeERC20} from "@openzeppelin/contracts/token/ERC20/utils/SafeERC20.sol";
 import {Math} from "@openzeppelin/contracts/utils/math/Math.sol";
 import {
     CustomerOnly,
@@ -10,7 +11,7 @@ import {
     PendingStatusOnly,
     TimeoutTooEarly
 } from "./Errors.sol";
-import {JobRefusedEvent} from "./Events.sol";
+import {CancelReleasedEvent, JobRefusedEvent} from "./Events.sol";
 import {JobStatus} from "./Types.sol";
 import {CutChanges} from "./base/CutChanges.sol";
 import {Endings} from "./base/Endings.sol";
@@ -20,6 +21,7 @@ import {Standings} from "./base/Standings.sol";
 import {TopUps} from "./base/TopUps.sol";
 import {IProviderManager} from "./interfaces/IProviderManager.sol";
 import {IRareCalls} from "./interfaces/IRareCalls.sol";
+import {Billing} from "./libraries/Billing.sol";
 import {IdList} from "./libraries/IdList.sol";
 import {JobWord} from "./libraries/JobWord.sol";
 import {Refusals} from "./libraries/Refusals.sol";
@@ -31,6 +33,7 @@ import {States} from "./libraries/States.sol";
 /// declare all variables; neither declares one itself. A direct call to this contract finds no jobs, roles or credits.
 contract RareCalls is TopUps, CutChanges, ProviderQueues, Standings, JobViews {
     using IdList for IdList.List;
+    using SafeERC20 for IERC20;
 
     /// @inheritdoc IRareCalls
     uint256 public constant TIMEOUT_GRACE = 1 days;
@@ -67,17 +70,13 @@ contract RareCalls is TopUps, CutChanges, ProviderQueues, Standings, JobViews {
         JobWord word = _hotWord(jobId);
         Deal memory deal = _dealOf(jobId, word);
         if (msg.sender != deal.customer) revert CustomerOnly(msg.sender, deal.customer);
-        if (!States.isClaimed(word.status())) {
-            return _end(jobId, word.withCancelRequest(), deal, JobStatus.CANCELLED, 0);
-        }
-        if (!word.cancelRequested()) {
-            _extras[jobId].cancelRequestedAt = uint40(block.timestamp);
-            _words[jobId] = word.withExtra().withCancelRequest().withDelegateSpending(false);
-            _cancelling[deal.provider].push(uint64(uint256(jobId)));
-        } else if (block.timestamp >= _extras[jobId].cancelRequestedAt + _claimTimeout()) {
+        if (States.isClaimed(word.status())) {
+            if (!word.cancelRequested()) return _requestCancel(jobId, word, deal.provider);
+            uint256 requested = _extras[jobId].cancelRequestedAt;
+            if (block.timestamp < requested + TIMEOUT_GRACE) return _release(jobId, word, deal, requested);
             ++_faults[deal.provider].timedOut;
-            _end(jobId, word, deal, JobStatus.CANCELLED, 0);
         }
+        _end(jobId, word.withCancelRequest(), deal, JobStatus.CANCELLED, 0);
     }
 
     /// @inheritdoc IRareCalls
@@ -132,7 +131,37 @@ contract RareCalls is TopUps, CutChanges, ProviderQueues, Standings, JobViews {
         _giveBack(jobId, word, deal);
     }
 
-    // ---------------------------------------------------------------- how jobs return
+    // ---------------------------------------------------------------- how credits and jobs return
+
+    /// Asks the provider to end the job.
+    function _requestCancel(bytes32 jobId, JobWord word, address provider) private {
+        _extras[jobId].cancelRequestedAt = uint40(block.timestamp);
+        _words[jobId] = word.withExtra().withCancelRequest().withDelegateSpending(false);
+        _cancelling[provider].push(uint64(uint256(jobId)));
+    }
+
+    /// Returns to the customer what no report can bill any more, if the time for the answer is over. A repeated call finds
+    /// nothing more. The time added by a top-up is of no use now, so its hint goes too.
+    function _release(bytes32 jobId, JobWord word, Deal memory deal, uint256 requested) private {
+        uint256 answerDue = requested + _claimTimeout();
+        if (block.timestamp < answerDue) return;
+        uint256 held = _mostBillable(word, deal, answerDue);
+        uint256 released = deal.locked - held;
+        if (released == 0) return;
+        Extra storage extra = _extras[jobId];
+        (extra.released, extra.pendingTopUp) = (extra.released + uint96(released), 0);
+        _toppedUp[deal.provider].remove(uint64(uint256(jobId)));
+        emit CancelReleasedEvent(jobId, deal.customer, released, held, requested + TIMEOUT_GRACE);
+        credit.safeTransfer(deal.customer, released);
+    }
+
+    /// The highest cost in wei that a report can have after a cancel request: the minutes until its answer was due, or
+    /// the cancellation fee. A job that was not reported as RUNNING may have run since its claim.
+    function _mostBillable(JobWord word, Deal memory deal, uint256 answerDue) private view returns (uint256) {
+        uint256 most = Billing.startedMinutes(word.mayRunSince(), answerDue);
+        most = Billing.charged(Math.max(most, _cancellationFeeMinute), deal.locked, deal.rate);
+        return Billing.cost(most, deal.rate, deal.locked);
+    }
 
     /// Returns the job to PENDING, without provider and terms. If the customer requested a cancel, ends it instead.
     function _giveBack(bytes32 jobId, JobWord word, Deal memory deal) private {
@@ -147,13 +176,13 @@ contract RareCalls is TopUps, CutChanges, ProviderQueues, Standings, JobViews {
     /// The first moment at which the caller may time this job out. Reverts if the caller never may.
     function _mayTimeOutFrom(bytes32 jobId, JobWord word, Deal memory deal) private view returns (uint256) {
         if (word.status() == JobStatus.META_SCHEDULED) return word.assignedAt() + _claimTimeout();
-        uint256 since = word.started() ? word.startedAt() : word.claimedAt();
-        uint256 boughtUntil = since + uint256(_limitMinutes(deal)) * 1 minutes;
-        if (msg.sender == deal.customer) return boughtUntil + TIMEOUT_GRACE;
-        _checkRole(METASCHEDULER_ROLE);
-        if (!_lines[deal.provider].valid()) return 0;
-        uint256 requested = _extras[jobId].cancelRequestedAt;
-        uint256 silentFrom = word.cancelRequested() ? Math.min(requested, boughtUntil) : boughtUntil;
-        return silentFrom + _claimTimeout();
+        bool waits = word.status() == JobStatus.SCHEDULED && !word.cancelRequested();
+        if (msg.sender != deal.customer) {
+            _checkRole(METASCHEDULER_ROLE);
+            if (waits && !_lines[deal.provider].valid()) return 0;
+        }
+        uint256 silentFrom = word.mayRunSince() + uint256(_limitMinutes(deal)) * 1 minutes;
+        if (word.cancelRequested()) silentFrom = Math.min(silentFrom, _extras[jobId].cancelRequestedAt);
+        return silentFrom + TIMEOUT_GRACE;
     }
 }

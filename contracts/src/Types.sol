@@ -104,7 +104,7 @@ struct Wishes {
 }
 
 /// @notice What the assignment of a job fixed. Without one, all fields but `lastRefuser` are 0. `startedAt` is 0 unless
-/// the job ran.
+/// the job ran. `released` is what came back to the customer before the end, in wei: `maxCost` has the rest.
 struct JobTerms {
     uint256 ratePerMinute;
     uint64 limitMinutes;
@@ -113,6 +113,7 @@ struct JobTerms {
     uint64 startedAt;
     uint8 cutPercent;
     address lastRefuser;
+    uint256 released;
 }
 
 /// @notice Hardware of a provider. Each array has one number per node.

@@ -89,26 +89,6 @@ contract CancelTest is Grid {
         vm.assertEq(rare.get(id).cost.finalCost, 30 * RATE, "20 minutes and the deadline for the answer");
     }
 
-    function test_the_customer_closes_an_unanswered_request_with_a_full_refund() external {
-        for (uint256 i = 2; i < 4; ++i) {
-            bytes32 id = jobIn(JobStatus(i));
-            skip(1 hours);
-            cancel(id);
-            skip(10 minutes - 1);
-            cancel(id);
-            checkStatus(id, JobStatus(i));
-            skip(1);
-            vm.expectEmit(address(grid));
-            emit JobSettledEvent(id, provider, customer, 0, 0, 0, 1000 ether);
-            cancel(id);
-            checkStatus(id, JobStatus.CANCELLED);
-            vm.assertEq(manager.getRecord(provider).timedOut, i - 1, "counted against the provider");
-            vm.expectRevert(abi.encodeWithSelector(JobHotStatusOnly.selector, JobStatus.CANCELLED));
-            report(id, JobStatus.FINISHED, 60);
-        }
-        vm.assertEq(rare.getCancellingJobQueueSize(provider), 0, "nothing stays queued");
-    }
-
     function test_a_refusal_answers_the_cancel_request() external {
         bytes32 id = claimed(1000 ether);
         cancel(id);

@@ -76,6 +76,29 @@ contract CasesTest is Grid {
         }
     }
 
+    function test_released() external {
+        uint256[][] memory rows = rowsOf(".released.rows");
+        for (uint256 i; i < rows.length; ++i) {
+            uint256[] memory row = rows[i];
+            bytes32 id = jobHolding(row[0], row[1] * HUNDREDTH);
+            skip(row[2]);
+            cancel(id);
+            skip(row[3]);
+            cancel(id);
+            checkHeld(id, row[4], row[5]);
+            skip(row[6]);
+            uint256 timedOut = manager.getRecord(provider).timedOut;
+            act(id, row[7], row[8]);
+            vm.assertEq(manager.getRecord(provider).timedOut - timedOut, row[12], "timed out");
+            if (row[9] == uint256(JobStatus.RUNNING)) {
+                checkHeld(id, row[4], row[5]);
+                report(id, JobStatus.FAILED, 0);
+            } else {
+                checkEnd(id, row[9], row[11]);
+            }
+        }
+    }
+
     function test_top_ups_by_hand() external {
         rare.setMinimumAmount(0);
         uint256[][] memory rows = rowsOf(".top_ups.rows");
@@ -140,6 +163,12 @@ contract CasesTest is Grid {
         vm.assertEq(job.cost.finalCost, cost * HUNDREDTH, "cost");
         uint256 held = status == 0 ? job.cost.maxCost : 0;
         vm.assertEq(credit.balanceOf(address(grid)) - rare.platformCut(), held, "the rest was paid out");
+    }
+
+    function checkHeld(bytes32 id, uint256 released, uint256 held) private view {
+        vm.assertEq(rare.jobTerms(id).released, released * HUNDREDTH, "released");
+        vm.assertEq(rare.get(id).cost.maxCost, held * HUNDREDTH, "held");
+        vm.assertEq(credit.balanceOf(address(grid)) - rare.platformCut(), held * HUNDREDTH, "the rest was paid out");
     }
 
     function jobHolding(uint256 status, uint256 locked) private returns (bytes32) {

@@ -11,7 +11,7 @@ contract MovesTest is Grid {
     uint256 private constant CALLS = 8;
 
     string[9] private states;
-    string[5] private situations = ["now", "late", "requested", "unanswered", "overdue"];
+    string[6] private situations = ["now", "late", "requested", "unanswered", "overdue", "released"];
     string[6] private callerNames = ["customer", "provider", "rival", "role", "admin", "stranger"];
     address[6] private callers;
 
@@ -30,7 +30,7 @@ contract MovesTest is Grid {
         uint256 found;
         uint256 base = vm.snapshotState();
         for (uint256 from; from < 9; ++from) {
-            uint256[5] memory snapshots = situationsOf(from, base);
+            uint256[6] memory snapshots = situationsOf(from, base);
             for (uint256 call; call < CALLS; ++call) {
                 for (uint256 who; who < 6; ++who) {
                     for (uint256 to; to < 9; ++to) {
@@ -46,8 +46,9 @@ contract MovesTest is Grid {
     }
 
     /// The situations of a job (1) in that state: just now, two days later, with a cancel request, two days after one, a
-    /// day after its customer wished to give it up. Only a claimed job can have a request, only a PENDING one is given up.
-    function situationsOf(uint256 from, uint256 base) private returns (uint256[5] memory made) {
+    /// day after its customer wished to give it up. Last comes an hour after a cancel request, when a part of the
+    /// deposit came back. Only a claimed job can have a request, only a PENDING one is given up.
+    function situationsOf(uint256 from, uint256 base) private returns (uint256[6] memory made) {
         for (uint256 i; i < 4; ++i) {
             vm.revertToState(base);
             bytes32 id = jobIn(JobStatus(from));
@@ -56,6 +57,7 @@ contract MovesTest is Grid {
             if (i % 2 == 1) skip(2 days);
             made[i] = vm.snapshotState();
         }
+        if (from == 2 || from == 3) made[5] = released(made[2]);
         if (from != 0) return made;
         vm.revertToState(base);
         vm.prank(customer);
@@ -66,13 +68,21 @@ contract MovesTest is Grid {
         made[4] = vm.snapshotState();
     }
 
+    function released(uint256 requested) private returns (uint256) {
+        vm.revertToState(requested);
+        skip(1 hours);
+        cancel(bytes32(uint256(1)));
+        vm.assertTrue(rare.jobTerms(bytes32(uint256(1))).released != 0, "released");
+        return vm.snapshotState();
+    }
+
     /// The list's line for such a move, with its situations; empty if there is none.
-    function moveOf(uint256 from, uint256 to, uint256 call, uint256 who, uint256[5] memory snapshots)
+    function moveOf(uint256 from, uint256 to, uint256 call, uint256 who, uint256[6] memory snapshots)
         private
         returns (string memory move)
     {
         (string memory name, bytes memory data) = callOf(call, JobStatus(to));
-        for (uint256 i; i < 5; ++i) {
+        for (uint256 i; i < 6; ++i) {
             if (snapshots[i] == 0) continue;
             vm.revertToState(snapshots[i]);
             vm.prank(callers[who]);

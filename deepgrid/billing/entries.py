@@ -23,7 +23,7 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class Settlement:
-    """How a job's deposit was divided: paid + cut + refunded = locked, all in wei. `at` in unix seconds."""
+    """How a deposit was divided: paid + cut + refunded = what the job held at its end, in wei. `at` in unix seconds."""
 
     job_id: int
     provider: str
@@ -65,6 +65,7 @@ class Purpose(StrEnum):
     TOP_UP = "top-up"
     PAID = "paid"
     REFUND = "refund"
+    RELEASE = "release"  # to the customer, before the end of a job whose cancel request was not answered in time
     WITHDRAWAL = "withdrawal"  # of its cut, by the platform
     STRAY = "stray"  # sent to the contract outside of any call of it
 
@@ -115,6 +116,15 @@ class Ledger:
         found: dict[int, list[Transfer]] = {}
         for one in self.transfers:
             if one.purpose is Purpose.TOP_UP and one.job_id is not None:
+                found.setdefault(one.job_id, []).append(one)
+        return found
+
+    @cached_property
+    def releases(self) -> dict[int, list[Transfer]]:
+        """Releases by job."""
+        found: dict[int, list[Transfer]] = {}
+        for one in self.transfers:
+            if one.purpose is Purpose.RELEASE and one.job_id is not None:
                 found.setdefault(one.job_id, []).append(one)
         return found
 

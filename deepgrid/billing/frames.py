@@ -46,6 +46,7 @@ def moved_frame(ledger: Ledger) -> pd.DataFrame:
     """Wei transferred for each job in the period: deposit and top-ups in, payments to provider and customer out."""
     columns = {
         Purpose.DEPOSIT: "deposit", Purpose.TOP_UP: "top_up", Purpose.PAID: "paid_out", Purpose.REFUND: "refund_out",
+        Purpose.RELEASE: "refund_out",
     }  # fmt: skip
     sums: dict[int, dict[str, Any]] = defaultdict(lambda: dict.fromkeys(columns.values(), 0))
     for transfer in ledger.transfers:
@@ -87,9 +88,16 @@ def first_run(runs: Iterable[Run]) -> Run:
 
 
 def locked_at_end(ledger: Ledger, job_id: int) -> int:
-    """Wei that a job had locked by the period's end; in all, for a settled job."""
+    """Wei that a job had locked by the period's end, or brought into it. Earlier releases do not count."""
+    job = ledger.jobs[job_id]
     later = sum(one.wei for one in ledger.top_ups.get(job_id, ()) if one.block > ledger.last_block)
-    return ledger.jobs[job_id].locked_wei - later
+    earlier = job.released_wei - sum(one.wei for one in ledger.releases.get(job_id, ()))
+    return job.locked_wei - later - earlier
+
+
+def released_in_period(ledger: Ledger, job_id: int) -> int:
+    """Wei that came back in the period before the job's end."""
+    return sum(one.wei for one in ledger.releases.get(job_id, ()) if ledger.in_period(one.block))
 
 
 def _settled(ledger: Ledger, settlement: Settlement) -> dict[str, Any]:
@@ -97,14 +105,19 @@ def _settled(ledger: Ledger, settlement: Settlement) -> dict[str, Any]:
     return {
         **_common(ledger, job.id), "outcome": SETTLED, "status": job.status.words, "provider": settlement.provider,
         "billed": settlement.billed_minutes, "paid": settlement.paid_wei, "cut": settlement.cut_wei,
-        "refunded": settlement.refunded_wei, "still_locked": 0, "tx": settlement.tx_hash,
+        "refunded": settlement.refunded_wei + released_in_period(ledger, job.id), "still_locked": 0,
+        "tx": settlement.tx_hash,
     }  # fmt: skip
 
 
 def _open(ledger: Ledger, job_id: int) -> dict[str, Any]:
     job, common = ledger.jobs[job_id], _common(ledger, job_id)
     status = job.status.words if job.status.hot else "settled later"
-    return {**common, "outcome": OPEN, "status": status, "provider": job.provider, "still_locked": common["locked"]}
+    released = released_in_period(ledger, job_id)
+    return {
+        **common, "outcome": OPEN, "status": status, "provider": job.provider, "refunded": released,
+        "still_locked": common["locked"] - released,
+    }  # fmt: skip
 
 
 def _common(ledger: Ledger, job_id: int) -> dict[str, Any]:

@@ -147,7 +147,7 @@ def _totals(ledger: Ledger, rows: pd.DataFrame, provider: str | None) -> Totals:
         brought_forward=total("brought_forward"), taken=taken, locked=total("locked"), paid=total("paid"),
         cut=total("cut"), refunded=total("refunded"), still_locked=total("still_locked"),
         paid_out=moved[Purpose.PAID] if everybody else own_pay,
-        refund_out=moved[Purpose.REFUND] if everybody else total("refund_out"),
+        refund_out=moved[Purpose.REFUND] + moved[Purpose.RELEASE] if everybody else total("refund_out"),
         withdrawn=moved[Purpose.WITHDRAWAL], strays=moved[Purpose.STRAY],
         platform_cut=ledger.platform_cut_wei, balance=ledger.balance_wei,
         deposits=_deposits(ledger) if everybody else None,
@@ -181,4 +181,4 @@ def _excess(ledger: Ledger) -> int:
 
 
 def _deposits(ledger: Ledger) -> int:
-    return sum(job.locked_wei for job in ledger.jobs.values() if job.status.hot)
+    return sum(job.held_wei for job in ledger.jobs.values())

@@ -25,7 +25,9 @@ from deepgrid.errors import ChainError
 
 T = TypeVar("T")
 
-NAMES = ("JobCreated", "ClaimJobEvent", "JobRefusedEvent", "JobSettledEvent", "BilledTooMuchEvent")
+NAMES = (
+    "JobCreated", "ClaimJobEvent", "JobRefusedEvent", "JobSettledEvent", "BilledTooMuchEvent", "CancelReleasedEvent",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

@@ -58,6 +58,8 @@ class _Reader:
             args = log.args
             self.due += [(Purpose.PAID, _job(log), args["provider"])] if args["paid"] else []
             self.due += [(Purpose.REFUND, _job(log), args["customer"])] if args["refunded"] else []
+        elif log.name == "CancelReleasedEvent":
+            self.due.append((Purpose.RELEASE, _job(log), log.args["customer"]))
         elif log.name == "Transfer" and log.args["to"] == self.contract:
             self.taken.append(log)
         elif log.name == "Transfer":

@@ -86,11 +86,16 @@ class Wishes:
 
 NO_WISHES = Wishes()
 
+# The contract's TIMEOUT_GRACE: for so long a silent provider keeps its claim on the bill of a job that may have run.
+HELD_FOR_S = 86_400
+
 
 @dataclass(frozen=True, slots=True)
 class Job:
     """A job as the chain keeps it, with the terms fixed when it was assigned.
 
+    `locked_wei` is all that was locked for it. `released_wei` of this came back before its end, because its provider
+    did not answer a cancel request in time.
     `exit_status` is Slurm's wait status (768 for exit code 3). `granted_minutes` is
     floor(locked / rate), 0 while no provider is assigned.
     """
@@ -119,6 +124,22 @@ class Job:
     exit_status: int
     pending_top_up_wei: int = 0  # part of `locked_wei` that the provider has not seen yet
     wishes: Wishes = Wishes()
+    released_wei: int = 0
+
+    @property
+    def held_wei(self) -> int:
+        """Wei that the contract still holds for it."""
+        return self.locked_wei - self.released_wei if self.status.hot else 0
+
+    @property
+    def returned_wei(self) -> int:
+        """Wei that came back to the customer so far."""
+        return self.released_wei if self.status.hot else self.locked_wei - self.final_cost_wei
+
+    @property
+    def held_until(self) -> int:
+        """Unix time from which a further cancel returns the rest without a report; 0 if it is not to be cancelled."""
+        return self.cancel_requested_at + HELD_FOR_S if self.has_cancel_request and self.status.hot else 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,7 +31,7 @@ async def take_back(session: OperatorSession, taken: TakeBack) -> bool:
     if _progress(await session.chain.job(job.id)) != _progress(job):
         return False
     try:
-        await session.writer.time_out(job.id)
+        await (session.writer.panic_job(job.id, taken.reason) if taken.panic else session.writer.time_out(job.id))
     except ContractError as error:
         if error.name not in OVERTAKEN:
             raise

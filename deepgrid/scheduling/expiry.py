@@ -1,8 +1,8 @@
 """Selects the jobs that are taken back from providers that do not act. Pure.
 
 The contract sets the earliest possible time. This policy waits longer where the provider may still work
-on the job. An active provider loses a claimed job only after a long silence. A banned provider loses a
-running job only when its bought time is over.
+on the job. A provider loses a job that may have run only after a silence of at least a day. A banned provider loses
+its waiting jobs at once.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from deepgrid.lifecycle.job import Job, Provider
+from deepgrid.lifecycle.job import HELD_FOR_S, Job, Provider
 from deepgrid.lifecycle.states import JobStatus
 
 
@@ -19,8 +19,8 @@ class Patience:
     """Timeouts for providers.
 
     `claim_minutes`: the contract's `claimJobTimeout`.
-    `silent_hours`: how long a claimed job may be overdue at an active provider.
-    `end_running_of_banned`: whether a ban ends running jobs at once.
+    `silent_hours`: how long a claimed job may be overdue. The contract allows no less than a day.
+    `end_running_of_banned`: whether a ban ends running jobs at once, as a panic that refunds them in full.
     """
 
     claim_minutes: int
@@ -33,16 +33,20 @@ class Patience:
 
     @property
     def silent_s(self) -> int:
-        return max(self.claim_s, 3600 * self.silent_hours)
+        return max(HELD_FOR_S, 3600 * self.silent_hours)
 
 
 @dataclass(frozen=True, slots=True)
 class TakeBack:
-    """A job to take back. `cluster` is the provider's name, `reason` is for the customer."""
+    """A job to take back. `cluster` is the provider's name, `reason` is for the customer.
+
+    `panic`: the operator ends the job by its own decision, before the contract would let it time out.
+    """
 
     job: Job
     cluster: str
     reason: str
+    panic: bool = False
 
 
 def overdue(
@@ -57,21 +61,31 @@ def overdue(
         if job.provider is None or not job.status.hot:
             continue
         provider = providers.get(job.provider)
-        if now >= _due_at(job, provider, patience):
+        panic = _is_panic(job, provider, patience, now)
+        if panic or now >= _due_at(job, provider, patience):
             name = provider.name if provider else job.provider
-            found.append(TakeBack(job, name, f"{name} {_why(job, provider, patience)}; {_what_next(job)}"))
+            found.append(TakeBack(job, name, f"{name} {_why(job, provider, patience)}; {_what_next(job)}", panic))
     return found
 
 
 def _due_at(job: Job, provider: Provider | None, patience: Patience) -> int:
-    """Unix time at which the job is taken back; never earlier than the contract allows."""
+    """Unix time at which the job may time out; never earlier than the contract allows."""
     if job.status is JobStatus.META_SCHEDULED:
         return job.assigned_at + patience.claim_s
-    if provider is not None and provider.in_force:
+    if _in_force(provider):
         return _silent_from(job) + patience.silent_s
-    if job.status is JobStatus.RUNNING and not patience.end_running_of_banned:
-        return _silent_from(job) + patience.claim_s
-    return 0
+    waits = job.status is JobStatus.SCHEDULED and not job.has_cancel_request
+    return 0 if waits else _silent_from(job) + HELD_FOR_S
+
+
+def _is_panic(job: Job, provider: Provider | None, patience: Patience, now: int) -> bool:
+    if job.status is not JobStatus.RUNNING or _in_force(provider) or not patience.end_running_of_banned:
+        return False
+    return now < _silent_from(job) + HELD_FOR_S
+
+
+def _in_force(provider: Provider | None) -> bool:
+    return provider is not None and provider.in_force
 
 
 def _silent_from(job: Job) -> int:

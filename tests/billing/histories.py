@@ -33,6 +33,7 @@ class Plan:
     report_after_s: int = 5  # how late the supervisor reports start and end
     clock_s: int = 0  # by how much Slurm's clock is ahead of the chain's
     cancel_requested: bool = False
+    released_before_s: int = 0  # seconds before the settlement at which half of the refund came back; 0 for never
     fault: bool = False
     provider: str = ME
 
@@ -140,17 +141,23 @@ class History:
         if plan.cancel_requested and plan.end is S.CANCELLED:
             minutes = max(minutes, min(FEE_MINUTES, job.granted_minutes))
         parts = bill(minutes, plan.rate, job.locked_wei, CUT_PERCENT)
+        released = parts.refunded // 2 if plan.cancel_requested and plan.released_before_s else 0
+        if released:
+            self.move(
+                Purpose.RELEASE, job.id, CONTRACT, CUSTOMER, released, max(job.claimed_at, at - plan.released_before_s)
+            )
+        refunded = parts.refunded - released
         self.settlements.append(Settlement(
-            job.id, plan.provider, CUSTOMER, minutes, parts.paid, parts.cut, parts.refunded, at, block_of(at),
+            job.id, plan.provider, CUSTOMER, minutes, parts.paid, parts.cut, refunded, at, block_of(at),
             f"0xsettle{job.id}",
         ))  # fmt: skip
         self.platform_cut += parts.cut
         for purpose, payee, wei in (
-            (Purpose.PAID, plan.provider, parts.paid), (Purpose.REFUND, CUSTOMER, parts.refunded),
+            (Purpose.PAID, plan.provider, parts.paid), (Purpose.REFUND, CUSTOMER, refunded),
         ):  # fmt: skip
             if wei:
                 self.move(purpose, job.id, CONTRACT, payee, wei, at)
-        return replace(job, ended_at=at, final_cost_wei=parts.cost)
+        return replace(job, ended_at=at, final_cost_wei=parts.cost, released_wei=released)
 
     def move(self, purpose: Purpose, job_id: int | None, payer: str, payee: str, wei: int, at: int) -> None:
         self.balance += wei if payee == CONTRACT else -wei
@@ -178,6 +185,7 @@ plans = st.builds(
     report_after_s=st.integers(0, 300),
     clock_s=st.integers(-20, 20),
     cancel_requested=st.booleans(),
+    released_before_s=st.sampled_from([0, 60, 7200]),
     fault=st.booleans(),
     provider=st.sampled_from([ME, ANOTHER]),
 )

@@ -200,6 +200,25 @@ def test_a_cancelled_job_costs_its_fee() -> None:
     assert books.rows["billed"][0] == books.rows["expected"][0] == 5
 
 
+@pytest.mark.parametrize("before_s", [60, 30 * 60, 3 * HOUR])
+def test_credits_that_came_back_before_the_end_are_refunds(before_s: int) -> None:
+    """A release before the period lowers what the job brings into it."""
+    made = history(
+        Plan(
+            submit=MIDNIGHT - HOUR,
+            ran_s=2 * HOUR,
+            locked=200 * CREDIT,
+            cancel_requested=True,
+            released_before_s=before_s,
+        )
+    )
+    books, grid = provider_books(made, tolerance=200), operator_books(made)
+    assert (books.differences, books.imbalances, grid.imbalances) == ((), (), ())
+    earlier = before_s > HOUR
+    assert grid.totals.brought_forward == (160 * CREDIT if earlier else 200 * CREDIT)
+    assert grid.totals.refunded == (40 * CREDIT if earlier else 80 * CREDIT)
+
+
 def test_a_job_that_began_before_the_period_brings_its_deposit() -> None:
     made = history(Plan(submit=MIDNIGHT - HOUR, ran_s=2 * HOUR, locked=200 * CREDIT, top_up=CREDIT))
     totals = operator_books(made).totals

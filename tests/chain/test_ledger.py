@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from deepgrid.billing.entries import Ledger, Purpose, Span
+from deepgrid.billing.reconcile import reconcile
 from deepgrid.chain.client import Chain
 from deepgrid.chain.ledger import LedgerSettings, read_ledger, read_older_strays
 from deepgrid.lifecycle.states import JobStatus
@@ -48,9 +49,23 @@ async def test_the_contract_holds_deposits_and_cut(people: People) -> None:
     await people.running()
     everything = await ledger_of(people.chain, 0)
     assert everything.first_block <= people.chain.book.first_block
-    hot = sum(job.locked_wei for job in everything.jobs.values() if job.status.hot)
+    hot = sum(job.held_wei for job in everything.jobs.values())
     strays = sum(one.wei for one in everything.transfers if one.purpose is Purpose.STRAY)
     assert everything.balance_wei == hot + everything.platform_cut_wei + strays
+
+
+async def test_credits_that_came_back_before_the_end_have_their_purpose(grid: Grid, people: People) -> None:
+    since, job_id = await people.chain.now(), await people.running()
+    await people.customer.cancel_job(job_id)
+    grid.anvil.pass_time(60 * (await people.chain.constants()).claim_timeout_minutes)
+    await people.customer.cancel_job(job_id)
+    ledger = await ledger_of(people.chain, since)
+    released = ledger.jobs[job_id].released_wei
+    assert moved(ledger, job_id) == [(Purpose.DEPOSIT, LOCKED), (Purpose.RELEASE, released)]
+    await people.provider.settle(job_id, JobStatus.CANCELLED, 0)
+    books = reconcile("grid", await ledger_of(people.chain, 0), Span(0, FOR_EVER))
+    assert [one for one in books.differences if one.job_id == job_id] == []
+    assert books.imbalances == ()
 
 
 async def test_a_period_excludes_later_transfers(grid: Grid, people: People) -> None:

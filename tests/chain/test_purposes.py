@@ -55,6 +55,12 @@ def test_a_provider_may_be_its_own_customer() -> None:
     assert purposes(logs) == [(Purpose.PAID, 1, 7), (Purpose.REFUND, 1, 3)]
 
 
+def test_a_release_comes_before_the_refund() -> None:
+    released = log("CancelReleasedEvent", jobId=coded_id(1), customer=ALICE, released=4, held=6, heldUntil=9)
+    logs = [released, moved(CONTRACT, ALICE, 4), settled(1, BOB, ALICE, 0, 6), moved(CONTRACT, ALICE, 6)]
+    assert purposes(logs) == [(Purpose.RELEASE, 1, 4), (Purpose.REFUND, 1, 6)]
+
+
 def test_an_unexplained_transfer_is_stray_unless_it_tops_up_a_job() -> None:
     logs = [moved(ALICE, CONTRACT, 5, tx="0x5"), moved(BOB, CONTRACT, 6, tx="0x6")]
     assert purposes(logs, {"0x6": 9}) == [(Purpose.STRAY, None, 5), (Purpose.TOP_UP, 9, 6)]

@@ -5,7 +5,10 @@ from __future__ import annotations
 import pytest
 
 from deepgrid.chain.figures import Queues, TrackRecord
+from deepgrid.chain.node.contract import interface
 from deepgrid.errors import ContractError, NotFound
+from deepgrid.lifecycle.job import HELD_FOR_S
+from deepgrid.lifecycle.minutes import started_minutes
 from deepgrid.lifecycle.states import JobStatus
 from tests.chain.grid import CREDIT, DEFINITION, RATE, Grid, People
 
@@ -33,6 +36,42 @@ async def test_a_cancel_request_waits_once_for_the_provider(people: People) -> N
     assert await people.chain.queues(people.provider.address) == Queues(0, 1, 0)
     assert await people.provider.claim_next_cancelling() == job_id
     assert await people.provider.claim_next_cancelling() is None
+
+
+async def test_an_unanswered_cancel_releases_what_cannot_be_billed_and_holds_the_rest(
+    grid: Grid, people: People
+) -> None:
+    chain, job_id = people.chain, await people.running()
+    await people.customer.cancel_job(job_id)
+    before = await chain.balance(people.customer.address)
+    answer_s = 60 * (await chain.constants()).claim_timeout_minutes
+    grid.anvil.pass_time(answer_s)
+    await people.customer.cancel_job(job_id)
+    job = await chain.job(job_id)
+    held = RATE * started_minutes(job.started_at, job.cancel_requested_at + answer_s)
+    assert (job.status, job.locked_wei, job.held_wei) == (S.RUNNING, 200 * CREDIT, held)
+    assert job.released_wei == job.returned_wei == 200 * CREDIT - held
+    assert await chain.balance(people.customer.address) == before + job.released_wei
+    assert job.held_until == job.cancel_requested_at + HELD_FOR_S
+    with pytest.raises(ContractError, match="takes no more credits"):
+        await people.customer.top_up(job_id, CREDIT, approve_first=CREDIT)
+    await people.provider.settle(job_id, S.CANCELLED, 1)
+    job = await chain.job(job_id)
+    fee = RATE * (await chain.constants()).cancellation_fee_minutes
+    assert (job.final_cost_wei, job.held_wei, job.returned_wei) == (fee, 0, 200 * CREDIT - fee)
+    assert await chain.track_record(people.provider.address) == TrackRecord(1, 0, 0, 0)
+
+
+async def test_the_rest_comes_back_a_day_after_an_unanswered_cancel(grid: Grid, people: People) -> None:
+    call = {"to": people.chain.book.meta_scheduler, "data": interface("MetaScheduler").encode("TIMEOUT_GRACE")}
+    assert int(await people.chain.rpc.call("eth_call", call, "latest"), 16) == HELD_FOR_S
+    job_id = await people.running()
+    await people.customer.cancel_job(job_id)
+    grid.anvil.pass_time(HELD_FOR_S)
+    await people.customer.cancel_job(job_id)
+    job = await people.chain.job(job_id)
+    assert (job.status, job.returned_wei) == (S.CANCELLED, 200 * CREDIT)
+    assert await people.chain.track_record(people.provider.address) == TrackRecord(1, 0, 0, 1)
 
 
 async def test_slices_are_bought_only_with_authority_and_allowance(people: People) -> None:

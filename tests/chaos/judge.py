@@ -168,7 +168,7 @@ def _wrong_bill(seen: Evidence, allows: Collection[Allowed], fee_minutes: int) -
     """Check the billed minutes, and that the amounts add up to the wei."""
     job, args = seen.job, seen.settlements[0].args
     wrong = []
-    if args["paid"] + args["cut"] + args["refunded"] != job.locked_wei:
+    if args["paid"] + args["cut"] + args["refunded"] + job.released_wei != job.locked_wei:
         wrong.append(f"{args['paid']} + {args['cut']} + {args['refunded']} wei are not the locked {job.locked_wei}")
     if args["paid"] + args["cut"] != job.final_cost_wei:
         wrong.append(f"{args['paid']} + {args['cut']} wei are not the cost {job.final_cost_wei}")

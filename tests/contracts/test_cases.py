@@ -51,6 +51,14 @@ def _cancelling(row: list[int]) -> list[str]:
     return [_state(state), _credits(locked), ran_text, what, _state(becomes), str(billed), _credits(cost), counted]
 
 
+def _released(row: list[int]) -> list[str]:
+    state, locked, ran, again, released, held, then, answer, reported, becomes, billed, cost, timed_out = row
+    what = f"after {then} s {CASES['acts'][str(answer)]}" + (f", {reported} min" if answer < 10 else "")
+    amounts, counted = [_credits(released), _credits(held)], "timed out" if timed_out else "–"
+    ends = ["–", "–"] if JobStatus(becomes).hot else [str(billed), _credits(cost)]
+    return [_state(state), _credits(locked), f"{ran} s", f"{again} s", *amounts, what, _state(becomes), *ends, counted]
+
+
 def _top_ups(row: list[int]) -> list[str]:
     return [*map(_credits, row[:3]), *map(str, row[3:])]
 
@@ -64,6 +72,7 @@ TABLES: dict[str, Callable[[list[int]], list[str]]] = {
     "minutes": _minutes,
     "faults": _faults,
     "cancelling": _cancelling,
+    "released": _released,
     "top_ups": _top_ups,
     "automatic": _automatic,
 }
@@ -87,13 +96,20 @@ def test_python_counts_the_same_minutes(row: list[int]) -> None:
     assert bill(billed, RATE_WEI, 1000 * 100 * HUNDREDTH, CUT_PERCENT).cost == cost * HUNDREDTH
 
 
-def test_the_documented_gains_of_attacks_equal_the_computed_gains() -> None:
-    gains = json.loads((importlib.resources.files("contracts") / "attacks.json").read_text())["gains"]
-    section = re.search(r"^## Attacks and their gain\n(.*?)^## ", PAGE, re.MULTILINE | re.DOTALL)
+def _attacks(heading: str) -> dict[str, list[str]]:
+    """The figures of the table below a heading, by attack: what stands between the deed and the limit."""
+    section = re.search(rf"^{heading}\n(.*?)^##", PAGE, re.MULTILINE | re.DOTALL)
     assert section is not None
     rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in section[1].splitlines() if line[:1] == "|"]
-    assert {row[0]: row[3] for row in rows[2:]} == {
-        name.replace("_", " "): _credits(gain) for name, gain in gains.items()
+    return {row[0].replace(" ", "_"): row[3:-1] for row in rows[2:]}
+
+
+def test_the_documented_gains_of_attacks_equal_the_computed_gains() -> None:
+    found = json.loads((importlib.resources.files("contracts") / "attacks.json").read_text())
+    assert _attacks("## Attacks and their gain") == {name: [_credits(gain)] for name, gain in found["gains"].items()}
+    assert _attacks("### Silence") == {
+        name: [_credits(customer), _credits(provider), str(unpaid)]
+        for name, (customer, provider, unpaid) in found["unanswered"].items()
     }
 
 

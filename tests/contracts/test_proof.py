@@ -84,6 +84,7 @@ def test_random_histories_follow_the_model_and_reach_every_function_and_state(
     assert passed["back in time"]
     assert passed["by years"]
     assert passed["skipped items"]
+    assert passed["releases"]
     assert passed["gifts"]
 
 

@@ -109,6 +109,18 @@ CASES = {
         seen(R, RUNNING, has_cancel_request=True),
         CancelAtSlurm("the customer cancelled the job"),
     ),
+    "cancelled, and a part of its credits came back before the answer": (
+        seen(R, RUNNING, has_cancel_request=True, released_wei=80, granted_minutes=2),
+        CancelAtSlurm("the customer cancelled the job"),
+    ),
+    "answered after a part of its credits came back": (
+        seen(R, ended("CANCELLED", 600), has_cancel_request=True, released_wei=80, granted_minutes=2),
+        Settle(JobStatus.CANCELLED, 2),
+    ),
+    "not reported as running before a part of its credits came back": (
+        seen(S, ended("CANCELLED", 600), has_cancel_request=True, released_wei=80, granted_minutes=2),
+        ReportRunning(10),
+    ),
     "cancelled at Slurm for the customer": (
         seen(R, ended("CANCELLED"), has_cancel_request=True),
         Settle(JobStatus.CANCELLED, 2),

@@ -85,7 +85,7 @@ async def test_two_operators_at_once_take_a_job_back_once(office: Office) -> Non
 async def test_a_claimed_job_is_left_to_its_provider_for_a_long_time(office: Office) -> None:
     job_id = await office.people.running()
     limit_s = (await office.job(job_id)).granted_minutes * MINUTE_S
-    office.pass_time(limit_s + HOUR_S)  # the contract would let the operator end it
+    office.pass_time(limit_s + HOUR_S)
     assert await overdue(office) == []
     office.pass_time(23 * HOUR_S)
     (taken,) = await overdue(office)
@@ -110,12 +110,33 @@ async def test_a_ban_frees_waiting_jobs_and_leaves_running_ones(office: Office) 
     assert (await office.job(running)).status is S.FINISHED
 
 
+async def test_the_operator_may_end_running_jobs_of_a_banned_provider_at_once(office: Office) -> None:
+    job_id = await office.people.running()
+    await office.people.operator.ban_provider(office.people.provider.address)
+    (taken,) = await overdue(office, end_running_of_banned=True)
+    assert await take_back(office.session, taken)
+    job = await office.job(job_id)
+    assert (job.status, job.returned_wei, job.last_error) == (S.PANICKED, 200 * CREDIT, taken.reason)
+
+
+async def test_a_job_that_may_have_run_stays_a_day_after_its_cancel_request(office: Office) -> None:
+    job_id = await office.people.running()
+    await office.people.customer.cancel_job(job_id)
+    await office.people.operator.ban_provider(office.people.provider.address)
+    office.pass_time(23 * HOUR_S)
+    assert await overdue(office) == []
+    office.pass_time(HOUR_S)
+    (taken,) = await overdue(office)
+    assert await take_back(office.session, taken)
+    assert (await office.job(job_id)).status is S.PANICKED
+
+
 async def test_a_removed_provider_keeps_nothing(office: Office) -> None:
     job_id = await office.people.running()
     limit_s = (await office.job(job_id)).granted_minutes * MINUTE_S
     await office.people.operator.remove_provider(office.people.provider.address)
     assert await overdue(office) == []
-    office.pass_time(limit_s + 10 * MINUTE_S)
+    office.pass_time(limit_s + 24 * HOUR_S)
     (taken,) = await overdue(office)
     assert "has left the grid" in taken.reason
     assert await take_back(office.session, taken)

@@ -17,13 +17,15 @@ import {Constants} from "./Constants.sol";
 abstract contract JobStore is Constants {
     // slot 0 | lastRefuser 160 | toppedUp 96 |                            wei
     // slot 1 | pendingTopUp 96 | cancelRequestedAt 40 | exitCode 64 |     wei
-    // slot 2   lastError
+    // slot 2 | released 96 |                                               wei
+    // slot 3   lastError
     struct Extra {
         address lastRefuser;
         uint96 toppedUp;
         uint96 pendingTopUp;
         uint40 cancelRequestedAt;
         int64 exitCode;
+        uint96 released;
         string lastError;
     }
 
@@ -150,8 +152,10 @@ abstract contract JobStore is Constants {
         return WishWords.read(_blobOf(word), _coreOf(word).wishesAt);
     }
 
-    /// The job's deposit with its top-ups, in wei.
+    /// What the job holds, in wei: its deposit with its top-ups, without what was released to its customer.
     function _lockedOf(bytes32 jobId, JobWord word, uint256 deposit) internal view returns (uint256) {
-        return word.hasExtra() ? deposit + _extras[jobId].toppedUp : deposit;
+        if (!word.hasExtra()) return deposit;
+        Extra storage extra = _extras[jobId];
+        return deposit + extra.toppedUp - extra.released;
     }
 }

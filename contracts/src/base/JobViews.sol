@@ -134,6 +134,7 @@ abstract contract JobViews is Lines, IRareCalls {
         job.lastError = extra.lastError;
         job.exitCode = extra.exitCode;
         terms.lastRefuser = extra.lastRefuser;
+        terms.released = extra.released;
         if (deal.provider == address(0)) return (job, terms);
         terms.ratePerMinute = deal.rate;
         terms.limitMinutes = _limitMinutes(deal);

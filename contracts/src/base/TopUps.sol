@@ -2,6 +2,7 @@
 pragma solidity 0.8.37;
 
 import {
+    CancelRequested,
     CustomerMetaSchedulerProviderOnly,
     CustomerOnly,
     InsufficientFunds,
@@ -53,6 +54,7 @@ abstract contract TopUps is Endings, IRareCalls {
 
     /// Books and takes a top-up. Queues a hint only if the job may run longer, so each hint costs at least a minute.
     function _topUp(bytes32 jobId, JobWord word, Deal memory deal, address payer, uint256 amount) private {
+        if (word.cancelRequested()) revert CancelRequested();
         if (amount == 0) revert InsufficientFunds(0, 1);
         uint96 added = _lockable(deal.locked, amount);
         Extra storage extra = _extras[jobId];

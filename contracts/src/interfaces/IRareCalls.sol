@@ -54,7 +54,8 @@ interface IRareCalls {
     /// @notice Cancels a job of the caller, or requests it.
     /// @dev Before the claim, the job ends at once with a full refund. From then on this is a request to the provider,
     /// which also ends the spending authority. If the provider does not answer within `claimJobTimeout`, a further call
-    /// ends the job with a full refund. A further call before that changes nothing: the request is queued once.
+    /// returns what no report can bill any more. TIMEOUT_GRACE after the request, a further call ends the job and returns
+    /// the rest. A further call at another time changes nothing: the request is queued once.
     /// @param jobId Id of the job.
     function cancelJob(bytes32 jobId) external;
 
@@ -63,7 +64,8 @@ interface IRareCalls {
     /// @param jobId Id of the job.
     function giveUpJob(bytes32 jobId) external;
 
-    /// @notice Locks more credits on a claimed job. Anyone may; the caller pays. The customer gets what is left.
+    /// @notice Locks more credits on a claimed job. Anyone may; the caller pays. The customer gets what is left. Reverts
+    /// with CancelRequested after a cancel request.
     /// @dev The customer adds at least 1 wei, any other account at least a minute at the job's rate. Less reverts with
     /// InsufficientFunds. Only a claimed job can be topped up, so a rate always exists.
     /// @param jobId Id of the job.
@@ -83,14 +85,16 @@ interface IRareCalls {
 
     // ---------------------------------------------------------------- time-outs and panics
 
-    /// @notice Time that a customer waits after the bought time before `timeoutJob` frees a claimed job.
+    /// @notice Time for which a silent provider keeps its claim on the bill of a job that may have run. It begins with the
+    /// cancel request, or when the bought time ends. No account can change it.
     /// @return Duration in seconds.
     function TIMEOUT_GRACE() external view returns (uint256);
 
     /// @notice Takes a job from a provider that does not act.
-    /// @dev META_SCHEDULED: by anyone, after `claimJobTimeout`. Claimed: by the meta-scheduler when the provider is
-    /// banned or silent, by the customer after the bought time and TIMEOUT_GRACE. A RUNNING job ends PANICKED. Another
-    /// job returns to PENDING, or ends CANCELLED if its customer requested that. Reverts with TimeoutTooEarly.
+    /// @dev META_SCHEDULED: by anyone, after `claimJobTimeout`. Claimed: by the meta-scheduler or the customer,
+    /// TIMEOUT_GRACE after the cancel request or the bought time. SCHEDULED without a cancel request: by the
+    /// meta-scheduler at once when the provider is banned or removed. A RUNNING job ends PANICKED. Another job returns to
+    /// PENDING, or ends CANCELLED if its customer requested that. Reverts with TimeoutTooEarly.
     /// @param jobId Id of the job.
     function timeoutJob(bytes32 jobId) external;
 

@@ -105,7 +105,12 @@ library JobWords {
 
     /// Time of its start; 0 while it has not started.
     function startedAt(JobWord word) internal pure returns (uint256) {
-        return started(word) ? _get(word, SINCE, 32) + _get(word, WAITED_FOR, 24) : 0;
+        return started(word) ? mayRunSince(word) : 0;
+    }
+
+    /// Earliest time at which it can have started: that of its start, before it of its claim. Only valid for a claimed job.
+    function mayRunSince(JobWord word) internal pure returns (uint256) {
+        return _get(word, SINCE, 32) + _get(word, WAITED_FOR, 24);
     }
 
     /// Minutes that it may run. Only valid for a META_SCHEDULED job.

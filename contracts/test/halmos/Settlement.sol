@@ -47,6 +47,15 @@ contract Settlement is World {
         assertLockIsDivided(DEPOSIT);
     }
 
+    function check_any_report_after_a_release(uint64 reported) external {
+        bytes32 id = runningJob(DEPOSIT);
+        cancel(id);
+        vm.warp(block.timestamp + 10 minutes);
+        cancel(id);
+        report(id, JobStatus.CANCELLED, reported);
+        assertLockIsDivided(DEPOSIT);
+    }
+
     function check_any_top_up(uint96 more) external {
         bytes32 id = runningJob(DEPOSIT);
         vm.prank(CUSTOMER);

@@ -79,26 +79,32 @@ abstract contract CustomerHandler is Player {
         }
     }
 
-    function cancel(uint256 number, uint256 chance) external {
+    function cancel(uint256 number, uint256 chance) public {
         uint256 id = chance % 5 == 0 ? pickHot(number) : pickClaimed(number);
         Ghost storage job = jobs[id];
         address provider = job.provider;
-        uint256 closableFrom = job.cancelAt + uint256(rare.claimJobTimeout()) * 60;
+        uint256 closableFrom = job.cancelAt + 1 days;
+        if (job.cancelAt != 0 && chance % 2 == 1) waitUntil(answerDue(job) - chance / 4 % 2);
         if (job.cancelAt != 0 && chance % 4 == 2) waitUntil(closableFrom - chance / 4 % 2);
         if (!playGrid(perhaps(job.customer, chance), abi.encodeCall(rare.cancelJob, (bytes32(id))))) return;
         if (job.status == JobStatus.CANCELLED) {
             if (job.before < JobStatus.SCHEDULED) return;
-            vm.assertTrue(
-                job.cancelAt != 0 && vm.getBlockTimestamp() >= closableFrom, "closed after the deadline for the answer"
-            );
+            vm.assertTrue(job.cancelAt != 0 && vm.getBlockTimestamp() >= closableFrom, "closed a day after the request");
             ++providerOf[provider].record.timedOut;
             return;
         }
         bool open = job.cancelAt == 0 || vm.getBlockTimestamp() < closableFrom;
-        vm.assertTrue(open, "open only before the deadline for the answer");
-        if (job.cancelAt != 0) return;
+        vm.assertTrue(open, "open only within a day after the request");
+        if (job.cancelAt != 0) return checkRelease(job);
         (job.cancelAt, job.delegateSpending) = (vm.getBlockTimestamp(), false);
         pushOnce(providerOf[provider].cancelling, id);
+        if (chance % 3 == 0) cancel((id - 1) * 16, 1 + chance / 3 % 2); // after the time for the answer, or a day
+    }
+
+    /// After the time for the answer, a repeated request leaves only what can be billed.
+    function checkRelease(Ghost storage job) private view {
+        if (vm.getBlockTimestamp() < answerDue(job)) return;
+        vm.assertEq(job.locked, mostBillable(job), "only what can be billed stays locked");
     }
 
     function topUp(uint256 number, uint256 amount, uint256 who) external {
@@ -161,7 +167,7 @@ abstract contract CustomerHandler is Player {
     function bookTopUp(uint256 id, address payer, uint256 amount) private {
         Ghost storage job = jobs[id];
         vm.assertTrue(job.status == JobStatus.SCHEDULED || job.status == JobStatus.RUNNING, "only claimed jobs");
-        vm.assertTrue(amount != 0, "not 0");
+        vm.assertTrue(amount != 0 && job.cancelAt == 0, "not 0, and not after a cancel request");
         uint256 limit = Reference.limit(job.locked, job.rate);
         lock(job, payer, amount);
         job.pendingTopUp += amount;

@@ -14,7 +14,8 @@ struct Ghost {
     address provider;
     address lastRefuser;
     bool delegateSpending;
-    uint256 locked;
+    uint256 locked; // without what was released
+    uint256 released;
     uint256 pendingTopUp;
     uint256 told; // minutes that its provider was told
     uint256 rate;

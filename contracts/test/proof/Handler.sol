@@ -206,7 +206,8 @@ contract Handler is JobHandler {
             line = string.concat(line, counted(vm.toString(i), ended[i]), ",");
         }
         line = string.concat(line, counted("back in time", backwards), ",", counted("by years", leaps), ",");
-        line = string.concat("{", line, counted("skipped items", skipped), ",", counted("gifts", given), "}");
+        line = string.concat(line, counted("releases", releases), ",", counted("gifts", given));
+        line = string.concat("{", line, ",", counted("skipped items", skipped), "}");
     }
 
     function counted(string memory what, uint256 count) private pure returns (string memory) {
@@ -224,6 +225,7 @@ contract Handler is JobHandler {
             if (ended[i] == 0) return string.concat("an end in state ", vm.toString(i));
         }
         if (backwards == 0 || leaps == 0 || skipped == 0) return "jumps in time, or skipped items";
+        if (releases == 0) return "a release";
         return "";
     }
 

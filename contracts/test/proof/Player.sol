@@ -4,6 +4,7 @@ pragma solidity 0.8.37;
 import {Credit} from "../../src/Credit.sol";
 import {
     BatchItemSkippedEvent,
+    CancelReleasedEvent,
     ClaimNextCancellingJobEvent,
     ClaimNextTopUpJobEvent,
     JobSettledEvent,
@@ -43,6 +44,7 @@ abstract contract Player is Model {
     /// Number of ended jobs per state.
     uint256[9] internal ended;
     uint256 internal skipped;
+    uint256 internal releases;
 
     constructor(
         Credit credit_,
@@ -128,6 +130,8 @@ abstract contract Player is Model {
             vm.assertEq(jobs[id].told + more, Reference.limit(jobs[id].locked, jobs[id].rate), "the hints add up");
             jobs[id].told += more;
             jobs[id].pendingTopUp = 0;
+        } else if (topic == CancelReleasedEvent.selector) {
+            bookRelease(caller, log.data);
         } else if (topic == BatchItemSkippedEvent.selector) {
             ++skipped;
         }
@@ -141,6 +145,14 @@ abstract contract Player is Model {
         vm.assertEq(limit, Reference.limit(job.locked, job.rate), "limit");
         job.told = limit;
         vm.assertEq(keccak256(abi.encode(definition, rare.get(bytes32(id)).jobName)), job.asked, "definition");
+    }
+
+    function bookRelease(address caller, bytes memory data) private {
+        (uint256 id, address customer, uint256 amount, uint256 held, uint256 heldUntil) =
+            abi.decode(data, (uint256, address, uint256, uint256, uint256));
+        vm.assertEq(caller, customer, "by its customer");
+        released(id, customer, amount, held, heldUntil);
+        ++releases;
     }
 
     function bookEnd(bytes memory data) private {

@@ -113,7 +113,7 @@ def job_of(raw: dict[str, Any], terms: dict[str, Any], wishes: dict[str, int]) -
         provider=_address_or_none(raw["providerAddr"]),
         definition=definition_of(raw["definition"]),
         name=raw["jobName"].rstrip(b"\0").decode(errors="replace"),
-        locked_wei=cost["maxCost"],
+        locked_wei=cost["maxCost"] + terms["released"],  # maxCost is without what was released
         pending_top_up_wei=cost["pendingTopUp"],
         final_cost_wei=cost["finalCost"],
         submitted_at=time["submit"],
@@ -131,6 +131,7 @@ def job_of(raw: dict[str, Any], terms: dict[str, Any], wishes: dict[str, int]) -
         last_error=raw["lastError"],
         exit_status=raw["exitCode"],
         wishes=wishes_of(wishes),
+        released_wei=terms["released"],
     )
 
 

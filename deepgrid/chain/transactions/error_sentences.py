@@ -58,6 +58,7 @@ SENTENCES: dict[str, tuple[str, str]] = {
         "The job can be given up from unix second {giveUpAt} on (0: never).",
         "Its customer can cancel it with `dps job cancel`.",
     ),
+    "CancelRequested": ("The customer has cancelled the job, so it takes no more credits.", "Submit it again."),
     "NoSpendingAuthority": ("The customer gave no authority to top the job up.", ""),
     "RemainingTimeAboveLimit": (
         "The job has {remaining} minutes left; a top-up is possible with at most {limit}.",
