@@ -95,6 +95,9 @@ class AsyncJob(AsyncJobReader):
     async def cancel(self) -> Self:
         """Cancel the job: at once before a cluster has claimed it, from then on by a request to the cluster.
 
+        If the cluster does not answer in time, a further call returns what cannot be billed any more. From `held_until`
+        on, it ends the job and returns the rest.
+
         Returns:
             The job itself.
 

@@ -113,6 +113,19 @@ class JobView:
         return credits_of(self._seen.job.locked_wei)
 
     @property
+    def held(self) -> Decimal:
+        """Credits that the contract still holds for the job; 0 when it is over."""
+        return credits_of(self._seen.job.held_wei)
+
+    @property
+    def held_until(self) -> datetime | None:
+        """When a further `cancel` returns the credits that are held, if the cluster reports nothing before.
+
+        None unless a cancel was requested.
+        """
+        return moment_of(self._seen.job.held_until)
+
+    @property
     def rate(self) -> Decimal | None:
         """Credits per minute; None while no cluster is assigned."""
         return credits_of(self._seen.job.rate_wei_per_minute) if self._seen.job.provider else None

@@ -34,7 +34,7 @@ def bill_rows(job: Job, settlement: Settlement) -> list[tuple[str, str]]:
         ("cost", format_credits(cost_wei)),
         (provider_share, format_credits(settlement.paid_wei)),
         (platform_share, format_credits(settlement.cut_wei)),
-        ("refund", format_credits(settlement.refunded_wei)),
+        ("refund", format_credits(settlement.refunded_wei + job.released_wei)),
         ("locked", format_credits(job.locked_wei)),
     ]
 

@@ -174,6 +174,8 @@ def job_as_json(job: Job, cluster: str) -> dict[str, Any]:
         },
         "location_hash": wanted.definition_hash,
         "locked_wei": str(job.locked_wei),
+        "released_wei": str(job.released_wei),
+        "held_until": job.held_until or None,
         "cost_wei": str(job.final_cost_wei) if job.status.cold else None,
         "rate_wei_per_minute": str(job.rate_wei_per_minute) if job.rate_wei_per_minute else None,
         "granted_minutes": job.granted_minutes or None,

@@ -9,7 +9,7 @@ from deepgrid.chain.client import Chain
 from deepgrid.chain.figures import Constants
 from deepgrid.chain.history import Transition
 from deepgrid.client.display.exits import exit_words
-from deepgrid.client.display.text import moment, plural
+from deepgrid.client.display.text import moment, moment_utc, plural
 from deepgrid.client.values.returned import Remark, Step, datetime_of
 from deepgrid.errors import NotFound
 from deepgrid.lifecycle.job import Affinity, Job, Label, Provider
@@ -84,7 +84,9 @@ def whereabouts(job: Job, cluster: str) -> str:
     if job.status.cold:
         return ""
     if job.has_cancel_request:
-        return f"to be cancelled: {cluster} has been asked to stop it"
+        return f"to be cancelled: {cluster} has been asked to stop it" + (
+            f"; {held_words(job)}" if job.released_wei else ""
+        )
     match job.status:
         case JobStatus.PENDING:
             return "the meta-scheduler has not found a cluster for it yet"
@@ -107,16 +109,31 @@ def waiting_words(job: Job, cluster: str, remarks: Sequence[Remark] | None) -> s
     return whereabouts(job, cluster)
 
 
+def held_words(job: Job) -> str:
+    """What is locked, and until when, after its cluster did not answer a cancel request in time."""
+    return (
+        f"{format_credits(job.held_wei)} credits stay locked until {moment_utc(job.held_until)}, or until the cluster"
+        f" reports; the rest came back. After that time, cancel it again to get them back"
+    )
+
+
 def cancel_words(job: Job, constants: Constants) -> str:
     """What follows the cancellation of a job: how much came back, or what its cluster does next and by when."""
     if job.status.cold:
-        back = format_credits(job.locked_wei - job.final_cost_wei)
-        return f"job {job.id} is {job.status.words}; {back} credits came back."
+        return f"job {job.id} is {job.status.words}; {format_credits(job.returned_wei)} credits came back."
+    if job.released_wei:
+        return (
+            f"job {job.id} is {job.status.words}: its cluster did not answer."
+            f" {format_credits(job.released_wei)} credits came back. {format_credits(job.held_wei)} credits stay locked"
+            f" until {moment_utc(job.held_until)}, or until the cluster reports what ran. Cancel it again after that"
+            " time: then they come back."
+        )
     fee = plural(constants.cancellation_fee_minutes, "minute")
     return (
         f"job {job.id} is {job.status.words}: its cluster has been asked to stop it, and settles what it ran"
         f" (at least {fee} if it ran). If it is not settled in"
-        f" {plural(constants.claim_timeout_minutes, 'minute')}, cancel it again: then all credits come back."
+        f" {plural(constants.claim_timeout_minutes, 'minute')}, cancel it again: then everything beyond that time comes"
+        f" back. The rest stays locked until {moment_utc(job.held_until)}, or until the cluster reports."
     )
 
 

@@ -97,9 +97,10 @@ def summary_of(jobs: Iterable[AsyncJob | None]) -> Summary:
         counts[NOT_REQUESTED if job is None else job.status.words] += 1
         if job is not None and job.over:
             cost += job.on_chain.final_cost_wei
-            refunds += job.on_chain.locked_wei - job.on_chain.final_cost_wei
+            refunds += job.on_chain.returned_wei
         elif job is not None:
-            locked += job.on_chain.locked_wei
+            refunds += job.on_chain.released_wei
+            locked += job.on_chain.held_wei
     order = [*(status.words for status in JobStatus), NOT_REQUESTED]
     states = {words: counts[words] for words in order if counts[words]}
     return Summary(counts.total(), states, credits_of(cost), credits_of(refunds), credits_of(locked))

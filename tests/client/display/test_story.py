@@ -6,9 +6,18 @@ from dataclasses import replace
 
 import pytest
 
+from deepgrid.chain.figures import Constants
 from deepgrid.chain.history import Transition
 from deepgrid.client.display.bill import running_cost
-from deepgrid.client.display.story import conditions, outcome, resources_words, tell, whereabouts, wishes
+from deepgrid.client.display.story import (
+    cancel_words,
+    conditions,
+    outcome,
+    resources_words,
+    tell,
+    whereabouts,
+    wishes,
+)
 from deepgrid.client.display.text import moment
 from deepgrid.lifecycle.job import Affinity, JobDefinition, Label, Prefer, Wishes
 from deepgrid.lifecycle.states import JobStatus
@@ -50,6 +59,35 @@ def test_outcome(status: JobStatus, wait_status: int, error: str, words: str) ->
 def test_what_a_job_waits_for(status: JobStatus) -> None:
     assert bool(whereabouts(replace(JOB, status=status), "alpha")) is (status is not S.RUNNING)
     assert "asked to stop" in whereabouts(replace(JOB, status=status, has_cancel_request=True), "alpha")
+
+
+UNANSWERED = replace(
+    JOB, status=S.RUNNING, locked_wei=10 * CREDIT, has_cancel_request=True, cancel_requested_at=1_800_000_000, id=7
+)
+CONSTANTS = Constants(0, 20, 10, 5, 30, 15)
+
+
+def test_what_stays_locked_after_an_unanswered_cancel_is_said_with_its_end() -> None:
+    released = replace(UNANSWERED, released_wei=6 * CREDIT)
+    assert whereabouts(released, "alpha") == (
+        "to be cancelled: alpha has been asked to stop it; 4 credits stay locked until 2027-01-16 08:00:00 UTC,"
+        " or until the cluster reports; the rest came back. After that time, cancel it again to get them back"
+    )
+    assert cancel_words(released, CONSTANTS) == (
+        "job 7 is running: its cluster did not answer. 6 credits came back. 4 credits stay locked until"
+        " 2027-01-16 08:00:00 UTC, or until the cluster reports what ran. Cancel it again after that time: then they"
+        " come back."
+    )
+
+
+def test_a_cancel_says_what_a_further_one_does() -> None:
+    assert cancel_words(UNANSWERED, CONSTANTS) == (
+        "job 7 is running: its cluster has been asked to stop it, and settles what it ran (at least 5 minutes if it"
+        " ran). If it is not settled in 10 minutes, cancel it again: then everything beyond that time comes back."
+        " The rest stays locked until 2027-01-16 08:00:00 UTC, or until the cluster reports."
+    )
+    over = replace(UNANSWERED, status=S.CANCELLED, released_wei=6 * CREDIT, final_cost_wei=CREDIT)
+    assert cancel_words(over, CONSTANTS) == "job 7 is cancelled; 9 credits came back."
 
 
 def test_what_a_job_asks_for_is_said_as_it_is_written() -> None:
