@@ -6,9 +6,9 @@ import {JobStatus} from "../src/Types.sol";
 import {Grid} from "./Grid.sol";
 import {vm} from "./Vm.sol";
 
-/// Plays what customers and providers try around a cancel request, or an end, that nobody answers. Measures the gain of
-/// both sides over honest behaviour, and the run time that nobody pays. The honest provider answers a cancel request at
-/// once, and reports an end at once. `attacks.json` and docs/explanation/contracts.md list the figures.
+/// Plays what customers and providers try while a cancel request, or an end, stays without a report. Measures the gain
+/// of both sides over honest behaviour, and the unpaid run time. The honest provider answers a cancel request at once,
+/// and reports an end at once. `attacks.json` and docs/explanation/contracts.md list the figures.
 contract UnansweredTest is Grid {
     // 2000 credits buy 136 minutes; each cancel comes after 20 of them
     uint256 private constant DEPOSIT = 2000 ether;
@@ -127,7 +127,7 @@ contract UnansweredTest is Grid {
         check("blocking_the_report_of_the_end_for_a_day", id, BOUGHT);
     }
 
-    /// A job whose cancel request nobody answered for this time. The customer calls again after 10 minutes, and at the
+    /// A job whose cancel request had no answer for this time. The customer calls again after 10 minutes, and at the
     /// end of that time.
     function blocked(uint256 time) private returns (bytes32 id) {
         honestCancel();
