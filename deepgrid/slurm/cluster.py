@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 
 from deepgrid.errors import Deposed, SlurmError, SlurmUnreachable
 from deepgrid.lifecycle.job import Hardware, JobKey
+from deepgrid.slurm.flood import FloodWatch
 from deepgrid.slurm.observe.commands import Row, Sacct, Squeue, first_complaint, is_id, is_outage
 from deepgrid.slurm.observe.holdings import Holdings, Ledger, holdings, parse_ledger
 from deepgrid.slurm.observe.nodes import Sinfo
@@ -65,6 +66,7 @@ class Cluster:
         self.batch = BatchJobs(login, settings)
         self.leftovers = Leftovers(login, settings)
         self.own_folders = OwnFolders(login, settings)
+        self._flood = FloodWatch(login)
         self.verdicts = Verdicts()
         self._acknowledgements = Batcher(self._acknowledge, ACKNOWLEDGE_DELAY_S, ACKNOWLEDGE_BATCH_SIZE)
         self.term: Term | None = None
@@ -212,6 +214,8 @@ class Cluster:
         done = await self._login.run(command, stdin=stdin)
         try:
             return protocol.parse_answer(done)
+        except SlurmUnreachable as error:
+            raise SlurmUnreachable(f"{error.message}{await self._flood.reason()}") from None
         except Deposed:
             self.deposed.set()
             raise
@@ -224,5 +228,5 @@ class Cluster:
         message = done.complaint or done.text
         complaint = first_complaint(message) or f"a command ended with status {done.exit_status}"
         if done.exit_status in (124, 137, -1) or is_outage(message):
-            raise SlurmUnreachable(f"Slurm does not answer: {complaint}.")
+            raise SlurmUnreachable(f"Slurm does not answer: {complaint}.{await self._flood.reason(timed_out=True)}")
         raise SlurmError(f"Slurm refused: {complaint}.")
