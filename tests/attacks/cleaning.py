@@ -43,9 +43,10 @@ async def either(request: pytest.FixtureRequest, box: Box, customers: CustomerAc
     """The cluster of a supervisor that runs as root, or of one that becomes its customers by sudo."""
     by_root = replace(box.settings, job_account=None, accounts=customers)
     settings = request.getfixturevalue("by_sudo") if request.param == "sudo" else by_root
-    removed = Path(settings.grid_root) / "removed"  # the other supervisor may have created it
-    removed.mkdir(mode=0o700, exist_ok=True)
-    shutil.chown(removed, settings.user)
+    for name in ("removed", "leaders", "batch"):  # the other supervisor may have created them
+        place = Path(settings.grid_root) / name
+        place.mkdir(mode=0o711, exist_ok=True)
+        shutil.chown(place, settings.user)
     login = Login(settings)
     yield Cluster(login, settings)
     await login.close()

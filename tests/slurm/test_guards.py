@@ -27,7 +27,7 @@ TABLE = LoginSettings(
 )
 SUDO = replace(TABLE, user="grid", become=Become.SUDO)
 WRAPPED = replace(SUDO, submit_wrapper="/usr/local/sbin/deepgrid-sbatch")
-CGROUPS = {"proctrack", "task_plugin", "contain", "private_tmp"}
+NOT_HERE = {"proctrack", "task_plugin", "contain", "private_tmp", "connections"}  # no cgroups, no rules
 
 
 def facts_of(login: LoginSettings, **changes: str) -> dict[str, str]:
@@ -39,6 +39,7 @@ def facts_of(login: LoginSettings, **changes: str) -> dict[str, str]:
         "ProctrackType": "proctrack/cgroup", "TaskPlugin": "task/cgroup,task/affinity", "PrologFlags": "Alloc,Contain",
         "PrivateData": "jobs,usage,users", "accounting_private": "jobs,usage", "EnforcePartLimits": "ALL",
         "JobContainerType": "job_container/tmpfs", "ScronParameters": "", "SlurmctldParameters": "",
+        "connection_limits": "1",
         "probe": f"sbatch: error: deepgrid hook {version_of(submit_hook(login, who))} allocation failure",
         "wrapper": f"deepgrid-sbatch {version_of(submit_wrapper(login, login.user, '/etc/slurm/slurm.conf'))}",
     } | changes  # fmt: skip
@@ -77,6 +78,7 @@ def test_a_guarded_site_lacks_nothing(login: LoginSettings) -> None:
         (TABLE, {"JobContainerType": "job_container/none"}, "private_tmp"),
         (TABLE, {"ScronParameters": "enable"}, "scrontab"),
         (TABLE, {"SlurmctldParameters": "idle_on_node_suspend,allow_user_triggers"}, "triggers"),
+        (TABLE, {"connection_limits": "0"}, "connections"),
     ],
 )  # fmt: skip
 def test_a_missing_guard_is_named(login: LoginSettings, changes: dict[str, str], name: str) -> None:
@@ -111,15 +113,15 @@ async def test_what_slurm_prints_as_null_is_not_set(box: Box, login: Login) -> N
 
 @pytest.mark.skipif(os.getuid() != 0, reason="accounts are made by root")
 async def test_a_real_site_for_root(box: Box, login: Login) -> None:
-    """This cluster shows the jobs of all users, and its machine has no cgroups."""
+    """This cluster shows the jobs of all users, and its machine has no cgroups and no firewall."""
     with account() as alice:
         table = replace(box.settings, job_account=None, accounts=CustomerAccounts({ALICE: alice}))
         with hook_for(box, table):
             found = missing_guards(await ask_guards(login, table), table)
-            assert {guard.name for guard in found} == CGROUPS | {"private_data"}
-            gate = Gate(login, table, (*CGROUPS, "private_data"), trust_customers=False)
+            assert {guard.name for guard in found} == NOT_HERE | {"private_data"}
+            gate = Gate(login, table, (*NOT_HERE, "private_data"), trust_customers=False)
             assert await gate.why_closed() == ""
-            assert "(private_data)" in await Gate(login, table, tuple(CGROUPS), trust_customers=False).why_closed()
+            assert "(private_data)" in await Gate(login, table, tuple(NOT_HERE), trust_customers=False).why_closed()
         found = missing_guards(await ask_guards(login, table), table)
         assert "submit_hook" in {guard.name for guard in found}, "the hook does not know the accounts"
     assert await Gate(login, box.settings, (), trust_customers=True).why_closed() == ""
@@ -139,7 +141,7 @@ async def test_a_real_site_by_sudo(box: Box, state_folder: Path) -> None:
                     found = missing_guards(await ask_guards(login, settings), settings)
                 finally:
                     await login.close()
-            names = {guard.name for guard in found} - CGROUPS
+            names = {guard.name for guard in found} - NOT_HERE
             assert names == ({"private_data"} if wrapper else {"private_data", "submission"})
 
 

@@ -32,6 +32,11 @@ case $(setting AccountingStorageType) in
     ;;
 esac
 fact probe "$(timeout 20 sbatch --test-only --partition="$partition" --job-name="$probe" --wrap=true < /dev/null 2>&1)"
+# Only root sees the rules of the firewall, and only those of this machine.
+rules=$({ PATH=$PATH:/usr/sbin:/sbin; timeout 5 nft list ruleset; timeout 5 iptables-save; } 2> /dev/null)
+port=$(setting SlurmctldPort)
+fact connection_limits "$(printf '%s\n' "$rules" | grep -E 'ct count over|connlimit-above' |
+  grep -cE "dport .*\<${port%%-*}\>")"
 # Other messages of sudo, for example about a rule that it cannot read, are dropped.
 if [ -n "$wrapper" ]; then fact wrapper "$(sudo -n -- "$wrapper" --version < /dev/null 2> /dev/null | head -n 1)"; fi
 echo end

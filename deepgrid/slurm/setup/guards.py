@@ -98,6 +98,12 @@ def _part_limits(facts: Facts, _: LoginSettings) -> str:
     return f"EnforcePartLimits is {value or 'not set'}." if value.casefold() in ("", "no") else ""
 
 
+def _connections(facts: Facts, _: LoginSettings) -> str:
+    if facts.get("connection_limits", "0") != "0":
+        return ""
+    return "The login node sees no limit on connections to slurmctld: a job with many keeps Slurm from answering."
+
+
 GUARDS = (
     Guard("accounts", _accounts, "Give each customer an account: account_table or account_pattern, no job_account."),
     Guard("submit_hook", _submit_hook, INSTALL),
@@ -139,6 +145,11 @@ GUARDS = (
         "triggers",
         _without("SlurmctldParameters", "allow_user_triggers", "customers could run programs on the controller."),
         "Take allow_user_triggers out of SlurmctldParameters in slurm.conf.",
+    ),
+    Guard(
+        "connections", _connections,
+        "Limit them for each account by the firewall of every node (docs/how-to/provider.md, Connections to slurmctld)."
+        " Where the login node is not a node, then add connections to accepted_gaps.",
     ),
 )  # fmt: skip
 NAMES = tuple(guard.name for guard in GUARDS)

@@ -10,7 +10,7 @@ import asyncio
 import secrets
 import shlex
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -21,15 +21,14 @@ from deepgrid.lifecycle.slurm_state import Phase
 from deepgrid.slurm.cluster import Cluster
 from deepgrid.slurm.observe.commands import OUTAGE_MESSAGES, phase_of
 from deepgrid.slurm.ssh.login import Login
+from deepgrid.slurm.ssh.scripts import read_script
 from deepgrid.slurm.submit.protocol import INTENT_PATIENCE_S, job_folder, parse_answer, protocol
 from deepgrid.slurm.supervision.leader import Leader
 
 # Replaces sbatch: it records that it ran, lasts long enough for two submissions to overlap, and prints id 0 of no job.
 FAKE_SBATCH = 'printf x >> "$1"; sleep 1; echo 0'
-# Prints the node, then each folder in which not every account can make a folder of its own.
-LOOK_AT_NODE = (
-    'uname -n; for f in {folders}; do [ "$(LC_ALL=C stat -Lc %F%a "$f" 2>&1)" = directory1777 ] || echo "$f"; done'
-)
+MANY_CONNECTIONS = 40  # to slurmctld, for a moment; it serves 256 at the same time up to Slurm 24.05, then 64
+LOOK_AT_NODE = read_script("config.sh", "look_at_node.sh")
 STEP = "Put grid_root on a file system whose locks work on all its machines (NFS: version 4), or on another one."
 
 
@@ -104,7 +103,7 @@ async def _test_submission(login: Login, cluster: Cluster) -> Finding:
 async def _test_node(cluster: Cluster, storage: Sequence[str], timeout_s: float) -> list[Finding]:
     """What a job on a node sees. Does not wait for a partition that is busy or down."""
     root = cluster.settings.grid_root
-    command = LOOK_AT_NODE.format(folders=shlex.join(storage))
+    command = f"set -- {shlex.join([str(MANY_CONNECTIONS), *storage])}\n{LOOK_AT_NODE}"
     try:
         state, output = await cluster.batch.probe(f"doctor-{secrets.token_hex(8)}", command, timeout_s)
     except GridError as error:
@@ -112,9 +111,9 @@ async def _test_node(cluster: Cluster, storage: Sequence[str], timeout_s: float)
             return [Finding("nodes", Level.WARNING, f"It is unknown whether nodes see {root}: {error.message}")]
         return [Finding.of("nodes", error)]
     if output:
-        node, *faulty = output.splitlines()
+        node, connections, *faulty = output.splitlines()
         seen = Finding("nodes", Level.GOOD, f"The login node reads in {root} what the node {node} wrote.")
-        return [seen, _judge_storage(node, faulty)]
+        return [seen, _judge_storage(node, faulty), *_judge_connections(node, connections)]
     if phase_of(state) is Phase.ENDED:
         step = "Use a folder on a file system that login node and nodes share, at the same path."
         return [Finding("nodes", Level.BAD, f"The nodes do not see {root}: a job there ended {state}.", step)]
@@ -129,6 +128,17 @@ def _judge_storage(node: str, faulty: Sequence[str]) -> Finding:
         return Finding("storage", Level.GOOD, f"Jobs find all storage folders on the node {node}.")
     words = f"On the node {node} these are no folders of mode 1777: {', '.join(faulty)}. All jobs fail there."
     return Finding("storage", Level.BAD, words, "Make them on the nodes with mode 1777, or correct storage_root.")
+
+
+def _judge_connections(node: str, held: str) -> Iterator[Finding]:
+    if not held.isdecimal():  # a job of root proves nothing about jobs of customers
+        return
+    words = f"A job on the node {node} could hold {held} connections to slurmctld"
+    if int(held) < MANY_CONNECTIONS:
+        yield Finding("connections", Level.GOOD, f"{words}, and no more.")
+    else:
+        step = "Limit them for each account on every node (docs/how-to/provider.md, Connections to slurmctld)."
+        yield Finding("connections", Level.WARNING, f"{words}: jobs can keep Slurm from answering.", step)
 
 
 async def _remove(login: Login, folder: str) -> None:

@@ -1,0 +1,145 @@
+"""A job opens connections to slurmctld and sends nothing, so that slurmctld serves no other client."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import subprocess
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, suppress
+from dataclasses import replace
+from pathlib import Path
+from pwd import getpwnam
+
+import pytest
+
+from deepgrid.errors import SlurmUnreachable
+from deepgrid.lifecycle.job import JobKey
+from deepgrid.lifecycle.slurm_state import Phase
+from deepgrid.slurm.cluster import Cluster
+from deepgrid.slurm.setup.guards import ask_guards, missing_guards
+from deepgrid.slurm.setup.selftest import run_selftest
+from deepgrid.slurm.ssh.login import Login
+from deepgrid.slurm.supervision.monitor import SlurmMonitor
+from tests.attacks.cleaning import CUSTOMER, JOB, OF_CUSTOMER, OF_OTHER
+from tests.slurm.support import WAIT_FOR_LEAVE, WAIT_S, Box, bash, leave, new_key, printed, until
+
+PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "provider.md"
+CONNECTIONS = 1800
+HELD = f"A job on the node {os.uname().nodename} could hold 8 connections to slurmctld, and no more."
+# Holds connections to slurmctld, and opens new ones for closed ones. Prints a line when it has what it can get.
+FLOOD = """
+import os, socket, sys, time
+held, told = [], False
+
+def is_open(one):
+    try:
+        return one.recv(1, socket.MSG_DONTWAIT) != b""
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False
+
+while not os.path.exists("leave"):
+    held = [one for one in held if is_open(one)]
+    try:
+        while len(held) < int(sys.argv[2]):
+            held.append(socket.create_connection(("127.0.0.1", int(sys.argv[1])), timeout=5))
+    except OSError:
+        time.sleep(0.1)
+    told = told or print("up", len(held), flush=True) is None
+"""
+pytestmark = pytest.mark.skipif(os.getuid() != 0, reason="accounts are made by root")
+
+
+def conf_of(box: Box) -> str:
+    return Path(box.site.environment(box.name)["SLURM_CONF"]).read_text()
+
+
+def port_of(box: Box) -> str:
+    found = re.search(r"^SlurmctldPort=(\d+)$", conf_of(box), re.MULTILINE)
+    assert found
+    return found[1]
+
+
+@pytest.fixture
+def limited(box: Box, either: Cluster) -> Iterator[None]:
+    """The rules of the provider's page, for this cluster's port and these customers' accounts."""
+    accounts = ", ".join(str(getpwnam(name).pw_uid) for name in either.settings.accounts.table.values())
+    _, _, rules = PAGE.read_text().partition("\n### Connections to slurmctld\n")[2].partition("```\n")
+    table = f"deepgrid_test_{port_of(box)}"
+    rules = rules.partition("```")[0].replace("6817", port_of(box)).replace("20000-59999", f"{{ {accounts} }}")
+    subprocess.run(["nft", "-f", "-"], input=rules.replace("inet deepgrid", f"inet {table}"), text=True, check=True)
+    try:
+        yield
+    finally:
+        subprocess.run(["nft", "delete", "table", "inet", table], check=True)
+
+
+@asynccontextmanager
+async def flood(cluster: Cluster, box: Box) -> AsyncIterator[JobKey]:
+    """A claim of the attacker, whose job floods slurmctld until the end of the context."""
+    key = new_key()
+    script = f"python3 - {port_of(box)} {CONNECTIONS} << 'END'\n{FLOOD}\nEND"
+    await cluster.submit(key, bash(script), OF_CUSTOMER)
+    try:
+        await printed(cluster, key)
+        yield key
+    finally:
+        leave(box, key)
+        await recovered(cluster)
+
+
+async def recovered(cluster: Cluster) -> None:
+    """Wait until Slurm answers again."""
+    async with asyncio.timeout(WAIT_S):
+        while True:
+            with suppress(SlurmUnreachable):
+                return await cluster.health()
+
+
+@pytest.mark.usefixtures("limited")
+@pytest.mark.attack(
+    "opens 1,800 connections to slurmctld and sends nothing",
+    attacker=JOB, gain="nothing: Slurm answers, and others' jobs are cancelled meanwhile",
+    defence="the firewall of each node limits the connections of each account; the doctor asks for it",
+)  # fmt: skip
+async def test_a_limited_flood_keeps_no_job_of_others_from_being_cancelled(box: Box, either: Cluster) -> None:
+    monitor = SlurmMonitor(either, poll_s=0.2)
+    other = new_key()
+    await either.submit(other, bash(f"echo up; {WAIT_FOR_LEAVE}"), OF_OTHER)
+    await printed(either, other)
+    async with flood(either, box):
+        await either.health()
+        monitor.watch(other)
+        await either.cancel(other)
+        await until(monitor, other, Phase.ENDED)
+    await monitor.close()
+
+
+@pytest.mark.usefixtures("limited")
+async def test_the_doctor_sees_the_limit(box: Box, either: Cluster) -> None:
+    """Root sees the rule. Without root, a job on a node counts what it can hold."""
+    settings = replace(either.settings, own_account=either.settings.account_of(CUSTOMER))
+    login = Login(settings)
+    try:
+        missing = {guard.name for guard in missing_guards(await ask_guards(login, settings), settings)}
+        findings = await run_selftest(login, Cluster(login, settings), ["/tmp"])
+    finally:
+        await login.close()
+    assert ("connections" in missing) == (settings.user != "root")
+    assert [one.words for one in findings if one.subject == "connections"] == [HELD], findings
+
+
+@pytest.mark.long  # Slurm's commands wait for their timeouts
+async def test_a_flood_without_a_limit_is_named(box: Box, either: Cluster) -> None:
+    """It is transient: the work goes on when the flood ends."""
+    account = either.settings.account_of(CUSTOMER)
+    flooded = rf"may be flooded by \d+ connections from 127\.0\.0\.1, \d+ connections of the account {account}\."
+    async with flood(either, box) as key:
+        with pytest.raises(SlurmUnreachable, match=flooded):
+            await either.health()
+        with pytest.raises(SlurmUnreachable, match=flooded):
+            await either.cancel(key)
+    await either.cancel(key)
