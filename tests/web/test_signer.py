@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import stat
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,8 @@ from eth_account import Account
 from eth_account.messages import encode_typed_data
 
 from deepgrid.web.signer.access import MOST_SESSIONS
+from deepgrid.web.signer.http_endpoint import LARGEST_BODY
+from deepgrid.web.signer.kept import MOST_BYTES
 from deepgrid.web.signer.typed_data import KINDS
 from tests.chain.grid import CREDIT, Grid
 from tests.web.signer_support import HOST, ORIGIN, PAGE, STRANGER, Page, transactions
@@ -109,6 +112,42 @@ async def test_a_session_counts_at_the_origin_that_opened_it(page: Page) -> None
     opened = {**forwarded, "X-Grid-Signer": answer.json()["session"]}
     assert (await page.post("/signer", CALL, opened)).status_code == 200
     assert (await page.post("/signer", CALL, {**opened, **PAGE, "Host": HOST})).status_code == 401
+
+
+# -- what is kept ----------------------------------------------------------------------------
+
+
+async def test_the_page_finds_what_it_kept(page: Page, grid: Grid) -> None:
+    """Its origin is new at each start, so its own storage is empty then."""
+    assert (await page.post("/signer/kept", {})).json() == {"kept": {}}
+    for changes in ({"theme": "dark", "draft": "é"}, {"theme": None, "number": 7}, {"file:Qm": "steps: []"}):
+        assert (await page.post("/signer/kept", {"changes": changes})).status_code == 204
+    assert (await page.post("/signer/kept", {})).json() == {"kept": {"draft": "é", "file:Qm": "steps: []"}}
+    (file,) = grid.keys.glob(f"{Path(str(page.wallet.key_file)).name}.json")
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+
+
+async def test_what_is_kept_needs_a_session(closed_page: Page) -> None:
+    for body in ({}, {"changes": {"theme": "dark"}}):
+        assert (await closed_page.post("/signer/kept", body)).status_code == 401
+
+
+async def test_too_much_or_malformed_is_not_kept(page: Page) -> None:
+    for number in range(2 * MOST_BYTES // LARGEST_BODY):
+        answer = await page.post("/signer/kept", {"changes": {f"file:{number}": "x" * (LARGEST_BODY - 100)}})
+    assert answer.status_code == 507
+    for changes in ([], "x", None, 7):
+        assert (await page.post("/signer/kept", {"changes": changes})).status_code == 507
+    assert len((await page.post("/signer/kept", {})).json()["kept"]) == MOST_BYTES // LARGEST_BODY
+
+
+async def test_a_damaged_file_is_replaced(page: Page, grid: Grid) -> None:
+    file = grid.keys / f"{Path(str(page.wallet.key_file)).name}.json"
+    for damaged in (b"", b"[]", b"{", b"\xff"):
+        file.write_bytes(damaged)
+        assert (await page.post("/signer/kept", {})).json() == {"kept": {}}
+        assert (await page.post("/signer/kept", {"changes": {"theme": "dark"}})).status_code == 204
+        assert (await page.post("/signer/kept", {})).json() == {"kept": {"theme": "dark"}}
 
 
 # -- what is signed --------------------------------------------------------------------------

@@ -1,5 +1,6 @@
 /** Keys of all pages. Single letters do nothing while a text is written, and can be turned off. */
 import { go } from "./router";
+import { keep } from "./wallet/local";
 
 export const PLACES: Record<string, [string, string]> = {
   m: ["/", "Market"],
@@ -15,7 +16,7 @@ let leader = 0;
 export const lettersOff = (): boolean => localStorage.getItem(OFF) === "1";
 
 export function setLettersOff(off: boolean): void {
-  localStorage.setItem(OFF, off ? "1" : "");
+  keep(OFF, off ? "1" : "");
 }
 
 /** Handle a key press of the window. `help` shows the list of keys. */

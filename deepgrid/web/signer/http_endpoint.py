@@ -1,4 +1,4 @@
-"""The HTTP side of the signer: `signer` (JSON-RPC) and `signer/session` (token for session)."""
+"""The HTTP side of the signer: `signer` (JSON-RPC), `signer/session` (token for session), `signer/kept`."""
 
 from __future__ import annotations
 
@@ -12,16 +12,17 @@ from starlette.routing import Route
 
 from deepgrid.errors import ContractError, GridError
 from deepgrid.web.signer.access import Access, Denied, origin_of
+from deepgrid.web.signer.kept import Kept
 from deepgrid.web.signer.refused import FAILED, MALFORMED, REVERTED, Refused
 from deepgrid.web.signer.signer import Signer
 
-LARGEST_BODY = 256 * 1024
+LARGEST_BODY = 1024 * 1024  # a workflow file of 256 KiB, with escaped characters
 
 logger = logging.getLogger(__name__)
 
 
-def signer_routes(signer: Signer, access: Access) -> list[Route]:
-    """Routes of a signer whose callers `access` admits."""
+def signer_routes(signer: Signer, access: Access, kept: Kept) -> list[Route]:
+    """Routes of a signer whose callers `access` admits, and of what their pages keep."""
 
     async def present(_request: Request) -> Response:
         return Response(status_code=204, headers={"Cache-Control": "no-store"})
@@ -42,10 +43,19 @@ def signer_routes(signer: Signer, access: Access) -> list[Route]:
             return _denied(denied)
         return await _answered(signer, body, origin_of(request))
 
+    async def keep(request: Request) -> Response:
+        try:
+            access.require(request)
+            body = await _body(request)
+        except Denied as denied:
+            return _denied(denied)
+        return _kept(kept, body)
+
     return [
         Route("/signer", present, methods=["GET"]),
         Route("/signer", call, methods=["POST"]),
         Route("/signer/session", exchange, methods=["POST"]),
+        Route("/signer/kept", keep, methods=["POST"]),
     ]
 
 
@@ -64,6 +74,18 @@ async def _answered(signer: Signer, body: dict[str, Any], origin: str) -> Respon
         code = REVERTED if isinstance(error, ContractError) else FAILED
         reply["error"] = {"code": code, "message": error.message, "data": facts}
     return JSONResponse(reply, headers={"Cache-Control": "no-store"})
+
+
+def _kept(kept: Kept, body: dict[str, Any]) -> Response:
+    """All that is kept, after these changes."""
+    try:
+        if "changes" in body:
+            kept.change(body["changes"])
+            return Response(status_code=204)
+    except (OSError, ValueError) as error:
+        logger.warning("the page's texts were not kept: %s", error)
+        return _denied(Denied(507, "This cannot be kept."))
+    return JSONResponse({"kept": kept.all()}, headers={"Cache-Control": "no-store"})
 
 
 async def _body(request: Request) -> dict[str, Any]:

@@ -1,9 +1,11 @@
 /** Workflow files of this device, by the hash of their definition. The services delete a definition when its job is over. */
+import { keep } from "../wallet/local";
+
 const PLACE = "file:";
 
 export function keepFile(definitionHash: string, yaml: string): void {
   try {
-    localStorage.setItem(PLACE + definitionHash, yaml);
+    keep(PLACE + definitionHash, yaml);
   } catch {
     // full or refused: "run again" is then not offered
   }

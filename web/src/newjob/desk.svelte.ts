@@ -2,6 +2,7 @@
 import { readClusters, type Cluster } from "../chain/clusters";
 import { gridInfo, type GridInfo } from "../chain/grid";
 import { readTerms, type Terms } from "../chain/ledger";
+import { RelayFault } from "../chain/relay";
 import { type Condition, parseAffinity, parseUse } from "../pure/labels";
 import { CREDIT } from "../pure/money";
 import { quote, type QuoteRow } from "../pure/quote";
@@ -139,6 +140,6 @@ const parts = (text: string) => text.split(/[\s,]+/).filter(Boolean);
 async function readMarketNow(): Promise<Market> {
   const { refresh } = await import("../chain/head");
   const head = await refresh();
-  if (head.trouble) throw new Error(head.trouble);
+  if (head.trouble) throw new RelayFault(head.trouble, true);
   return readMarket(head.number);
 }

@@ -1,4 +1,5 @@
 /** The text of the editor. It lives in the tab; on request it is kept on the device, without secrets. */
+import { keep } from "../wallet/local";
 import { emptySecrets } from "./secrets";
 
 const DRAFT = "draft";
@@ -32,7 +33,7 @@ export function keepInTab(draft: Draft): void {
 /** Keep the draft on the device, with empty secret fields. Returns a sentence. */
 export function keepOnDevice(draft: Draft): string {
   try {
-    localStorage.setItem(DRAFT, JSON.stringify({ ...draft, text: emptySecrets(draft.text) }));
+    keep(DRAFT, JSON.stringify({ ...draft, text: emptySecrets(draft.text) }));
     return "Kept on this device, with empty secret fields.";
   } catch {
     return "This browser refuses to keep it.";

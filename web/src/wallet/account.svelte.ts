@@ -2,7 +2,7 @@
 import { getAddress, numberToHex, type Hex } from "viem";
 import { gridInfo, gridInfoInTime } from "../chain/grid";
 import { ask, type Eip1193, WalletFault } from "./eip1193";
-import { hasLocalSigner, localSigner, useToken } from "./local";
+import { hasLocalSigner, localSigner } from "./local";
 import { dropSession } from "./session";
 import { type Announced, findWallets, wallets } from "./wallets.svelte";
 
@@ -26,11 +26,10 @@ export function provider(): Eip1193 {
   return current;
 }
 
-/** Find out who the page acts for, when it is opened. */
-export async function startAccount(): Promise<void> {
+/** Find out who the page acts for, when it is opened. `refused` says why the address gave no session. */
+export async function startAccount(refused: string): Promise<void> {
   findWallets();
   try {
-    const refused = await useToken();
     if (await hasLocalSigner()) {
       const [address] = (await ask(localSigner, "eth_accounts")) as Hex[];
       await use(localSigner, "local", "dps web", address);

@@ -13,6 +13,7 @@ import { Flow, PricesRose, Stopped } from "./flow.svelte";
 import { definitionHash, findJob, type JobOrder, type Quoted, requestArguments } from "./order";
 import { type Permit, PERMIT_LASTS_S, signPermit } from "./permits";
 import { storeDefinition } from "./services";
+import { keep as keepOnDevice } from "./local";
 import { keptSession, openSession } from "./session";
 import { agreed, mined, type Receipt, send, simulate } from "./transactions";
 
@@ -198,12 +199,12 @@ export async function restoreAllowance(before: bigint): Promise<void> {
 
 function keep(state: Interrupted & { salt?: string }): void {
   const { account: address, chainId, hash, name, lockedWei, transaction } = state;
-  localStorage.setItem(KEPT, JSON.stringify({ account: address, chainId, hash, name, lockedWei, transaction }));
+  keepOnDevice(KEPT, JSON.stringify({ account: address, chainId, hash, name, lockedWei, transaction }));
 }
 
 /** Forget the interrupted submission, when its user knows that the wallet will not send it. */
 export function forget(): void {
-  localStorage.removeItem(KEPT);
+  keepOnDevice(KEPT, null);
 }
 
 /** The submission that was under way when the page was closed; null if there is none. */
