@@ -211,6 +211,28 @@ async def test_a_secret_is_worth_nothing_after_a_restart(grid: Grid, browser: Br
 
 
 @pytest.mark.attack(
+    "listens at the port of `dps web` when it has ended, and uses the session key of a page that is still open",
+    attacker="another account of the customer's machine",
+    gain="nothing",
+    defence="the page of `dps web` keeps its session key in its memory only, because a new one asks its user nothing",
+)
+async def test_no_session_key_stays_behind(target: Target, browser: Browser) -> None:
+    address = target.web.address()
+    page = await browser.new_page()
+    await page.goto(address)
+    await page.get_by_text(f"{FUNDS} credits").click()
+    await page.get_by_role("button", name="Open", exact=True).click()
+    await page.get_by_text("This page has a session key.").wait_for()
+    target.web.process.terminate()
+    target.web.process.wait()
+    where = httpx.URL(address)
+    with thief_at(where.host, where.port or 0) as thief:
+        await page.reload()
+        await until(thief.has_report)
+        assert "read,store" not in str(thief.seen())
+
+
+@pytest.mark.attack(
     "listens at the port before `dps web` does, and leaves a page in the browser that takes the token",
     attacker="another account of the customer's machine",
     gain="nothing: the token goes to another origin",

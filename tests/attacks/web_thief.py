@@ -32,6 +32,14 @@ PAGE = """<!doctype html><title>a page</title><script>
   await new Promise((resolve) => { frame.onload = frame.onerror = resolve; });
   await attempt(() => JSON.stringify({...frame.contentWindow.localStorage}));
   await attempt(() => JSON.stringify({...localStorage}) + document.cookie);
+  await attempt(() => new Promise((resolve, reject) => {
+    const open = indexedDB.open("deepgrid-session");
+    open.onupgradeneeded = () => reject("no database");
+    open.onsuccess = () => {
+      const all = open.result.transaction("session").objectStore("session").getAll();
+      all.onsuccess = () => resolve(JSON.stringify(all.result));
+    };
+  }));
   await fetch("report", {method: "POST", body: JSON.stringify(found)});
 })();
 </script><body></body>"""

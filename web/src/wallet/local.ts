@@ -3,14 +3,17 @@ import { type Eip1193, WalletFault } from "./eip1193";
 
 const JSON_TYPE = { "Content-Type": "application/json" };
 const TIMEOUT_MS = 120_000;
-const SESSION = `signer ${location.pathname}`;
+const session = () => `signer ${location.pathname}`; // the name of its secret in the storage
 const GONE = "`dps web` does not answer. If it was started again, open the newest address that it has printed.";
 
 /** The headers of a call in this origin's session. Pages at other ports cannot read this storage, unlike cookies. */
 export function sessionHeaders(): Record<string, string> {
-  const secret = localStorage.getItem(SESSION);
+  const secret = localStorage.getItem(session());
   return secret ? { ...JSON_TYPE, "X-Grid-Signer": secret } : JSON_TYPE;
 }
+
+/** Whether this origin has a session, which may have ended. */
+export const hasLocalSession = (): boolean => localStorage.getItem(session()) !== null;
 
 /** Whether `dps web` serves this page. */
 export async function hasLocalSigner(): Promise<boolean> {
@@ -30,7 +33,7 @@ export async function useToken(): Promise<string> {
     const answer = await post("signer/session", { token: found[1] });
     const said = (await answer.json()) as { error?: string; session: string };
     if (!answer.ok) return said.error ?? "The address's token was refused.";
-    localStorage.setItem(SESSION, said.session);
+    localStorage.setItem(session(), said.session);
     const { kept } = (await (await post("signer/kept", {})).json()) as { kept: Record<string, string> };
     for (const [name, text] of Object.entries(kept)) localStorage.setItem(name, text);
     return "";
@@ -44,7 +47,7 @@ export function keep(name: string, text: string | null): void {
   if (localStorage.getItem(name) === text) return;
   if (text === null) localStorage.removeItem(name);
   else localStorage.setItem(name, text);
-  if (localStorage.getItem(SESSION)) void post("signer/kept", { changes: { [name]: text } }).catch(() => undefined);
+  if (hasLocalSession()) void post("signer/kept", { changes: { [name]: text } }).catch(() => undefined);
 }
 
 let nextId = 1;

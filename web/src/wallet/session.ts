@@ -1,10 +1,11 @@
 /**
- * The session key: a P-256 key that cannot be exported. The wallet signs it once in 12 hours. It stores definitions and
- * reads the customer's logs; it cannot spend. `docs/reference/protocol.md` defines the format.
+ * The session key: a P-256 key that cannot be exported. The wallet signs it once in 12 hours, `dps web` once per page.
+ * It stores definitions and reads the customer's logs; it cannot spend. `docs/reference/protocol.md` defines the format.
  */
 import { bytesToHex, type Hex } from "viem";
 import { gridInfo } from "../chain/grid";
 import { ask, type Eip1193, WalletFault } from "./eip1193";
+import { hasLocalSession } from "./local";
 
 export interface Session {
   address: Hex;
@@ -71,7 +72,7 @@ export async function openSession(wallet: Eip1193, address: Hex): Promise<Sessio
   ])) as string;
   const header = [publicKey, notAfter, RIGHTS, location.origin, signature].join(";");
   current = { address, chainId: grid.chain_id, contract: grid.meta_scheduler, notAfter, header, keys };
-  await store(current);
+  if (!hasLocalSession()) await store(current); // another account may listen at the address of `dps web` when it has ended
   return current;
 }
 
