@@ -23,11 +23,13 @@ from deepgrid.slurm.observe.holdings import Holdings, Ledger, holdings, parse_le
 from deepgrid.slurm.observe.nodes import Sinfo
 from deepgrid.slurm.observe.snapshot import Snapshot, parse_snapshot, snapshot_command, snapshot_input
 from deepgrid.slurm.observe.verdict import Verdicts
+from deepgrid.slurm.ssh.channel import CommandResult
 from deepgrid.slurm.ssh.login import LoginSettings, Runner
 from deepgrid.slurm.ssh.scripts import call, lines_of, read_script, whole_answer
 from deepgrid.slurm.submit import protocol
 from deepgrid.slurm.submit.batch import BatchJobs
 from deepgrid.slurm.submit.batcher import Batcher
+from deepgrid.slurm.submit.effect_places import Places
 from deepgrid.slurm.submit.leftovers import Leftovers
 from deepgrid.slurm.submit.own_folders import OwnFolders
 from deepgrid.slurm.submit.protocol import Submission, SubmitRequest, Term
@@ -41,7 +43,7 @@ ACKNOWLEDGE_BATCH_SIZE = 100
 _OUTPUT = read_script("output.sh")
 _ACKNOWLEDGE = read_script("common.sh", "acknowledge.sh")
 _LEDGER = read_script("ledger_lookup.sh")
-_END_FOREIGN = read_script("common.sh", "account.sh", "end_foreign.sh")
+_END_FOREIGN = read_script("common.sh", "as_user.sh", "account.sh", "end_foreign.sh")
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +70,7 @@ class Cluster:
         self.own_folders = OwnFolders(login, settings)
         self._flood = FloodWatch(login)
         self.verdicts = Verdicts()
+        self._places = Places(settings.max_channels)
         self._acknowledgements = Batcher(self._acknowledge, ACKNOWLEDGE_DELAY_S, ACKNOWLEDGE_BATCH_SIZE)
         self.term: Term | None = None
         self.deposed = asyncio.Event()  # set when the login node refuses an effect because its term is over
@@ -93,7 +96,9 @@ class Cluster:
         """
         body = protocol.guarded(script, protocol.job_folder(self.settings, key))
         command = protocol.submit_command(self.settings, key, request, body, self.term)
-        word, text = await self._protocol(command, body)
+        if request.customer:
+            self._places.learn({key.comment: self.settings.account_of(request.customer)})
+        word, text = await self._protocol(key, command, body)
         adopted = word == "adopted"
         if not adopted:
             self.verdicts.submitted(key, time.monotonic())
@@ -104,7 +109,7 @@ class Cluster:
 
         Returns when Slurm has accepted the request. The monitor sees when the job is gone.
         """
-        await self._effect("tombstone", key)
+        await self._effect("tombstone", key, self.settings.submits_by)
 
     async def set_time_limit(self, key: JobKey, minutes: int) -> bool:
         """Let the job run for `minutes` from its start, never for less than an earlier call allowed.
@@ -120,10 +125,19 @@ class Cluster:
         Concurrent calls share one command.
         """
         await self._acknowledgements.do(key)
+        self._places.forget(key.comment)
 
-    async def _acknowledge(self, keys: Sequence[JobKey]) -> None:
+    async def _acknowledge(self, keys: Sequence[JobKey]) -> dict[JobKey, Exception]:
+        """Acknowledge these claims. Returns the errors of single claims, which need another call."""
         lines = "".join(f"{key.folder} {key.name} {key.comment}\n" for key in keys)
-        await self._protocol(call(_ACKNOWLEDGE, self.settings.grid_root, self.term or ""), lines.encode())
+        done = await self._login.run(call(_ACKNOWLEDGE, self.settings.grid_root, self.term or ""), stdin=lines.encode())
+        await self._parsed(done)
+        late = {folder: why for word, folder, *why in map(str.split, lines_of(done.text)[:-1]) if word == "late"}
+        return {
+            key: SlurmUnreachable(f"The completion record of job {key.job_id} stays: {' '.join(late[key.folder])}.")
+            for key in keys
+            if key.folder in late
+        }
 
     async def spooled(self) -> list[str]:
         """Comments of all completion records that are not acknowledged yet, of any grid."""
@@ -145,14 +159,16 @@ class Cluster:
     async def end_foreign(self, rows: Iterable[Row]) -> list[int]:
         """End jobs of customers' accounts that belong to no claim. Returns the ids of the jobs that Slurm cancels."""
         stdin = "".join(f"{row.slurm_id} {row.user}\n" for row in rows).encode()
-        done = await self._login.run(call(_END_FOREIGN, self.settings.become.value), stdin=stdin)
+        done = await self._login.run(call(_END_FOREIGN, self.settings.submits_by), stdin=stdin)
         words = [line.split(" ") for line in whole_answer(done)]
         return [int(word[1]) for word in words if len(word) == 2 and is_id(word[1])]
 
     async def snapshot(self, keys: Iterable[JobKey]) -> Snapshot:
         """Queue and spool in one command, however many jobs there are."""
         done = await self._login.run(snapshot_command(self.settings), stdin=snapshot_input(keys))
-        return parse_snapshot(done)
+        snapshot = parse_snapshot(done)
+        self._places.learn(snapshot.users)
+        return snapshot
 
     async def accounting_of(self, ids: Mapping[JobKey, int | None]) -> list[Row]:
         """Accounting's rows for the jobs of these claims, by Slurm id. Empty where accounting is disabled.
@@ -208,10 +224,13 @@ class Cluster:
         }
 
     async def _effect(self, verb: str, key: JobKey, *arguments: object) -> tuple[str, str]:
-        return await self._protocol(protocol.protocol(self.settings, verb, key, *arguments, term=self.term))
+        return await self._protocol(key, protocol.protocol(self.settings, verb, key, *arguments, term=self.term))
 
-    async def _protocol(self, command: Sequence[str], stdin: bytes = b"") -> tuple[str, str]:
-        done = await self._login.run(command, stdin=stdin)
+    async def _protocol(self, key: JobKey, command: Sequence[str], stdin: bytes = b"") -> tuple[str, str]:
+        async with self._places.taken(key.comment):
+            return await self._parsed(await self._login.run(command, stdin=stdin))
+
+    async def _parsed(self, done: CommandResult) -> tuple[str, str]:
         try:
             return protocol.parse_answer(done)
         except SlurmUnreachable as error:

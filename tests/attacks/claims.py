@@ -141,10 +141,11 @@ class Supervisor:
         self.cluster = cluster
         self.monitor = SlurmMonitor(cluster)
         ignored = SimpleNamespace(follow=_nothing, submitted=_nothing, settled=_nothing)
+        settings = SimpleNamespace(cluster="unit", claim_stays_s=0, storage=SimpleNamespace(of_account=()))
         self._session = SimpleNamespace(
-            settings=SimpleNamespace(cluster="unit", claim_stays_s=0), address=PROVIDER, chain=books, writer=books,
-            job_of=books.job_of, wakeups=books.wakeups, monitor=self.monitor, cluster=cluster, logs=ignored,
-            metrics=ignored, explain=_nothing_soon, intervals=Intervals(),
+            settings=settings, address=PROVIDER, chain=books, writer=books, job_of=books.job_of, wakeups=books.wakeups,
+            monitor=self.monitor, cluster=cluster, logs=ignored, metrics=ignored, explain=_nothing_soon,
+            intervals=Intervals(),
         )  # fmt: skip
 
     async def carry(self, claim: Claim) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
@@ -10,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from deepgrid.slurm.ssh.accounts import Become
-from tests.attacks.on_slurm import ENDED, Person, Said, Site
+from tests.attacks.on_slurm import ENDED, Claim, Person, Said, Site
 from tests.slurm.ordinary import hook_for, wrapper_for
 from tests.slurm.people import account, wallet_account
 from tests.slurm.support import bash, new_key
@@ -200,3 +201,22 @@ def test_a_customer_can_neither_run_nor_change_it(wrapped: Wrapped) -> None:
         assert who.run("tee", "-a", wrapped.path, stdin="id").status != 0
         assert who.run("sudo", "-n", "sbatch", "--wrap=id").status != 0
     assert alice.jobs() == before
+
+
+@pytest.mark.attack(
+    "cancel jobs of others by the wrapper", attacker="an attacker with the supervisor's login account", gain="nothing",
+    defence="deepgrid-sbatch cancels by plain numbers, and only jobs of the named account",
+)  # fmt: skip
+def test_only_jobs_of_the_account_are_cancelled(wrapped: Wrapped, bobs: Claim) -> None:
+    alice = wrapped.site.alice
+    for place in (wrapped.folder, wrapped.folder / "run"):
+        shutil.chown(place, alice.name)
+    own = int(wrapped.run(alice.name, *wrapped.options(), script="#!/bin/sh\nsleep 600\n").text)
+    wrapped.site.until(own, "RUNNING")
+    for ids in (["--user=root"], ["-b"], ["1_2"], ["1.0"], [""], [], ["1 2"], [str(own), "--signal=STOP"]):
+        said = wrapped.run(alice.name, "--cancel", *ids)
+        assert said.status == 1 and "deepgrid-sbatch: " in said.text, (ids, said)
+    wrapped.run(alice.name, "--cancel", str(bobs.slurm_id))
+    assert wrapped.site.state(bobs.slurm_id) == "RUNNING"
+    assert wrapped.run(alice.name, "--cancel", str(own)).status == 0
+    wrapped.site.until(own, "CANCELLED")

@@ -72,7 +72,7 @@ async def test_a_job_runs_in_its_customers_account_and_leaves_the_supervisor_its
         folder = folder_of(cluster, one)
         said = (await cluster.read_output({one: 0}))[one].decode().splitlines()
         assert said == [people[customer]] * 2 + [f"{folder}/run"]
-        own = {"account", "id", "intent", "limit", "lock"}
+        own = {"account", "id", "intent", "limit", "lock", "spare", "ticket"}
         assert {file.owner() for file in [folder, *(folder / name for name in own)]} == {cluster.settings.user}
         assert stat.S_IMODE(folder.stat().st_mode) == 0o711
         assert (folder / "output.log").owner() == people[customer]
@@ -115,7 +115,7 @@ async def test_an_account_that_sudo_refuses_is_a_refusal_with_its_reason(
         assert not refusal.value.transient
     assert box.ids(key) == []
     assert sorted(file.name for file in folder_of(cluster, key).iterdir()) == [
-        "account", "complaint", "lock", "refused", "tombstone",
+        "account", "lock", "refused", "tombstone",
     ]  # fmt: skip
     assert await cluster.leftovers.remove(key, "/nowhere/at/all", [Leftover(key)]) == [Leftover(key)]
     assert not folder_of(cluster, key).exists()

@@ -21,8 +21,8 @@ from tests.slurm.support import SMALL, WAIT_S, Box, LoginWith, bash, ended, new_
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]  # about fifty kills, each with its own job
 
-COMMANDS = ("cat", "chmod", "chown", "date", "env", "find", "flock", "grep", "head", "id", "mkdir", "mv", "rm", "sed")
-COMMANDS += ("sort", "sync", "timeout", "tr", "wc")
+COMMANDS = ("cat", "chmod", "chown", "date", "dd", "env", "find", "flock", "grep", "head", "id", "mkdir", "mv", "rm")
+COMMANDS += ("sed", "sort", "sync", "timeout", "tr", "wc")
 # Replaces each command: records it, and kills the shells that called the command with the number KILL_AT.
 WRAPPER = """#!/bin/sh
 PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin

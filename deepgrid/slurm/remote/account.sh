@@ -1,11 +1,10 @@
-# shellcheck shell=sh
-# Gives a job its Unix account and its files. POSIX sh, run on the login node; needs common.sh before it. The scripts
-# that submit follow after it. `folder` is the job's folder and belongs to the login. The job can write only output.log
-# and run/ in it.
+# shellcheck shell=sh disable=SC2154 # as_user.sh sets me
+# Gives a job its Unix account and its files. POSIX sh, run on the login node; needs common.sh and as_user.sh before it.
+# The scripts that submit follow after it. `folder` is the job's folder and belongs to the login. The job can write only
+# output.log and run/ in it.
 export LC_ALL=C
 umask 077
 folder='' user='' uid='' become='' complaint=''
-me=$(id -u)
 
 # know_account ACCOUNT: sets user and uid; an empty name means the login's own account. On failure it sets complaint.
 know_account() {
@@ -27,25 +26,28 @@ know_account() {
   [ -z "$complaint" ]
 }
 
-# as_user COMMAND...: runs the command in the job's account, with the rights of that account only, also if we are root.
-as_user() {
-  case $me in
-    "$uid") "$@" ;;
-    0)
-      # An account that was removed, or made again with another number, has no group.
-      group=65534
-      [ "$(id -u "$user" 2> /dev/null)" != "$uid" ] || group=$(id -g "$user")
-      setpriv --reuid="$uid" --regid="$group" --clear-groups --no-new-privs -- "$@"
-      ;;
-    *) sudo -n -u "$user" -- env ${SLURM_CONF:+"SLURM_CONF=$SLURM_CONF"} "$@" ;;
+# end_jobs ID...: cancels these jobs if they are the account's. Sets said. What asks Slurm runs as the login, or as root by
+# the wrapper: the account could stop or kill a process of its own. Only without root, wrapper and Slurm's operator level
+# the account itself asks.
+end_jobs() {
+  case $me/$become in
+    0/* | "$uid"/*) said=$(timeout 20 scancel "--user=$uid" "$@" < /dev/null 2>&1) && return ;;
+    */sudo:*) said=$(sudo -n -- "${become#sudo:}" "$user" --cancel "$@" < /dev/null 2>&1) && return ;;
+    *) said=$(timeout 20 scancel "--user=$uid" "$@" < /dev/null 2>&1) && return ;;
   esac
+  case $me/$become/$said in
+    0/* | "$uid"/*) ;;
+    *denied* | *'Invalid user id'* | *'is not allowed: --cancel'*) as_user 20 scancel "$@" < /dev/null && return ;; # or an old wrapper
+  esac
+  said=$(printf '%s\n' "${said:-scancel did not answer}" | grep -vE 'Invalid job id|already complet') # these jobs are gone
+  [ -z "$said" ]
 }
 
 # lay_out: makes output.log and run/ for the account. Only the account and the login can read them.
 lay_out() {
   case $me in
     0 | "$uid")
-      if ! { mkdir -p "$folder/run" && : >> "$folder/output.log" &&
+      if ! { mkdir -p "$folder/run" && : >> "$folder/output.log" && lay_ticket "$folder/run" &&
         { [ "$uid" -eq "$me" ] || chown "$uid:$(id -g "$user")" "$folder/output.log" "$folder/run"; }; }; then
         answer later "the login node could not give files in $folder to $user"
       fi
@@ -54,23 +56,33 @@ lay_out() {
   esac
 }
 
+# lay_ticket RUN: makes the login's file RUN/unstarted once, and notes its inode and its time. The guard removes the file
+# before the payload begins. The account can remove or move it too, but cannot make the same file again. So as long as it
+# is as noted, nothing of the claim ran.
+lay_ticket() {
+  [ ! -s "$folder/ticket" ] || return 0
+  rm -f "$1/unstarted" && dd if=/dev/null "of=$1/unstarted" conv=excl status=none || return 1
+  put ticket "$(stat -c '%i:%.9Z' "$1/unstarted")"
+}
+
 # hand_over: makes the account's files without root. The account itself makes them, in a folder that is open to all
 # accounts for a moment and has the login's group. Only this script knows the folder's random name. It checks the files
 # after it closed the folder. Fails if the login cannot become the account.
 hand_over() {
-  if ! { place=$(mktemp -d "$folder/place.XXXXXXXX") && chmod 3733 "$place"; }; then
+  if ! { place=$(mktemp -d "$folder/place.XXXXXXXX") && chmod 3733 "$place" && echo "$place" > "$folder/place"; }; then
     answer later "the login node could not write $folder"
   fi
   # shellcheck disable=SC2016 # the other shell expands it
-  printf '%s\n' "$place" | as_user sh -c 'set -C; umask 027; read -r place && : > "$place/output.log" &&
-    mkdir "$place/run" && chmod g=x,g-s "$place/run"' > "$folder/complaint" 2>&1 || {
-    complaint="the supervisor could not act as $user: $(head -n 1 "$folder/complaint")"
-    rm -rf "$place"
+  as_user 20 sh -c 'set -C; umask 027; read -r place && : > "$place/output.log" &&
+    mkdir "$place/run" && chmod g=wx,g-s "$place/run"' < "$folder/place" || {
+    complaint="the supervisor could not act as $user: $(printf '%s\n' "$said" | head -n 1)"
+    rm -rf "$place" "$folder/place"
     return 1
   }
+  rm -f "$folder/place"
   chmod 00711 "$place"
   if [ "$(stat -c '%F %u %h %a' "$place/output.log")" != "regular empty file $uid 1 640" ] ||
-    [ "$(stat -c '%F %u %a' "$place/run")" != "directory $uid 710" ]; then
+    [ "$(stat -c '%F %u %a' "$place/run")" != "directory $uid 730" ] || ! lay_ticket "$place/run"; then
     answer later "another account wrote to $place"
   fi
   if ! { mv "$place/output.log" "$folder/output.log" && ln -s "${place##*/}/run" "$folder/run"; }; then
@@ -79,23 +91,28 @@ hand_over() {
 }
 
 # run_sbatch COMMAND...: submits the script on standard input in the job's account, with a clean environment. `become`
-# is uid, sudo, or `sudo:` and the path of the wrapper that submits as root (hooks/submit_wrapper.sh).
+# is uid, sudo, or `sudo:` and the path of the wrapper that submits as root (hooks/submit_wrapper.sh). Prints the id;
+# messages of sbatch are in the folder's file `complaint`.
 run_sbatch() {
   case $me/$become in
     "$uid"/*) ;;
     */sudo:*)
       shift
-      sudo -n -- "${become#sudo:}" "$user" "$@"
+      sudo -n -- "${become#sudo:}" "$user" "$@" 2> "$folder/complaint"
       return
       ;;
   esac
   set -- env -i PATH=/usr/local/bin:/usr/bin:/bin "HOME=$folder/run" "USER=$user" "LOGNAME=$user" SHELL=/bin/bash \
     LANG=C.UTF-8 ${SLURM_CONF:+"SLURM_CONF=$SLURM_CONF"} timeout -k 5 30 "$@"
   if [ "$uid" -eq "$me" ]; then
-    "$@"
+    "$@" 2> "$folder/complaint"
   elif [ "$become" = sudo ]; then
-    sudo -n -u "$user" -- "$@"
+    as_user 40 "$@"
+    status=$?
+    printf '%s' "$said" > "$folder/complaint"
+    printf '%s\n' "$said" | grep -xE '[0-9]+(;.*)?' | tail -n 1
+    return "$status"
   else
-    "$@" "--uid=$uid" "--gid=$(id -g "$user")"
+    "$@" "--uid=$uid" "--gid=$(id -g "$user")" 2> "$folder/complaint"
   fi
 }

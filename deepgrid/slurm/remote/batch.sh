@@ -17,13 +17,13 @@ end_all() {
     answer later "$(printf '%s\n' "$rows" | head -n 1)"
   found=$(printf '%s\n' "$rows" | ids)
   # shellcheck disable=SC2086 # one argument per id
-  [ -z "$found" ] || message=$(as_user timeout 20 scancel $found < /dev/null 2>&1) || answer later "$message"
+  [ -z "$found" ] || end_jobs $found || answer later "$said"
 }
 
 # clear_out: removes all files. The account itself removes the content of run/.
 clear_out() {
   for folder in "$home"/*/; do
-    [ ! -d "$folder/run" ] || (cd / && as_user find "$folder/run/" -mindepth 1 -delete)
+    [ ! -d "$folder/run" ] || (cd / && as_user 60 find "$folder/run/" -mindepth 1 -delete < /dev/null)
   done
   rm -rf "$home"
 }
@@ -42,7 +42,7 @@ submit() {
   fi
   [ "$(wc -c < "$folder/script")" -eq "$size" ] || answer later "the script was cut off on its way"
   lay_out || answer refused "$complaint"
-  id=$(run_sbatch "$@" "--output=$folder/output.log" "--chdir=$folder/run" < "$folder/script" 2> "$folder/complaint")
+  id=$(run_sbatch "$@" "--output=$folder/output.log" "--chdir=$folder/run" < "$folder/script")
   status=$?
   id=${id%%;*} # the name of a cluster may follow
   case $id in

@@ -1,5 +1,5 @@
-# shellcheck shell=sh disable=SC2034,SC2154 # variables are shared with as_owner.sh
-# Finds and removes the folders that claims leave on the login node. POSIX sh, run there; needs as_owner.sh before it.
+# shellcheck shell=sh disable=SC2034,SC2154 # variables are shared with as_user.sh
+# Finds and removes the folders that claims leave on the login node. POSIX sh, run there; needs as_user.sh before it.
 # Arguments: VERB ROOT STORAGE GRID, then those of the verb. GRID is the prefix of the folders of this grid's claims.
 # Prints one line per folder or output, then the line `end`. An answer without `end` is incomplete. A line
 # `skipped KIND FOLDER WHY` is about something that could not be removed. It never keeps others from being removed.
@@ -120,6 +120,7 @@ remove_claim() {
   if [ ! -d "$root/removed/$1" ]; then
     why='another process holds its lock'
     flock -n "$root/jobs/$1/lock" mv "$root/jobs/$1" "$root/removed/" 2> /dev/null || return 1
+    rm -f "$root/spool/.reserve.deepgrid:$(printf '%s' "$1" | tr - :)"
     why='it could not be removed'
   fi
   clear_out "$root/removed/$1"

@@ -1,6 +1,6 @@
-# shellcheck shell=sh disable=SC2034 # as_owner.sh uses user and limit
+# shellcheck shell=sh disable=SC2034 # as_user.sh uses user and limit
 # Makes storage folders for the accounts of jobs, before other accounts can take their names. POSIX sh, run on the login
-# node; needs as_owner.sh before it.
+# node; needs as_user.sh before it.
 # Arguments: beginnings of paths, to which the number of the account is added. Standard input: accounts, one per line.
 # Answers `taken ACCOUNT PATH` for each path that is not a folder of its account, and `end` last.
 set -u

@@ -12,6 +12,8 @@
 # * reissued: the id belongs to another claim now
 # * refused: sbatch refused the job
 # * limit: the job's time limit in minutes
+# * ticket: which file run/unstarted is (see account.sh); as long as it is there, nothing ran
+# * spare: becomes the tombstone, also when the disk is full
 # * tombstone: the job must not run
 # * record: completion records of the job's runs
 set -u
@@ -43,15 +45,13 @@ alive() {
     printf '%s\n' "$rows" | head -n 1
     return 1
   }
-  while IFS='|' read -r found time restarts _; do
+  printf '%s\n' "$rows" | while IFS='|' read -r found time restarts _; do
     [ "$found" = "$recorded" ] || continue
     case ${taken:--} in
       - | "$time") echo "$recorded" ;;
       *) if [ "$restarts" != 0 ] && [ "$time" -gt "$taken" ]; then echo "$recorded"; fi ;;
     esac
-  done << ROWS
-$rows
-ROWS
+  done
 }
 
 records() {
@@ -122,9 +122,11 @@ submit() {
       answer later "an attempt made $age s ago may still reach Slurm"
   fi
   lay_out || refuse "$complaint"
-  echo "$minutes" > "$folder/limit"
+  if ! { echo "$minutes" > "$folder/limit" && : > "$folder/spare" && reserve_record; }; then
+    answer later "the login node could not write $folder or $root/spool"
+  fi
   put intent "$(date +%s)"
-  id=$(run_sbatch "$@" <&8 2> "$folder/complaint")
+  id=$(run_sbatch "$@" <&8)
   status=$?
   id=${id%%;*} # the name of a cluster may follow
   case $id in
@@ -138,6 +140,13 @@ submit() {
   fi
   [ -n "$taken" ] || [ "$uid" != "$(id -u)" ] || answer later "Slurm accepted the job, but has no job of this name now"
   own "$id" submitted "${taken:--}"
+}
+
+# reserve_record: makes the file that the completion hook uses if the disk is full when the job ends.
+reserve_record() {
+  kept=$root/spool/.reserve.$comment
+  [ -d "$root/spool" ] && [ ! -e "$kept" ] || return 0
+  yes '' | head -c 4096 > "$kept.new" && chmod 666 "$kept.new" && mv "$kept.new" "$kept"
 }
 
 # adopt ID: records the job of an earlier attempt. Slurm may have forgotten it already.
@@ -172,15 +181,20 @@ complain() {
 refuse() {
   put tombstone "$(date +%s)"
   put refused "$1"
+  rm -f "$root/spool/.reserve.$comment"
   answer refused "$1"
 }
 
-# tombstone: bars all later starts of this claim, and cancels its waiting or running job.
+# tombstone BECOME: bars all later starts of this claim, and cancels its waiting or running job. The cancellation reaches
+# Slurm also if nothing can be written.
 tombstone() {
-  [ -e "$folder/tombstone" ] || put tombstone "$(date +%s)"
+  become=$1 barred=''
+  if [ -e "$folder/tombstone" ] || { mv -T "$folder/spare" "$folder/tombstone" && sync "$folder"; } 2> /dev/null ||
+    date +%s 2> /dev/null > "$folder/tombstone"; then barred=yes; fi
   found=$(alive) || answer later "$found"
   # shellcheck disable=SC2086 # one argument per id
-  [ -z "$found" ] || message=$(as_user timeout 20 scancel $found < /dev/null 2>&1) || answer later "$message"
+  [ -z "$found" ] || end_jobs $found || answer later "$said"
+  [ -n "$barred" ] || answer later "the job was cancelled, but the login node could not write $folder/tombstone"
   answer cancelled
 }
 
@@ -199,7 +213,10 @@ limit() {
       *) answer later "$message" ;;
     esac
   done
-  put limit "$1"
+  # A full disk has room for this, as the file is there and becomes no shorter.
+  (put limit "$1") > /dev/null
+  [ "$(cat "$folder/limit")" = "$1" ] || printf '%s\n' "$1" | dd "of=$folder/limit" conv=notrunc status=none ||
+    answer later "the login node could not write $folder/limit"
   answer set
 }
 

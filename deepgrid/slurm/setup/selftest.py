@@ -93,7 +93,7 @@ async def _test_submission(login: Login, cluster: Cluster) -> Finding:
     except GridError as error:
         return Finding("submitting", Level.BAD, error.message, error.next_step or STEP)
     finally:
-        await _remove(login, job_folder(settings, key))
+        await _remove(login, job_folder(settings, key), f"{settings.grid_root}/spool/.reserve.{key.comment}")
     if (words, ran) != (["adopted", "submitted"], "x"):
         found = f"Two concurrent submissions of one claim ran {len(ran)} times on {settings.grid_root}."
         return Finding("submitting", Level.BAD, found, STEP)
@@ -141,6 +141,6 @@ def _judge_connections(node: str, held: str) -> Iterator[Finding]:
         yield Finding("connections", Level.WARNING, f"{words}: jobs can keep Slurm from answering.", step)
 
 
-async def _remove(login: Login, folder: str) -> None:
-    with suppress(GridError):  # if the login node is unreachable now, a small folder stays on it
-        await login.run(["rm", "-rf", folder])
+async def _remove(login: Login, *paths: str) -> None:
+    with suppress(GridError):  # if the login node is unreachable now, small files stay on it
+        await login.run(["rm", "-rf", *paths])

@@ -23,7 +23,7 @@ OUTPUT_LIMIT_BYTES = 4 * 2**20
 END_MARK = "deepgrid-end"
 LAST_LINES, LAST_CHARACTERS = 4, 400
 
-_BATCH = read_script("common.sh", "identity.sh", "ledger.sh", "account.sh", "batch.sh")
+_BATCH = read_script("common.sh", "identity.sh", "ledger.sh", "as_user.sh", "account.sh", "batch.sh")
 
 
 @dataclass(frozen=True, slots=True)

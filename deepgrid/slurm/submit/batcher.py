@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Generic, TypeVar
 
 T = TypeVar("T")
 
 
 class Batcher(Generic[T]):
-    """Collects requests for `delay_s` seconds, and while a batch runs, and passes them to one call of `do`."""
+    """Collects requests for `delay_s` seconds, and while a batch runs, and passes them to one call of `do`.
 
-    def __init__(self, do: Callable[[Sequence[T]], Awaitable[None]], delay_s: float, batch_size: int) -> None:
+    The call returns the errors of single requests, or None. An error that it raises is the error of all of them.
+    """
+
+    def __init__(
+        self, do: Callable[[Sequence[T]], Awaitable[Mapping[T, Exception] | None]], delay_s: float, batch_size: int
+    ) -> None:
         self._do_batch = do
         self._delay_s = delay_s
         self._batch_size = batch_size
@@ -20,7 +25,7 @@ class Batcher(Generic[T]):
         self._worker: asyncio.Task[None] | None = None
 
     async def do(self, request: T) -> None:
-        """Return when the batch with `request` is done. Raises what the call for the batch raised."""
+        """Return when the batch with `request` is done. Raises the error of this request or of its batch."""
         done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiting.append((request, done))
         if self._worker is None or self._worker.done():
@@ -31,19 +36,24 @@ class Batcher(Generic[T]):
         while self._waiting:
             await asyncio.sleep(self._delay_s)
             batch, self._waiting = self._waiting[: self._batch_size], self._waiting[self._batch_size :]
-            error: BaseException | None = None
+            errors: Mapping[T, BaseException] = {}
+            fatal: BaseException | None = None
             try:
-                await self._do_batch([request for request, _ in batch])
+                errors = await self._do_batch([request for request, _ in batch]) or {}
             except BaseException as raised:  # every caller must get it, also the cancellation of this task
-                error = raised
-            for _, done in batch:
-                if done.done():  # its caller was cancelled
-                    continue
-                if error is None:
-                    done.set_result(None)
-                elif isinstance(error, Exception):
-                    done.set_exception(error)
-                else:
-                    done.cancel()
-            if error is not None and not isinstance(error, Exception):
-                raise error
+                errors = dict.fromkeys((request for request, _ in batch), raised)
+                fatal = None if isinstance(raised, Exception) else raised
+            for request, done in batch:
+                if not done.done():  # or its caller was cancelled
+                    _finish(done, errors.get(request))
+            if fatal is not None:
+                raise fatal
+
+
+def _finish(done: asyncio.Future[None], error: BaseException | None) -> None:
+    if error is None:
+        done.set_result(None)
+    elif isinstance(error, Exception):
+        done.set_exception(error)
+    else:
+        done.cancel()

@@ -21,7 +21,7 @@ KIB = 1024
 
 logger = logging.getLogger(__name__)
 
-_SCRIPT = read_script("as_owner.sh", "leftovers.sh")
+_SCRIPT = read_script("as_user.sh", "leftovers.sh")
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from deepgrid.slurm.ssh.scripts import call, read_script, whole_answer
 
 logger = logging.getLogger(__name__)
 
-_SCRIPT = read_script("as_owner.sh", "own_folders.sh")
+_SCRIPT = read_script("as_user.sh", "own_folders.sh")
 
 
 class OwnFolders:

@@ -4,17 +4,20 @@
 -- The hook runs inside slurmctld, before slurmctld forgets the job. So no completion is lost if slurmctld is killed.
 -- A record is renamed into place, so a reader sees complete records only. Its name is ID.END.RESTARTS: Slurm id, end
 -- time and restart count. Only jobs with a comment of the grid (`deepgrid:...`) get a record. Control characters in
--- values become spaces. If the disk is full, no partial record stays, and the hook logs an error to slurmctld's log.
+-- values become spaces. If the disk is full, the record goes into the file `.reserve.COMMENT`, which the supervisor made
+-- at the submission: it has RESERVED bytes and becomes no longer. If that fails too, no partial record stays, and the
+-- hook logs an error to slurmctld's log.
 
 local SPOOL = "@SPOOL@"
+local RESERVED = 4096
 local FIELDS = {
   "job_id", "name", "user_id", "job_state", "exit_code", "submit_time", "start_time", "end_time", "nodes",
   "restart_cnt", "comment",
 }
 
--- Writes the file completely or not at all. Returns an error message, or nil.
-local function put(path, temporary, text)
-  local file, fault = io.open(temporary, "w")
+-- Writes the file completely or not at all, in this mode of io.open. Returns an error message, or nil.
+local function put(path, temporary, text, mode)
+  local file, fault = io.open(temporary, mode)
   if file == nil then
     return fault
   end
@@ -30,6 +33,15 @@ local function put(path, temporary, text)
   end
   os.remove(temporary)
   return fault or "the file could not be written"
+end
+
+-- Writes the record into the reserved file of its comment.
+local function put_into_reserve(path, temporary, text, comment)
+  if #text > RESERVED or string.find(comment, "[^%w:_.-]") or
+    not os.rename(SPOOL .. "/.reserve." .. comment, temporary) then
+    return "no room, and nothing reserved"
+  end
+  return put(path, temporary, text, "r+")
 end
 
 local function exists(path)
@@ -61,8 +73,9 @@ function slurm_jobcomp_log_record(job)
     lines[#lines + 1] = field .. "=" .. value .. "\n"
   end
   local name = free_name(job)
-  local fault = put(SPOOL .. "/" .. name, SPOOL .. "/.tmp." .. name, table.concat(lines))
-  if fault == nil then
+  local path, temporary, text = SPOOL .. "/" .. name, SPOOL .. "/.tmp." .. name, table.concat(lines)
+  local fault = put(path, temporary, text, "w")
+  if fault == nil or put_into_reserve(path, temporary, text, job.comment) == nil then
     return slurm.SUCCESS
   end
   slurm.log_error("deepgrid: no completion record of job %s: %s", tostring(job.job_id), fault)

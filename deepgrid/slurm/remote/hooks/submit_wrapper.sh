@@ -1,8 +1,9 @@
 #!/usr/bin/env -S -i PATH=/usr/bin:/bin LC_ALL=C sh
 # shellcheck shell=sh
-# Submission wrapper, owned by root. A supervisor that is not root submits its customers' jobs with it.
-# Usage: deepgrid-sbatch ACCOUNT OPTION..., with the batch script on standard input. sudoers lets the supervisor's
-# account run it as root, so it trusts no input: ACCOUNT must be an account of the grid, each OPTION must be listed
+# Submission wrapper, owned by root. A supervisor that is not root submits and cancels its customers' jobs with it.
+# Usage: deepgrid-sbatch ACCOUNT OPTION..., with the batch script on standard input, or
+# deepgrid-sbatch ACCOUNT --cancel ID..., which cancels jobs of this account only. sudoers lets the supervisor's account
+# run it as root, so it trusts no input: ACCOUNT must be an account of the grid, each OPTION must be listed
 # below, files must be below ROOT, and no line of the script is read as an option.
 set -uf
 umask 077
@@ -49,6 +50,15 @@ if ! uid=$(id -u "$account" 2> /dev/null) || ! gid=$(id -g "$account" 2> /dev/nu
 fi
 if [ "$uid" -eq 0 ] || [ "$gid" -eq 0 ]; then refuse 'this account gets no jobs'; fi
 
+cd / || refuse 'the root folder cannot be entered'
+# As root, so that no process of the account can stop or kill it.
+if [ "${1:-}" = --cancel ]; then
+  shift
+  [ "$#" -ge 1 ] || refuse 'no job was named'
+  for id; do is '0-9' 10 "$id" || refuse 'this is not the number of a job'; done
+  exec env -i PATH=/usr/local/bin:/usr/bin:/bin "SLURM_CONF=$conf" timeout -k 5 20 scancel "--user=$uid" "$@"
+fi
+
 chdir='' output=''
 for option; do
   value=${option#*=}
@@ -69,7 +79,6 @@ if [ -z "$chdir" ] || [ -z "$output" ]; then refuse 'output and working folder m
 
 IFS= read -r first || refuse 'there is no script'
 case $first in '#!/'* | '#! /'*) ;; *) refuse 'a script begins with #!/' ;; esac
-cd / || refuse 'the root folder cannot be entered'
 # sbatch reads options from comments before the first command, and options of PBS and LSF from the whole script.
 {
   printf '%s\n:\n' "$first"

@@ -1,0 +1,183 @@
+"""A customer who computes keeps the supervisor from acting: by signals, descriptors, locks, and a full disk.
+
+Login node and compute node are one machine here, so each process of the supervisor that has the customer's uid is
+within reach of the customer's jobs. The supervisor is root, or an ordinary account with sudo and the wrapper.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+from pwd import getpwnam
+
+import pytest
+
+from deepgrid.errors import GridError, SlurmUnreachable
+from deepgrid.slurm.cluster import Cluster
+from deepgrid.slurm.ssh.scripts import read_script
+from deepgrid.slurm.supervision.monitor import SlurmMonitor
+from tests.attacks.blocked_ground import Ground, all_recorded, blocked, cluster, ground, locked, monitor, of, runs
+from tests.attacks.claims import Books, supervisor
+from tests.attacks.on_slurm import ALICE, BOB, ENDED
+from tests.attacks.saboteur import descriptors, sabotage
+from tests.slurm.support import WAIT_S, bash, ended, new_key, printed
+
+__all__ = ["blocked", "cluster", "ground", "monitor"]
+pytestmark = [pytest.mark.long, pytest.mark.skipif(os.getuid() != 0, reason="accounts are made by root")]
+SIGNALS = (signal.SIGSTOP, signal.SIGKILL)
+
+
+@pytest.mark.attack(
+    "stops or kills each process of its account on the login node, then cancels", attacker="a customer",
+    gain="nothing: the job ends at once",
+    defence="what cancels a job runs as the supervisor or root, never under the customer's uid",
+)  # fmt: skip
+@pytest.mark.parametrize("number", SIGNALS, ids=lambda number: number.name)
+async def test_a_cancel_cannot_be_signalled(
+    ground: Ground, cluster: Cluster, monitor: SlurmMonitor, number: signal.Signals
+) -> None:
+    keys = [await runs(cluster, ALICE) for _ in range(3)]
+    with sabotage(ground.alice, number):
+        await asyncio.gather(*map(cluster.cancel, keys))
+        for key in keys:
+            assert (await ended(monitor, key)).state == "CANCELLED"
+
+
+@pytest.mark.attack(
+    "submits a job of its own, and stops or kills each process of its account that could end it", attacker="a customer",
+    gain="nothing: the job is ended", defence="what ends a job runs as the supervisor or root",
+)  # fmt: skip
+@pytest.mark.parametrize("number", SIGNALS, ids=lambda number: number.name)
+async def test_the_end_of_a_foreign_job_cannot_be_signalled(
+    ground: Ground, cluster: Cluster, number: signal.Signals
+) -> None:
+    await all_recorded(cluster, await runs(cluster, ALICE, "echo works"))  # so that the ledger knows the customer
+    alice = ground.alice
+    options = [f"--uid={alice.uid}", f"--gid={getpwnam(alice.name).pw_gid}", "--chdir=/tmp", "--output=/dev/null"]
+    foreign = int(ground.box.slurm("sbatch", "--parsable", *options, "--wrap=sleep 600"))
+    with sabotage(alice, number):
+        queue = await cluster.queue(new_key())
+        assert await cluster.end_foreign([row for row in queue.foreign if row.slurm_id == foreign]) == [foreign]
+        async with asyncio.timeout(WAIT_S):
+            while ground.state(foreign) not in ENDED:
+                await asyncio.sleep(0.1)
+
+
+# What a process under the account's uid can do with what it got: it lists its descriptors, keeps its output open for
+# ever in a process of its own, floods it, and stops itself.
+THIEF = """
+import os, signal, sys, time
+print(sorted(int(fd) for fd in os.listdir("/proc/self/fd"))[:-1], sorted(os.environ), flush=True)
+if os.fork() == 0:
+    os.setsid()
+    signal.signal(signal.SIGPIPE, signal.SIG_IGN)
+    if sys.argv[1] == "flood":
+        try:
+            while True:
+                os.write(1, b"x" * 65536)
+        except OSError:
+            pass
+    time.sleep(3600)
+os.kill(os.getpid(), signal.SIGSTOP)
+"""
+
+
+@pytest.mark.attack(
+    "keeps, floods and stops what the supervisor starts under its account", attacker="a customer",
+    gain="nothing: no lock, no variable, 16 KiB of the shell's memory for as long as the command may take",
+    defence="only three descriptors; output bounded in bytes and time, which are measured outside of the account",
+)  # fmt: skip
+@pytest.mark.parametrize("manner", ["hold", "flood"])
+def test_what_runs_under_the_account_holds_nothing(ground: Ground, manner: str) -> None:
+    script = read_script("common.sh", "as_user.sh", "account.sh") + (
+        "user=$1 uid=$2 become=$3; exec 7>&2 8< /dev/null 9> /dev/null; cd /\n"
+        'as_user 3 /usr/bin/python3 -c "$4" "$5" < /dev/null\necho "ended $?"; printf "%s" "$said" | wc -c\n'
+        'printf "%s" "$said" | head -n 1\n'
+    )
+    arguments = [ground.alice.name, str(ground.alice.uid), ground.settings.submits_by, THIEF, manner]
+    me = ground.settings.user
+    login = [] if me == "root" else ["setpriv", f"--reuid={me}", f"--regid={me}", "--init-groups", "--"]
+    try:
+        done = subprocess.run(
+            [*login, "sh", "-c", script, "sh", *arguments], env={"PATH": "/usr/bin:/bin", "SECRET": "x"},
+            capture_output=True, text=True, check=False, timeout=WAIT_S,
+        )  # fmt: skip
+    finally:
+        subprocess.run(["pkill", "-KILL", "-u", str(ground.alice.uid)], check=False)
+    ended_with, size, *rest = done.stdout.splitlines()
+    assert ended_with != "ended 0" and int(size) <= 16384, done
+    if manner == "hold":
+        assert rest[0].startswith("[0, 1, 2] ") and "SECRET" not in rest[0], rest
+
+
+@pytest.mark.attack(
+    "stops what the supervisor starts under its account at a submission", attacker="a customer",
+    gain="its own job waits; others are not delayed",
+    defence="a stopped process holds no lock of the supervisor, and nothing waits for it",
+)  # fmt: skip
+async def test_a_stopped_submission_holds_no_lock(ground: Ground, cluster: Cluster, monitor: SlurmMonitor) -> None:
+    key, other = new_key(), new_key()
+    with sabotage(ground.alice, signal.SIGSTOP, "sh"):
+        submission = asyncio.create_task(cluster.submit(key, bash("true"), of(ALICE)))
+        await cluster.submit(other, bash("true"), of(BOB))
+        assert (await ended(monitor, other)).state == "COMPLETED"
+        held = {name: descriptors(ground.alice.uid, name) for name in ("sh", "env", "timeout")}
+        await asyncio.wait([submission])
+        if isinstance(error := submission.exception(), GridError):
+            assert "as 0x" in error.message or ground.alice.name in error.message
+        await cluster.cancel(key)
+    assert all(set(found) <= {0, 1, 2, 10} for found in held.values()), held  # dash moves its script to descriptor 10
+    assert not [target for found in held.values() for target in found.values() if target.endswith("/lock")], held
+
+
+@pytest.mark.attack(
+    "keeps ten cancels of its jobs waiting", attacker="a customer", gain="nothing: they wait alone",
+    defence="places per account, and channels that are kept free for polls",
+)  # fmt: skip
+async def test_waiting_cancels_of_one_customer_delay_nobody_else(ground: Ground, cluster: Cluster) -> None:
+    keys = [await runs(cluster, ALICE) for _ in range(10)]
+    await cluster.snapshot(keys)
+    with locked(*(ground.box.folder(key) for key in keys)):
+        cancels = [asyncio.create_task(cluster.cancel(key)) for key in keys]
+        await asyncio.sleep(0)  # they are first in the queue
+        his = await runs(cluster, BOB)
+        await cluster.snapshot([*keys, his])
+        await cluster.cancel(his)
+        assert not any(cancel.done() for cancel in cancels), "others went first"
+    await asyncio.gather(*cancels)
+
+
+@pytest.mark.attack(
+    "keeps the lock of its claim", attacker="a customer", gain="nothing: its own records stay in the spool",
+    defence="each claim of a batch has its own answer; all together wait a second for locks",
+)  # fmt: skip
+async def test_a_held_lock_delays_no_other_acknowledgement(ground: Ground, cluster: Cluster) -> None:
+    keys = [await runs(cluster, customer, "echo works") for customer in (ALICE, ALICE, BOB)]
+    await all_recorded(cluster, *keys)
+    with locked(ground.box.folder(keys[0])):
+        first, *others = await asyncio.gather(*map(cluster.acknowledge, keys), return_exceptions=True)
+    assert isinstance(first, SlurmUnreachable) and "lock" in first.message
+    assert others == [None, None]
+    spooled = await cluster.spooled()
+    assert [key.comment in spooled for key in keys] == [True, False, False]
+    await cluster.acknowledge(keys[0])
+    assert keys[0].comment not in await cluster.spooled()
+
+
+@pytest.mark.attack(
+    "cancels at once; the payload ends like a refused start when it sees that", attacker="a customer", gain="nothing",
+    defence="only a file that the account cannot make again shows that nothing ran",
+)  # fmt: skip
+async def test_a_payload_that_looks_like_a_refused_start_is_billed(ground: Ground) -> None:
+    books = Books()
+    claim = books.claim(ALICE, "", minutes=20)
+    folder = ground.box.folder(claim.key)
+    claim.script = bash(f"echo works; until [ -e {folder}/tombstone ]; do :; done; exit 125")
+    async with supervisor(books, ground.settings) as one, asyncio.timeout(WAIT_S):
+        carried = asyncio.create_task(one.carry(claim))
+        await printed(one.cluster, claim.key)
+        books.cancel(claim)
+        await carried
+    assert books.bill(claim), books.outcome(claim)
