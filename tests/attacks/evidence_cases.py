@@ -63,7 +63,7 @@ class Case:
 
 
 def make_mark(attacker: Attacker, own: Claim, own_id: int, other: Claim, other_id: int) -> None:
-    attacker.run("mkdir", f"{attacker.box.folder(own.key)}/run/started")
+    attacker.run("rm", "-f", f"{attacker.box.folder(own.key)}/run/unstarted")
 
 
 def hold_forged_name(attacker: Attacker, own: Claim, own_id: int, other: Claim, other_id: int) -> None:
@@ -87,37 +87,37 @@ RUNS = "all segments of a requeued job are billed"
 MARK = "the mark of a start never cancels a bill"
 LAUNCH = f"sleep {WORK_S}; complete 0x7F0B"
 AGAIN = f"sleep {WORK_S}; again"
-TWICE = f"rmdir started; [ ! -e first ] || sleep 30; touch first; sleep {WORK_S}; again"
+TWICE = f"touch unstarted; [ ! -e first ] || sleep 30; touch first; sleep {WORK_S}; again"
 
 CASES = {
     "launch": Case("a completion that reads like a failed launch", LAUNCH, TIMES),
     "launch, no mark": Case(
         "a completion that reads like a failed launch, after removing the mark of the start",
-        f"rmdir started; {LAUNCH}", TIMES
+        f"touch unstarted; {LAUNCH}", TIMES
     ),
     "launch, away": Case(
-        "a completion that reads like a failed launch, while no supervisor runs", f"rmdir started; {LAUNCH}", TIMES,
+        "a completion that reads like a failed launch, while no supervisor runs", f"touch unstarted; {LAUNCH}", TIMES,
         away=True,
     ),
     "no value": Case(
-        "a completion without an exit code", f"rmdir started; sleep {WORK_S}; complete 0xfffffffe",
+        "a completion without an exit code", f"touch unstarted; sleep {WORK_S}; complete 0xfffffffe",
         "a cancellation without a request counts as a failed run",
     ),
     "success": Case("a completion with exit code 0, and more work after it", f"sleep {WORK_S}; complete 0", RUNS),
     "guard's code": Case(
-        "a completion with the exit status of the guard", f"rmdir started; sleep {WORK_S}; complete 0x7d00", MARK
+        "a completion with the exit status of the guard", f"touch unstarted; sleep {WORK_S}; complete 0x7d00", MARK
     ),
     "exit 125": Case(
         "exit with the guard's status after removing the mark of the start",
-        f"rmdir started; sleep {WORK_S}; exit 125", MARK
+        f"touch unstarted; sleep {WORK_S}; exit 125", MARK
     ),
     "mark: a pipe": Case(
         "exit with the guard's status after replacing the mark by a named pipe",
-        f"rmdir started; mkfifo started; sleep {WORK_S}; exit 125", MARK, UNGUARDED,
+        f"mkfifo unstarted; sleep {WORK_S}; exit 125", MARK, UNGUARDED,
     ),
     "mark: an old link": Case(
         "exit with the guard's status after replacing the mark by an old link",
-        f"rmdir started; ln -s / started; touch -h -d @1 started; sleep {WORK_S}; exit 125", MARK, UNGUARDED,
+        f"ln -s / unstarted; sleep {WORK_S}; exit 125", MARK, UNGUARDED,
     ),
     "mark: out of sight": Case(
         "exit with the guard's status after closing the folder of the mark",
@@ -165,7 +165,7 @@ CASES = {
     "a signal": Case("its own scancel -b -s KILL", f"sleep {WORK_S}; scancel -b -s KILL $ID; sleep 9", RUNS, UNGUARDED),
     "cancelled": Case(
         "the customer cancels; the job traps the signal and ends as if it had never started",
-        f"trap 'exit 125' TERM; rmdir started; for i in $(seq {WORK_S + 40}); do sleep 1; done",
+        f"trap 'exit 125' TERM; touch unstarted; for i in $(seq {WORK_S + 40}); do sleep 1; done",
         "a tombstone written after the start refuses nothing", ("all", "nothing"),
         cancelled=True, minutes=4, least=4, most=4,
         statuses=frozenset({JobStatus.CANCELLED}),

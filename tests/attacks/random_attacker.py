@@ -62,8 +62,8 @@ NAMES = (
 COMMENTS = ("$COMMENT", "$COMMENT$'\\n'$VICTIM", "$'deepgrid:\\n--user=root'", "$VICTIM_COMMENT", "x", "''")
 
 INSIDE = (
-    "rmdir started", "rmdir started; mkdir started", "touch -d @1 started", "rm -rf started; ln -s / started",
-    "rm -rf started; mkfifo started", "chmod 000 .", "chmod 777 .", "rm -rf ./* .[!.]*", ": > $FOLDER/output.log",
+    "touch unstarted", "mkdir unstarted", "ln -s ../tombstone unstarted", "ln -s / unstarted",
+    "mkfifo unstarted", "chmod 000 .", "chmod 777 .", "rm -rf ./* .[!.]*", ": > $FOLDER/output.log",
     "rm -f $FOLDER/output.log", "head -c 200000 /dev/zero", "echo deepgrid: cancelled before it started >&2",
     "touch $FOLDER/tombstone", "mkdir $FOLDER/reissued", "srun -n1 --overlap true", "srun -N1 -n1 --exclusive true",
     "unset SLURM_JOB_ID; srun -n1 true", "salloc -n1 true", "trap '' TERM INT HUP USR1", "trap 'exit 125' TERM",
@@ -87,10 +87,10 @@ ANYWHERE = (
     "scancel $VICTIM", "scancel --user=root", "scancel -b -s KILL $VICTIM", "request complete_job $VICTIM 0",
     "request complete_job $VICTIM 0x7F0B", "scontrol requeue $VICTIM", "scontrol update jobid=$VICTIM timelimit=1",
     "scontrol update jobid=$VICTIM requeue=1", "scontrol hold $VICTIM", "srun --jobid=$VICTIM --overlap true",
-    "rm -rf $VICTIM_FOLDER", "rmdir $VICTIM_FOLDER/run/started", "echo x >> $VICTIM_FOLDER/output.log",
+    "rm -rf $VICTIM_FOLDER", "rm -f $VICTIM_FOLDER/run/unstarted", "echo x >> $VICTIM_FOLDER/output.log",
     "touch $VICTIM_FOLDER/tombstone", "sbcast -j $VICTIM -f /etc/hostname /tmp/x",
     "sacctmgr -i modify job where jobid=$VICTIM set comment=x", "echo 1 > $FOLDER/id", "echo 1 > $FOLDER/../../ledger",
-    "ln -s /etc $FOLDER/tombstone", "mkdir $FOLDER/run/started", "rmdir $FOLDER/run/started",
+    "ln -s /etc $FOLDER/tombstone", "touch $FOLDER/run/unstarted", "rm -f $FOLDER/run/unstarted",
 )  # fmt: skip
 # These outlive the job on clusters that do not clean up after it.
 DAEMONS = (
@@ -100,9 +100,9 @@ DAEMONS = (
 )
 ENDINGS = (
     "exit 0", "exit 7", "exit 125", "exit 127", "kill -9 $$", "kill -TERM $$", "kill -STOP $$; nap 5", "exit 255",
-    "rmdir started; exit 125", "scancel $ID; nap 9", "scancel -b -s KILL $ID; nap 9", "nap 60",
+    "touch unstarted; exit 125", "scancel $ID; nap 9", "scancel -b -s KILL $ID; nap 9", "nap 60",
     "scontrol update jobid=$ID requeue=1; scontrol requeue $ID; nap 20",
-    "rmdir started; scontrol update jobid=$ID requeue=1; scontrol requeue $ID; nap 20",
+    "touch unstarted; scontrol update jobid=$ID requeue=1; scontrol requeue $ID; nap 20",
     "scontrol update jobid=$ID requeue=1; scontrol requeuehold $ID; nap 20",
 )  # fmt: skip
 

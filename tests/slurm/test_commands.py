@@ -86,7 +86,7 @@ def test_slurm_24_11_prints_code_and_signal_of_what_the_controller_remembers() -
 def test_a_refused_start_is_known_in_both_forms_of_its_exit_code() -> None:
     for code in ("32000", "125:0"):
         (row,) = Squeue.parse(f"17|999|FAILED|100|101|{code}|5:00|0|99|n1|NonZeroExitCode|")
-        assert is_refused_start(row, Marks(tombstone=99))
+        assert is_refused_start(row, Marks(tombstone=True))
 
 
 @pytest.mark.parametrize("code", ["", ":", "3:", ":9", "3:0:0", "-1", "3:-9", "x", "N/A", "1e400", "999999:0", "٣:0"])
@@ -185,7 +185,7 @@ def test_the_guard_comes_first_and_the_script_stays_whole() -> None:
     lines = guarded(script, "/grid/jobs/it's").decode().splitlines()
     assert lines[0] == "#!/usr/bin/env bash"
     assert lines[1].startswith("if [ -e '/grid/jobs/it'\"'\"'s/tombstone' ]")
-    assert lines[2].startswith("mkdir ")
+    assert lines[2].startswith("rm ")
     assert lines[3:] == ["#SBATCH --uid=0", "echo 'ü'"]
 
 

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import shutil
 import time
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -20,7 +18,6 @@ from deepgrid.slurm.observe.commands import Row
 from deepgrid.slurm.observe.exit_codes import wait_status
 from deepgrid.slurm.observe.run_records import (
     CLOCK_SKEW_S,
-    GUARD_DELAY_S,
     GUARD_STATUS,
     LONGEST_REFUSAL_S,
     Marks,
@@ -31,28 +28,24 @@ from deepgrid.slurm.observe.snapshot import Snapshot
 from deepgrid.slurm.observe.verdict import REFUSED_START
 from deepgrid.slurm.supervision.monitor import SlurmMonitor
 from tests.slurm.rows import KEY, RECORDED
-from tests.slurm.support import SMALL, WAIT_S, Box, bash, ended, new_key
+from tests.slurm.support import SMALL, WAIT_S, Box, bash, ended, new_key, printed
 
 START = 1000
 BY_GUARD = replace(RECORDED, state="FAILED", started_at=START, ended_at=START, exit_status=wait_status(GUARD_STATUS, 0))
 EARLIER = START - CLOCK_SKEW_S - 1
 RAN_BEFORE = replace(RECORDED, started_at=EARLIER - 90, ended_at=EARLIER)
 
+RAN, BARRED = Marks(started=True), Marks(tombstone=True)
 TOMBSTONES = {
-    "no tombstone": (BY_GUARD, Marks(START), False),
-    "an older mark, which the job's account can make": (BY_GUARD, Marks(EARLIER), False),
-    "the claim was cancelled before": (BY_GUARD, Marks(None, START - 5), True),
-    "the claim was cancelled in the second of the start": (BY_GUARD, Marks(START, START), True),
-    "the claim was cancelled while it ran": (BY_GUARD, Marks(START, START + 1), False),
-    "the claim was cancelled while the script was on its way": (BY_GUARD, Marks(None, START + 1), True),
-    "the claim was cancelled later, and the payload had removed the mark": (
-        BY_GUARD, Marks(None, START + GUARD_DELAY_S + 1), False,
-    ),
+    "no tombstone": (BY_GUARD, RAN, False),
+    "no tombstone, and nothing ran": (BY_GUARD, Marks(), False),
+    "the claim was cancelled before it ran": (BY_GUARD, BARRED, True),
+    "the claim was cancelled while it ran": (BY_GUARD, Marks(started=True, tombstone=True), False),
     "the claim was cancelled before, and the job computed nevertheless": (
-        replace(BY_GUARD, ended_at=START + LONGEST_REFUSAL_S + 1), Marks(None, START - 5), False,
+        replace(BY_GUARD, ended_at=START + LONGEST_REFUSAL_S + 1), BARRED, False,
     ),
-    "it ended with another status": (replace(BY_GUARD, exit_status=wait_status(3, 0)), Marks(EARLIER, EARLIER), False),
-    "it never started": (replace(BY_GUARD, started_at=None), Marks(EARLIER, EARLIER), False),
+    "it ended with another status": (replace(BY_GUARD, exit_status=wait_status(3, 0)), BARRED, False),
+    "it never started": (replace(BY_GUARD, started_at=None), BARRED, False),
 }  # fmt: skip
 
 EARLIER_STARTS = {
@@ -76,7 +69,7 @@ def test_which_records_are_of_a_start_that_a_tombstone_refused(case: str) -> Non
 @pytest.mark.parametrize("case", EARLIER_STARTS)
 def test_which_records_are_of_a_second_start(case: str) -> None:
     others, seen, refused = EARLIER_STARTS[case]
-    assert is_refused_start(BY_GUARD, Marks(EARLIER), [*others, BY_GUARD], seen) is refused
+    assert is_refused_start(BY_GUARD, Marks(), [*others, BY_GUARD], seen) is refused
 
 
 def snapshot(marks: Marks, *records: Row) -> Snapshot:
@@ -85,7 +78,7 @@ def snapshot(marks: Marks, *records: Row) -> Snapshot:
 
 def test_a_job_that_ran_twice_ended_when_it_ended_first() -> None:
     """A controller that was killed before it saved the job's end starts the job again, and the guard refuses."""
-    end = snapshot(Marks(EARLIER - 90), BY_GUARD, RAN_BEFORE).ended(KEY)
+    end = snapshot(Marks(), BY_GUARD, RAN_BEFORE).ended(KEY)
     assert end is not None
     assert (end.state, end.ended_at, end.ran_s) == ("COMPLETED", EARLIER, 90)
 
@@ -96,7 +89,7 @@ def test_a_refused_start_alone_is_no_end_for_spool_and_accounting() -> None:
     assert snapshot(Marks(), BY_GUARD).refused_start(KEY, [], seen)
     assert snapshot(Marks()).records_of(KEY, [BY_GUARD], seen).end is None
     assert snapshot(Marks()).refused_start(KEY, [BY_GUARD], seen)
-    assert not snapshot(Marks(START)).refused_start(KEY, [BY_GUARD])
+    assert not snapshot(Marks()).refused_start(KEY, [BY_GUARD])
 
 
 REQUEUED_RUN = replace(RECORDED, state="REQUEUED", started_at=EARLIER - 90, ended_at=EARLIER)
@@ -110,7 +103,7 @@ def test_all_runs_of_a_requeued_job_count() -> None:
 
 
 def test_a_refused_restart_does_not_change_the_time_that_ran() -> None:
-    end = snapshot(Marks(START), REQUEUED_RUN, replace(BY_GUARD, restarts=1)).ended(KEY)
+    end = snapshot(Marks(), REQUEUED_RUN, replace(BY_GUARD, restarts=1)).ended(KEY)
     assert end is not None
     assert (end.requeued, end.started_at, end.ended_at, end.ran_s) == (True, EARLIER - 90, EARLIER, 90)
 
@@ -118,11 +111,11 @@ def test_a_refused_restart_does_not_change_the_time_that_ran() -> None:
 def test_without_a_record_of_the_first_run_the_queue_counts() -> None:
     """Without hook and accounting, the controller remembers only that it requeued the job."""
     seen = {EARLIER - 90: EARLIER}
-    end = snapshot(Marks(START)).records_of(KEY, [replace(BY_GUARD, restarts=1)], seen).end
+    end = snapshot(Marks()).records_of(KEY, [replace(BY_GUARD, restarts=1)], seen).end
     assert end is not None
     assert (end.requeued, end.ran_s) == (True, 90)
     cancelled = Row(42, "999", "CANCELLED", None, START, restarts=1)
-    end = snapshot(Marks(START)).records_of(KEY, [cancelled], seen).end
+    end = snapshot(Marks()).records_of(KEY, [cancelled], seen).end
     assert end is not None
     assert (end.started_at, end.ran_s) == (EARLIER - 90, 90)
 
@@ -157,12 +150,6 @@ async def recorded(box: Box, key: JobKey) -> None:
         await asyncio.sleep(0.1)
 
 
-async def is_past(mark: Path) -> None:
-    """Wait until a job that starts now counts as started after the mark."""
-    while time.time() < mark.stat().st_ctime + CLOCK_SKEW_S + 1:
-        await asyncio.sleep(0.2)
-
-
 async def test_a_start_that_a_tombstone_refuses_is_no_run_and_its_payload_does_not_run(
     box: Box, cluster: Cluster, monitor: SlurmMonitor, key: JobKey, held: Callable[[], None]
 ) -> None:
@@ -186,14 +173,12 @@ async def refused(cluster: Cluster, key: JobKey) -> None:
     assert b"ran" not in output.splitlines()
 
 
-async def test_a_mark_made_before_the_start_is_the_accounts_fault(
+async def test_a_file_removed_before_the_start_is_the_accounts_fault(
     box: Box, cluster: Cluster, monitor: SlurmMonitor, key: JobKey, held: Callable[[], None]
 ) -> None:
-    """Only the job's account can make such a mark. The payload does not run, and the provider is not blamed."""
+    """Only the job's account can remove it. The payload does not run, and the provider is not blamed."""
     await cluster.submit(key, bash("echo ran"), SMALL)
-    mark = box.folder(key) / "run" / "started"
-    mark.mkdir()
-    await is_past(mark)
+    (box.folder(key) / "run" / "unstarted").unlink()
     held()
     end = await ended(monitor, key)
     assert (end.state, end.exit_status, end.began) == ("FAILED", GUARD_STATUS << 8, True)
@@ -202,28 +187,43 @@ async def test_a_mark_made_before_the_start_is_the_accounts_fault(
 
 FORGERIES = {
     "does nothing": "true",
-    "touches the mark": "touch -d @1 started",
-    "makes the mark again": "rmdir started && mkdir started",
-    "replaces the mark with an older folder": 'rmdir started && mv "$OLD" started && touch -d @1 started',
-    "replaces the mark with a link to one": 'rmdir started && ln -s "$OLD" started && touch -h -d @1 started',
+    "makes the file again": "touch unstarted",
+    "makes it again with an old time": "touch -d @1 unstarted",
+    "makes a folder in its place": "mkdir unstarted",
+    "makes a FIFO in its place": "mkfifo unstarted",
+    "makes a link to a file of the supervisor": "ln -s ../lock unstarted",
 }
 
 
-async def test_a_payload_with_the_guards_status_is_billed_whatever_it_does_to_the_mark(
+async def test_a_payload_with_the_guards_status_is_billed_whatever_it_does_to_the_file(
     box: Box, cluster: Cluster, monitor: SlurmMonitor
 ) -> None:
-    """Otherwise computing would be free, and the provider blamed. The change time of a mark cannot be set back."""
+    """Otherwise computing would be free, and the provider blamed."""
     keys = {new_key(): trick for trick in FORGERIES}
-    olds = {key: box.folder(key) / "run" / "old" for key in keys}
-    for old in olds.values():
-        old.mkdir(parents=True)
-        if box.settings.job_account:
-            shutil.chown(old, box.settings.job_account)
-    await is_past(old)
     for key, trick in keys.items():
-        body = f"OLD={olds[key]}; ({FORGERIES[trick]}) && echo done; exit {GUARD_STATUS}"
-        await cluster.submit(key, bash(body), SMALL)
+        await cluster.submit(key, bash(f"({FORGERIES[trick]}) && echo done; exit {GUARD_STATUS}"), SMALL)
+    for key in keys:
+        await printed(cluster, key)
+        (box.folder(key) / "tombstone").touch()  # as if the customer had cancelled at once
     for key, trick in keys.items():
         end = await ended(monitor, key)
         assert (end.state, end.exit_status) == ("FAILED", GUARD_STATUS << 8), trick
         assert (await cluster.read_output({key: 0}))[key] == b"done\n", trick
+
+
+async def test_the_file_put_back_after_the_start_proves_nothing(
+    box: Box, cluster: Cluster, monitor: SlurmMonitor, key: JobKey, held: Callable[[], None]
+) -> None:
+    """Another job of the account keeps the supervisor's own file, and puts it back when the payload runs."""
+    await cluster.submit(key, bash(f"echo ran; until [ -e leave ]; do sleep 0.1; done; exit {GUARD_STATUS}"), SMALL)
+    run = box.folder(key) / "run"
+    assert not (await cluster.snapshot([key])).marks_of(key).started
+    (run / "kept").hardlink_to(run / "unstarted")  # where the kernel does not protect links
+    held()
+    await printed(cluster, key)
+    (run / "kept").rename(run / "unstarted")
+    (box.folder(key) / "tombstone").touch()
+    (run / "leave").touch()
+    end = await ended(monitor, key)
+    assert (end.state, end.exit_status) == ("FAILED", GUARD_STATUS << 8)
+    assert (await cluster.snapshot([key])).marks_of(key).started

@@ -121,22 +121,22 @@ def test_a_start_barred_by_a_tombstone_is_known_although_accounting_shows_it_run
     verdicts = Verdicts()
     verdicts.submitted(KEY, T)
     refused = replace(RECORDED, state="FAILED", exit_status=GUARDED, ended_at=OURS.started_at)
-    marks = {KEY.comment: Marks(tombstone=OURS.started_at)}
+    marks = {KEY.comment: Marks(tombstone=True)}
     snapshot = Snapshot(
         (OTHERS,), (refused,), {KEY.comment: OURS.user}, {KEY.comment: OURS.slurm_id}, marks=marks, held=1
     )
     assert verdicts.from_records(snapshot, [KEY], [], [UNFINISHED], T + 1) == {
         KEY: replace(REFUSED_START, stopped=True)
     }
-    begun = replace(snapshot, marks={KEY.comment: Marks(started=1, tombstone=OURS.started_at)})
-    assert verdicts.from_records(begun, [KEY], [], [UNFINISHED], T + 1) == {KEY: FORGOTTEN}, "it may have run before"
+    begun = replace(snapshot, marks={KEY.comment: Marks(started=True, tombstone=True)})
+    assert verdicts.from_records(begun, [KEY], [], [UNFINISHED], T + 1)[KEY].phase is Phase.ENDED, "it may have run"
 
 
-def test_accounting_decides_about_a_start_with_an_older_mark() -> None:
-    """The controller lost the first start, or the job's account made the mark. Accounting decides which."""
+def test_accounting_decides_about_an_end_with_the_guards_status() -> None:
+    """The controller lost the first start, or the payload ended with this status. Accounting decides which."""
     started = OURS.started_at or 0
     second = replace(RECORDED, state="FAILED", exit_status=GUARDED, ended_at=started + 1)
-    marks = {KEY.comment: Marks(started=started - 60)}
+    marks = {KEY.comment: Marks(started=True)}
     snapshot = Snapshot((), (second,), {KEY.comment: OURS.user}, {KEY.comment: OURS.slurm_id}, marks=marks, held=1)
     verdicts = Verdicts()
     assert verdicts.from_snapshot(snapshot, [KEY], T) == {}

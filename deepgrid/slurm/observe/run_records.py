@@ -3,10 +3,10 @@
 All evidence comes from Slurm: records of the completion hook, accounting, the controller's memory, and the queue as the
 supervisor saw it. Files that the job's account can write decide nothing.
 
-The guard ends a script with GUARD_STATUS if a tombstone or the marker file `run/started` exists (see
-`protocol.guarded`). A payload can also end with that status, and can change the marker file. So such a record counts as
-a refused start only if Slurm shows an earlier start of the claim, or if the tombstone existed before. Otherwise it is a
-run.
+The guard ends a script with GUARD_STATUS if a tombstone exists, or if it cannot remove the file `run/unstarted` (see
+`protocol.guarded`). A payload can also end with that status. So such a record counts as a refused start only if Slurm
+shows an earlier start of the claim, or if there is a tombstone and the file `run/unstarted` is still the one that the
+supervisor made: the job's account cannot make it again. Otherwise it is a run.
 """
 
 from __future__ import annotations
@@ -20,20 +20,19 @@ from deepgrid.slurm.observe.exit_codes import wait_status
 GUARD_STATUS = 125
 GUARDED = wait_status(GUARD_STATUS, 0)
 CLOCK_SKEW_S = 2  # at most, between the login node and slurmctld
-GUARD_DELAY_S = 10  # on a busy node, from the start by slurmctld's clock to the guard's check
 LONGEST_REFUSAL_S = 60  # a start that lasts longer is a run, whatever the clocks say
 
 
 @dataclass(frozen=True, slots=True)
 class Marks:
-    """When the claim's `run/started` and its tombstone last changed (unix seconds); None for a missing file.
+    """Files of a claim on the login node. `started` is whether `run/unstarted` is no longer the file that we made.
 
-    Only the supervisor can write the tombstone. The job can change `run/started`, so its presence may only count
-    against the job, and its absence proves nothing.
+    Only the supervisor can make these files. The job's account can remove `run/unstarted`, which only counts against
+    the job.
     """
 
-    started: int | None = None
-    tombstone: int | None = None
+    started: bool = False
+    tombstone: bool = False
 
 
 NO_MARKS = Marks()
@@ -47,8 +46,7 @@ def is_refused_start(row: Row, marks: Marks, rows: Iterable[Row] = (), seen: See
         return False
     if row.ended_at is not None and row.ended_at - row.started_at > LONGEST_REFUSAL_S:
         return False
-    checked_at = row.started_at + (GUARD_DELAY_S if marks.started is None else 0)
-    if marks.tombstone is not None and marks.tombstone <= checked_at:
+    if marks.tombstone and not marks.started:
         return True
     before = row.started_at - CLOCK_SKEW_S
     return any(_starts_before(other, row.started_at) for other in rows) or any(start < before for start in seen or ())

@@ -31,7 +31,6 @@ from deepgrid.slurm.observe.commands import (
     phase_of,
 )
 from deepgrid.slurm.observe.run_records import (
-    CLOCK_SKEW_S,
     GUARDED,
     NO_MARKS,
     Marks,
@@ -85,7 +84,7 @@ class Snapshot:
         if not rows:
             return None
         requeued = was_requeued((*rows, *self._recorded(key)))
-        return as_job(rows[0], requeued=requeued, began=self.marks_of(key).started is not None)
+        return as_job(rows[0], requeued=requeued, began=self.marks_of(key).started)
 
     def ended(self, key: JobKey, seen: Seen | None = None) -> SlurmJob | None:
         """The claim's end by the completion hook: its first final record, with the running time of all records."""
@@ -106,18 +105,15 @@ class Snapshot:
     def is_unclear(self, key: JobKey, end: SlurmJob) -> bool:
         """Whether this end may belong to a second start, although the spool knows no first one.
 
-        The marker file `run/started` is older than this start. Either the controller lost the first start, or the job's
-        account made the file. Accounting may know which.
+        Either the guard refused a second start, and the controller lost the first one, or the payload ended with the
+        guard's status. Accounting may know which.
         """
-        marked_at = self.marks_of(key).started
-        if end.exit_status != GUARDED or end.started_at is None or marked_at is None:
-            return False
-        return marked_at < end.started_at - CLOCK_SKEW_S
+        return end.exit_status == GUARDED and end.started_at is not None and self.marks_of(key).started
 
     def barred(self, key: JobKey) -> bool:
         """Whether a tombstone exists and the script never passed its guard: nothing of the claim has run."""
         marks = self.marks_of(key)
-        return marks.tombstone is not None and marks.started is None
+        return marks.tombstone and not marks.started
 
     def marks_of(self, key: JobKey) -> Marks:
         return self.marks.get(key.comment, NO_MARKS)
@@ -135,8 +131,8 @@ class Snapshot:
         return as_job(
             end,
             requeued=was_requeued(rows),
-            began=marks.started is not None,
-            stopped=end.state == "CANCELLED" and marks.tombstone is not None,
+            began=marks.started,
+            stopped=end.state == "CANCELLED" and marks.tombstone,
             ran_s=seconds_in(found) if found else None,
             started_at=min((start for start, _ in found), default=end.started_at),
         )
@@ -196,7 +192,7 @@ def parse_snapshot(done: CommandResult) -> Snapshot:
     queue: list[Row] | None = None
     completions: list[Row] = []
     users: dict[str, str] = {}
-    ids, taken, states, gone, marks, times, clock, held = {}, {}, {}, set(), {}, {}, 0, 0
+    ids, taken, states, gone, marks, files, clock, held = {}, {}, {}, set(), {}, {}, 0, 0
     for line in lines:
         match line:
             case ["queue", "0", rows]:
@@ -208,10 +204,10 @@ def parse_snapshot(done: CommandResult) -> Snapshot:
             case ["clock", seconds] if is_id(seconds):
                 clock = int(seconds)
             case ["marks", found]:
-                times = _times(_decoded(found))
+                files = _files(_decoded(found))
             case ["held", jobs] if is_id(jobs):
                 held = int(jobs)
-            case ["job", comment, slurm_id, taken_at, state, user, folder]:
+            case ["job", comment, slurm_id, taken_at, state, user, ticket, folder]:
                 if is_id(user):
                     users[comment] = user
                 if is_id(slurm_id):
@@ -221,7 +217,7 @@ def parse_snapshot(done: CommandResult) -> Snapshot:
                 states[comment] = state
                 if user == "gone":
                     gone.add(comment)
-                marks[comment] = Marks(times.get(f"{folder}/run/started"), times.get(f"{folder}/tombstone"))
+                marks[comment] = Marks(files.get(f"{folder}/run/unstarted") != ticket, f"{folder}/tombstone" in files)
     if queue is None:
         raise SlurmUnreachable("The login node gave an answer without a queue.")
     whole = ["unread"] not in lines
@@ -241,7 +237,7 @@ def _decoded(text: str) -> str:
         raise SlurmUnreachable("The login node gave an unexpected answer.") from None
 
 
-def _times(text: str) -> dict[str, int]:
-    """When each file last changed, by its path below the folder of all jobs."""
+def _files(text: str) -> dict[str, str]:
+    """Inode and time of the last change of each file, by its path below the folder of all jobs."""
     lines = (line.partition(" ") for line in lines_of(text))
-    return {path.rpartition("/jobs/")[2]: int(seconds) for seconds, _, path in lines if is_id(seconds)}
+    return {path.rpartition("/jobs/")[2]: state for state, _, path in lines}

@@ -12,11 +12,11 @@ IN_DOUBT_S=5 # a younger intent may still get its answer from sbatch
 # ids_of_all: the lines of standard input that are ids.
 ids_of_all() { grep -xE '[0-9]{1,10}'; }
 
-# facts: a line "job COMMENT ID TAKEN STATE UID FOLDER" for each claim of standard input. STATE is submitted, refused,
-# or reissued if another claim has the id by now.
+# facts: a line "job COMMENT ID TAKEN STATE UID TICKET FOLDER" for each claim of standard input. STATE is submitted,
+# refused, or reissued if another claim has the id by now. TICKET is inode and time of run/unstarted as it was made.
 facts() {
   while read -r folder comment; do
-    place=$root/jobs/$folder id='' taken='' state=submitted uid=''
+    place=$root/jobs/$folder id='' taken='' state=submitted uid='' ticket=''
     if [ -s "$place/account" ]; then read -r _ uid < "$place/account"; fi
     if [ -s "$place/id" ]; then
       read -r id taken < "$place/id"
@@ -25,8 +25,9 @@ facts() {
     fi
     if [ -s "$place/refused" ]; then state=refused; fi
     if [ -e "$place/reissued" ]; then state=reissued; fi
+    if [ -s "$place/ticket" ]; then read -r ticket < "$place/ticket"; fi
     [ -d "$place" ] || uid=gone
-    printf 'job %s %s %s %s %s %s\n' "$comment" "${id:--}" "${taken:--}" "$state" "${uid:--}" "$folder"
+    printf 'job %s %s %s %s %s %s %s\n' "$comment" "${id:--}" "${taken:--}" "$state" "${uid:--}" "${ticket:--}" "$folder"
   done
 }
 
@@ -57,20 +58,21 @@ fi
 printf 'queue %s %s\n' "$status" "$(printf '%s\n' "$rows" | base64 -w0)"
 
 if [ -n "$watched" ]; then
-  # If the list of comments cannot be written, or the spool is not mounted, the spool would look empty.
-  comments=$(mktemp) || exit 1
-  if ! printf '%s\n' "$watched" | sed 's/^[^ ]* /comment=/' > "$comments"; then
-    rm -f "$comments"
-    exit 1
-  fi
   if ! ls "$root/spool" > /dev/null 2>&1 || ! [ -x "$root/jobs" ]; then echo unread; fi
-  printf 'spool %s\n' "$(find "$root/spool" -maxdepth 1 -name '[0-9]*' \
-    -exec grep -lxF -f "$comments" {} + 2> /dev/null | while read -r file; do cat "$file"; echo; done | base64 -w0)"
-  rm -f "$comments"
-  # One process reads the times of all claims, as this runs each second with many claims.
+  # No temporary file: a job may fill /tmp. Names of records have neither a colon nor a space.
+  printf 'spool %s\n' "$({
+    printf '%s\n' "$watched" | sed 's/^[^ ]* /:comment=/'
+    find "$root/spool" -maxdepth 1 -name '[0-9]*' -exec grep -Hx 'comment=.*' {} + 2> /dev/null
+  } | awk '{ name = $0; sub(/:.*/, "", name); text = substr($0, length(name) + 1) }
+    name == "" { wanted[text]; next } text in wanted { print name }' |
+    while read -r file; do cat "$file"; echo; done | base64 -w0)"
+  # One process reads the marks of all claims, as this runs each second with many claims. It asks a network file system
+  # for their present state, where it can. It opens no file: a job may put a FIFO there.
+  # shellcheck disable=SC2016 # the other shell expands it
   marks=$(printf '%s\n' "$watched" | while read -r folder _; do
-    echo "$root/jobs/$folder/run/started $root/jobs/$folder/tombstone"
-  done | xargs stat -c '%Z %n' 2> /dev/null)
+    echo "$root/jobs/$folder/run/unstarted $root/jobs/$folder/tombstone"
+  done | xargs sh -c 'now=--cached=never; stat $now / > /dev/null || now=""; exec stat $now -c "%i:%.9Z %n" "$@"' sh \
+    2> /dev/null)
   printf 'marks %s\n' "$(printf '%s\n' "$marks" | base64 -w0)"
   printf '%s\n' "$claims" | grep . | while read -r line; do
     folder=${line##* }

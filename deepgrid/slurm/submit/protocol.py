@@ -24,7 +24,7 @@ INTENT_PATIENCE_S = 60  # a lost sbatch must have ended so long after its intent
 WITH_ID = ("submitted", "adopted")
 DONE = frozenset({*WITH_ID, "cancelled", "set", "absent", "acknowledged", "state", "removed"})
 
-_PROTOCOL = read_script("common.sh", "identity.sh", "ledger.sh", "account.sh", "protocol.sh")
+_PROTOCOL = read_script("common.sh", "identity.sh", "ledger.sh", "as_user.sh", "account.sh", "protocol.sh")
 _LOGIN = re.compile(rb"(#! ?/[^\s]*bash) -l[ \t]*\n\Z")
 # What a login shell of bash does before the script. Here it comes after the guard: a customer writes the profile of his
 # account, and a start that the guard refuses must not run it.
@@ -99,18 +99,18 @@ def job_folder(settings: LoginSettings, key: JobKey) -> str:
 def guarded(script: str, folder: str) -> bytes:
     """`script` with the guard after its first line, which must name a POSIX shell.
 
-    The guard checks two files. Only the supervisor can write the tombstone. The job itself can change `run/started`,
-    which protects the job: changing it only makes more of its runs count (see `runs.py`). `#SBATCH` lines below the
-    guard have no effect. A login shell's profile runs after the guard.
+    The guard checks two files. Only the supervisor can write the tombstone. It also made `run/unstarted`, which the
+    guard removes before the payload begins. The job's account can remove that file too, but cannot make it again (see
+    `run_records.py`). `#SBATCH` lines below the guard have no effect. A login shell's profile runs after the guard.
     """
     body = script.encode()
     first = _SHELL.match(body)
     if first is None:
         raise InputError("A batch script must begin with `#!` and the path of a shell.")
-    tombstone, started = shlex.quote(f"{folder}/tombstone"), shlex.quote(f"{folder}/run/started")
+    tombstone, unstarted = shlex.quote(f"{folder}/tombstone"), shlex.quote(f"{folder}/run/unstarted")
     guard = (
         f"if [ -e {tombstone} ]; then echo 'deepgrid: cancelled before it started' >&2; exit {GUARD_STATUS}; fi\n"
-        f"mkdir {started} || {{ echo 'deepgrid: not started a second time' >&2; exit {GUARD_STATUS}; }}\n"
+        f"rm {unstarted} < /dev/null || {{ echo 'deepgrid: not started a second time' >&2; exit {GUARD_STATUS}; }}\n"
     )
     login = _LOGIN.match(first[0])
     begin = login[1] + b"\n" + guard.encode() + _PROFILE if login else first[0] + guard.encode()
