@@ -16,7 +16,7 @@ logger = logging.getLogger(__name__)
 OVERTAKEN = frozenset(
     {
         "NoSpendingAuthority", "RunningScheduledStatusOnly", "RemainingTimeAboveLimit",
-        "ERC20InsufficientAllowance", "ERC20InsufficientBalance",
+        "ERC20InsufficientAllowance", "ERC20InsufficientBalance", "CancelRequested",
     }
 )  # fmt: skip
 

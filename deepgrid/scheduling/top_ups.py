@@ -70,7 +70,7 @@ def plan(due: Iterable[Job], purses: Mapping[str, Purse], slice_minutes: int) ->
 
 
 def _may_be_topped_up(job: Job) -> bool:
-    return job.status.claimed and job.delegate_spending
+    return job.status.claimed and job.delegate_spending and not job.has_cancel_request
 
 
 def _why(job: Job, purse: Purse, minutes: int, cost_wei: int) -> str:

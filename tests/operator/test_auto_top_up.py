@@ -120,8 +120,13 @@ async def test_a_change_since_the_plan_is_no_error(office: Office, near_end: int
 
 async def test_a_cancel_request_ends_the_authority(office: Office, near_end: int) -> None:
     await office.people.customer.approve(5 * SLICE_WEI)
+    (wanted,) = await plan(office)
+    assert isinstance(wanted, Slice)
     await office.people.customer.cancel_job(near_end)
     assert await plan(office) == []
+    await office.people.customer.set_delegate_spending(near_end, True)  # the contract takes no top-up now
+    assert await plan(office) == []
+    assert not await buy_slice(office.session, wanted)
 
 
 async def test_a_job_with_authority_from_the_start_is_known_before_it_runs(office: Office) -> None:
