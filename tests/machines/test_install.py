@@ -24,7 +24,7 @@ pytestmark = [pytest.mark.deep, pytest.mark.timeout(1800)]
 
 PAGE, BACKUP = "docs/how-to/install.md", "docs/how-to/backup.md"
 DPS = str(Path(sys.executable).with_name("dps"))
-GAPS = ("proctrack", "task_plugin", "contain", "private_tmp", "connections")  # without cgroups and firewall
+GAPS = ("proctrack", "task_plugin", "contain", "private_tmp", "disk_quota", "connections")  # no cgroups, quotas, rules
 STOPPED_WITHIN_S = 20.0  # the processes promise 10 s, systemd kills after 15 s
 
 

@@ -27,7 +27,7 @@ TABLE = LoginSettings(
 )
 SUDO = replace(TABLE, user="grid", become=Become.SUDO)
 WRAPPED = replace(SUDO, submit_wrapper="/usr/local/sbin/deepgrid-sbatch")
-NOT_HERE = {"proctrack", "task_plugin", "contain", "private_tmp", "connections"}  # no cgroups, no rules
+NOT_HERE = {"proctrack", "task_plugin", "contain", "private_tmp", "disk_quota", "connections"}
 
 
 def facts_of(login: LoginSettings, **changes: str) -> dict[str, str]:
@@ -39,7 +39,7 @@ def facts_of(login: LoginSettings, **changes: str) -> dict[str, str]:
         "ProctrackType": "proctrack/cgroup", "TaskPlugin": "task/cgroup,task/affinity", "PrologFlags": "Alloc,Contain",
         "PrivateData": "jobs,usage,users", "accounting_private": "jobs,usage", "EnforcePartLimits": "ALL",
         "JobContainerType": "job_container/tmpfs", "ScronParameters": "", "SlurmctldParameters": "",
-        "connection_limits": "1",
+        "connection_limits": "1", "mount_options": "rw,relatime,prjquota",
         "probe": f"sbatch: error: deepgrid hook {version_of(submit_hook(login, who))} allocation failure",
         "wrapper": f"deepgrid-sbatch {version_of(submit_wrapper(login, login.user, '/etc/slurm/slurm.conf'))}",
     } | changes  # fmt: skip
@@ -79,6 +79,9 @@ def test_a_guarded_site_lacks_nothing(login: LoginSettings) -> None:
         (TABLE, {"ScronParameters": "enable"}, "scrontab"),
         (TABLE, {"SlurmctldParameters": "idle_on_node_suspend,allow_user_triggers"}, "triggers"),
         (TABLE, {"connection_limits": "0"}, "connections"),
+        (TABLE, {"mount_options": "rw,relatime,noquota"}, "disk_quota"),
+        (TABLE, {"mount_options": "rw,uqnoenforce"}, "disk_quota"),
+        (TABLE, {"mount_options": ""}, "disk_quota"),
     ],
 )  # fmt: skip
 def test_a_missing_guard_is_named(login: LoginSettings, changes: dict[str, str], name: str) -> None:

@@ -1,11 +1,11 @@
 # shellcheck shell=sh
 # Facts about the guards against strangers' jobs. POSIX sh, run on the login node; needs config.sh before
 # it. Changes nothing, submits nothing.
-# Arguments: PARTITION PROBE WRAPPER. PROBE is a job name that the submit hook always refuses; its message contains the
+# Arguments: PARTITION PROBE WRAPPER ROOT. PROBE is a job name that the submit hook always refuses; its message contains the
 # hook's version. WRAPPER is the path of the submission wrapper, or empty. Answers "NAME VALUE" lines, and `end` last.
 set -u
 export LC_ALL=C
-partition=$1 probe=$2 wrapper=$3
+partition=$1 probe=$2 wrapper=$3 root=$4
 
 fact() { printf '%s %s\n' "$1" "$(printf '%s' "$2" | tr -c '[:print:]' ' ')"; }
 
@@ -37,6 +37,8 @@ rules=$({ PATH=$PATH:/usr/sbin:/sbin; timeout 5 nft list ruleset; timeout 5 ipta
 port=$(setting SlurmctldPort)
 fact connection_limits "$(printf '%s\n' "$rules" | grep -E 'ct count over|connlimit-above' |
   grep -cE "dport .*\<${port%%-*}\>")"
+fact mount_options "$(awk -v place="$(stat -c %m "$root" 2> /dev/null)" '$2 == place { found = $4 }
+  END { print found }' /proc/self/mounts)"
 # Other messages of sudo, for example about a rule that it cannot read, are dropped.
 if [ -n "$wrapper" ]; then fact wrapper "$(sudo -n -- "$wrapper" --version < /dev/null 2> /dev/null | head -n 1)"; fi
 echo end

@@ -22,6 +22,7 @@ from deepgrid.slurm.ssh.scripts import call, read_script, whole_answer
 
 Facts = Mapping[str, str]
 INSTALL = "Run dps provider install-hooks."
+QUOTA_OPTIONS = {"usrquota", "usrjquota", "uquota", "quota", "prjquota", "pquota"}  # of mount, for ext4 and XFS
 
 _GUARDS = read_script("config.sh", "guards.sh")
 
@@ -104,6 +105,13 @@ def _connections(facts: Facts, _: LoginSettings) -> str:
     return "The login node sees no limit on connections to slurmctld: a job with many keeps Slurm from answering."
 
 
+def _disk_quota(facts: Facts, login: LoginSettings) -> str:
+    options = {option.partition("=")[0] for option in facts.get("mount_options", "").split(",")}
+    if options & QUOTA_OPTIONS:
+        return ""
+    return f"{login.grid_root} has no quotas: one job can fill it, and then no job can be submitted."
+
+
 GUARDS = (
     Guard("accounts", _accounts, "Give each customer an account: account_table or account_pattern, no job_account."),
     Guard("submit_hook", _submit_hook, INSTALL),
@@ -147,6 +155,11 @@ GUARDS = (
         "Take allow_user_triggers out of SlurmctldParameters in slurm.conf.",
     ),
     Guard(
+        "disk_quota", _disk_quota,
+        "Mount it with usrquota or prjquota, and give each customer's account a limit below the free room. Where the"
+        " server of a network file system limits accounts, add disk_quota to accepted_gaps.",
+    ),
+    Guard(
         "connections", _connections,
         "Limit them for each account by the firewall of every node (docs/how-to/provider.md, Connections to slurmctld)."
         " Where the login node is not a node, then add connections to accepted_gaps.",
@@ -169,7 +182,7 @@ def check_gaps(names: Collection[str]) -> tuple[str, ...]:
 async def ask_guards(login: Runner, settings: LoginSettings) -> Facts:
     """Query the facts. Raises SlurmUnreachable when Slurm does not answer, and what `Runner.run` raises."""
     wrapper = settings.submit_wrapper if settings.become is Become.SUDO else ""
-    done = await login.run(call(_GUARDS, settings.partition, PROBE, wrapper))
+    done = await login.run(call(_GUARDS, settings.partition, PROBE, wrapper, settings.grid_root))
     facts = {name: value.strip() for name, _, value in (line.partition(" ") for line in whole_answer(done))}
     if "silent" in facts or is_outage(facts["probe"]):
         raise SlurmUnreachable(f"Slurm does not answer: {facts.get('silent') or facts['probe']}.")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from deepgrid.slurm.ssh.login import LoginSettings
 
 # Guards that need cgroups or mount namespaces, which slurmd does not have here, or rules of the machine's firewall.
-ACCEPTED_GAPS = ("proctrack", "task_plugin", "contain", "private_tmp", "connections")
+ACCEPTED_GAPS = ("proctrack", "task_plugin", "contain", "private_tmp", "disk_quota", "connections")
 
 
 def trusts_customers(login: LoginSettings) -> bool:
