@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import os
+import signal
 import subprocess
 import time
 from collections.abc import Awaitable, Callable, Iterator
@@ -15,6 +17,7 @@ from deepgrid.chain.figures import Queues
 from deepgrid.errors import ContractError
 from deepgrid.lifecycle.states import JobStatus
 from deployments.onemachine.grid import LocalGrid
+from tests.attacks.saboteur import LOOP, PROGRAMS
 from tests.grid.customer import PATIENCE_S, Customer
 from tests.grid.runs import run_now, unscheduled
 from tests.grid.support import cold, in_slurm, steps
@@ -97,6 +100,22 @@ async def test_a_running_job_is_cancelled(customer: Customer) -> None:
     async with writer_of(customer.grid, "alpha") as alpha:
         fee_minutes = (await alpha.chain.constants()).cancellation_fee_minutes
         assert await alpha.chain.queues(alpha.address) == Queues(0, 0, 0)
+    assert (await customer.settlement(job_id)).billed_minutes == fee_minutes
+    await in_slurm_becomes(customer, job_id, gone)
+
+
+async def test_a_job_that_stops_all_processes_of_its_account_is_cancelled_and_pays(customer: Customer) -> None:
+    """A loop in the job once kept the supervisor from cancelling it for ten minutes, and then it cost nothing."""
+    stops = f"import base64; exec(base64.b64decode('{base64.b64encode(LOOP.encode()).decode()}'))"
+    job_id = customer.submit(steps(f'python3 -c "{stops}" {int(signal.SIGSTOP)} {" ".join(PROGRAMS)}'), ON_ALPHA)
+    await customer.until(job_id, lambda job: job.status is JobStatus.RUNNING)
+    customer.dps("job", "cancel", str(job_id), check=0)
+    job = await customer.until(job_id, cold)
+    assert job.status is JobStatus.CANCELLED
+    assert job.ended_at - job.cancel_requested_at <= 60, "the promise; it takes some seconds"
+    assert "ready" in customer.dps("job", "logs", str(job_id), check=0).stdout, "the loop ran"
+    async with writer_of(customer.grid, "alpha") as alpha:
+        fee_minutes = (await alpha.chain.constants()).cancellation_fee_minutes
     assert (await customer.settlement(job_id)).billed_minutes == fee_minutes
     await in_slurm_becomes(customer, job_id, gone)
 
