@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from importlib.resources import files
 from pathlib import Path
 
@@ -203,3 +204,15 @@ def test_only_asked_resources_become_options() -> None:
 def test_a_grid_folder_that_slurm_would_expand_is_refused() -> None:
     with pytest.raises(ConfigurationError):
         LoginSettings("host", 22, "user", Path("/key"), Path("/known"), grid_root="/a/%j")
+
+
+def test_no_script_makes_files_outside_the_grids_folders() -> None:
+    """A job can fill /tmp. Some shells write here-documents there."""
+    for file in files("deepgrid.slurm.remote").iterdir():
+        if file.name.endswith(".sh"):
+            text = file.read_text()
+            assert "<<" not in text, file.name
+            assert set(re.findall(r"mktemp [^\n)]*", text)) <= {
+                'mktemp -d "$folder/place.XXXXXXXX"', 'mktemp -d "$home/XXXXXXXX"',
+                'mktemp "$place/.doctor.XXXXXX" 2> /dev/null', 'mktemp "$root/.doctor.XXXXXX" 2> /dev/null',
+            }, file.name  # fmt: skip
