@@ -101,20 +101,21 @@ async def recovered(cluster: Cluster) -> None:
 
 @pytest.mark.usefixtures("limited")
 @pytest.mark.attack(
-    "opens 1,800 connections to slurmctld and sends nothing",
-    attacker=JOB, gain="nothing: Slurm answers, and others' jobs are cancelled meanwhile",
+    "opens 1,800 connections to slurmctld and sends nothing, then asks for the cancellation of its job",
+    attacker=JOB, gain="nothing: its job, and others' jobs, are cancelled meanwhile",
     defence="the firewall of each node limits the connections of each account; the doctor asks for it",
 )  # fmt: skip
-async def test_a_limited_flood_keeps_no_job_of_others_from_being_cancelled(box: Box, either: Cluster) -> None:
+async def test_a_limited_flood_keeps_no_job_from_being_cancelled(box: Box, either: Cluster) -> None:
     monitor = SlurmMonitor(either, poll_s=0.2)
     other = new_key()
     await either.submit(other, bash(f"echo up; {WAIT_FOR_LEAVE}"), OF_OTHER)
     await printed(either, other)
-    async with flood(either, box):
+    async with flood(either, box) as key:
         await either.health()
-        monitor.watch(other)
-        await either.cancel(other)
-        await until(monitor, other, Phase.ENDED)
+        for one in (other, key):
+            monitor.watch(one)
+            await either.cancel(one)
+            await until(monitor, one, Phase.ENDED)
     await monitor.close()
 
 
