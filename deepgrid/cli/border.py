@@ -1,7 +1,8 @@
 """The error boundary of the command line: every error becomes one line and an exit status.
 
 0: done. 1: refused or failed. 2: the input, the configuration or a part of the grid cannot be used.
-130: interrupted. Tracebacks are shown only with `dps --debug`, on standard error.
+3: done, but standard output cannot be written. 130: interrupted.
+Tracebacks are shown only with `dps --debug`, on standard error.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from typing import Any, NoReturn, ParamSpec
 import typer
 from typer.core import TyperGroup
 
+from deepgrid.cli.standard_streams import OutputLost, end_output
 from deepgrid.client.display.text import printable
 from deepgrid.errors import (
     AccessDenied,
@@ -49,8 +51,8 @@ class Border(TyperGroup):
         except (KeyboardInterrupt, typer.Abort):
             status = INTERRUPTED
         except Exception as error:
-            status = complain(error)
-        sys.exit(status if isinstance(status, int) else 0)
+            status = 0 if isinstance(_cause(error), OutputLost) else complain(error)  # `end_output` says it
+        sys.exit(end_output(status if isinstance(status, int) else 0))
 
 
 def runs(verb: Callable[P, Coroutine[Any, Any, None]]) -> Callable[P, None]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import logging
 import os
 import sys
@@ -13,6 +12,7 @@ import typer
 
 from deepgrid.cli.border import Border
 from deepgrid.cli.lazy import LazyCommand, from_module, group_with
+from deepgrid.cli.standard_streams import take_streams
 
 COMPLETION_VARIABLE = "_DPS_COMPLETE"
 JOBS, MONEY, GRID = "Jobs", "Credits and keys", "Clusters and the grid"
@@ -50,7 +50,8 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     add_completion=False,
     context_settings={"help_option_names": ["--help", "-h"]},
-    epilog="Exit status: 0 done, 1 refused or failed, 2 input or configuration wrong or grid not usable.",
+    epilog="Exit status: 0 done, 1 refused or failed, 2 input or configuration wrong or grid not usable, 3 done, but"
+    " standard output cannot be written.",
 )
 
 
@@ -76,9 +77,7 @@ def _root(
 
 def main() -> None:
     """Entry point of `dps`."""
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="replace")  # a job may print characters that this terminal cannot show
+    take_streams()
     if COMPLETION_VARIABLE in os.environ:  # a shell asks for completions
         from typer.completion import completion_init  # type: ignore[attr-defined]
 

@@ -10,6 +10,7 @@ from prefect.settings import PREFECT_API_URL
 from deepgrid.cli.border import runs
 from deepgrid.cli.display.checkup import report
 from deepgrid.cli.options import AsJson, ClusterName
+from deepgrid.cli.standard_streams import print_result
 from deepgrid.provider import registration
 from deepgrid.provider.doctor import examine_provider
 from deepgrid.provider.session import provider_session
@@ -24,12 +25,12 @@ async def register(cluster: ClusterName) -> None:
     """Propose a cluster to the operator: hardware as Slurm reports it, prices and labels of the provider block."""
     async with provider_session(await provider_settings(cluster)) as session:
         outcome = await registration.register(session)
-        closed = await session.gate.why_closed()
-    for change in outcome.changes:
-        print(f"proposed  {change}")
-    print(f"{'' if outcome.changes else 'Nothing changed. '}The provider {session.address} {outcome.standing.value}.")
-    if closed:
-        print(f"warning   no job will be claimed. {closed}.")
+        print_result(
+            *(f"proposed  {change}" for change in outcome.changes),
+            f"{'' if outcome.changes else 'Nothing changed. '}The provider {session.address} {outcome.standing.value}.",
+        )
+        if closed := await session.gate.why_closed():
+            print_result(f"warning   no job will be claimed. {closed}.")
 
 
 @runs

@@ -18,6 +18,7 @@ from deepgrid.cli.access.grid import amount, as_anyone, as_sender, shown
 from deepgrid.cli.border import runs
 from deepgrid.cli.display.screen import print_json
 from deepgrid.cli.options import DEFAULT_KEY, AsJson, BookFile, InWei, KeyFile
+from deepgrid.cli.standard_streams import print_result, with_transaction
 from deepgrid.client.display.text import plural
 from deepgrid.errors import InputError
 
@@ -49,9 +50,8 @@ async def constants(
     if apply_cut:
         async with as_sender(key, book) as session:
             receipt = await session.writer.apply_cut()
-            percent = (await session.chain.cut()).percent
-        print(f"The cut is {percent} % for assignments from now on.")
-        print(f"transaction {receipt.tx_hash}")
+            with with_transaction(receipt.tx_hash):
+                print_result(f"The cut is {(await session.chain.cut()).percent} % for assignments from now on.")
     elif name is None:
         async with as_anyone(book) as chain:
             await _show(chain, as_json=as_json, wei=wei)
@@ -59,9 +59,9 @@ async def constants(
         setter, number = _setting(name, value, wei=wei)
         async with as_sender(key, book) as session:
             receipt = await session.writer.set_constant(setter, number)
-            cut = await session.chain.cut()
-        print(_announced(cut) if name == "cut" else f"{name} is {value} {SETTERS[name][1]} from now on.")
-        print(f"transaction {receipt.tx_hash}")
+            with with_transaction(receipt.tx_hash):
+                cut = await session.chain.cut()
+                print_result(_announced(cut) if name == "cut" else f"{name} is {value} {SETTERS[name][1]} from now on.")
 
 
 @runs
@@ -76,14 +76,12 @@ async def withdraw(
         kept_wei = await session.chain.platform_cut()
         taken_wei = kept_wei if value is None else amount(value, wei=wei)
         if taken_wei == 0:
-            print("There is no cut to withdraw.")
+            print_result("There is no cut to withdraw.")
             return
         receipt = await session.writer.withdraw_cut(taken_wei)
-        left_wei = await session.chain.platform_cut()
-    print(
-        f"{shown(taken_wei, wei=False)} credits withdrawn to {session.address}; {shown(left_wei, wei=False)} are left."
-    )
-    print(f"transaction {receipt.tx_hash}")
+        with with_transaction(receipt.tx_hash):
+            left = shown(await session.chain.platform_cut(), wei=False)
+            print_result(f"{shown(taken_wei, wei=False)} credits withdrawn to {session.address}; {left} are left.")
 
 
 @runs
@@ -102,8 +100,7 @@ async def close_grid(key: KeyFile = DEFAULT_KEY, book: BookFile = None) -> None:
 async def _accept(accepted: bool, said: str, key: Path, book: Path | None) -> None:
     async with as_sender(key, book) as session:
         receipt = await session.writer.accept_requests(accepted)
-    print(said)
-    print(f"transaction {receipt.tx_hash}")
+    print_result(said, f"transaction {receipt.tx_hash}")
 
 
 def _setting(name: str, value: str | None, *, wei: bool) -> tuple[str, int]:

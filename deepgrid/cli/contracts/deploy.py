@@ -13,6 +13,7 @@ from deepgrid.chain.deploy.deploy import deploy_to_book
 from deepgrid.cli.access.grid import address, wallet
 from deepgrid.cli.border import runs
 from deepgrid.cli.options import DEFAULT_KEY, BookFile, KeyFile
+from deepgrid.cli.standard_streams import print_result
 from deepgrid.errors import InputError
 from deepgrid.secure_url import fault_of, trusting
 
@@ -80,12 +81,12 @@ async def deploy_contracts(
     endpoints = _endpoints(given, standing)
     duties = _roles(operator, assign, panic, approve, standing)
     admin = wallet(key)
-    print(f"The grid's contracts, with the key of {admin.address}:")
+    print_result(f"The grid's contracts, with the key of {admin.address}:")
     written, sent = await deploy_to_book(
-        where, str(endpoints["rpc_url"]), admin, duties, endpoints, tell=lambda line: print(f"  {line}", flush=True)
+        where, str(endpoints["rpc_url"]), admin, duties, endpoints, tell=lambda line: print_result(f"  {line}")
     )
     changed = " It was changed." if standing not in (None, written) else ""
-    print(
+    print_result(
         f"{DONE.get(sent, f'{sent} transactions were sent.')} The address book of chain {written.chain_id} is"
         f" {where}.{changed}"
     )

@@ -13,6 +13,7 @@ from deepgrid.chain.deploy.retirement import retire
 from deepgrid.cli.access.grid import as_sender, shown
 from deepgrid.cli.border import runs
 from deepgrid.cli.options import DEFAULT_KEY, BookFile, KeyFile
+from deepgrid.cli.standard_streams import print_result
 
 OldBook = Annotated[Path, typer.Option("--from", metavar="FILE", help="Address book of the retired grid.")]
 
@@ -35,8 +36,8 @@ async def retire_grid(key: KeyFile = DEFAULT_KEY, book: BookFile = None) -> None
     It may be interrupted and run again. Supervisors and operator must run meanwhile.
     """
     async with as_sender(key, book) as session:
-        await retire(session.writer, session.chain, _tell)
-    print(NEXT_AFTER_RETIREMENT)
+        await retire(session.writer, session.chain, print_result)
+    print_result(NEXT_AFTER_RETIREMENT)
 
 
 @runs
@@ -47,10 +48,6 @@ async def move(old: OldBook, key: KeyFile = DEFAULT_KEY, book: BookFile = None) 
     """
     before = AddressBook.load(old)
     async with as_sender(key, book) as session:
-        minted_wei = await move_credits(before, session.writer, session.chain, _tell)
-    print(f"{shown(minted_wei, wei=False)} credits were minted; all holders have what they had.")
-    print(NEXT_AFTER_MOVE)
-
-
-def _tell(line: str) -> None:
-    print(line, flush=True)
+        minted_wei = await move_credits(before, session.writer, session.chain, print_result)
+    print_result(f"{shown(minted_wei, wei=False)} credits were minted; all holders have what they had.")
+    print_result(NEXT_AFTER_MOVE)

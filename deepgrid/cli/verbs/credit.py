@@ -10,6 +10,7 @@ from deepgrid.cli.access.confirmation import Force, confirm
 from deepgrid.cli.access.grid import address, amount, as_customer, as_reader, as_sender, shown, wallet
 from deepgrid.cli.border import runs
 from deepgrid.cli.options import DEFAULT_KEY, Amount, BookFile, InWei, KeyFile
+from deepgrid.cli.standard_streams import print_result, with_transaction
 from deepgrid.client.values.amounts import credits_of, wei_of
 
 credit = typer.Typer(help="Show, transfer or create credits.", no_args_is_help=True)
@@ -48,10 +49,9 @@ async def credit_transfer(
             f"Transfer {shown(given_wei, wei=False)} credits of {grid.address} to {receiver}? This cannot be undone.",
             force=force,
         )
-        transaction = await grid.wallet.transfer(receiver, credits_of(given_wei))
-        left = await grid.wallet.credits
-    print(f"{shown(given_wei, wei=False)} credits given to {receiver}; {left:f} are left.")
-    print(f"transaction {transaction}")
+        with with_transaction(await grid.wallet.transfer(receiver, credits_of(given_wei))):
+            left = await grid.wallet.credits
+            print_result(f"{shown(given_wei, wei=False)} credits given to {receiver}; {left:f} are left.")
 
 
 @credit.command("mint")
@@ -67,9 +67,9 @@ async def credit_mint(
     receiver, made_wei = address(to), amount(value, wei=wei)
     async with as_sender(key, book) as session:
         receipt = await session.writer.mint(receiver, made_wei)
-        now_wei = await session.chain.balance(receiver)
-    print(f"{shown(made_wei, wei=False)} credits created for {receiver}, who has {shown(now_wei, wei=False)} now.")
-    print(f"transaction {receipt.tx_hash}")
+        with with_transaction(receipt.tx_hash):
+            now = shown(await session.chain.balance(receiver), wei=False)
+            print_result(f"{shown(made_wei, wei=False)} credits created for {receiver}, who has {now} now.")
 
 
 @allowance.command("get")
@@ -95,5 +95,6 @@ async def allowance_set(
     async with as_customer(key, book) as grid:
         confirm(f"Let the grid lock {shown(allowed_wei, wei=False)} credits of {grid.address}?", force=force)
         transaction = await grid.wallet.set_allowance(credits_of(allowed_wei))
-    print(f"The grid may lock {shown(allowed_wei, wei=False)} credits of {grid.address}.")
-    print(f"transaction {transaction}")
+    print_result(
+        f"The grid may lock {shown(allowed_wei, wei=False)} credits of {grid.address}.", f"transaction {transaction}"
+    )

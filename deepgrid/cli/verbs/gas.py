@@ -10,6 +10,7 @@ from deepgrid.cli.access.confirmation import Force, confirm
 from deepgrid.cli.access.grid import address, amount, as_anyone, as_sender, shown, wallet
 from deepgrid.cli.border import runs
 from deepgrid.cli.options import DEFAULT_KEY, BookFile, InWei, KeyFile
+from deepgrid.cli.standard_streams import print_result, with_transaction
 from deepgrid.errors import InputError
 
 gas = typer.Typer(help="Show or transfer the currency that pays for transactions.", no_args_is_help=True)
@@ -50,6 +51,6 @@ async def gas_transfer(
             )
         confirm(f"Transfer {shown(given_wei, wei=False)} of {session.address} to {receiver}?", force=force)
         receipt = await session.writer.give_gas_money(receiver, given_wei)
-        left_wei = await session.chain.gas_money(session.address)
-    print(f"{shown(given_wei, wei=False)} given to {receiver}; {shown(left_wei, wei=False)} is left.")
-    print(f"transaction {receipt.tx_hash}")
+        with with_transaction(receipt.tx_hash):
+            left_wei = await session.chain.gas_money(session.address)
+            print_result(f"{shown(given_wei, wei=False)} given to {receiver}; {shown(left_wei, wei=False)} is left.")

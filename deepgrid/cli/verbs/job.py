@@ -14,6 +14,7 @@ from deepgrid.cli.display.job_list import newest_jobs, watch_jobs
 from deepgrid.cli.display.job_screen import show_jobs, show_record
 from deepgrid.cli.display.screen import Screen, print_json
 from deepgrid.cli.options import DEFAULT_KEY, AsJson, BookFile, InWei, JobId, KeyFile, NoApprove, NoTimestamp
+from deepgrid.cli.standard_streams import print_result, with_transaction
 from deepgrid.client.display.record import job_as_json, record_as_json
 from deepgrid.client.display.text import plural
 from deepgrid.client.job import AsyncJob
@@ -111,8 +112,8 @@ async def cancel(number: JobId, key: KeyFile = DEFAULT_KEY, book: BookFile = Non
     """Cancel a job. Credits that it did not use are returned."""
     async with as_customer(key, book) as grid:
         job = await (await grid.job(number)).cancel()
-        print(await job.after_cancel())
-    print(f"transaction {job.last_transaction}")
+        with with_transaction(job.last_transaction):
+            print_result(await job.after_cancel())
 
 
 @job.command("panic")
@@ -129,11 +130,10 @@ async def panic(
         raise InputError("The reason is given twice.")
     async with as_sender(key, book) as session:
         receipt = await session.writer.panic_job(number, why or reason or PANIC_REASON)
-        ended = await session.chain.job(number)
-    print(
-        f"job {number} is {ended.status.words}; {shown(ended.locked_wei, wei=False)} credits went to {ended.customer}."
-    )
-    print(f"transaction {receipt.tx_hash}")
+        with with_transaction(receipt.tx_hash):
+            ended = await session.chain.job(number)
+            refund = f"{shown(ended.locked_wei, wei=False)} credits went to {ended.customer}"
+            print_result(f"job {number} is {ended.status.words}; {refund}.")
 
 
 @job.command("topup")
@@ -164,10 +164,10 @@ async def topup(
         )
         await job.top_up(credits_of(added_wei), approve=not no_approve)
     limit = plural(job.on_chain.granted_minutes, "minute")
-    print(f"job {number} may run for {limit} in all, for {job.locked:f} credits.")
+    print_result(f"job {number} may run for {limit} in all, for {job.locked:f} credits.")
     if job.customer != grid.address:
-        print(f"What it does not use goes to its customer {job.customer}.")
-    print(f"transaction {job.last_transaction}")
+        print_result(f"What it does not use goes to its customer {job.customer}.")
+    print_result(f"transaction {job.last_transaction}")
 
 
 def _minutes_in(text: str) -> int:

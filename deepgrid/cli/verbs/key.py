@@ -9,6 +9,7 @@ import typer
 from deepgrid.cli.access.grid import wallet
 from deepgrid.cli.access.key_file import asked_for_key, chosen, created, stored
 from deepgrid.cli.options import DEFAULT_KEY, KeyFile
+from deepgrid.cli.standard_streams import print_result
 
 MAX_LINE = 1000  # characters; a key has 66
 
@@ -21,7 +22,7 @@ def create(key: KeyFile = DEFAULT_KEY) -> None:
 
     Keep a copy of the file in a safe place. If the file is lost, the credits are lost.
     """
-    print(created(chosen(key)).address)
+    print_result(created(chosen(key)).address)
 
 
 @key.command("import")
@@ -31,7 +32,7 @@ def import_key(key: KeyFile = DEFAULT_KEY) -> None:
     The key is asked for, or read from standard input if that is no terminal. It is never an argument.
     """
     text = asked_for_key() if sys.stdin.isatty() else sys.stdin.readline(MAX_LINE)
-    print(stored(text, chosen(key)).address)
+    print_result(stored(text, chosen(key)).address)
 
 
 @key.command("show")

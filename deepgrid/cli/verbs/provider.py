@@ -28,6 +28,7 @@ from deepgrid.cli.display.screen import Screen, print_json
 from deepgrid.cli.lazy import group_with
 from deepgrid.cli.options import DEFAULT_KEY, AsJson, BookFile, KeyFile
 from deepgrid.cli.project import project_verbs
+from deepgrid.cli.standard_streams import print_result
 from deepgrid.client.display.story import cluster_name
 from deepgrid.errors import NotFound
 
@@ -99,8 +100,7 @@ async def approve(
             show_proposal(Screen(), versions)
             expected = hash_of(versions)
         receipt = await session.writer.approve_proposal(candidate, expected)
-    print(f"{candidate} is approved.")
-    print(f"transaction {receipt.tx_hash}")
+    print_result(f"{candidate} is approved.", f"transaction {receipt.tx_hash}")
 
 
 @provider.command("remove")
@@ -137,8 +137,7 @@ async def _decide(
     candidate = address(who)
     async with as_sender(key, book) as session:
         receipt = await verb(session.writer)(candidate)
-    print(f"{candidate} {became}.")
-    print(f"transaction {receipt.tx_hash}")
+    print_result(f"{candidate} {became}.", f"transaction {receipt.tx_hash}")
 
 
 async def _address_of(chain: Chain, who: str, key: Path) -> str:

@@ -29,6 +29,7 @@ from deepgrid.cli.options import (
     OnlyCluster,
     Uses,
 )
+from deepgrid.cli.standard_streams import OutputLost, print_result, require_output
 from deepgrid.cli.verbs.offer_table import show_offers
 from deepgrid.client.display.text import printable
 from deepgrid.client.grid import AsyncGrid
@@ -112,7 +113,7 @@ async def submit(
                 workflow, credits_of(locked_wei), name=job_name, delegate_spending=delegate_spending,
                 approve=not no_approve, give_up_after=give_up_after, prefer=cast(Preference, prefer), **choice,
             )  # fmt: skip
-        print(f"job {job.id} submitted", flush=True)
+        print_result(f"job {job.id} submitted")
         if delegate_spending:
             await _remind_of_allowance(grid)
         if watch or exit_on_job_exit:
@@ -144,9 +145,19 @@ async def _remind_of_allowance(grid: AsyncGrid) -> None:
 async def _follow(job: AsyncJob, workflow: Workflow, *, timestamps: bool, exits: bool) -> None:
     """Show the job until it is over. With `exits`, end with its exit status."""
     screen = Screen(timestamps=timestamps)
-    if not workflow.definition.enable_logging:
-        screen.remark("enableLogging is off: the job's output stays at the cluster")
-    await _watch(job, screen)
+    try:
+        require_output()
+        if not workflow.definition.enable_logging:
+            screen.remark("enableLogging is off: the job's output stays at the cluster")
+        async for event in job.events():
+            show_event(screen, event)
+    except (asyncio.CancelledError, OutputLost):
+        typer.echo(
+            f"\ndps: job {job.id} continues. See it with `dps job logs {job.id} --follow`, end it with"
+            f" `dps job cancel {job.id}`.",
+            err=True,
+        )
+        raise
     if exits:
         raise typer.Exit(job.exit_status or 0)
 
@@ -172,17 +183,4 @@ def _interruptions_explained() -> Iterator[None]:
             typer.echo(
                 "dps: interrupted while the job was requested; `dps job list` shows whether it exists.", err=True
             )
-        raise
-
-
-async def _watch(job: AsyncJob, screen: Screen) -> None:
-    try:
-        async for event in job.events():
-            show_event(screen, event)
-    except asyncio.CancelledError:
-        typer.echo(
-            f"\ndps: job {job.id} continues. See it with `dps job logs {job.id} --follow`, end it with"
-            f" `dps job cancel {job.id}`.",
-            err=True,
-        )
         raise
