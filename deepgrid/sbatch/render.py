@@ -54,6 +54,7 @@ def render_parts(
     values = {
         "job": job, "storage": storage, "blocks": blocks, "names": names, "images": images,
         "has_modules": any(block.step.module for block in blocks), "networks": uses_networks(job), "hubs": hubs(job),
+        "relays": any(block.step.launch or (block.step.for_ and block.step.for_.parallel) for block in blocks),
     }  # fmt: skip
     preamble, steps = (_environment().get_template(name).render(values) for name in ("preamble.sh.j2", "steps.sh.j2"))
     return ScriptParts(preamble, steps)

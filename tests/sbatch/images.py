@@ -5,6 +5,7 @@ The image consists of busybox. Its entry point prints its folder and its argumen
 
 from __future__ import annotations
 
+import os
 import shutil
 import socket
 import subprocess
@@ -18,6 +19,8 @@ import bcrypt
 import httpx
 import pytest
 
+from deepgrid.sbatch import Containers
+
 ROOT = Path(__file__).parents[2]
 ENTRY = """#!/bin/sh
 echo "entry point in $PWD"
@@ -30,6 +33,33 @@ storage: {{filesystem: {{rootdirectory: {root}/{kind}}}}}
 http: {{addr: "127.0.0.1:{port}"}}
 """
 AUTH = "auth: {{htpasswd: {{realm: test, path: {root}/htpasswd}}}}\n"
+
+
+@pytest.fixture(scope="session")
+def images(state_folder: Path) -> Path:
+    folder = state_folder / "images"
+    folder.mkdir()
+    return folder
+
+
+@pytest.fixture(scope="session")
+def containers(images: Path) -> Iterator[Containers]:
+    """Apptainer, local registries in place of those of the examples, and a folder with an image of the provider."""
+    program, layout = apptainer_in(images), make_image(images)
+    with registry(images, layout) as everybodys, registry(images, layout, private=True) as private:
+        everybodys.put("library/busybox:1.36")
+        everybodys.put("tools/greeter:v1")
+        private.put("secret/image:v1")
+        pull = [program, "--silent", "pull", images / "image.sif", f"docker://{everybodys.address}/tools/greeter:v1"]
+        subprocess.run(pull, check=True, capture_output=True, env={**os.environ, "APPTAINER_NOHTTPS": "1"})
+        hosted = images / "hosted" / "registry.example.org" / "tools"
+        hosted.mkdir(parents=True)
+        shutil.copy(images / "image.sif", hosted / "greeter:v1")
+        mirrors = {
+            "docker.io": f"http://{everybodys.address}", "registry.example.org": f"http://{everybodys.address}",
+            "private.example.org": f"http://{private.address}", "gone.example.org": "http://localhost:1",
+        }  # fmt: skip
+        yield Containers(apptainer=str(program), hosted=str(images / "hosted"), mirrors=mirrors)
 
 
 def apptainer_in(folder: Path) -> Path:

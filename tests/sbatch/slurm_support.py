@@ -33,14 +33,18 @@ def programs(box: Box) -> Path:
     return folder
 
 
-@pytest.fixture
-def storage(box: Box) -> StoragePaths:
-    """Storage roots that every account may use."""
+def storage_of(box: Box) -> StoragePaths:
+    """Storage roots of a cluster that every account may use."""
     paths = StoragePaths.under(str(Path(box.settings.grid_root).parent / "storage"))
     for root in paths.roots:
         Path(root).mkdir(parents=True, exist_ok=True)
         Path(root).chmod(0o1777)
     return paths
+
+
+@pytest.fixture
+def storage(box: Box) -> StoragePaths:
+    return storage_of(box)
 
 
 async def run(

@@ -31,6 +31,23 @@ exec "$@"
 """
 
 
+# Steps are recorded calls of srun, which run in process groups of their own. Real ones are in test_launches_on_slurm.
+STEPS = """#!/bin/sh
+for call in {records}/*-*.argv; do
+  pid=${{call##*-}}
+  echo "StepId=7.${{pid%.argv}} SrunHost:Pid=here:${{pid%.argv}}"
+done
+"""
+SIGNALS = """#!/bin/sh
+for word; do
+  case $word in
+  --signal=*) signal=${word#*=} ;;
+  7.*) kill -s "$signal" -- "-${word#7.}" ;;
+  esac
+done
+"""
+
+
 # Tests started in the background or by nohup ignore some signals, and so would their children. Slurm's jobs do not.
 UNDEAF = [shutil.which("env") or "env", "--default-signal=HUP,INT,QUIT"]
 
@@ -73,10 +90,11 @@ class Bench:
         self.containers = Containers()
         for folder in (self.records, *map(Path, self.storage.roots)):
             folder.mkdir(parents=True)
-        srun = root / "bin" / "srun"
-        srun.parent.mkdir()
-        srun.write_text(SRUN.format(records=self.records) + (EXECUTE if execute else ""))
-        srun.chmod(0o755)
+        (root / "bin").mkdir()
+        srun = SRUN.format(records=self.records) + (EXECUTE if execute else "")
+        for name, text in (("srun", srun), ("scontrol", STEPS.format(records=self.records)), ("scancel", SIGNALS)):
+            (root / "bin" / name).write_text(text)
+            (root / "bin" / name).chmod(0o755)
 
     def run(self, job: Definition, **env: str) -> Outcome:
         for old in self.records.iterdir():

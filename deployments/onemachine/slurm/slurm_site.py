@@ -42,6 +42,7 @@ class ClusterSpec:
     `private`: users see only their own jobs.
     `accounting`: slurmdbd records jobs.
     `own_accounts`: each customer has an account, where root can create it; otherwise all jobs share one.
+    `proctrack`: the plugin that knows a step's processes. With cgroup, signals reach the first process of a task only.
     """
 
     name: str
@@ -54,6 +55,7 @@ class ClusterSpec:
     private: bool = True
     accounting: bool = True
     own_accounts: bool = False
+    proctrack: str = "linuxproc"
 
     @property
     def node_names(self) -> list[str]:
