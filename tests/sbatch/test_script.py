@@ -234,6 +234,7 @@ def test_a_script_runs_in_a_login_shell_whatever_the_profile_does(bench: Bench, 
     command = "echo $FROM_PROFILE $SLURM_JOB_ID ${PATH%%:*}; cd /; srun true && echo found"
     script = render(job(f"- run: {{shell: /bin/bash, command: '{command}'}}"), bench.storage)
     (bench.root / f"grid{through_guard}" / "run").mkdir(parents=True)
+    (bench.root / f"grid{through_guard}" / "run" / "unstarted").touch()
     folder = str(bench.root / f"grid{through_guard}")
     done = login(bench, guarded(script, folder) if through_guard else script.encode(), PROFILE)
     said = [line for line in done.stdout.splitlines() if line != "trapped"]

@@ -110,7 +110,8 @@ def guarded(script: str, folder: str) -> bytes:
     tombstone, unstarted = shlex.quote(f"{folder}/tombstone"), shlex.quote(f"{folder}/run/unstarted")
     guard = (
         f"if [ -e {tombstone} ]; then echo 'deepgrid: cancelled before it started' >&2; exit {GUARD_STATUS}; fi\n"
-        f"rm {unstarted} < /dev/null || {{ echo 'deepgrid: not started a second time' >&2; exit {GUARD_STATUS}; }}\n"
+        f"rm {unstarted} < /dev/null 2> /dev/null ||"
+        f" {{ echo 'deepgrid: not started a second time' >&2; exit {GUARD_STATUS}; }}\n"
     )
     login = _LOGIN.match(first[0])
     begin = login[1] + b"\n" + guard.encode() + _PROFILE if login else first[0] + guard.encode()
