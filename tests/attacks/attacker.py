@@ -20,6 +20,7 @@ from tests.slurm.people import account
 from tests.slurm.support import Box
 
 ANSWERS_WITHIN_S = 40
+SHARED_FOLDERS = ("/tmp", "/var/tmp", "/dev/shm")
 # Processes of this group are the attacker's outside its jobs. No job has it; no account can leave or join it.
 OUTSIDE = 1_900_000_000 + secrets.randbelow(100_000_000)
 
@@ -111,6 +112,18 @@ class Attacker:
 
 @contextmanager
 def attacker(box: Box, requests: Path) -> Iterator[Attacker]:
-    """A new account on this cluster."""
+    """A new account on this cluster. No process and no file of it outlives the test, except files in the cluster."""
     with account() as name:
-        yield Attacker(name, box, requests)
+        who = Attacker(name, box, requests)
+        try:
+            yield who
+        finally:
+            remove_traces(who.uid)
+
+
+def remove_traces(uid: int) -> None:
+    """Kill all processes of an account, stopped ones too, and remove its files in folders that all accounts share."""
+    become = ["setpriv", f"--reuid={uid}", f"--regid={uid}", "--clear-groups", "--"]
+    subprocess.run([*become, "sh", "-c", "kill -KILL -1"], check=False, capture_output=True)  # none can fork meanwhile
+    own = ["-mindepth", "1", "-maxdepth", "1", "-uid", str(uid), "-exec", "rm", "-rf", "--", "{}", "+"]
+    subprocess.run(["find", *SHARED_FOLDERS, *own], check=False, capture_output=True)  # others use these folders too

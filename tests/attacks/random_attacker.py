@@ -1,4 +1,4 @@
-"""Seeded sequences of everything that a job's account can call, around a payload. A seed always gives one sequence.
+"""Seeded sequences of everything that a job's account can call or disturb. A seed always gives one sequence.
 
 A step is a piece of bash that runs in the job, or as its account on the login node. Both know the job's ID, FOLDER,
 NAME and COMMENT, and of another customer's job its id VICTIM, its VICTIM_FOLDER and its VICTIM_COMMENT.
@@ -9,6 +9,8 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 from dataclasses import dataclass
+
+from tests.attacks import random_saboteur as saboteur
 
 SHORTEST_S, LONGEST_S = 5, 100
 QUIET_EVERY = 6  # per this many sequences there is one neighbour that only does its work
@@ -124,6 +126,7 @@ class Sequence:
     minutes: int
     inside: tuple[Step, ...] = ()
     outside: tuple[Step, ...] = ()
+    early: tuple[str, ...] = ()
     ending: str = "exit 7"
     cancelled_at_s: int | None = None
     topped_up_at_s: int | None = None
@@ -149,8 +152,11 @@ def sequence(seed: int, *, daemons: bool = False) -> Sequence:
     if seed % QUIET_EVERY == 0:
         return Sequence(seed, length_s, minutes=5, quiet=True)
     last_s = length_s - 1
+    sabotages = chance.random() < 0.7
     pieces: list[Callable[[random.Random], str]] = [_update, _anywhere, _signal, _complete, _new_job]
-    inside = [chance.choice([*pieces[:2], _inside, _inside, _new_job])(chance) for _ in range(chance.randint(0, 6))]
+    within = [*pieces[:2], _inside, _inside, _new_job, *[saboteur.move_in_the_job] * (5 * sabotages)]
+    pieces += [saboteur.move] * (5 * sabotages)
+    inside = [chance.choice(within)(chance) for _ in range(chance.randint(0, 6))]
     if daemons and chance.random() < 0.2:
         inside.append(chance.choice(DAEMONS))
     outside = [chance.choice(pieces)(chance) for _ in range(chance.randint(0, 6))]
@@ -158,9 +164,13 @@ def sequence(seed: int, *, daemons: bool = False) -> Sequence:
     at = {text: chance.randint(2 * last_s // 3, last_s) for text in (*inside, *outside)}
     at |= {text: chance.randint(1, last_s) for text in at if chance.random() < 0.5 and not _is_deadly(text)}
     ending = chance.choice([*ENDINGS, f"request complete_job $ID {chance.choice(CODES)}; nap 20"])
+    early: tuple[str, ...] = ()
+    if sabotages:
+        ending = chance.choice((ending, *saboteur.ENDINGS))
+        early = tuple(chance.choice(saboteur.EARLY) for _ in range(chance.choice((0, 0, 1, 2))))
     return Sequence(
-        seed, length_s, chance.choice((1, 2, 2, 3, 5)), _steps(inside, at), _steps(outside, at), ending,
-        cancelled_at_s=chance.randint(1, last_s) if chance.random() < 0.15 else None,
+        seed, length_s, chance.choice((1, 2, 2, 3, 5)), _steps(inside, at), _steps(outside, at), early, ending,
+        cancelled_at_s=chance.randint(1, last_s) if chance.random() < (0.5 if sabotages else 0.15) else None,
         topped_up_at_s=chance.randint(1, last_s) if chance.random() < 0.15 else None,
     )  # fmt: skip
 

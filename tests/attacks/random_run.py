@@ -9,6 +9,7 @@ import asyncio
 import sys
 import time
 from collections.abc import Sequence as Many
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +22,7 @@ from deployments.onemachine.slurm import ClusterSpec, running_site
 from tests.attacks.attacker import Attacker, attacker, requests_in
 from tests.attacks.claims import FEE_MINUTES, Books, Claim, Supervisor, settings_with, supervisor
 from tests.attacks.random_attacker import QUIET_EVERY, Sequence, Step, sequence
+from tests.attacks.random_saboteur import saboteur_in
 from tests.attacks.sampling import Ran, Sampler
 from tests.slurm.support import Box, open_folder
 
@@ -33,6 +35,8 @@ LAUNCH_FAILS_WITHIN_S = 60  # the documented promise, not the constant of the pr
 ENDED_AFTER_S = 105  # then the customers cancel the jobs that still run
 OVER_WITHIN_S = 240  # after that
 STARTED_WITHIN_S = 150
+STEPS_AT_ONCE = 100  # outside of jobs; most of them only wait
+MOST_LOG_BYTES = 100_000
 SLOW_S = 10  # the time in which a busy machine starts or ends a payload
 EPILOG = """#!/bin/sh
 # As sites without cgroups have it: nothing of an account outlives its job. Each account here has one job.
@@ -113,6 +117,8 @@ class Player:
 async def play(folder: Path, seeds: dict[str, Many[int]]) -> list[Outcome]:
     """Run sequences on clusters, all at once."""
     with ExitStack() as stack:
+        threads = stack.enter_context(ThreadPoolExecutor(STEPS_AT_ONCE))
+        asyncio.get_running_loop().set_default_executor(threads)
         requests = requests_in(stack.enter_context(open_folder()))
         specs = {name: SPECS[name] for name in seeds}
         site, table = stack.enter_context(running_site(folder, *specs.values()))
@@ -123,7 +129,7 @@ async def play(folder: Path, seeds: dict[str, Many[int]]) -> list[Outcome]:
         games = []
         for name, box in boxes.items():
             people = {seed: stack.enter_context(attacker(box, requests)) for seed in seeds[name]}
-            games.append(_Game(name, box, people, daemons=name in cleaning))
+            games.append(_Game(name, box, people, saboteur_in(requests.parent), daemons=name in cleaning))
         with Sampler(frozenset(who.uid for game in games for who in game.people.values())) as sampler:
             await asyncio.gather(*(game.play() for game in games))
         return [outcome for game in games for outcome in game.outcomes(sampler)]
@@ -141,8 +147,8 @@ def _clean_after_jobs(box: Box, folder: Path) -> None:
 class _Game:
     """One cluster and its players."""
 
-    def __init__(self, name: str, box: Box, people: dict[int, Attacker], *, daemons: bool) -> None:
-        self.name, self.box, self.people, self.books = name, box, people, Books()
+    def __init__(self, name: str, box: Box, people: dict[int, Attacker], functions: str, *, daemons: bool) -> None:
+        self.name, self.box, self.people, self.functions, self.books = name, box, people, functions, Books()
         self.players: list[Player] = []
         for number, (seed, who) in enumerate(people.items(), 1):
             plan = sequence(seed, daemons=daemons)
@@ -172,10 +178,13 @@ class _Game:
         ]  # fmt: skip
 
     async def _play(self, one: Supervisor, player: Player) -> None:
+        early = [asyncio.to_thread(player.who.bash, f"{self._variables(player)}{text}") for text in player.plan.early]
+        begun = [asyncio.create_task(step) for step in early]
         carrying = asyncio.create_task(one.carry(player.claim))
         try:
             await self._submitted(player)
-            await asyncio.gather(carrying, *(self._from_outside(player, step) for step in player.plan.outside))
+            steps = [self._from_outside(player, step) for step in player.plan.outside]
+            await asyncio.gather(carrying, *begun, *steps)
         finally:
             carrying.cancel()
 
@@ -207,14 +216,18 @@ class _Game:
         victim = others[player.plan.seed % len(others)]
         count = len(self.players)
         return (
-            f"FOLDER={player.folder} NAME={player.claim.key.name} COMMENT={player.claim.key.comment}\n"
+            f"{self.functions}FOLDER={player.folder} NAME={player.claim.key.name} COMMENT={player.claim.key.comment}\n"
             f"VICTIM_FOLDER={victim.folder} VICTIM_COMMENT={victim.claim.key.comment}\n"
             f'VICTIM={player.plan.seed % count + 1}; [ "$VICTIM" != "$ID" ] || VICTIM=$((VICTIM % {count} + 1))\n'
         )
 
 
 def _text(file: Path) -> str:
-    return file.read_text(errors="replace") if file.is_file() else ""
+    """The beginning of a file. It may be huge."""
+    if not file.is_file():
+        return ""
+    with file.open(errors="replace") as text:
+        return text.read(MOST_LOG_BYTES)
 
 
 def table(outcomes: Many[Outcome]) -> str:
