@@ -131,8 +131,8 @@ async def test_effects_reach_only_the_jobs_on_record(grid: FakeGrid) -> None:
     assert len(may) == 3
     await cluster.batch.remove(BATCH)
     cancelled = may | {"1901": claims["running"].user}
-    assert sorted((argv, user) for _, user, argv in grid.slurm.calls("scancel")) == sorted(
-        ([slurm_id], user) for slurm_id, user in cancelled.items()
+    assert sorted(argv for _, _, argv in grid.slurm.calls("scancel")) == sorted(
+        [f"--user={user}", slurm_id] for slurm_id, user in cancelled.items()
     )
     renamed = str(claims[RENAMED].job["jobid"])  # type: ignore[index]
     assert sorted(argv for _, _, argv in grid.slurm.calls("scontrol") if argv[0] == "update") == sorted(
@@ -140,7 +140,7 @@ async def test_effects_reach_only_the_jobs_on_record(grid: FakeGrid) -> None:
     )
 
 
-async def test_foreign_jobs_are_ended_in_their_own_account_only(grid: FakeGrid) -> None:
+async def test_foreign_jobs_are_ended_with_the_account_that_they_must_have(grid: FakeGrid) -> None:
     cluster, claims = grid.cluster, grid.claims
     users = {claim.user for claim in claims.values()}
     own = [job for job in grid.jobs if job["userid"] in users and job["state"] == "RUNNING" and job["jobid"] >= 2000][
@@ -151,8 +151,8 @@ async def test_foreign_jobs_are_ended_in_their_own_account_only(grid: FakeGrid) 
     before = len(grid.slurm.calls("scancel"))
     ended = await cluster.end_foreign([*rows, *(Row(job["jobid"], str(min(users)), "RUNNING") for job in other)])
     assert sorted(ended) == sorted(row.slurm_id for row in rows)
-    assert sorted((argv, user) for _, user, argv in grid.slurm.calls("scancel")[before:]) == sorted(
-        ([str(row.slurm_id)], int(row.user)) for row in rows
+    assert sorted(argv for _, _, argv in grid.slurm.calls("scancel")[before:]) == sorted(
+        [f"--user={row.user}", str(row.slurm_id)] for row in rows
     )
 
 
