@@ -30,7 +30,9 @@ class Intruder:
         become = ["setpriv", f"--reuid={own.pw_uid}", f"--regid={own.pw_gid}", "--clear-groups"]
         argv = [*(become if os.getuid() == 0 else []), "sh", "-ec", script]
         env = {"PATH": "/usr/local/bin:/usr/bin:/bin", "F": str(self.folder)}
-        return subprocess.run(argv, cwd=self.run, env=env, check=False, capture_output=True, timeout=60).returncode == 0
+        return (
+            subprocess.run(argv, cwd=self.run, env=env, check=False, capture_output=True, timeout=300).returncode == 0
+        )
 
     def owns(self, path: Path) -> bool:
         return path.lstat().st_uid == self._account.pw_uid

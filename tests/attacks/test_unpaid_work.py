@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from deepgrid.lifecycle.decide import FREE_LAUNCH_FAILURES, HAD_RUN, LAUNCH_FAILURE
+from deepgrid.lifecycle.decide import HAD_RUN
 from deepgrid.lifecycle.states import JobStatus
 from deepgrid.slurm.ssh.login import LoginSettings
 from deployments.onemachine.slurm import ClusterSpec
@@ -53,19 +53,18 @@ def scene() -> Iterator[Scene]:
 
 
 @pytest.mark.attack(
-    "jobs that repeatedly end themselves as failed launches within a minute", attacker="a job's account",
-    gain="two minutes per day", defence="from the third one per day on, the started minute is billed",
+    "jobs that end themselves as failed launches within a minute", attacker="a job's account", gain="nothing",
+    defence="a launch failed only if the file that the guard removes is still there",
 )  # fmt: skip
-async def test_only_two_launches_a_day_fail_for_free(scene: Scene) -> None:
+async def test_a_payload_that_ran_is_no_failed_launch(scene: Scene) -> None:
     books, bills = Books(), []
-    body = "rmdir started; sleep 1; complete 0x7F0B"
+    body = "touch unstarted; sleep 1; complete 0x7F0B"
     async with supervisor(books, scene.settings) as one:
-        for _ in range(FREE_LAUNCH_FAILURES + 2):
+        for _ in range(2):
             claim = books.claim(CUSTOMER, scene.customer.payload(body), 5)
             await one.carry(claim)
             bills.append((books.bill(claim), books.outcome(claim).last_error))
-    free = [(0, LAUNCH_FAILURE)] * FREE_LAUNCH_FAILURES
-    assert bills == [*free, (1, HAD_RUN), (1, HAD_RUN)]
+    assert bills == [(1, HAD_RUN), (1, HAD_RUN)]
 
 
 @pytest.mark.attack(
@@ -79,7 +78,7 @@ async def test_jobs_beside_a_claim_are_found_and_ended(scene: Scene) -> None:
         claim = books.claim(CUSTOMER, scene.customer.payload("until [ -e leave ]; do sleep 0.2; done"), 5)
         carrying = asyncio.create_task(one.carry(claim))
         folder = scene.box.folder(claim.key)
-        await until((folder / "run" / "started").exists)
+        await until(lambda: (folder / "id").exists() and not (folder / "run" / "unstarted").exists())
         others = scene.bystander.run("sbatch", "--parsable", "--wrap=sleep 300").stdout.strip()
         for argv in JOBS:
             done = scene.customer.run(*argv)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from deepgrid.errors import ConfigurationError
+from deepgrid.errors import ConfigurationError, SlurmUnreachable
 from deepgrid.findings import Level
 from deepgrid.lifecycle.job import JobKey
 from deepgrid.lifecycle.slurm_state import SlurmJob
@@ -20,7 +20,7 @@ from deepgrid.slurm.setup.hook_config import Site, plan
 from deepgrid.slurm.ssh.login import Login
 from deepgrid.slurm.supervision.monitor import SlurmMonitor
 from deployments.onemachine.slurm import ClusterSpec, running_site
-from tests.slurm.support import SMALL, Box, bash, ended, new_key
+from tests.slurm.support import SMALL, WAIT_FOR_LEAVE, Box, bash, ended, leave, new_key
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]  # a separate cluster, and restarts of its controller
 
@@ -67,7 +67,7 @@ async def lacking(box: Box, login: Login) -> set[str]:
 def record(box: Box, slurm_id: int | None) -> dict[str, str]:
     """The fields of a job's record in the spool."""
     (file,) = Path(box.settings.grid_root, "spool").glob(f"{slurm_id}.*")
-    return dict(line.split("=", 1) for line in file.read_text().splitlines())
+    return dict(line.split("=", 1) for line in file.read_text().split("\n") if line)
 
 
 async def run(cluster: Cluster, monitor: SlurmMonitor, body: str) -> tuple[JobKey, SlurmJob]:
@@ -114,20 +114,27 @@ async def test_a_full_spool_keeps_no_half_record_and_the_end_is_known(
     if not mounted("-t", "tmpfs", "-o", "size=16k,mode=700", "tmpfs", str(spool)):
         pytest.skip("this process cannot mount")
     try:
+        key, reserved = new_key(), new_key()
+        for one in (key, reserved):
+            await cluster.submit(one, bash(f"{WAIT_FOR_LEAVE}; exit 3"), SMALL)
+        (spool / f".reserve.{key.comment}").unlink()
         stuffed = 0
         with pytest.raises(OSError, match="No space"):
             for stuffed in range(100):
                 (spool / f"stuffing-{stuffed}").write_bytes(b"x" * 4096)
         before = sorted(path.name for path in spool.iterdir())
-        key, end = await run(cluster, monitor, "exit 3")
+        leave(box, key)
+        end = await ended(monitor, key)
         assert (end.state, end.exit_status) == ("FAILED", 768), "by slurmctld's memory"
         assert sorted(path.name for path in spool.iterdir()) == before
         log = box.table.log_path(f"{box.name}-slurmctld").read_text(errors="replace")
         assert f"no completion record of job {end.slurm_id}: " in log
         assert "No space left on device" in log
-        (spool / "stuffing-0").unlink()
-        key, end = await run(cluster, monitor, "exit 4")
-        assert record(box, end.slurm_id)["comment"] == key.comment
+        leave(box, reserved)
+        end = await ended(monitor, reserved)
+        assert record(box, end.slurm_id)["comment"] == reserved.comment
+        with pytest.raises(SlurmUnreachable, match="could not write"):  # there is no room for its record
+            await cluster.submit(new_key(), bash("true"), SMALL)
     finally:
         unmount(spool)
 
