@@ -47,12 +47,15 @@ class Terms:
         credit: Address of the contract of the credits, which transfers them.
         minimum: Least credits to lock for a job.
         cancellation_minutes: Minutes that are billed at least when a claimed job is cancelled.
+        answer_minutes: Minutes in which a cluster must answer a cancellation. After them, a further one returns what
+            cannot be billed any more.
     """
 
     contract: str
     credit: str
     minimum: Decimal
     cancellation_minutes: int
+    answer_minutes: int
 
 
 class Overview:
@@ -121,4 +124,5 @@ class Overview:
             credit=connection.chain.book.credit,
             minimum=credits_of(constants.minimum_wei),
             cancellation_minutes=constants.cancellation_fee_minutes,
+            answer_minutes=constants.claim_timeout_minutes,
         )

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 from rich.style import Style
 from rich.text import Text
 
-from deepgrid.client.display.story import conditions, resources_words
+from deepgrid.client.display.story import conditions, held_words, resources_words
+from deepgrid.client.display.text import moment_utc
 from deepgrid.lifecycle.states import JobStatus
 from deepgrid.plain_text import plain
 from deepgrid.tui.widgets.table import Cell, Column
@@ -88,6 +89,39 @@ def last_remark(job: AsyncJob, remarks: Sequence[Remark]) -> str:
     if remarks and job.status in (JobStatus.PENDING, JobStatus.RUNNING):
         return f"{remarks[-1].kind}: {remarks[-1].text}"
     return job.waits_for or f"runs on {job.cluster}"
+
+
+def why_not_cancel(job: AsyncJob, answer_minutes: int, now_s: float) -> str:
+    """Why a job cannot be cancelled at this time of the chain; empty if it can.
+
+    A request can be repeated when its answer is due, and once more when the rest can come back.
+    """
+    known = job.on_chain
+    if job.over:
+        return "it is over"
+    if not known.has_cancel_request:
+        return ""
+    answer_due = known.cancel_requested_at + 60 * answer_minutes
+    if now_s < min(answer_due, known.held_until):
+        return f"that was requested already; its cluster has until {moment_utc(answer_due)} to answer"
+    return held_words(known) if known.released_wei and now_s < known.held_until else ""
+
+
+def why_not_top_up(job: AsyncJob) -> str:
+    """Why a job cannot be topped up; empty if it can."""
+    if job.over:
+        return "it is over"
+    if job.on_chain.has_cancel_request:
+        return "its cancellation was requested"
+    return "no cluster has claimed it" if job.status < JobStatus.SCHEDULED else ""
+
+
+def cancelled_words(job: AsyncJob) -> str:
+    """What a cancellation has done."""
+    if job.over:
+        return f"Job {job.id} is cancelled."
+    told = f"The cluster of job {job.id} was asked to stop it"
+    return f"{told}. {held_words(job.on_chain)}." if job.on_chain.released_wei else f"{told}."
 
 
 def facts(job: AsyncJob, now_s: float) -> list[Line]:

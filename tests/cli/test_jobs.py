@@ -8,7 +8,9 @@ import re
 import signal
 from pathlib import Path
 
+from deepgrid.billing.credits import format_credits
 from deepgrid.chain.client import Chain
+from deepgrid.client.display.text import moment_utc
 from deepgrid.lifecycle.states import JobStatus
 from deepgrid.services.messages import LogPosition
 from tests.cli.live import CREDIT, EXAMPLE, WITHIN_S, Dps, Live, Party, finished
@@ -59,6 +61,19 @@ async def test_cancelling_a_running_job_says_what_comes_next(dps: Dps, chain: Ch
     shown = (await dps.run("job", "get", str(running_id))).out
     assert "to be cancelled: alpha has been asked to stop it" in shown
     assert re.search(r"cost so far +0\.628 credits for 1 minute, of 159 minutes paid for", shown)
+
+
+async def test_a_second_cancel_says_what_stays_locked_and_until_when(live: Live, dps: Dps, running_id: int) -> None:
+    first = await dps.run("job", "cancel", str(running_id))
+    assert "If it is not settled in 10 minutes, cancel it again" in first.out
+    live.grid.anvil.pass_time(600)
+    second = await dps.run("job", "cancel", str(running_id))
+    told = json.loads((await dps.run("job", "get", str(running_id), "--json")).out)
+    back, until = format_credits(int(told["released_wei"])), moment_utc(told["held_until"])
+    held = format_credits(int(told["locked_wei"]) - int(told["released_wei"]))
+    assert f"{back} credits came back. {held} credits stay locked until {until}" in second.out
+    shown = (await dps.run("job", "get", str(running_id))).out
+    assert f"{held} credits stay locked until {until}, or until the cluster reports; the rest came back" in shown
 
 
 async def test_logs_are_followed_to_their_end(dps: Dps, running_id: int, provider: Party) -> None:

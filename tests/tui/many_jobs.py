@@ -41,7 +41,7 @@ class ManyJobs:
         return Account(Decimal(5), Decimal(0), Decimal(1), 7, datetime.now(UTC))
 
     async def terms(self) -> Terms:
-        return Terms(CUSTOMER, CUSTOMER, Decimal(100), 5)
+        return Terms(CUSTOMER, CUSTOMER, Decimal(100), 5, 10)
 
     async def ids(self, start: int = 0) -> list[int]:
         await asyncio.sleep(DELAY_S * 10 if start == 0 else DELAY_S)

@@ -51,10 +51,12 @@ async def test_cancelling_asks_with_the_fee_and_only_y_means_yes(app: GridApp, g
             await until(pilot, lambda: "[y/N]" not in text_of(app))
         assert not (await job.refresh()).on_chain.has_cancel_request
         await pilot.press("c", "y")
-        await shows(pilot, f"Job {job.id} is to be cancelled", "cancelling")
+        await shows(pilot, f"The cluster of job {job.id} was asked to stop it", "cancelling")
         assert (await job.refresh()).on_chain.has_cancel_request
         await pilot.press("c")
-        await shows(pilot, "that was requested already")
+        await shows(pilot, "that was requested already; its cluster has until")
+        await pilot.press("t")
+        await shows(pilot, "cannot be topped up: its cancellation was requested")
 
 
 async def test_a_job_that_waits_is_cancelled_at_once(app: GridApp, grid: AsyncGrid) -> None:

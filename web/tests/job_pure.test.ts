@@ -7,6 +7,9 @@ import { unmet, written } from "../src/pure/labels";
 import { cleaned, spansOf } from "../src/pure/logline";
 import { misfit } from "../src/pure/market";
 import { LogStore } from "../src/job/log/store";
+import type { Job } from "../src/job/value";
+import { whyNotAgain, whyNotCancel, whyNotTopUp } from "../src/job/wish";
+import { moment, whereabouts } from "../src/job/words";
 
 const decoder = new TextDecoder();
 
@@ -54,6 +57,30 @@ describe("cancel and top up", () => {
   test("bills nothing before it starts", () => expect(leastBilled({ ...job, startedAt: 0 }, 5, 1010)).toBe(0n));
   test("counts whole minutes", () => expect(minutesGained({ ...job, lockedWei: 105n }, 14n)).toBe(1n));
   test("an unknown rate gives no number", () => expect(minutesGained({ ...job, rateWei: 0n }, 14n)).toBeNull());
+});
+
+describe("an unanswered cancel request", () => {
+  const credit = 10n ** 18n;
+  const asked = {
+    id: 7, status: 3, lockedWei: 10n * credit, releasedWei: 0n, hasCancelRequest: true, cancelRequestedAt: 1000,
+  } as Job;
+  const released = { ...asked, releasedWei: 6n * credit };
+  const held = `4 credits stay locked until ${moment(1000 + 86_400)}, or until the cluster reports; the rest came back`;
+  test("cannot be repeated before the answer is due", () => {
+    expect(whyNotAgain(asked, 10, 1599)).toContain(`has until ${moment(1600)} to answer`);
+    expect(whyNotAgain(asked, 10, 1600)).toBe("");
+    expect(whyNotAgain({ ...asked, hasCancelRequest: false }, 10, 0)).toBe("");
+  });
+  test("says what stays locked, and until when", () => {
+    expect(whyNotCancel(released, true, 1000 + 86_399)).toBe(held);
+    expect(whereabouts(released, "alpha")).toContain(held);
+    expect(whereabouts(asked, "alpha")).toBe("to be cancelled: alpha has been asked to stop it");
+  });
+  test("returns the rest after a day, however long an answer may take", () => {
+    expect(whyNotCancel(released, true, 1000 + 86_400)).toBe("");
+    expect(whyNotAgain(asked, 10_080, 1000 + 86_400)).toBe("");
+  });
+  test("ends top-ups", () => expect(whyNotTopUp(asked, true)).toBe("its cancellation was requested"));
 });
 
 describe("colours", () => {

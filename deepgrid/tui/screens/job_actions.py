@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, ClassVar
 from textual.binding import Binding, BindingType
 
 from deepgrid.errors import GridError
-from deepgrid.lifecycle.states import JobStatus
 from deepgrid.plain_text import plain
+from deepgrid.tui.details import cancelled_words, why_not_cancel, why_not_top_up
 from deepgrid.tui.screens.frame import GridScreen
 from deepgrid.tui.screens.questions import Pane, Question
 from deepgrid.tui.widgets.text_pane import Line, plain_line
@@ -78,8 +78,7 @@ class JobActions(GridScreen):
         job = self.job
         if job is None or not self.may_send():
             return
-        if job.over or job.status < JobStatus.SCHEDULED:
-            why = "it is over" if job.over else "no cluster has claimed it"
+        if why := why_not_top_up(job):
             self.tell(f"Job {job.id} cannot be topped up: {why}.", wrong=True)
             return
         self.grid_app.open_screen("top up", job)
@@ -92,22 +91,22 @@ class JobActions(GridScreen):
         job, feed = self.job, self.feed
         if job is None or feed is None or feed.terms is None or not self.may_send():
             return
-        if job.over or job.on_chain.has_cancel_request:
-            why = "it is over" if job.over else "that was requested already"
+        chain_s = feed.account.at.timestamp() if feed.account else feed.now()
+        if why := why_not_cancel(job, feed.terms.answer_minutes, chain_s):
             self.tell(f"Job {job.id} cannot be cancelled: {why}.", wrong=True)
             return
-        claimed = job.status.claimed
         fee = f"at least {feed.terms.cancellation_minutes} minutes are billed"
-        billed = fee if claimed else f"nothing is billed, unless a cluster claims it first: then {fee}"
+        if job.on_chain.has_cancel_request:
+            billed = "what its cluster cannot bill any more comes back"
+        else:
+            billed = fee if job.status.claimed else f"nothing is billed, unless a cluster claims it first: then {fee}"
         question = f"Cancel job {job.id} ({plain(job.name)})? {billed} [y/N]"
         self.app.push_screen(Question(question), lambda yes: self._cancel(job) if yes else None)
 
     def _cancel(self, job: AsyncJob) -> None:
         async def send() -> str:
             await job.cancel()
-            return (
-                f"Job {job.id} is {'cancelled' if job.over else 'to be cancelled; its cluster was asked to stop it'}."
-            )
+            return cancelled_words(job)
 
         self.grid_app.send(f"the cancellation of job {job.id}", send, self.grid_app.tell_outcome)
 

@@ -29,6 +29,8 @@ export interface Job extends Billed {
   endedAt: number;
   cancelRequestedAt: number;
   hasCancelRequest: boolean;
+  /** What came back before the end, because the cluster did not answer a cancel request in time. */
+  releasedWei: bigint;
   lastChangeBlock: number;
   delegateSpending: boolean;
   lastError: string;
@@ -51,6 +53,7 @@ interface RawJob {
 }
 interface RawTerms {
   ratePerMinute: bigint; limitMinutes: bigint; assignedAt: bigint; claimedAt: bigint; startedAt: bigint; cutPercent: number;
+  released: bigint;
 }
 interface RawWishes { maxRatePerMinute: bigint; minMinutes: number; giveUpAt: number }
 export type RawMany = readonly [readonly RawJob[], readonly RawTerms[], readonly RawWishes[]];
@@ -71,7 +74,8 @@ function jobOf(raw: RawJob, terms: RawTerms, wishes: RawWishes): Job {
     definitionHash: definition.batchLocationHash,
     uses: definition.uses.map(({ key, value }) => ({ key, op: "==", value })),
     affinity: definition.affinity.map(({ label, op }) => ({ key: label.key, op: text(op), value: label.value })),
-    name: text(raw.jobName), lockedWei: cost.maxCost, finalCostWei: cost.finalCost,
+    name: text(raw.jobName), lockedWei: cost.maxCost + terms.released, finalCostWei: cost.finalCost, // maxCost is without what was released
+    releasedWei: terms.released,
     delegateSpending: cost.delegateSpendingAuthority,
     submittedAt: Number(time.submit), endedAt: Number(time.end), cancelRequestedAt: Number(time.cancelRequestTimestamp),
     lastChangeBlock: Number(time.blockNumberStateChange), hasCancelRequest: raw.hasCancelRequest,

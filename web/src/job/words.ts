@@ -35,11 +35,26 @@ export function outcome(job: Job): string {
 /** What a job waits for; empty while it runs and when it is over. */
 export function whereabouts(job: Job, cluster: string): string {
   if (isOver(job)) return "";
-  if (job.hasCancelRequest) return `to be cancelled: ${cluster} has been asked to stop it`;
+  if (job.hasCancelRequest) {
+    const asked = `to be cancelled: ${cluster} has been asked to stop it`;
+    return job.releasedWei > 0n ? `${asked}; ${heldWords(job)}. After that time, cancel it again to get them back` : asked;
+  }
   if (job.status === STATUS.pending) return "the meta-scheduler has not found a cluster for it yet";
   if (job.status === STATUS.metaScheduled) return `${cluster} has not claimed it yet`;
   if (job.status === STATUS.scheduled) return `${cluster} has not started it yet`;
   return "";
+}
+
+/** The contract's TIMEOUT_GRACE: for so long a silent cluster keeps its claim on the bill of a job that may have run. */
+const HELD_FOR_S = 86_400;
+
+/** Time from which a further cancel returns the rest, if the cluster reports nothing before. */
+export const heldUntil = (job: Job) => job.cancelRequestedAt + HELD_FOR_S;
+
+/** What is locked, and until when, after its cluster did not answer a cancel request in time. */
+export function heldWords(job: Job): string {
+  const held = exact(job.lockedWei - job.releasedWei);
+  return `${held} credits stay locked until ${moment(heldUntil(job))}, or until the cluster reports; the rest came back`;
 }
 
 /** What a job waits for, and why: the latest remark on a pending job, else a general sentence. */
