@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import asyncio
 import os
+import secrets
 import signal
 import subprocess
+import time
 from pwd import getpwnam
 
 import pytest
@@ -91,25 +93,44 @@ os.kill(os.getpid(), signal.SIGSTOP)
 )  # fmt: skip
 @pytest.mark.parametrize("manner", ["hold", "flood"])
 def test_what_runs_under_the_account_holds_nothing(ground: Ground, manner: str) -> None:
+    done = _run_as_alice(ground, THIEF, manner)
+    ended_with, size, *rest = done.stdout.splitlines()
+    assert ended_with != "ended 0" and int(size) <= 16384, done
+    if manner == "hold":
+        assert rest[0].startswith("[0, 1, 2] ") and "SECRET" not in rest[0], rest
+
+
+def _run_as_alice(ground: Ground, program: str, argument: str) -> subprocess.CompletedProcess[str]:
+    """What the supervisor reads of a program that it runs under the account. Then all processes of it are killed."""
     script = read_script("common.sh", "as_user.sh", "account.sh") + (
         "user=$1 uid=$2 become=$3; exec 7>&2 8< /dev/null 9> /dev/null; cd /\n"
         'as_user 3 /usr/bin/python3 -c "$4" "$5" < /dev/null\necho "ended $?"; printf "%s" "$said" | wc -c\n'
         'printf "%s" "$said" | head -n 1\n'
     )
-    arguments = [ground.alice.name, str(ground.alice.uid), ground.settings.submits_by, THIEF, manner]
+    arguments = [ground.alice.name, str(ground.alice.uid), ground.settings.submits_by, program, argument]
     me = ground.settings.user
     login = [] if me == "root" else ["setpriv", f"--reuid={me}", f"--regid={me}", "--init-groups", "--"]
     try:
-        done = subprocess.run(
+        return subprocess.run(
             [*login, "sh", "-c", script, "sh", *arguments], env={"PATH": "/usr/bin:/bin", "SECRET": "x"},
             capture_output=True, text=True, check=False, timeout=WAIT_S,
         )  # fmt: skip
     finally:
         subprocess.run(["pkill", "-KILL", "-u", str(ground.alice.uid)], check=False)
-    ended_with, size, *rest = done.stdout.splitlines()
-    assert ended_with != "ended 0" and int(size) <= 16384, done
-    if manner == "hold":
-        assert rest[0].startswith("[0, 1, 2] ") and "SECRET" not in rest[0], rest
+
+
+@pytest.mark.attack(
+    "stops the process above what the supervisor starts under its account, which stops sudo too", attacker="a customer",
+    gain="nothing: no process of the supervisor is left",
+    defence="the supervisor kills what it started when the time is over",
+)  # fmt: skip
+def test_what_is_stopped_under_the_account_leaves_no_process(ground: Ground) -> None:
+    token = secrets.token_hex(16)
+    _run_as_alice(ground, "import os, signal; os.kill(os.getppid(), signal.SIGSTOP)", token)
+    left, deadline = ["pgrep", "-U", ground.settings.user, "-f", token], time.monotonic() + WAIT_S
+    while pids := subprocess.run(left, check=False, capture_output=True, text=True).stdout.split():
+        assert time.monotonic() < deadline, pids
+        time.sleep(0.1)
 
 
 @pytest.mark.attack(

@@ -6,7 +6,8 @@ me=$(id -u)
 # root. Sets said to its output, of which it reads 16 KiB at most. Fails if the command fails or takes longer.
 #
 # The account can stop, kill and trace this process, and take its descriptors. So it gets no descriptor but its own three
-# and no variable of ours. Its time is measured outside of it, and nothing waits for it or for its output after that.
+# and no variable of ours. Its time is measured outside of it, and nothing waits for it or for its output after that. If
+# the account stops it, sudo stops itself too. So what we started is killed one second later.
 as_user() {
   seconds=$1
   shift
@@ -24,7 +25,8 @@ as_user() {
   # A new shell has none of the descriptors that this one keeps aside.
   # shellcheck disable=SC2016 # the other shell expands it
   said=$({
-    sh -c '"$@" 2>&1; echo "status $?"' sh "$@" <&5 3>&- 5<&- 7>&- 8>&- 9>&- 2> /dev/null &
+    timeout -s KILL "$((seconds + 3))" sh -c '"$@" 2>&1; echo "status $?"' sh "$@" \
+      <&5 3>&- 5<&- 7>&- 8>&- 9>&- 2> /dev/null &
   } 5<&0 | timeout "$((seconds + 2))" cat | head -c 16384)
   status=${said##*status }
   said=${said%status *}
