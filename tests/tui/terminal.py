@@ -91,12 +91,14 @@ class Terminal:
             self.read()
 
     def shows(self, *words: str) -> None:
-        """Record until all these words were written after the last call."""
+        """Record until all these words were written after the last call, and the rest of what is drawn with them."""
         start = getattr(self, "_read_to", 0)
         self.until(
             lambda: all(word in SEQUENCE.sub(b"", self.bytes[start:]).decode(errors="replace") for word in words),
             f"never wrote {words}",
         )
+        while self.read():
+            pass
         self._read_to = len(self.bytes)
 
     def ended(self) -> int:

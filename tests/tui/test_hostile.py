@@ -22,6 +22,7 @@ from tests.tui.terminal import SEQUENCE, Terminal, dps
 
 HARMLESS = dict.fromkeys(PAYLOADS, "text")
 ROW = re.compile(r"0x\w{4}\.\.\w{4}")  # of the table of clusters, below its heading
+JOBS, CLUSTERS = "p clusters", "ctrl+r read again"  # keys of these screens: written once, when the screen opens
 CONTROLS = re.compile("[\x00-\x08\x0b-\x1a\x1c-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
 
 
@@ -74,14 +75,14 @@ def visit(customer: Customer, tmp_path: Path) -> bytes:
     environment.pop("NO_COLOR", None)
     with Terminal(dps("tui"), environment, cwd=str(tmp_path), size=(100, 40)) as terminal:
         terminal.shows("allowance", "failed")
-        for keys, words in (("\r", "end of log"), ("q", "allowance"), ("l", "Last lines"), ("q", "allowance")):
+        for keys, words in (("\r", "end of log"), ("q", JOBS), ("l", "Last lines"), ("q", JOBS)):
             terminal.type(keys)
             terminal.shows(words)
-        for keys, words in (("v", "life"), ("q", "allowance"), ("p", "broke")):
+        for keys, words in (("v", "life"), ("q", JOBS), ("p", "broke")):
             terminal.type(keys)
             terminal.shows(words)
         terminal.until(lambda: ROW.search(terminal.text.rpartition("broke")[2]), "no cluster in the table")
-        for keys, words in (("G\r", "record      "), ("\x11", "broke"), ("q", "allowance")):
+        for keys, words in (("G\r", "record      "), ("\x11", CLUSTERS), ("q", JOBS)):
             terminal.type(keys)
             terminal.shows(words)
         terminal.type("q")
