@@ -132,8 +132,9 @@ PROGRESS = (
 
 
 def without_progress(output: str) -> list[str]:
-    """The lines of a job's output, without lines of progress and without Slurm's own."""
-    return [line for line in output.splitlines() if not line.startswith((*PROGRESS, "srun: ", "slurmstepd"))]
+    """The lines of a job's output, without lines of progress and without those of Slurm and of a step's shell."""
+    other = ("srun: ", "slurmstepd", "Terminated")  # the shell says so of a program that a launch's signal ended
+    return [line for line in output.splitlines() if not line.startswith((*PROGRESS, *other))]
 
 
 def say(word: str, then: str = ":") -> str:
