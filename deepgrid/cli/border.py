@@ -12,6 +12,7 @@ import functools
 import logging
 import sys
 from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager
 from typing import Any, NoReturn, ParamSpec
 
 import typer
@@ -63,6 +64,17 @@ def runs(verb: Callable[P, Coroutine[Any, Any, None]]) -> Callable[P, None]:
         asyncio.run(verb(*args, **kwargs))
 
     return run
+
+
+@contextmanager
+def interruptions_explained() -> Iterator[None]:
+    """Print what an interruption leaves open. The SDK notes it on the error."""
+    try:
+        yield
+    except asyncio.CancelledError as stop:
+        for note in getattr(stop, "__notes__", ()):
+            print(f"dps: interrupted. {note}", file=sys.stderr)
+        raise
 
 
 def complain(error: BaseException) -> int:

@@ -10,6 +10,7 @@ from typing import Any, Self
 from deepgrid.chain.transactions.wallet import Wallet
 from deepgrid.client import language
 from deepgrid.client.engine.changes import job_changes
+from deepgrid.client.engine.interruption import noted
 from deepgrid.client.engine.submission import submit
 from deepgrid.client.job import AsyncJob
 from deepgrid.client.job_set import AsyncJobSet
@@ -21,6 +22,7 @@ from deepgrid.client.values.returned import JobChange, Quote
 from deepgrid.client.values.wishes import Preference, wanted
 from deepgrid.client.wallet import AsyncWallet
 from deepgrid.client.workflow import Source, Workflow, read_workflow
+from deepgrid.errors import ChainError, GridError
 
 KEY_VARIABLE = "DPS_KEY_FILE"
 DEFAULT_KEY = "~/.dps/key"
@@ -108,7 +110,7 @@ class AsyncGrid(AsyncReader):
             IdempotencyConflict: The key was used with another workflow.
             ContractError: The contract refuses the request.
             ServiceError: The services do not answer, or refuse the definition.
-            ChainError: The node does not answer.
+            ChainError: The node does not answer. If it is not transient, the job may have been submitted.
         """
         read = await read_workflow(workflow)
         order = language.order_of(
@@ -118,7 +120,14 @@ class AsyncGrid(AsyncReader):
         wishes = wanted(min_time, max_price, give_up_after, prefer)
         connection = await self._connect()
         job_id = await submit(connection, order, wishes, approve=approve, quote=quote, key=key)
-        return await AsyncJob.read(connection, job_id)
+        with noted(f"Job {job_id} was submitted."):
+            try:
+                return await AsyncJob.read(connection, job_id)
+            except GridError as error:
+                raise ChainError(
+                    f"Job {job_id} was submitted, but cannot be read: {error.message}", transient=False,
+                    next_step=f"Do not submit it again. See it with `dps job get {job_id}`.",
+                ) from error  # fmt: skip
 
     async def run(self, workflow: Source | Workflow, credits: Credits, **options: Any) -> AsyncJob:
         """Submit a job, wait until it is over, and check that it finished.

@@ -6,6 +6,7 @@ import asyncio
 from dataclasses import replace
 from typing import Self
 
+from deepgrid.chain.transactions.transaction import Receipt
 from deepgrid.client.display.screens import screen_here
 from deepgrid.client.display.story import cancel_words
 from deepgrid.client.engine.interruption import continues, noted
@@ -16,7 +17,7 @@ from deepgrid.client.job_end import error_of
 from deepgrid.client.job_reader import AsyncJobReader
 from deepgrid.client.values.amounts import Credits, Duration, seconds_of, wei_of
 from deepgrid.client.values.html import job_html
-from deepgrid.errors import InputError
+from deepgrid.errors import ChainError, GridError, InputError
 from deepgrid.lifecycle.states import JobStatus
 
 LAST_LINES = 20  # of a failed job's output, in its error
@@ -103,11 +104,9 @@ class AsyncJob(AsyncJobReader):
 
         Raises:
             ContractError: It is over, or is another customer's.
-            ChainError: The node does not answer.
+            ChainError: The node does not answer. If it is not transient, the transaction may have been sent.
         """
-        receipt = await self._connection.session.writer.cancel_job(self.id)
-        self._last_transaction = receipt.tx_hash
-        return await self.refresh()
+        return await self._changed_by(await self._connection.session.writer.cancel_job(self.id))
 
     async def after_cancel(self) -> str:
         """What follows the cancellation of the job, in words.
@@ -133,12 +132,25 @@ class AsyncJob(AsyncJobReader):
         Raises:
             ContractError: No cluster has claimed it, or it is over.
             InputError: There are too few credits.
-            ChainError: The node does not answer.
+            ChainError: The node does not answer. If it is not transient, the transaction may have been sent.
         """
         async with self._connection.spending:
-            receipt = await self._connection.session.top_up(self.id, wei_of(credits), approve=approve)
+            with noted(f"Job {self.id} may have been topped up; look at `dps job get {self.id}` before you repeat it."):
+                receipt = await self._connection.session.top_up(self.id, wei_of(credits), approve=approve)
+        return await self._changed_by(receipt)
+
+    async def _changed_by(self, receipt: Receipt) -> Self:
+        """Read the job after its transaction. Whatever fails then names the transaction."""
         self._last_transaction = receipt.tx_hash
-        return await self.refresh()
+        done = f"Transaction {receipt.tx_hash} changed job {self.id}"
+        with noted(f"{done}."):
+            try:
+                return await self.refresh()
+            except GridError as error:
+                raise ChainError(
+                    f"{done}, which cannot be read: {error.message}", transient=False,
+                    next_step=f"Do not send it again. See the job with `dps job get {self.id}`.",
+                ) from error  # fmt: skip
 
     async def _last_lines(self) -> tuple[str, ...]:
         if self.status is not JobStatus.FAILED or not self._connection.has_key:

@@ -95,6 +95,5 @@ async def allowance_set(
     async with as_customer(key, book) as grid:
         confirm(f"Let the grid lock {shown(allowed_wei, wei=False)} credits of {grid.address}?", force=force)
         transaction = await grid.wallet.set_allowance(credits_of(allowed_wei))
-    print_result(
-        f"The grid may lock {shown(allowed_wei, wei=False)} credits of {grid.address}.", f"transaction {transaction}"
-    )
+        allowed = f"The grid may lock {shown(allowed_wei, wei=False)} credits of {grid.address}."
+        print_result(allowed, f"transaction {transaction}")

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Annotated
 
 import typer
 
 from deepgrid.cli.access.confirmation import Force, confirm
 from deepgrid.cli.access.grid import amount, as_customer, as_sender, shown
-from deepgrid.cli.border import FAILED, runs
+from deepgrid.cli.border import FAILED, interruptions_explained, runs
 from deepgrid.cli.display.job_list import newest_jobs, watch_jobs
 from deepgrid.cli.display.job_screen import show_jobs, show_record
 from deepgrid.cli.display.screen import Screen, print_json
@@ -111,8 +113,9 @@ async def logs(
 async def cancel(number: JobId, key: KeyFile = DEFAULT_KEY, book: BookFile = None) -> None:
     """Cancel a job. Credits that it did not use are returned."""
     async with as_customer(key, book) as grid:
-        job = await (await grid.job(number)).cancel()
-        with with_transaction(job.last_transaction):
+        job = await grid.job(number)
+        with _with_last_transaction(job):
+            await job.cancel()
             print_result(await job.after_cancel())
 
 
@@ -162,12 +165,24 @@ async def topup(
         confirm(
             f"Add {shown(added_wei, wei=False)} credits of {grid.address} to job {number} ({job.name})?", force=force
         )
-        await job.top_up(credits_of(added_wei), approve=not no_approve)
-    limit = plural(job.on_chain.granted_minutes, "minute")
-    print_result(f"job {number} may run for {limit} in all, for {job.locked:f} credits.")
-    if job.customer != grid.address:
-        print_result(f"What it does not use goes to its customer {job.customer}.")
-    print_result(f"transaction {job.last_transaction}")
+        with _with_last_transaction(job):
+            await job.top_up(credits_of(added_wei), approve=not no_approve)
+            limit = plural(job.on_chain.granted_minutes, "minute")
+            lines = [f"job {number} may run for {limit} in all, for {job.locked:f} credits."]
+            if job.customer != grid.address:
+                lines.append(f"What it does not use goes to its customer {job.customer}.")
+            print_result(*lines)
+
+
+@contextmanager
+def _with_last_transaction(job: AsyncJob) -> Iterator[None]:
+    """Print the job's transaction after the block, which may fail after it was sent."""
+    try:
+        with interruptions_explained():
+            yield
+    finally:
+        if job.last_transaction:
+            print_result(f"transaction {job.last_transaction}")
 
 
 def _minutes_in(text: str) -> int:

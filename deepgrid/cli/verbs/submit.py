@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any, cast
 
@@ -12,7 +11,7 @@ import typer
 
 from deepgrid.cli.access.confirmation import Force, confirm
 from deepgrid.cli.access.grid import amount, as_customer, as_reader, shown
-from deepgrid.cli.border import runs
+from deepgrid.cli.border import interruptions_explained, runs
 from deepgrid.cli.display.job_screen import show_event
 from deepgrid.cli.display.screen import Screen
 from deepgrid.cli.options import (
@@ -108,7 +107,7 @@ async def submit(
             " What it does not use is returned.",
             force=force,
         )
-        with _interruptions_explained():
+        with interruptions_explained():
             job = await grid.submit(
                 workflow, credits_of(locked_wei), name=job_name, delegate_spending=delegate_spending,
                 approve=not no_approve, give_up_after=give_up_after, prefer=cast(Preference, prefer), **choice,
@@ -171,16 +170,3 @@ def _locked(credits: str | None, wei: str | None) -> int:
         "The number of credits to lock is missing, or given twice.",
         next_step="Give --credits or --credits-wei, not both.",
     )
-
-
-@contextmanager
-def _interruptions_explained() -> Iterator[None]:
-    """Print what an interruption of the request leaves open. The SDK notes it on the error."""
-    try:
-        yield
-    except asyncio.CancelledError as stop:
-        if getattr(stop, "__notes__", ()):
-            typer.echo(
-                "dps: interrupted while the job was requested; `dps job list` shows whether it exists.", err=True
-            )
-        raise

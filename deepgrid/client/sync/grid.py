@@ -117,7 +117,7 @@ class Grid(Reader, of=AsyncGrid):
             IdempotencyConflict: The key was used with another workflow.
             ContractError: The contract refuses the request.
             ServiceError: The services do not answer, or refuse the definition.
-            ChainError: The node does not answer.
+            ChainError: The node does not answer. If it is not transient, the job may have been submitted.
         """
         return Job._of(
             self._run(

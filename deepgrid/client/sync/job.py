@@ -79,7 +79,7 @@ class Job(JobReader, of=AsyncJob):
 
         Raises:
             ContractError: It is over, or is another customer's.
-            ChainError: The node does not answer.
+            ChainError: The node does not answer. If it is not transient, the transaction may have been sent.
         """
         return type(self)._of(self._run(self._async.cancel()))
 
@@ -107,7 +107,7 @@ class Job(JobReader, of=AsyncJob):
         Raises:
             ContractError: No cluster has claimed it, or it is over.
             InputError: There are too few credits.
-            ChainError: The node does not answer.
+            ChainError: The node does not answer. If it is not transient, the transaction may have been sent.
         """
         return type(self)._of(self._run(self._async.top_up(credits, approve=approve)))
 
