@@ -52,6 +52,11 @@ class Operator(GridBlock):
     max_tries: int = Field(
         default=10, ge=1, description="A job that clusters gave back this often is ended with a full refund."
     )
+    free_cancels: int = Field(
+        default=3,
+        ge=0,
+        description="A customer may cancel this many jobs that kept a cluster and never ran; then its jobs wait.",
+    )
     weight_start: float = Field(default=1.0, ge=0, description="How much the estimated start counts.")
     weight_price: float = Field(default=1.0, ge=0, description="How much the price per minute counts.")
     weight_speed: float = Field(default=0.5, ge=0, description="How much the measured speed for the job's kind counts.")
@@ -80,5 +85,6 @@ class Operator(GridBlock):
                 age_share_per_day=self.age_share_per_day,
                 start_scale_s=self.start_scale_s,
                 max_tries=self.max_tries,
+                free_cancels=self.free_cancels,
             ),
         )

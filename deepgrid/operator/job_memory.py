@@ -1,4 +1,4 @@
-"""The hot jobs of the grid as last reported, and what their changes tell about providers. Bounded by the hot jobs."""
+"""The hot jobs of the grid as last reported, and what their changes tell about providers and customers."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from deepgrid.lifecycle.job import Job
 from deepgrid.lifecycle.states import JobStatus
 from deepgrid.operator.operator_metrics import OperatorMetrics
 from deepgrid.operator.store import GivenBack, OperatorStore
-from deepgrid.scheduling.market import Reliability
+from deepgrid.operator.use_ledger import UseLedger
+from deepgrid.scheduling.market import Reliability, SchedulerSettings
 
 SERVED = (JobStatus.FINISHED, JobStatus.FAILED, JobStatus.OUT_OF_CREDITS)
 
@@ -18,11 +19,13 @@ class JobMemory:
     """Keeps hot jobs, who gave them back, when they should start, and how reliable each provider was lately."""
 
     def __init__(
-        self, store: OperatorStore, metrics: OperatorMetrics, half_life_s: float, clock: Callable[[], float] = time.time
-    ) -> None:
+        self, store: OperatorStore, metrics: OperatorMetrics, settings: SchedulerSettings,
+        clock: Callable[[], float] = time.time,
+    ) -> None:  # fmt: skip
         self._store = store
         self._metrics = metrics
-        self._half_life_s = half_life_s
+        self._half_life_s = settings.half_life_s
+        self.use = UseLedger(store, settings)
         self._clock = clock
         self.hot: dict[int, Job] = {}
         self._given_back = store.given_back()
@@ -40,6 +43,7 @@ class JobMemory:
             self._note_given_back(before, job)
             self._note_end(before, job)
             self._note_start(job)
+            self.use.note(before, job, self._clock())
             if job.status.hot:
                 self.hot[job.id] = job
             else:
@@ -48,6 +52,7 @@ class JobMemory:
                 self._late.pop(job.id, None)
                 if self._given_back.pop(job.id, None):
                     over.append(job.id)
+        self.use.save()
         if over:
             self._store.forget_jobs(over)
 

@@ -6,8 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from deepgrid.lifecycle.job import Job, Provider
 from deepgrid.scheduling.hot_jobs import hot_job
-from deepgrid.scheduling.market import ClusterState, HotJob, Market, Reliability, Resources, Usage
-from deepgrid.scheduling.rounds.fairness import advance
+from deepgrid.scheduling.market import ClusterState, HotJob, Market, Reliability
 from deepgrid.scheduling.speed import measured_speeds
 
 
@@ -27,12 +26,3 @@ def market_of(
         ],
         now,
     )
-
-
-def use_of(hot: Sequence[Job], past: Usage, now: int, half_life_s: float) -> Usage:
-    """Past and present use of the grid per customer. `past` is what this function returned last time."""
-    present: dict[str, Resources] = {}
-    for job in hot:
-        if job.provider is not None:
-            present[job.customer] = present.get(job.customer, Resources()) + Resources.of(job.definition)
-    return advance(past, present, now, half_life_s)

@@ -15,10 +15,12 @@ from deepgrid.chain.figures import TrackRecord
 from deepgrid.errors import ContractError
 from deepgrid.lifecycle.job import Job, Provider
 from deepgrid.lifecycle.states import JobStatus
-from deepgrid.operator.market_view import market_of, use_of
+from deepgrid.operator.market_view import market_of
 from deepgrid.operator.session import OperatorSession
+from deepgrid.operator.use_ledger import holds_of
 from deepgrid.scheduling.hot_jobs import reliability_of
 from deepgrid.scheduling.market import Reliability, Round, Usage
+from deepgrid.scheduling.past_use import usage_at
 
 logger = logging.getLogger(__name__)
 
@@ -78,17 +80,17 @@ async def read_market(session: OperatorSession) -> Snapshot:
 async def decide(session: OperatorSession, seen: Snapshot) -> Decision:
     """Match the pending jobs, in a thread: the event loop stays free."""
     records = {one.address: session.memory.record(one.address, _whole_life(life)) for one, life in seen.providers}
-    past = session.store.past_use()
+    accounts = session.memory.use.accounts()
 
     def match() -> tuple[Round, Usage]:
         market = market_of(seen.hot, [provider for provider, _ in seen.providers], records, seen.now)
-        use = use_of(seen.hot, past, seen.now, session.settings.scheduler.half_life_s)
+        use = usage_at(seen.now, accounts, holds_of(seen.hot), session.settings.scheduler)
         with session.deciding:  # a thread cannot be cancelled: an earlier attempt may still run
             return session.scheduler.round(seen.pending, market, seen.refusals, use), use
 
     began = time.monotonic()
     found, use = await asyncio.to_thread(match)
-    session.store.put_past_use(use)
+    session.memory.use.forget_negligible(seen.now)
     return Decision(seen, found, use, time.monotonic() - began)
 
 
@@ -145,6 +147,7 @@ def _next_round(session: OperatorSession, decision: Decision, ended: int) -> flo
     """When the first job is due or given up, by the loop's clock; None if only a change can help."""
     seen, ahead_s = decision.snapshot, session.settings.scheduler.assign_ahead_s
     due = [one.estimated_start - ahead_s - seen.now for one in decision.found.waiting if one.estimated_start]
+    due += [decision.use.waits[job.customer] - seen.now for job in seen.pending if job.customer in decision.use.waits]
     due += [job.wishes.give_up_at - _latest(seen.now) for job in seen.pending if job.wishes.give_up_at]
     if len(seen.exhausted) + len(seen.given_up) > ended:
         due.append(0)

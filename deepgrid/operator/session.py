@@ -75,7 +75,7 @@ class OperatorSession:
         settings.state.mkdir(parents=True, exist_ok=True)
         self.index = JobIndex(settings.state / "operator.sqlite")
         self.store = OperatorStore(settings.state / "rounds.sqlite")
-        self.memory = JobMemory(self.store, self.metrics, settings.scheduler.half_life_s)
+        self.memory = JobMemory(self.store, self.metrics, settings.scheduler)
         self.metrics.hot = self.memory.hot.values
         self.notices = NoticeBoard(self.services, self.store, self.index.last_id)
         self.scheduler = Scheduler(settings.scheduler)

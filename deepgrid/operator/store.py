@@ -1,7 +1,7 @@
-"""The operator's durable memory: notices to post, jobs that were given back, past use, and figures of its last rounds.
+"""The operator's durable memory: notices to post, jobs that were given back, past use, figures of its last rounds.
 
 One SQLite file. A lost file costs notices and the memory of refusals, never a job or money. Everything about a job is
-deleted when the job is over, so the size depends on the hot jobs.
+deleted when the job is over, so the size depends on the hot jobs and on the customers of the last weeks.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from deepgrid.errors import ConfigurationError
-from deepgrid.scheduling.market import Assignment, Resources, Usage
+from deepgrid.scheduling.market import Assignment, Resources
+from deepgrid.scheduling.past_use import Account
 
 ROUNDS_KEPT = 500
 
@@ -28,10 +29,13 @@ CREATE TABLE IF NOT EXISTS given_back (
     job_id INTEGER NOT NULL, provider TEXT NOT NULL, at REAL NOT NULL, reason TEXT
 );
 CREATE INDEX IF NOT EXISTS given_back_by_job ON given_back (job_id);
-CREATE TABLE IF NOT EXISTS past_use (customer TEXT PRIMARY KEY, cpus REAL, mem_mb REAL, gpus REAL, at INTEGER);
+DROP TABLE IF EXISTS past_use;
+CREATE TABLE IF NOT EXISTS accounts (
+    customer TEXT PRIMARY KEY, cpus REAL, mem_mb REAL, gpus REAL, at INTEGER, cancels REAL, cancelled_at INTEGER
+);
 CREATE TABLE IF NOT EXISTS rounds (id INTEGER PRIMARY KEY, figures TEXT NOT NULL);
 """
-_TABLES = ("notices", "given_back", "past_use", "rounds")
+_TABLES = ("notices", "given_back", "accounts", "rounds")
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,17 +150,17 @@ class OperatorStore:
 
     # -- rounds ------------------------------------------------------------------------------
 
-    def past_use(self) -> Usage:
-        """Past use of the grid per customer, as of the last round."""
-        rows = self._rows("SELECT customer, cpus, mem_mb, gpus, at FROM past_use")
-        return Usage({row[0]: Resources(*row[1:4]) for row in rows}, at=max((row[4] for row in rows), default=0))
+    def accounts(self) -> dict[str, Account]:
+        """Past use and cancels per customer."""
+        rows = self._rows("SELECT customer, cpus, mem_mb, gpus, at, cancels, cancelled_at FROM accounts")
+        return {row[0]: Account(Resources(*row[1:4]), *row[4:]) for row in rows}
 
-    def put_past_use(self, usage: Usage) -> None:
-        rows = [(who, use.cpus, use.mem_mb, use.gpus, usage.at) for who, use in usage.past.items()]
-        with self._db:
-            self._db.execute("BEGIN IMMEDIATE")
-            self._db.execute("DELETE FROM past_use")
-            self._db.executemany("INSERT INTO past_use VALUES (?, ?, ?, ?, ?)", rows)
+    def put_accounts(self, accounts: Mapping[str, Account]) -> None:
+        rows = [(who, *one.past, one.at, one.cancels, one.cancelled_at) for who, one in accounts.items()]
+        self._many("INSERT OR REPLACE INTO accounts VALUES (?, ?, ?, ?, ?, ?, ?)", rows)
+
+    def forget_accounts(self, customers: Iterable[str]) -> None:
+        self._many("DELETE FROM accounts WHERE customer = ?", [(one,) for one in customers])
 
     def add_round(self, figures: Mapping[str, Any]) -> None:
         """Keep the figures of a round; the oldest ones are forgotten."""

@@ -110,14 +110,14 @@ class Usage:
     """Use of the grid per customer.
 
     Attributes:
-        past: Average resources in use, with exponential decay (`fairness.advance`).
+        past: Average resources in use, with exponential decay (`past_use`).
         present: Resources of the customer's jobs that are assigned, claimed or running.
-        at: Unix time of `past`.
+        waits: Customers whose pending jobs wait after too many cancels, until this unix time.
     """
 
     past: Mapping[str, Resources] = field(default_factory=dict)
     present: Mapping[str, Resources] = field(default_factory=dict)
-    at: int = 0
+    waits: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,6 +142,8 @@ class SchedulerSettings:
         age_share_per_day: For each day of waiting, a customer's oldest job gains this share of the grid.
         start_scale_s: An estimated start this far away scores 1, as bad as a price twice the lowest.
         max_tries: After this many providers gave a job back, it is not assigned again.
+        free_cancels: A customer may cancel this many jobs that kept a cluster from others and never ran. One half
+            life ago counts half. After more, its pending jobs wait.
     """
 
     weights: Weights = Weights()
@@ -150,6 +152,7 @@ class SchedulerSettings:
     age_share_per_day: float = 0.25
     start_scale_s: float = 3_600.0
     max_tries: int = 10
+    free_cancels: int = 3
 
 
 @dataclass(frozen=True, slots=True)

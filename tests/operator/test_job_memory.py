@@ -12,7 +12,7 @@ from deepgrid.lifecycle.states import JobStatus
 from deepgrid.operator.job_memory import JobMemory
 from deepgrid.operator.operator_metrics import OperatorMetrics
 from deepgrid.operator.store import OperatorStore
-from deepgrid.scheduling.market import Reliability
+from deepgrid.scheduling.market import Reliability, SchedulerSettings
 from tests.services.support import MemoryChain
 
 S = JobStatus
@@ -25,7 +25,7 @@ class Desk:
         self.now = 1000.0
         self.store = OperatorStore(folder / "rounds.sqlite")
         self.metrics = OperatorMetrics()
-        self.memory = JobMemory(self.store, self.metrics, DAY_S, lambda: self.now)
+        self.memory = JobMemory(self.store, self.metrics, SchedulerSettings(half_life_s=DAY_S), lambda: self.now)
 
     def backs(self, job_id: int = 1) -> list[tuple[str, str | None]]:
         return [(one.provider, one.reason) for one in self.memory.given_back(job_id)]

@@ -1,8 +1,7 @@
 """The order in which customers are served: by dominant share with decay, and by age. Pure.
 
 A customer's *share* is the largest part that it takes of any resource: Dominant Resource Fairness (Ghodsi et
-al., NSDI 2011). What it takes is the mean of present use and of past use. Past use is HTCondor's user priority:
-an average of the resources in use, in which use of one half life ago counts half.
+al., NSDI 2011). What it takes is the mean of present use and of past use (`scheduling.past_use`).
 
 A job's *key* is the share that its customer had with all its earlier jobs served; the lowest key comes first.
 So customers take turns, and 10,000 jobs of one delay the first job of another by one turn. The oldest job of
@@ -11,7 +10,7 @@ each customer gains with every day of waiting, without bound, so no job waits fo
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -33,22 +32,6 @@ class Share:
 
     value: float
     resource: str
-
-
-def advance(usage: Usage, present: Mapping[str, Resources], now: int, half_life_s: float) -> Usage:
-    """The usage at `now`, when `present` was in use since `usage.at`.
-
-    The average p of a customer that uses r becomes b p + (1 - b) r with b = 0.5 ** (elapsed / half life). Without
-    a time before, it begins at zero. Customers whose average is negligible are forgotten.
-    """
-    kept = 0.5 ** (max(0, now - usage.at) / half_life_s) if usage.at else 1.0
-    none = Resources()
-    past = {
-        one: usage.past.get(one, none) * kept + present.get(one, none) * (1.0 - kept)
-        for one in {**usage.past, **present}
-    }
-    kept_past = {one: used for one, used in past.items() if max(used) > 1e-6}
-    return Usage(kept_past, dict(present), now)
 
 
 def total(clusters: Iterable[ClusterState]) -> Resources:

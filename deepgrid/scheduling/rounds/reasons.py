@@ -71,6 +71,12 @@ def kept(clusters: int) -> Count:
     return Count(clusters, f"are {words}", f"is {words}")
 
 
+def cancelled_often(until: int) -> str:
+    """The customer's jobs wait because of its cancels."""
+    at = f"{datetime.fromtimestamp(until, UTC):%Y-%m-%d %H:%M:%S} UTC"
+    return f"you cancelled several jobs that kept a cluster from others; your jobs wait until {at}"
+
+
 def chosen(choices: int, prefer: Prefer) -> str:
     """Why a cluster was chosen among those where the job could start soon."""
     if choices == 1:

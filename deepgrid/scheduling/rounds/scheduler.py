@@ -14,6 +14,7 @@ from deepgrid.lifecycle.job import Job
 from deepgrid.scheduling.explain import explain
 from deepgrid.scheduling.market import Assignment, Market, Round, Row, SchedulerSettings, Usage, Waiting
 from deepgrid.scheduling.occupancy import free_steps
+from deepgrid.scheduling.rounds import reasons
 from deepgrid.scheduling.rounds.candidates import Board, Task
 from deepgrid.scheduling.rounds.fairness import FairShare, total
 from deepgrid.scheduling.rounds.placement import Placement
@@ -47,10 +48,14 @@ class Scheduler:
         """
         board, settings = self._board, self.settings
         board.update(market.clusters)
-        fair = FairShare(usage or Usage(), total(board.states))
+        usage = usage or Usage()
+        fair = FairShare(usage, total(board.states))
         tasks: dict[int, Task] = {}
         waiting: list[Waiting] = []
         for job in jobs:
+            if (until := usage.waits.get(job.customer, 0)) > market.now:
+                waiting.append(Waiting(job.id, reasons.cancelled_often(until)))
+                continue
             task = board.task(job, (refusals or {}).get(job.id, {}))
             if task.count and len(task.refused) < settings.max_tries:
                 tasks[job.id] = task
@@ -67,7 +72,7 @@ class Scheduler:
                 assignments.append(decision)
             else:
                 waiting.append(line.append(job, decision.reason, decision.cluster, decision.estimated_start))
-        customers = {job.customer for job in jobs} | set((usage or Usage()).present)
+        customers = {job.customer for job in jobs} | set(usage.present)
         return Round(assignments, waiting, {one: fair.share(one).value for one in sorted(customers)})
 
     def explain(self, job: Job, market: Market, refusals: Mapping[str, str] | None = None) -> list[Row]:

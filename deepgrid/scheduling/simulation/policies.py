@@ -11,9 +11,9 @@ from typing import Protocol
 from deepgrid.billing.formulas import affordable_minutes, rate_wei_per_minute
 from deepgrid.lifecycle.job import Job, JobDefinition, Provider
 from deepgrid.scheduling.fit import misfit
-from deepgrid.scheduling.market import Assignment, HotJob, Market, Resources, Round, SchedulerSettings, Usage
+from deepgrid.scheduling.market import Assignment, HotJob, Market, Resources, Round, SchedulerSettings
 from deepgrid.scheduling.occupancy import free_steps
-from deepgrid.scheduling.rounds.fairness import advance
+from deepgrid.scheduling.past_use import Account, Hold, usage_at
 from deepgrid.scheduling.rounds.scheduler import Scheduler
 
 OLDEST, MORE = 5, 25
@@ -123,7 +123,8 @@ class Deepgrid:
     def __init__(self, settings: SchedulerSettings | None = None) -> None:
         self.settings = settings or SchedulerSettings()
         self._scheduler = Scheduler(self.settings)
-        self._usage = Usage()
+        self._accounts: dict[str, Account] = {}
+        self._holds: dict[int, Hold] = {}
         self._customers: dict[int, str] = {}
         self._needs: dict[int, Resources] = {}
 
@@ -131,11 +132,10 @@ class Deepgrid:
         for job in jobs:
             if job.id not in self._needs:
                 self._customers[job.id], self._needs[job.id] = job.customer, Resources.of(job.definition)
-        # What is in use now counts from now on; what was in use at the last round counts until now.
-        past = advance(self._usage, self._usage.present, market.now, self.settings.half_life_s)
-        self._usage = Usage(past.past, self._present(market), market.now)
+        self._note(market)
+        usage = usage_at(market.now, self._accounts, self._holds.values(), self.settings)
         considered, all_with_room = self._considered(jobs, market)
-        result = self._scheduler.round(considered, market, {}, self._usage)
+        result = self._scheduler.round(considered, market, {}, usage)
         if result.assignments and not all_with_room:
             return Decision(result.assignments, market.now)
         return Decision(result.assignments, self._next_round(result, market.now))
@@ -171,14 +171,15 @@ class Deepgrid:
                     found.append(job)
         return found, max(more.values(), default=0) <= MORE
 
-    def _present(self, market: Market) -> dict[str, Resources]:
-        """What the hot jobs of each customer ask for."""
-        present: dict[str, Resources] = {}
-        for cluster in market.clusters:
-            for hot in cluster.busy:
-                customer = self._customers[hot.job_id]
-                present[customer] = present.get(customer, Resources()) + hot.needs
-        return present
+    def _note(self, market: Market) -> None:
+        """Count what is in use now from now on, and what has ended until now."""
+        busy = {hot.job_id: hot for cluster in market.clusters for hot in cluster.busy}
+        for job_id in [one for one in self._holds if one not in busy]:
+            hold = self._holds.pop(job_id)
+            account = self._accounts.get(hold.customer, Account())
+            self._accounts[hold.customer] = account.with_hold(hold, market.now, self.settings.half_life_s)
+        for job_id in busy.keys() - self._holds.keys():
+            self._holds[job_id] = Hold(self._customers[job_id], busy[job_id].needs, market.now)
 
 
 def _cpus(hot: HotJob) -> int:

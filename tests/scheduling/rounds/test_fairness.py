@@ -1,11 +1,11 @@
-"""Shares of customers, their decay, and the order in which customers are served."""
+"""Shares of customers, and the order in which customers are served."""
 
 from __future__ import annotations
 
 import pytest
 
 from deepgrid.scheduling.market import Resources, Usage
-from deepgrid.scheduling.rounds.fairness import FairShare, advance
+from deepgrid.scheduling.rounds.fairness import FairShare
 from tests.scheduling.markets import NOW, pending
 
 GRID = Resources(100, 1000, 10)
@@ -18,34 +18,10 @@ def order(*jobs: object, usage: Usage | None = None) -> list[int]:
 
 
 def test_the_dominant_resource_makes_the_share() -> None:
-    usage = Usage(present={"0xa": Resources(10, 0, 6)}, past={"0xa": Resources(10, 0, 2)}, at=NOW)
+    usage = Usage(present={"0xa": Resources(10, 0, 6)}, past={"0xa": Resources(10, 0, 2)})
     share = FairShare(usage, GRID).share("0xa")
     assert share.value == pytest.approx(0.4)
     assert share.resource == "GPUs"
-
-
-def test_use_of_one_half_life_ago_counts_half() -> None:
-    usage = advance(Usage({"0xa": Resources(80, 8, 4)}, {}, NOW), {}, NOW + DAY_S, DAY_S)
-    assert usage.past == {"0xa": Resources(40, 4, 2)}
-
-
-def test_the_average_approaches_what_is_in_use() -> None:
-    usage, present = Usage(at=NOW), {"0xa": Resources(10, 100, 1)}
-    for day in range(1, 30):
-        usage = advance(usage, present, NOW + day * DAY_S, DAY_S)
-    assert usage.past["0xa"].cpus == pytest.approx(10, rel=1e-6)
-    for day in range(30, 90):
-        usage = advance(usage, {}, NOW + day * DAY_S, DAY_S)
-    assert usage.past == {}
-
-
-def test_the_time_steps_do_not_matter() -> None:
-    present = {"0xa": Resources(10, 100, 1)}
-    once = advance(Usage(at=NOW), present, NOW + 600, DAY_S)
-    often = Usage(at=NOW)
-    for second in range(60, 601, 60):
-        often = advance(often, present, NOW + second, DAY_S)
-    assert often.past["0xa"] == pytest.approx(once.past["0xa"])
 
 
 def test_customers_take_turns() -> None:
@@ -60,12 +36,12 @@ def test_large_jobs_take_longer_turns() -> None:
 
 
 def test_who_used_less_comes_first() -> None:
-    usage = Usage(past={"0xa": Resources(50, 0, 0)}, at=NOW)
+    usage = Usage(past={"0xa": Resources(50, 0, 0)})
     assert order(pending(1, customer="0xa", age_s=100), pending(2, customer="0xb"), usage=usage) == [2, 1]
 
 
 def test_the_oldest_job_of_a_customer_gains_with_every_day() -> None:
-    usage = Usage(past={"0xa": Resources(100, 0, 0)}, present={"0xa": Resources(100, 0, 0)}, at=NOW)
+    usage = Usage(past={"0xa": Resources(100, 0, 0)}, present={"0xa": Resources(100, 0, 0)})
     fresh = [pending(n, customer=f"0x{n}") for n in range(10, 20)]
     old = [pending(n, customer="0xa", age_s=5 * DAY_S) for n in (1, 2, 3)]
     assert order(*old, *fresh, usage=usage) == [1, *range(10, 20), 2, 3]

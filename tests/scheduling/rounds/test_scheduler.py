@@ -119,7 +119,7 @@ def test_a_job_is_held_back_until_its_start_is_near() -> None:
 def test_a_waiting_job_knows_its_place() -> None:
     clusters = [small("alpha", busy=(hot(8, 10),))]
     jobs = [pending(1, customer="0xa"), pending(2, customer="0xb", age_s=1), pending(3, customer="0xb")]
-    usage = Usage(present={"0xa": Resources(3.28, 0, 0)}, past={"0xa": Resources(3.28, 0, 0)}, at=NOW)
+    usage = Usage(present={"0xa": Resources(3.28, 0, 0)}, past={"0xa": Resources(3.28, 0, 0)})
     result = decide(*jobs, clusters=clusters, usage=usage)
     mine = next(one for one in result.waiting if one.job_id == 1)
     assert (mine.position, mine.ahead_of_others) == (3, 2)

@@ -1,0 +1,87 @@
+"""The operator's accounts of past use: from the changes of jobs, whether rounds took place or not, each end once."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from deepgrid.lifecycle.job import Job
+from deepgrid.lifecycle.states import JobStatus
+from deepgrid.operator.store import OperatorStore
+from deepgrid.operator.use_ledger import UseLedger
+from deepgrid.scheduling.market import SchedulerSettings
+from tests.scheduling.markets import NOW, pending
+
+S = JobStatus
+HOUR_S = 3600
+
+
+def assigned(job_id: int = 1, **changes: object) -> Job:
+    values = {"status": S.META_SCHEDULED, "provider": "0xa1pha", "assigned_at": NOW, "started_at": 0, **changes}
+    return replace(pending(job_id, cpus=8, customer="0xc"), **values)  # type: ignore[arg-type]
+
+
+def ended(job: Job, status: JobStatus = S.FINISHED, after_s: int = HOUR_S, **changes: object) -> Job:
+    return replace(job, status=status, ended_at=NOW + after_s, **changes)  # type: ignore[arg-type]
+
+
+def ledger(folder: Path) -> UseLedger:
+    return UseLedger(OperatorStore(folder / "rounds.sqlite"), SchedulerSettings())
+
+
+def cpus(one: UseLedger) -> float:
+    return one.accounts()["0xc"].past.cpus
+
+
+def test_a_job_counts_that_ended_while_no_job_was_pending(tmp_path: Path) -> None:
+    """Past use came only from rounds, and began with the first non-zero one. It never did."""
+    one = ledger(tmp_path)
+    one.note(assigned(), ended(assigned()), NOW)
+    assert cpus(one) == pytest.approx(8 * (1 - 0.5 ** (1 / 24)))
+
+
+def test_an_end_counts_once_and_also_after_a_restart(tmp_path: Path) -> None:
+    one, jobs = ledger(tmp_path), [assigned(number) for number in (1, 2)]
+    one.note(jobs[0], ended(jobs[0]), NOW)
+    one.save()
+    again = ledger(tmp_path)
+    again.note(None, ended(jobs[0]), NOW)
+    assert cpus(again) == cpus(one)
+    again.note(None, ended(jobs[1], after_s=2 * HOUR_S), NOW)
+    assert cpus(again) > 2 * cpus(one)
+
+
+def test_a_job_that_is_given_back_counts_until_then(tmp_path: Path) -> None:
+    one = ledger(tmp_path)
+    one.note(assigned(), replace(assigned(), status=S.PENDING, provider=None, assigned_at=0), NOW + 60)
+    assert cpus(one) == pytest.approx(8 * (1 - 0.5 ** (60 / 86_400)))
+
+
+@pytest.mark.parametrize(
+    ("changes", "cancels"),
+    [
+        ({"status": S.CANCELLED, "has_cancel_request": True}, 1),
+        ({"status": S.CANCELLED, "has_cancel_request": True, "started_at": NOW + 1}, 0),
+        ({"status": S.CANCELLED}, 0),
+        ({"status": S.PANICKED}, 0),
+    ],
+    ids=["by its customer", "after its start", "by its provider", "panicked"],
+)
+def test_only_what_the_customer_cancels_before_it_ran_is_a_cancel(
+    tmp_path: Path, changes: dict[str, object], cancels: int
+) -> None:
+    one = ledger(tmp_path)
+    one.note(assigned(), replace(ended(assigned()), **changes), NOW)  # type: ignore[arg-type]
+    assert one.accounts()["0xc"].cancels == cancels
+
+
+def test_a_customer_with_nothing_left_to_remember_is_forgotten(tmp_path: Path) -> None:
+    one = ledger(tmp_path)
+    one.note(assigned(), ended(assigned()), NOW)
+    one.save()
+    one.forget_negligible(NOW + 24 * HOUR_S)
+    assert one.accounts()
+    one.forget_negligible(NOW + 60 * 24 * HOUR_S)
+    assert ledger(tmp_path).accounts() == one.accounts() == {}
