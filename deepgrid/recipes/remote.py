@@ -33,9 +33,11 @@ from deepgrid.client.sync.grid import Grid
 from deepgrid.client.sync.job import Job
 from deepgrid.client.sync.job_set import JobSet
 from deepgrid.client.values.amounts import Credits
-from deepgrid.errors import ConfigurationError, InputError
+from deepgrid.errors import InputError
+from deepgrid.extras import needs
 from deepgrid.lifecycle.states import JobStatus
-from deepgrid.recipes.results import RemoteError, result_in
+from deepgrid.recipes.errors import RemoteError
+from deepgrid.recipes.results import result_in
 
 MOST_CALL_BYTES = 96 * 1024  # a longer variable does not fit in the environment of a process
 
@@ -176,11 +178,7 @@ def workflow(token: str, image: str | Mapping[str, Any] | None, resources: Resou
 
 
 def _cloudpickle() -> Any:
-    try:
+    with needs("remote"):
         import cloudpickle
         import cloudpickle.cloudpickle
-    except ModuleNotFoundError:
-        raise ConfigurationError(
-            "The library cloudpickle is not installed.", next_step="Install it: pip install 'deepgrid[remote]'."
-        ) from None
     return cloudpickle

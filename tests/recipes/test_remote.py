@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import datetime
+import decimal
+import io
 import os
 import pickle
 import subprocess
@@ -10,6 +14,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy
+import pandas
 import pyarrow
 import pytest
 from hypothesis import given
@@ -19,7 +24,9 @@ from deepgrid import sbatch, workflow
 from deepgrid.client.workflow import read_workflow
 from deepgrid.errors import InputError
 from deepgrid.recipes import remote
-from deepgrid.recipes.results import RemoteError, result_in
+from deepgrid.recipes.errors import RemoteError
+from deepgrid.recipes.on_node import encoded, send
+from deepgrid.recipes.results import result_in
 
 TOKEN = "ab" * 16
 
@@ -142,3 +149,38 @@ async def test_the_workflow_is_valid_with_and_without_a_container() -> None:
         assert (resources.cpus_per_task, resources.mem_per_cpu, resources.gpus) == (2, 1500, 1)
     assert workflow.canonical(read.definition)
     assert sbatch.render(read.definition, sbatch.StoragePaths())
+
+
+def tables() -> dict[str, Any]:
+    """Tables as an honest function returns them."""
+    today, some = datetime.datetime(2026, 1, 2, tzinfo=datetime.UTC), pyarrow.array([True, None, False])
+    rows = [
+        {
+            "int": 1, "float": 2.5, "bool": True, "none": None, "text": "é", "bytes": b"\0", "time": today,
+            "day": today.date(), "span": today - today, "decimal": decimal.Decimal("1.50"), "list": [[1], []],
+            "struct": {"a": "x", "b": [None]},
+        },
+        {},
+    ]  # fmt: skip
+    kinds = pyarrow.table({"day": pyarrow.array(["mon", "tue", "mon"]).dictionary_encode(), "flag": some})
+    fixed = pyarrow.array([[1.0, 2.0]] * 3, pyarrow.list_(pyarrow.float32(), 2))
+    return {
+        "types": pyarrow.Table.from_pylist(rows, pyarrow.Table.from_pylist(rows[:1]).schema),
+        "map": pyarrow.table({"m": pyarrow.array([[("a", 1)], None], pyarrow.map_(pyarrow.string(), pyarrow.int8()))}),
+        "dictionary": kinds,
+        "dictionaries": pyarrow.concat_tables([kinds, kinds.slice(1, 1), kinds]),
+        "fixed": pyarrow.table({"f": fixed}).slice(1),
+        "no rows": kinds.slice(0, 0),
+        "no columns": pyarrow.table({}),
+        "pandas": pyarrow.Table.from_pandas(pandas.DataFrame({"c": pandas.Categorical(["a", "b"])}, index=["x", "y"])),
+        "numbers": pyarrow.table({"d": pyarrow.array([10**9, 7, 7], "int64").dictionary_encode()}),
+    }
+
+
+@pytest.mark.parametrize("table", [pytest.param(table, id=name) for name, table in tables().items()])
+def test_every_usual_table_comes_back(table: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("REMOTE_TOKEN", TOKEN)
+    output = io.StringIO()
+    with contextlib.redirect_stdout(output):
+        send(*encoded(table))
+    assert result_in(output.getvalue().splitlines(), TOKEN).equals(table, check_metadata=True)
