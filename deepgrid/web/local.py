@@ -29,9 +29,9 @@ from deepgrid.web.settings import WebSettings
 from deepgrid.web.signer import (
     Access,
     GuardedChecks,
-    Kept,
     LoopbackHosts,
     OwnAccount,
+    PageStorage,
     Signer,
     SpendingLimit,
     signer_routes,
@@ -109,7 +109,7 @@ async def local_app(
         services = Forward(book.definitions_url, book.authorities)
         stack.push_async_callback(services.close)
         routes: Sequence[BaseRoute] = [
-            *signer_routes(signer, access, Kept(_kept_file(settings.key_file))),
+            *signer_routes(signer, access, PageStorage(_storage_file(settings.key_file))),
             Route("/v1/{rest:path}", services.answer, methods=["GET", "POST", "PUT", "DELETE"]),
         ]
         inner = Starlette(routes=routes)
@@ -130,8 +130,8 @@ def _write_address(file: Path, address: str) -> None:
         raise ConfigurationError(f"The address cannot be written to {file}: {error.strerror}.") from None
 
 
-def _kept_file(key_file: Path) -> Path:
-    """The file with what the page of this key keeps."""
+def _storage_file(key_file: Path) -> Path:
+    """The file with the storage of this key's page."""
     return key_file.with_name(f"{key_file.name}.web.json")
 
 

@@ -23,7 +23,7 @@ from deepgrid.chain.transactions.sender import Sender
 from deepgrid.chain.transactions.wallet import Wallet
 from deepgrid.chain.writer import Writer
 from deepgrid.services.signing.request_signing import Domain
-from deepgrid.web.signer import Access, Kept, LoopbackHosts, Signer, SpendingLimit, signer_routes
+from deepgrid.web.signer import Access, LoopbackHosts, PageStorage, Signer, SpendingLimit, signer_routes
 from deepgrid.web.signer.typed_data import KINDS
 from tests.chain.grid import CREDIT, DEFINITION, Grid, running_grid
 
@@ -118,7 +118,7 @@ async def signing_page(grid: Grid, name: str, limit: int = 1000, credits: int = 
         tokens: list[str] = []
         access = Access(tokens.append)
         routes = signer_routes(
-            Signer(chain, sender, SpendingLimit(limit * CREDIT)), access, Kept(grid.keys / f"{name}.json")
+            Signer(chain, sender, SpendingLimit(limit * CREDIT)), access, PageStorage(grid.keys / f"{name}.json")
         )
         app = Starlette(routes=routes, middleware=[Middleware(LoopbackHosts)])
         transport = httpx.ASGITransport(app=app)

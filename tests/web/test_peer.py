@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import socket
+import struct
 import subprocess
 from collections.abc import Iterator
 
 import pytest
+import uvicorn
+from starlette.types import Receive, Scope, Send
 
-from deepgrid.web.signer.peer import is_told, uid_behind
+from deepgrid.web.signer.peer import OwnAccount, is_supported, uid_behind
+from tests.waiting import until
 
 OTHER_UID = 4242
 CONNECT = "exec 3<>/dev/tcp/127.0.0.1/{port} && echo connected && read"
@@ -22,7 +27,7 @@ def listener() -> Iterator[socket.socket]:
 
 
 def test_linux_tells_the_account() -> None:
-    assert is_told()
+    assert is_supported()
 
 
 @pytest.mark.parametrize("family", [socket.AF_INET, socket.AF_INET6])
@@ -69,3 +74,32 @@ def test_a_listener_is_no_peer(listener: socket.socket) -> None:
     here = listener.getsockname()
     assert uid_behind(here, ("127.0.0.1", 1)) is None
     assert uid_behind(("127.0.0.1", 1), here) is None
+
+
+async def test_a_connection_that_was_reset_is_refused_without_an_error(listener: socket.socket) -> None:
+    """The server then knows no peer. An error here would let any account fill the log with tracebacks."""
+    results: list[BaseException | None] = []
+
+    async def never(_scope: Scope, _receive: Receive, _send: Send) -> None:
+        raise AssertionError("a request of an unknown account passed")
+
+    guarded = OwnAccount(never)
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            await guarded(scope, receive, send)
+            results.append(None)
+        except BaseException as error:
+            results.append(error)
+
+    with socket.create_connection(listener.getsockname()) as own:  # before the server accepts connections
+        own.sendall(b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
+        own.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))  # closing resets it
+    server = uvicorn.Server(uvicorn.Config(app, lifespan="off", log_config=None))
+    serving = asyncio.create_task(server.serve([listener]))
+    try:
+        await until(lambda: results)
+    finally:
+        server.should_exit = True
+        await serving
+    assert results == [None]

@@ -13,7 +13,7 @@ from eth_account.messages import encode_typed_data
 
 from deepgrid.web.signer.access import MOST_SESSIONS
 from deepgrid.web.signer.http_endpoint import LARGEST_BODY
-from deepgrid.web.signer.kept import MOST_BYTES
+from deepgrid.web.signer.page_storage import MOST_BYTES
 from deepgrid.web.signer.typed_data import KINDS
 from tests.chain.grid import CREDIT, Grid
 from tests.web.signer_support import HOST, ORIGIN, PAGE, STRANGER, Page, transactions
@@ -119,35 +119,54 @@ async def test_a_session_counts_at_the_origin_that_opened_it(page: Page) -> None
 
 async def test_the_page_finds_what_it_kept(page: Page, grid: Grid) -> None:
     """Its origin is new at each start, so its own storage is empty then."""
-    assert (await page.post("/signer/kept", {})).json() == {"kept": {}}
+    assert (await page.post("/signer/storage", {})).json() == {"texts": {}}
     for changes in ({"theme": "dark", "draft": "é"}, {"theme": None, "number": 7}, {"file:Qm": "steps: []"}):
-        assert (await page.post("/signer/kept", {"changes": changes})).status_code == 204
-    assert (await page.post("/signer/kept", {})).json() == {"kept": {"draft": "é", "file:Qm": "steps: []"}}
+        assert (await page.post("/signer/storage", {"changes": changes})).status_code == 204
+    assert (await page.post("/signer/storage", {})).json() == {"texts": {"draft": "é", "file:Qm": "steps: []"}}
     (file,) = grid.keys.glob(f"{Path(str(page.wallet.key_file)).name}.json")
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
 
 
 async def test_what_is_kept_needs_a_session(closed_page: Page) -> None:
     for body in ({}, {"changes": {"theme": "dark"}}):
-        assert (await closed_page.post("/signer/kept", body)).status_code == 401
+        assert (await closed_page.post("/signer/storage", body)).status_code == 401
 
 
 async def test_too_much_or_malformed_is_not_kept(page: Page) -> None:
     for number in range(2 * MOST_BYTES // LARGEST_BODY):
-        answer = await page.post("/signer/kept", {"changes": {f"file:{number}": "x" * (LARGEST_BODY - 100)}})
+        answer = await page.post("/signer/storage", {"changes": {f"text {number}": "x" * (LARGEST_BODY - 100)}})
     assert answer.status_code == 507
     for changes in ([], "x", None, 7):
-        assert (await page.post("/signer/kept", {"changes": changes})).status_code == 507
-    assert len((await page.post("/signer/kept", {})).json()["kept"]) == MOST_BYTES // LARGEST_BODY
+        assert (await page.post("/signer/storage", {"changes": changes})).status_code == 507
+    assert len((await page.post("/signer/storage", {})).json()["texts"]) == MOST_BYTES // LARGEST_BODY
+
+
+async def test_the_oldest_files_make_room(page: Page) -> None:
+    """Each submitted file is stored. A full storage must not stop the note that prevents a second job."""
+    text = "x" * (LARGEST_BODY - 100)
+    for number in range(MOST_BYTES // LARGEST_BODY):
+        await page.post("/signer/storage", {"changes": {f"file:{number}": text}})
+    for changes in ({"submission": text}, {"file:1": text + "y"}, {"draft": text}):
+        assert (await page.post("/signer/storage", {"changes": changes})).status_code == 204
+    found = (await page.post("/signer/storage", {})).json()["texts"]
+    assert list(found) == [*(f"file:{number}" for number in range(3, 8)), "submission", "file:1", "draft"]
+
+
+async def test_a_storage_that_cannot_be_read_is_left_alone(page: Page, grid: Grid) -> None:
+    file = grid.keys / f"{Path(str(page.wallet.key_file)).name}.json"
+    file.symlink_to(file)
+    for body in ({}, {"changes": {"theme": "dark"}}):
+        assert (await page.post("/signer/storage", body)).status_code == 507
+    assert file.is_symlink()
 
 
 async def test_a_damaged_file_is_replaced(page: Page, grid: Grid) -> None:
     file = grid.keys / f"{Path(str(page.wallet.key_file)).name}.json"
     for damaged in (b"", b"[]", b"{", b"\xff"):
         file.write_bytes(damaged)
-        assert (await page.post("/signer/kept", {})).json() == {"kept": {}}
-        assert (await page.post("/signer/kept", {"changes": {"theme": "dark"}})).status_code == 204
-        assert (await page.post("/signer/kept", {})).json() == {"kept": {"theme": "dark"}}
+        assert (await page.post("/signer/storage", {})).json() == {"texts": {}}
+        assert (await page.post("/signer/storage", {"changes": {"theme": "dark"}})).status_code == 204
+        assert (await page.post("/signer/storage", {})).json() == {"texts": {"theme": "dark"}}
 
 
 # -- what is signed --------------------------------------------------------------------------

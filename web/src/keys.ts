@@ -16,7 +16,7 @@ let leader = 0;
 export const lettersOff = (): boolean => localStorage.getItem(OFF) === "1";
 
 export function setLettersOff(off: boolean): void {
-  keep(OFF, off ? "1" : "");
+  void keep(OFF, off ? "1" : "").catch(() => undefined); // else it holds until the page is closed
 }
 
 /** Handle a key press of the window. `help` shows the list of keys. */

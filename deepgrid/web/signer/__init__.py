@@ -10,9 +10,18 @@ Promises:
 
 from deepgrid.web.signer.access import Access, GuardedChecks, LoopbackHosts
 from deepgrid.web.signer.http_endpoint import signer_routes
-from deepgrid.web.signer.kept import Kept
 from deepgrid.web.signer.limit import SpendingLimit
+from deepgrid.web.signer.page_storage import PageStorage
 from deepgrid.web.signer.peer import OwnAccount
 from deepgrid.web.signer.signer import Signer
 
-__all__ = ["Access", "GuardedChecks", "Kept", "LoopbackHosts", "OwnAccount", "Signer", "SpendingLimit", "signer_routes"]
+__all__ = [
+    "Access",
+    "GuardedChecks",
+    "LoopbackHosts",
+    "OwnAccount",
+    "PageStorage",
+    "Signer",
+    "SpendingLimit",
+    "signer_routes",
+]

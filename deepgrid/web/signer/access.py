@@ -29,11 +29,15 @@ logger = logging.getLogger(__name__)
 
 
 class Denied(Exception):
-    """The request does not come from the page of this address. `status` is that of the answer."""
+    """The request is refused, as its page has no session or it is malformed. `status` is that of the answer."""
 
     def __init__(self, status: int, sentence: str) -> None:
         super().__init__(sentence)
         self.status = status
+
+    def answer(self) -> JSONResponse:
+        """The answer to the request."""
+        return JSONResponse({"error": str(self)}, self.status, headers={"Cache-Control": "no-store"})
 
 
 class Access:
@@ -109,10 +113,10 @@ class LoopbackHosts:
                 for wanted in (b"host", b"origin")
             )
             if len(hosts) != 1 or not is_own_host(hosts[0]):
-                await _refuse(421, NOT_THIS_NAME)(scope, receive, send)
+                await Denied(421, NOT_THIS_NAME).answer()(scope, receive, send)
                 return
             if origins not in ([], [f"http://{hosts[0]}"]):
-                await _refuse(403, "This address serves its own page only.")(scope, receive, send)
+                await Denied(403, "This address serves its own page only.").answer()(scope, receive, send)
                 return
         await self._app(scope, receive, send)
 
@@ -129,13 +133,9 @@ class GuardedChecks:
             try:
                 self._access.require(Request(scope))
             except Denied as denied:
-                await _refuse(denied.status, str(denied))(scope, receive, send)
+                await denied.answer()(scope, receive, send)
                 return
         await self._app(scope, receive, send)
-
-
-def _refuse(status: int, sentence: str) -> JSONResponse:
-    return JSONResponse({"error": sentence}, status)
 
 
 def _digest(value: str) -> bytes:

@@ -1,9 +1,10 @@
-"""The HTTP side of the signer: `signer` (JSON-RPC), `signer/session` (token for session), `signer/kept`."""
+"""The HTTP side of the signer: `signer` (JSON-RPC), `signer/session` (token for session), `signer/storage`."""
 
 from __future__ import annotations
 
 import json
 import logging
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 from starlette.requests import Request
@@ -12,51 +13,58 @@ from starlette.routing import Route
 
 from deepgrid.errors import ContractError, GridError
 from deepgrid.web.signer.access import Access, Denied, origin_of
-from deepgrid.web.signer.kept import Kept
+from deepgrid.web.signer.page_storage import PageStorage
 from deepgrid.web.signer.refused import FAILED, MALFORMED, REVERTED, Refused
 from deepgrid.web.signer.signer import Signer
+
+Endpoint = Callable[[Request], Awaitable[Response]]
 
 LARGEST_BODY = 1024 * 1024  # a workflow file of 256 KiB, with escaped characters
 
 logger = logging.getLogger(__name__)
 
 
-def signer_routes(signer: Signer, access: Access, kept: Kept) -> list[Route]:
-    """Routes of a signer whose callers `access` admits, and of what their pages keep."""
+def signer_routes(signer: Signer, access: Access, storage: PageStorage) -> list[Route]:
+    """Routes of a signer whose callers `access` admits, and of the storage of their pages."""
 
     async def present(_request: Request) -> Response:
         return Response(status_code=204, headers={"Cache-Control": "no-store"})
 
     async def exchange(request: Request) -> Response:
-        try:
-            body = await _body(request)
-            secret = access.exchange(request, str(body.get("token", "")))
-        except Denied as denied:
-            return _denied(denied)
+        body = await _body(request)
+        secret = access.exchange(request, str(body.get("token", "")))
         return JSONResponse({"session": secret}, headers={"Cache-Control": "no-store"})
 
     async def call(request: Request) -> Response:
-        try:
-            access.require(request)
-            body = await _body(request)
-        except Denied as denied:
-            return _denied(denied)
-        return await _answered(signer, body, origin_of(request))
+        return await _answered(signer, await _admitted(access, request), origin_of(request))
 
-    async def keep(request: Request) -> Response:
-        try:
-            access.require(request)
-            body = await _body(request)
-        except Denied as denied:
-            return _denied(denied)
-        return _kept(kept, body)
+    async def store(request: Request) -> Response:
+        return _stored(storage, await _admitted(access, request))
 
     return [
         Route("/signer", present, methods=["GET"]),
-        Route("/signer", call, methods=["POST"]),
-        Route("/signer/session", exchange, methods=["POST"]),
-        Route("/signer/kept", keep, methods=["POST"]),
+        Route("/signer", _with_denials(call), methods=["POST"]),
+        Route("/signer/session", _with_denials(exchange), methods=["POST"]),
+        Route("/signer/storage", _with_denials(store), methods=["POST"]),
     ]
+
+
+def _with_denials(endpoint: Endpoint) -> Endpoint:
+    """The endpoint, which answers when it raises Denied."""
+
+    async def answered(request: Request) -> Response:
+        try:
+            return await endpoint(request)
+        except Denied as denied:
+            return denied.answer()
+
+    return answered
+
+
+async def _admitted(access: Access, request: Request) -> dict[str, Any]:
+    """The JSON object of a request with a session. Raises Denied."""
+    access.require(request)
+    return await _body(request)
 
 
 async def _answered(signer: Signer, body: dict[str, Any], origin: str) -> Response:
@@ -76,16 +84,16 @@ async def _answered(signer: Signer, body: dict[str, Any], origin: str) -> Respon
     return JSONResponse(reply, headers={"Cache-Control": "no-store"})
 
 
-def _kept(kept: Kept, body: dict[str, Any]) -> Response:
-    """All that is kept, after these changes."""
+def _stored(storage: PageStorage, body: dict[str, Any]) -> Response:
+    """Change the storage; without changes, answer with all of it. Raises Denied."""
     try:
-        if "changes" in body:
-            kept.change(body["changes"])
-            return Response(status_code=204)
+        if "changes" not in body:
+            return JSONResponse({"texts": storage.all()}, headers={"Cache-Control": "no-store"})
+        storage.change(body["changes"])
     except (OSError, ValueError) as error:
-        logger.warning("the page's texts were not kept: %s", error)
-        return _denied(Denied(507, "This cannot be kept."))
-    return JSONResponse({"kept": kept.all()}, headers={"Cache-Control": "no-store"})
+        logger.warning("the storage of the page failed: %s", error)
+        raise Denied(507, "`dps web` cannot store this; its log says why.") from error
+    return Response(status_code=204)
 
 
 async def _body(request: Request) -> dict[str, Any]:
@@ -104,7 +112,3 @@ async def _body(request: Request) -> dict[str, Any]:
     if not isinstance(body, dict):
         raise Denied(400, "The request is not a JSON object.")
     return body
-
-
-def _denied(denied: Denied) -> Response:
-    return JSONResponse({"error": str(denied)}, denied.status, headers={"Cache-Control": "no-store"})

@@ -20,9 +20,9 @@ SOCK_DIAG_BY_FAMILY = 20
 ANY_STATE = 0xFFFF_FFFF
 NO_COOKIE = b"\xff" * 8
 HEADER = struct.Struct("=IHHII")  # length, type, flags, sequence, port
-ASKED = struct.Struct("=BBBxI")  # family, protocol, extensions, states
+DIAG_REQUEST = struct.Struct("=BBBxI")  # family, protocol, extensions, states
 PORTS = struct.Struct("!HH")  # of the socket itself, and of its peer
-TOLD = struct.Struct("=4x4s44x12xII")  # ports, uid, inode
+DIAG_REPLY = struct.Struct("=4x4s44x12xII")  # ports, uid, inode
 LARGEST_ANSWER = 4096
 
 Address = tuple[str, int]
@@ -38,12 +38,12 @@ class OwnAccount:
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
-        self._is_told = is_told()
-        if not self._is_told:
+        self._is_supported = is_supported()
+        if not self._is_supported:
             logger.warning("this system does not tell which account sends a request: only sessions keep others out")
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http" and self._is_told:
+        if scope["type"] == "http" and self._is_supported:
             uid = uid_behind(scope["client"], scope["server"])
             if uid not in (os.geteuid(), 0):
                 if uid is not None:  # else the caller has hung up already
@@ -54,13 +54,16 @@ class OwnAccount:
         await self._app(scope, receive, send)
 
 
-def uid_behind(peer: Address, here: Address) -> int | None:
-    """The account whose socket is bound to `peer` and connected to `here`; None if that is not known."""
-    if sys.platform != "linux":
+def uid_behind(peer: Address | None, here: Address | None) -> int | None:
+    """The account whose socket is bound to `peer` and connected to `here`; None if that is not known.
+
+    A connection that was reset has no `peer` any more.
+    """
+    if sys.platform != "linux" or peer is None or here is None:
         return None
     ports = PORTS.pack(peer[1], here[1])
     addresses = b"".join(socket.inet_aton(host).ljust(16, b"\0") for host in (peer[0], here[0]))
-    body = ASKED.pack(socket.AF_INET, socket.IPPROTO_TCP, 0, ANY_STATE) + ports + addresses + bytes(4) + NO_COOKIE
+    body = DIAG_REQUEST.pack(socket.AF_INET, socket.IPPROTO_TCP, 0, ANY_STATE) + ports + addresses + bytes(4) + NO_COOKIE
     head = HEADER.pack(HEADER.size + len(body), SOCK_DIAG_BY_FAMILY, 1, 1, 0)
     try:
         with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, NETLINK_SOCK_DIAG) as kernel:
@@ -70,12 +73,12 @@ def uid_behind(peer: Address, here: Address) -> int | None:
         return None
     if HEADER.unpack_from(answer)[1] != SOCK_DIAG_BY_FAMILY:
         return None
-    found, uid, inode = TOLD.unpack_from(answer, HEADER.size)
+    found, uid, inode = DIAG_REPLY.unpack_from(answer, HEADER.size)
     # The kernel names a listener at the port of `peer` too. A socket without an inode is closed, and counts as root's.
     return int(uid) if found == ports and inode else None
 
 
-def is_told() -> bool:
-    """Whether the system tells it, tried with a connection of this process to itself."""
+def is_supported() -> bool:
+    """Whether the system tells accounts, tried with a connection of this process to itself."""
     with socket.create_server(("127.0.0.1", 0)) as listener, socket.create_connection(listener.getsockname()) as own:
         return uid_behind(own.getsockname(), listener.getsockname()) == os.geteuid()

@@ -83,13 +83,33 @@ async def test_what_the_page_keeps_holds_over_restarts(stage: Stage, context: Br
         await page.get_by_label("Theme").select_option("dark")
         await page.goto(re.sub(r"#.*", "#/new", page.url))
         await page.get_by_label("Name", exact=True).fill("kept for later")
-        async with page.expect_response("**/signer/kept"):
+        async with page.expect_response("**/signer/storage"):
             await page.get_by_role("button", name="Keep on this device").click()
     with local_web(stage.hosted.grid.book, key_of(stage), tmp_path) as web:
         page = await opened(context, web)
         await page.locator("[data-theme=dark]").wait_for()
         await page.goto(re.sub(r"#.*", "#/new", page.url))
         await expect(page.get_by_label("Name", exact=True)).to_have_value("kept for later")
+
+
+async def test_nothing_is_sent_that_a_restart_would_forget(
+    stage: Stage, context: BrowserContext, tmp_path: Path
+) -> None:
+    """Only the stored note tells the page after a restart that a job was requested."""
+    key = key_of(stage)
+    file = key.with_name(f"{key.name}.web.json")
+    with local_web(stage.hosted.grid.book, key, tmp_path) as web:
+        page = await opened(context, web)
+        await start(page)
+        await until(file.exists)  # the page stores its theme
+        file.unlink()
+        file.symlink_to(file)
+        await go_on(page)
+        await page.get_by_role("dialog").get_by_text("`dps web` cannot store this; its log says why.").wait_for()
+        assert await stage.jobs() == []
+        file.unlink()
+        await go_on(page, "Try again")
+        await submitted(page, stage)
 
 
 async def test_a_restart_while_the_signer_sends_makes_no_second_job(

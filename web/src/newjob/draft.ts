@@ -1,4 +1,5 @@
 /** The text of the editor. It lives in the tab; on request it is kept on the device, without secrets. */
+import { WalletFault } from "../wallet/eip1193";
 import { keep } from "../wallet/local";
 import { emptySecrets } from "./secrets";
 
@@ -31,11 +32,11 @@ export function keepInTab(draft: Draft): void {
 }
 
 /** Keep the draft on the device, with empty secret fields. Returns a sentence. */
-export function keepOnDevice(draft: Draft): string {
+export async function keepOnDevice(draft: Draft): Promise<string> {
   try {
-    keep(DRAFT, JSON.stringify({ ...draft, text: emptySecrets(draft.text) }));
+    await keep(DRAFT, JSON.stringify({ ...draft, text: emptySecrets(draft.text) }));
     return "Kept on this device, with empty secret fields.";
-  } catch {
-    return "This browser refuses to keep it.";
+  } catch (error) {
+    return error instanceof WalletFault ? error.sentence : "This browser refuses to keep it.";
   }
 }

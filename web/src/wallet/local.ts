@@ -1,6 +1,7 @@
-/** `dps web` as the page sees it: its signer, and what it keeps. The key that signs never reaches the page. */
+/** `dps web` as the page sees it: its signer, and its storage. The key that signs never reaches the page. */
 import { type Eip1193, WalletFault } from "./eip1193";
 
+export const FILE = "file:"; // begins the names of files of earlier jobs
 const JSON_TYPE = { "Content-Type": "application/json" };
 const TIMEOUT_MS = 120_000;
 const session = () => `signer ${location.pathname}`; // the name of its secret in the storage
@@ -24,7 +25,7 @@ export async function hasLocalSigner(): Promise<boolean> {
   }
 }
 
-/** Exchange the token in the address for a session, once, and fetch what is kept. Returns a sentence if that fails. */
+/** Exchange the token in the address for a session, once, and fetch what is stored. Returns a sentence if that fails. */
 export async function useToken(): Promise<string> {
   const found = /(?:^#|[&?])token=([\w-]+)/.exec(location.hash);
   if (!found) return "";
@@ -34,20 +35,47 @@ export async function useToken(): Promise<string> {
     const said = (await answer.json()) as { error?: string; session: string };
     if (!answer.ok) return said.error ?? "The address's token was refused.";
     localStorage.setItem(session(), said.session);
-    const { kept } = (await (await post("signer/kept", {})).json()) as { kept: Record<string, string> };
-    for (const [name, text] of Object.entries(kept)) localStorage.setItem(name, text);
+    const stored = (await (await post("signer/storage", {})).json()) as { error?: string; texts: Record<string, string> };
+    if (stored.error) return stored.error;
+    for (const [name, text] of Object.entries(stored.texts)) store(name, text);
     return "";
   } catch {
     return GONE;
   }
 }
 
-/** Keep a text on this device; null forgets it. The origin of `dps web` is new at each start, so it keeps a copy. */
-export function keep(name: string, text: string | null): void {
-  if (localStorage.getItem(name) === text) return;
-  if (text === null) localStorage.removeItem(name);
-  else localStorage.setItem(name, text);
-  if (hasLocalSession()) void post("signer/kept", { changes: { [name]: text } }).catch(() => undefined);
+let lastChange: Promise<unknown> = Promise.resolve();
+
+/**
+ * Keep a text on this device; null forgets it. The origin of `dps web` is new at each start, so it stores a copy, in
+ * the order of the changes. Raises WalletFault if it does not, and what the browser raises.
+ */
+export async function keep(name: string, text: string | null): Promise<void> {
+  if (!hasLocalSession()) return store(name, text);
+  const change = lastChange.then(async () => {
+    if (localStorage.getItem(name) === text) return;
+    const answer = await post("signer/storage", { changes: { [name]: text } }).catch(() => {
+      throw new WalletFault(GONE);
+    });
+    if (!answer.ok) throw new WalletFault(((await answer.json()) as { error: string }).error);
+    store(name, text);
+  });
+  lastChange = change.catch(() => undefined);
+  return change;
+}
+
+/** Keep a text in this browser. Files of earlier jobs make room if it is full. */
+function store(name: string, text: string | null): void {
+  if (text === null) return localStorage.removeItem(name);
+  for (;;) {
+    try {
+      return localStorage.setItem(name, text);
+    } catch (full) {
+      const file = Object.keys(localStorage).find((other) => other.startsWith(FILE) && other !== name);
+      if (file === undefined) throw full;
+      localStorage.removeItem(file);
+    }
+  }
 }
 
 let nextId = 1;

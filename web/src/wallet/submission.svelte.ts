@@ -1,5 +1,5 @@
 /**
- * Submits a job: checked, stored, allowed, requested, seen. The definition's hash is kept in the browser before the
+ * Submits a job: checked, stored, allowed, requested, seen. The definition's hash is kept on the device before the
  * request, and looked up on chain after a reload. So a repeated submission never makes a second job.
  */
 import { decodeEventLog, type Hex } from "viem";
@@ -142,7 +142,7 @@ async function allow(order: JobOrder, owner: Hex, progress: Progress): Promise<s
   return "";
 }
 
-async function request(order: JobOrder, owner: Hex, progress: Progress, kept: () => void): Promise<void> {
+async function request(order: JobOrder, owner: Hex, progress: Progress, kept: () => Promise<void>): Promise<void> {
   if (progress.transaction) return;
   const existing = await findJob(owner, progress.hash);
   if (existing !== null) return;
@@ -156,14 +156,14 @@ async function request(order: JobOrder, owner: Hex, progress: Progress, kept: ()
     ? ["requestNewJobWithWishesAndPermit", [...args, progress.permit]]
     : ["requestNewJobWithWishes", args];
   await simulate("MetaScheduler", name, all);
-  kept();
+  await kept();
   try {
     progress.transaction = await send("MetaScheduler", name, all);
   } catch (error) {
     if (error instanceof WalletFault && error.refused) forget();
     throw error;
   }
-  kept();
+  void kept().catch(() => undefined); // the hash is kept already
 }
 
 async function seen(owner: Hex, progress: Progress): Promise<bigint> {
@@ -197,14 +197,14 @@ export async function restoreAllowance(before: bigint): Promise<void> {
 
 // -- after a reload --------------------------------------------------------------------------
 
-function keep(state: Interrupted & { salt?: string }): void {
+function keep(state: Interrupted & { salt?: string }): Promise<void> {
   const { account: address, chainId, hash, name, lockedWei, transaction } = state;
-  keepOnDevice(KEPT, JSON.stringify({ account: address, chainId, hash, name, lockedWei, transaction }));
+  return keepOnDevice(KEPT, JSON.stringify({ account: address, chainId, hash, name, lockedWei, transaction }));
 }
 
 /** Forget the interrupted submission, when its user knows that the wallet will not send it. */
 export function forget(): void {
-  keepOnDevice(KEPT, null);
+  void keepOnDevice(KEPT, null).catch(() => undefined); // else it is looked up once more
 }
 
 /** The submission that was under way when the page was closed; null if there is none. */
