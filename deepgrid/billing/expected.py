@@ -36,6 +36,16 @@ def expected_minutes(job: Job, run: Run | None, *, fee_minutes: int, timeout_min
     return minutes
 
 
+def releasable_wei(job: Job, *, answer_minutes: int, fee_minutes: int) -> int:
+    """Wei that a repeated cancel returns at once when the answer of the cluster is due: what no report can bill then.
+
+    0 if it returned them already, or if the answer is due after the bought time.
+    """
+    answer_due = job.cancel_requested_at + 60 * answer_minutes
+    minutes = max(started_minutes(job.started_at or job.claimed_at, answer_due), fee_minutes)
+    return bill(minutes, job.rate_wei_per_minute, job.held_wei, job.cut_percent).refunded
+
+
 def expected_bill(job: Job, billed_minutes: int) -> Bill:
     """How the contract divides what the job locked, for the minutes that were billed."""
     return bill(billed_minutes, job.rate_wei_per_minute, job.locked_wei, job.cut_percent)

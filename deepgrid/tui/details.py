@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from rich.style import Style
 from rich.text import Text
 
+from deepgrid.billing.expected import releasable_wei
 from deepgrid.client.display.story import conditions, held_words, resources_words
 from deepgrid.client.display.text import moment_utc
 from deepgrid.lifecycle.states import JobStatus
@@ -91,10 +92,10 @@ def last_remark(job: AsyncJob, remarks: Sequence[Remark]) -> str:
     return job.waits_for or f"runs on {job.cluster}"
 
 
-def why_not_cancel(job: AsyncJob, answer_minutes: int, now_s: float) -> str:
+def why_not_cancel(job: AsyncJob, answer_minutes: int, fee_minutes: int, now_s: float) -> str:
     """Why a job cannot be cancelled at this time of the chain; empty if it can.
 
-    A request can be repeated when its answer is due, and once more when the rest can come back.
+    A request can be repeated when its answer is due if that returns credits, and when the rest can come back.
     """
     known = job.on_chain
     if job.over:
@@ -104,7 +105,9 @@ def why_not_cancel(job: AsyncJob, answer_minutes: int, now_s: float) -> str:
     answer_due = known.cancel_requested_at + 60 * answer_minutes
     if now_s < min(answer_due, known.held_until):
         return f"that was requested already; its cluster has until {moment_utc(answer_due)} to answer"
-    return held_words(known) if known.released_wei and now_s < known.held_until else ""
+    if now_s >= known.held_until or releasable_wei(known, answer_minutes=answer_minutes, fee_minutes=fee_minutes):
+        return ""
+    return held_words(known)
 
 
 def why_not_top_up(job: AsyncJob) -> str:

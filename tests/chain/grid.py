@@ -92,11 +92,15 @@ class People:
         await self.operator.meta_schedule(job_id, self.provider.address)
         return job_id
 
-    async def running(self, locked_wei: int = 200 * CREDIT) -> int:
+    async def claimed(self, locked_wei: int = 200 * CREDIT) -> int:
         job_id = await self.assigned(locked_wei)
         claimed = await self.provider.claim_next()
         assert claimed is not None
         assert claimed.job_id == job_id
+        return job_id
+
+    async def running(self, locked_wei: int = 200 * CREDIT) -> int:
+        job_id = await self.claimed(locked_wei)
         await self.provider.set_running(job_id, 0)
         return job_id
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
+from deepgrid.billing.expected import releasable_wei
 from deepgrid.chain.figures import Queues, TrackRecord
 from deepgrid.chain.node.contract import interface
 from deepgrid.errors import ContractError, NotFound
@@ -13,6 +16,7 @@ from deepgrid.lifecycle.states import JobStatus
 from tests.chain.grid import CREDIT, DEFINITION, RATE, Grid, People
 
 S = JobStatus
+REPOSITORY = Path(__file__).parents[2]
 
 
 async def test_a_top_up_raises_the_limit_and_waits_for_the_provider(people: People) -> None:
@@ -62,9 +66,29 @@ async def test_an_unanswered_cancel_releases_what_cannot_be_billed_and_holds_the
     assert await chain.track_record(people.provider.address) == TrackRecord(1, 0, 0, 0)
 
 
+@pytest.mark.parametrize(("runs", "asked_before_end"), [(True, 12), (True, 5), (False, 12), (False, 5)])
+async def test_what_a_release_returns_is_known_before(
+    grid: Grid, people: People, runs: bool, asked_before_end: int
+) -> None:
+    """It says whether a repeated cancel is of use. It is not if the answer is due after the bought time: 13 minutes."""
+    job_id = await people.running() if runs else await people.claimed()
+    job, constants = await people.chain.job(job_id), await people.chain.constants()
+    grid.anvil.pass_time(60 * (job.granted_minutes - asked_before_end))
+    await people.customer.cancel_job(job_id)
+    answer_minutes, fee_minutes = constants.claim_timeout_minutes, constants.cancellation_fee_minutes
+    known = releasable_wei(await people.chain.job(job_id), answer_minutes=answer_minutes, fee_minutes=fee_minutes)
+    grid.anvil.pass_time(60 * answer_minutes)
+    await people.customer.cancel_job(job_id)
+    job = await people.chain.job(job_id)
+    assert job.released_wei == known
+    assert (known > 0) is (asked_before_end > answer_minutes)
+    assert releasable_wei(job, answer_minutes=answer_minutes, fee_minutes=fee_minutes) == 0
+
+
 async def test_the_rest_comes_back_a_day_after_an_unanswered_cancel(grid: Grid, people: People) -> None:
     call = {"to": people.chain.book.meta_scheduler, "data": interface("MetaScheduler").encode("TIMEOUT_GRACE")}
     assert int(await people.chain.rpc.call("eth_call", call, "latest"), 16) == HELD_FOR_S
+    assert f"const HELD_FOR_S = {HELD_FOR_S:_};\n" in (REPOSITORY / "web/src/job/words.ts").read_text()
     job_id = await people.running()
     await people.customer.cancel_job(job_id)
     grid.anvil.pass_time(HELD_FOR_S)

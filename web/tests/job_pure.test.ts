@@ -8,7 +8,7 @@ import { cleaned, spansOf } from "../src/pure/logline";
 import { misfit } from "../src/pure/market";
 import { LogStore } from "../src/job/log/store";
 import type { Job } from "../src/job/value";
-import { whyNotAgain, whyNotCancel, whyNotTopUp } from "../src/job/wish";
+import { releasableWei, whyNotAgain, whyNotCancel, whyNotTopUp } from "../src/job/wish";
 import { moment, whereabouts } from "../src/job/words";
 
 const decoder = new TextDecoder();
@@ -63,13 +63,27 @@ describe("an unanswered cancel request", () => {
   const credit = 10n ** 18n;
   const asked = {
     id: 7, status: 3, lockedWei: 10n * credit, releasedWei: 0n, hasCancelRequest: true, cancelRequestedAt: 1000,
+    startedAt: 400, claimedAt: 100, rateWei: credit / 5n, cutPercent: 20,
   } as Job;
+  const late = { ...asked, rateWei: credit / 2n }; // its answer is due when the bought time ends
   const released = { ...asked, releasedWei: 6n * credit };
-  const held = `4 credits stay locked until ${moment(1000 + 86_400)}, or until the cluster reports; the rest came back`;
+  const held = `4 credits stay locked until ${moment(1000 + 86_400)}, or until the cluster reports; 6 credits came back. After that time, cancel it again`;
   test("cannot be repeated before the answer is due", () => {
-    expect(whyNotAgain(asked, 10, 1599)).toContain(`has until ${moment(1600)} to answer`);
-    expect(whyNotAgain(asked, 10, 1600)).toBe("");
-    expect(whyNotAgain({ ...asked, hasCancelRequest: false }, 10, 0)).toBe("");
+    expect(whyNotAgain(asked, 10, 5, 1599)).toContain(`has until ${moment(1600)} to answer`);
+    expect(whyNotAgain(asked, 10, 5, 1600)).toBe("");
+    expect(whyNotAgain({ ...asked, hasCancelRequest: false }, 10, 5, 0)).toBe("");
+  });
+  test("cannot be repeated for a day if that returns nothing", () => {
+    const words = `Its cluster did not answer; all 10 credits stay locked until ${moment(1000 + 86_400)}, or until the cluster reports.`;
+    for (const now of [1600, 1000 + 86_399]) expect(whyNotAgain(late, 10, 5, now)).toContain(words);
+    expect(whyNotAgain(late, 10, 5, 1000 + 86_400)).toBe("");
+  });
+  test("returns what no report can bill", () => {
+    expect(releasableWei(asked, 10, 5)).toBe(6n * credit);
+    expect(releasableWei(released, 10, 5)).toBe(0n);
+    expect(releasableWei(late, 10, 5)).toBe(0n);
+    expect(releasableWei({ ...asked, startedAt: 0 }, 10, 5)).toBe(5n * credit);
+    expect(releasableWei(asked, 10, 40)).toBe(2n * credit);
   });
   test("says what stays locked, and until when", () => {
     expect(whyNotCancel(released, true, 1000 + 86_399)).toBe(held);
@@ -78,7 +92,7 @@ describe("an unanswered cancel request", () => {
   });
   test("returns the rest after a day, however long an answer may take", () => {
     expect(whyNotCancel(released, true, 1000 + 86_400)).toBe("");
-    expect(whyNotAgain(asked, 10_080, 1000 + 86_400)).toBe("");
+    expect(whyNotAgain(asked, 10_080, 5, 1000 + 86_400)).toBe("");
   });
   test("ends top-ups", () => expect(whyNotTopUp(asked, true)).toBe("its cancellation was requested"));
 });

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from deepgrid.billing.credits import format_credits
+from deepgrid.billing.expected import releasable_wei
 from deepgrid.chain.client import Chain
 from deepgrid.chain.figures import Constants
 from deepgrid.chain.history import Transition
@@ -110,10 +111,11 @@ def waiting_words(job: Job, cluster: str, remarks: Sequence[Remark] | None) -> s
 
 
 def held_words(job: Job) -> str:
-    """What is locked, and until when, after its cluster did not answer a cancel request in time."""
+    """What is locked, and until when, while its cluster does not answer a cancel request."""
+    back = f"; {format_credits(job.released_wei)} credits came back" if job.released_wei else ""
     return (
-        f"{format_credits(job.held_wei)} credits stay locked until {moment_utc(job.held_until)}, or until the cluster"
-        f" reports; the rest came back. After that time, cancel it again to get them back"
+        f"{'' if back else 'all '}{format_credits(job.held_wei)} credits stay locked until"
+        f" {moment_utc(job.held_until)}, or until the cluster reports{back}. After that time, cancel it again"
     )
 
 
@@ -122,18 +124,18 @@ def cancel_words(job: Job, constants: Constants) -> str:
     if job.status.cold:
         return f"job {job.id} is {job.status.words}; {format_credits(job.returned_wei)} credits came back."
     if job.released_wei:
-        return (
-            f"job {job.id} is {job.status.words}: its cluster did not answer."
-            f" {format_credits(job.released_wei)} credits came back. {format_credits(job.held_wei)} credits stay locked"
-            f" until {moment_utc(job.held_until)}, or until the cluster reports what ran. Cancel it again after that"
-            " time: then they come back."
-        )
-    fee = plural(constants.cancellation_fee_minutes, "minute")
-    return (
+        return f"job {job.id} is {job.status.words}: its cluster did not answer; {held_words(job)}."
+    answer_minutes, fee_minutes = constants.claim_timeout_minutes, constants.cancellation_fee_minutes
+    asked = (
         f"job {job.id} is {job.status.words}: its cluster has been asked to stop it, and settles what it ran"
-        f" (at least {fee} if it ran). If it is not settled in"
-        f" {plural(constants.claim_timeout_minutes, 'minute')}, cancel it again: then everything beyond that time comes"
-        f" back. The rest stays locked until {moment_utc(job.held_until)}, or until the cluster reports."
+        f" (at least {plural(fee_minutes, 'minute')} if it ran)"
+    )
+    if not releasable_wei(job, answer_minutes=answer_minutes, fee_minutes=fee_minutes):
+        return f"{asked}; {held_words(job)}."
+    return (
+        f"{asked}. If it is not settled in {plural(answer_minutes, 'minute')}, cancel it again: then everything beyond"
+        f" that time comes back. The rest stays locked until {moment_utc(job.held_until)}, or until the cluster"
+        " reports."
     )
 
 

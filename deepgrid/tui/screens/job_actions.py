@@ -92,7 +92,7 @@ class JobActions(GridScreen):
         if job is None or feed is None or feed.terms is None or not self.may_send():
             return
         chain_s = feed.account.at.timestamp() if feed.account else feed.now()
-        if why := why_not_cancel(job, feed.terms.answer_minutes, chain_s):
+        if why := why_not_cancel(job, feed.terms.answer_minutes, feed.terms.cancellation_minutes, chain_s):
             self.tell(f"Job {job.id} cannot be cancelled: {why}.", wrong=True)
             return
         fee = f"at least {feed.terms.cancellation_minutes} minutes are billed"

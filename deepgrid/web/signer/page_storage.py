@@ -1,4 +1,4 @@
-"""Storage of the page on this device: drafts, files, choices. Its origin, with its own storage, is new at each start."""
+"""Storage of the page on this device: drafts, files, choices. Its origin, with its storage, is new at each start."""
 
 from __future__ import annotations
 

@@ -63,7 +63,9 @@ def uid_behind(peer: Address | None, here: Address | None) -> int | None:
         return None
     ports = PORTS.pack(peer[1], here[1])
     addresses = b"".join(socket.inet_aton(host).ljust(16, b"\0") for host in (peer[0], here[0]))
-    body = DIAG_REQUEST.pack(socket.AF_INET, socket.IPPROTO_TCP, 0, ANY_STATE) + ports + addresses + bytes(4) + NO_COOKIE
+    body = (
+        DIAG_REQUEST.pack(socket.AF_INET, socket.IPPROTO_TCP, 0, ANY_STATE) + ports + addresses + bytes(4) + NO_COOKIE
+    )
     head = HEADER.pack(HEADER.size + len(body), SOCK_DIAG_BY_FAMILY, 1, 1, 0)
     try:
         with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, NETLINK_SOCK_DIAG) as kernel:

@@ -62,8 +62,9 @@ def test_what_a_job_waits_for(status: JobStatus) -> None:
 
 
 UNANSWERED = replace(
-    JOB, status=S.RUNNING, locked_wei=10 * CREDIT, has_cancel_request=True, cancel_requested_at=1_800_000_000, id=7
-)
+    JOB, status=S.RUNNING, locked_wei=10 * CREDIT, has_cancel_request=True, cancel_requested_at=1_800_000_000, id=7,
+    started_at=1_799_999_400, rate_wei_per_minute=CREDIT // 5,
+)  # fmt: skip
 CONSTANTS = Constants(0, 20, 10, 5, 30, 15)
 
 
@@ -71,12 +72,21 @@ def test_what_stays_locked_after_an_unanswered_cancel_is_said_with_its_end() -> 
     released = replace(UNANSWERED, released_wei=6 * CREDIT)
     assert whereabouts(released, "alpha") == (
         "to be cancelled: alpha has been asked to stop it; 4 credits stay locked until 2027-01-16 08:00:00 UTC,"
-        " or until the cluster reports; the rest came back. After that time, cancel it again to get them back"
+        " or until the cluster reports; 6 credits came back. After that time, cancel it again"
     )
     assert cancel_words(released, CONSTANTS) == (
-        "job 7 is running: its cluster did not answer. 6 credits came back. 4 credits stay locked until"
-        " 2027-01-16 08:00:00 UTC, or until the cluster reports what ran. Cancel it again after that time: then they"
-        " come back."
+        "job 7 is running: its cluster did not answer; 4 credits stay locked until 2027-01-16 08:00:00 UTC, or until"
+        " the cluster reports; 6 credits came back. After that time, cancel it again."
+    )
+
+
+def test_a_cancel_that_can_return_nothing_early_says_so() -> None:
+    """The answer is due after the bought time."""
+    late = replace(UNANSWERED, started_at=UNANSWERED.cancel_requested_at - 40 * 60)
+    assert cancel_words(late, CONSTANTS) == (
+        "job 7 is running: its cluster has been asked to stop it, and settles what it ran (at least 5 minutes if it"
+        " ran); all 10 credits stay locked until 2027-01-16 08:00:00 UTC, or until the cluster reports. After that"
+        " time, cancel it again."
     )
 
 

@@ -37,7 +37,7 @@ export function whereabouts(job: Job, cluster: string): string {
   if (isOver(job)) return "";
   if (job.hasCancelRequest) {
     const asked = `to be cancelled: ${cluster} has been asked to stop it`;
-    return job.releasedWei > 0n ? `${asked}; ${heldWords(job)}. After that time, cancel it again to get them back` : asked;
+    return job.releasedWei > 0n ? `${asked}; ${heldWords(job)}` : asked;
   }
   if (job.status === STATUS.pending) return "the meta-scheduler has not found a cluster for it yet";
   if (job.status === STATUS.metaScheduled) return `${cluster} has not claimed it yet`;
@@ -51,10 +51,11 @@ const HELD_FOR_S = 86_400;
 /** Time from which a further cancel returns the rest, if the cluster reports nothing before. */
 export const heldUntil = (job: Job) => job.cancelRequestedAt + HELD_FOR_S;
 
-/** What is locked, and until when, after its cluster did not answer a cancel request in time. */
+/** What is locked, and until when, while its cluster does not answer a cancel request. */
 export function heldWords(job: Job): string {
-  const held = exact(job.lockedWei - job.releasedWei);
-  return `${held} credits stay locked until ${moment(heldUntil(job))}, or until the cluster reports; the rest came back`;
+  const held = `${exact(job.lockedWei - job.releasedWei)} credits stay locked until ${moment(heldUntil(job))}, or until the cluster reports`;
+  const words = job.releasedWei > 0n ? `${held}; ${exact(job.releasedWei)} credits came back` : `all ${held}`;
+  return `${words}. After that time, cancel it again`;
 }
 
 /** What a job waits for, and why: the latest remark on a pending job, else a general sentence. */
