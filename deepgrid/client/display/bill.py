@@ -34,7 +34,7 @@ def bill_rows(job: Job, settlement: Settlement) -> list[tuple[str, str]]:
         ("cost", format_credits(cost_wei)),
         (provider_share, format_credits(settlement.paid_wei)),
         (platform_share, format_credits(settlement.cut_wei)),
-        ("refund", format_credits(settlement.refunded_wei + job.released_wei)),
+        ("refund", format_credits(job.returned_wei)),
         ("locked", format_credits(job.locked_wei)),
     ]
 
@@ -57,7 +57,7 @@ def running_cost(job: Job, now: int) -> str:
     return f"{cost} credits for {plural(minutes, 'minute')}, of {plural(job.granted_minutes, 'minute')} paid for"
 
 
-def bill_as_json(settlement: Settlement | None) -> dict[str, Any] | None:
+def bill_as_json(job: Job, settlement: Settlement | None) -> dict[str, Any] | None:
     """The settlement, with amounts as texts; None while there is none."""
     if settlement is None:
         return None
@@ -66,6 +66,6 @@ def bill_as_json(settlement: Settlement | None) -> dict[str, Any] | None:
         "cost_wei": str(settlement.paid_wei + settlement.cut_wei),
         "paid_wei": str(settlement.paid_wei),
         "cut_wei": str(settlement.cut_wei),
-        "refunded_wei": str(settlement.refunded_wei),
+        "refunded_wei": str(job.returned_wei),
         "tx_hash": settlement.tx_hash,
     }

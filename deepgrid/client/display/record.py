@@ -136,7 +136,7 @@ def record_as_json(record: JobRecord) -> dict[str, Any]:
             {"status": step.after.name.lower(), "at": step.at, "tx_hash": step.tx_hash} for step in record.history
         ],
         "notices": None if record.remarks is None else [_remark_as_json(remark) for remark in record.remarks],
-        "bill": bill_as_json(record.settlement),
+        "bill": bill_as_json(record.job, record.settlement),
     }  # fmt: skip
 
 

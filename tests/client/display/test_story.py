@@ -6,9 +6,10 @@ from dataclasses import replace
 
 import pytest
 
+from deepgrid.billing.entries import Settlement
 from deepgrid.chain.figures import Constants
 from deepgrid.chain.history import Transition
-from deepgrid.client.display.bill import running_cost
+from deepgrid.client.display.bill import bill_as_json, bill_rows, running_cost
 from deepgrid.client.display.story import (
     cancel_words,
     conditions,
@@ -135,3 +136,20 @@ def test_the_cost_so_far_counts_started_minutes_up_to_the_limit(now: int, cost: 
         locked_wei=5 * CREDIT,
     )  # fmt: skip
     assert running_cost(job, now) == cost
+
+
+def test_the_refund_of_a_bill_has_what_came_back_before_the_end() -> None:
+    over = replace(
+        UNANSWERED,
+        status=S.CANCELLED,
+        released_wei=6 * CREDIT,
+        final_cost_wei=CREDIT,
+        granted_minutes=50,
+        cut_percent=20,
+    )
+    settlement = Settlement(7, "0x2", "0x1", 5, CREDIT * 4 // 5, CREDIT // 5, 3 * CREDIT, 0, 0, "0x")
+    assert ("refund", "9") in bill_rows(over, settlement)
+    told = bill_as_json(over, settlement)
+    assert told is not None
+    assert told["refunded_wei"] == str(9 * CREDIT)
+    assert sum(int(told[part]) for part in ("paid_wei", "cut_wei", "refunded_wei")) == over.locked_wei
