@@ -16,15 +16,14 @@ from tasks.expire_claims import read_overdue, take_back
 
 @flow(name="expire_claims", flow_run_name="expire claims", persist_result=False)
 async def expire_claims(
-    operator: str, silent_hours: Annotated[int, Field(ge=1, le=720)] = 24, end_running_of_banned: bool = False
+    operator: str, silent_hours: Annotated[int, Field(ge=24, le=720)] = 24, end_running_of_banned: bool = False
 ) -> State[None]:
     """Take jobs back from providers that do not act. They go to another cluster, or end with a full refund.
 
     Args:
         operator: Name of the operator block.
-        silent_hours: Hours that a claimed job may be overdue at a provider in force before it is taken back, 1 to 720.
-            Fewer than 24 count as 24, which is the least that the contract allows. With more, credits stay locked for
-            months.
+        silent_hours: Hours that a claimed job may be overdue at a provider in force before it is taken back. At
+            least 24, as the contract allows no less, and at most 720: credits stay locked for so long.
         end_running_of_banned: End jobs that run at banned or removed providers at once, with a full
             refund. Otherwise they stay until a day after their paid time.
     """

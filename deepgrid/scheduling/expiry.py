@@ -33,7 +33,7 @@ class Patience:
 
     @property
     def silent_s(self) -> int:
-        return max(HELD_FOR_S, 3600 * self.silent_hours)
+        return 3600 * self.silent_hours
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,11 +102,7 @@ def _why(job: Job, provider: Provider | None, patience: Patience) -> str:
     if not provider.in_force:
         return "is barred from the grid" if provider.banned else "is no longer approved"
     since = "its cancellation was requested" if job.has_cancel_request else "its time was over"
-    return f"has been silent for {_long(patience.silent_s)} since {since}"
-
-
-def _long(seconds: int) -> str:
-    return f"{seconds // 3600} h" if seconds >= 3600 else f"{seconds // 60} min"
+    return f"has been silent for {patience.silent_hours} h since {since}"
 
 
 def _what_next(job: Job) -> str:

@@ -26,7 +26,7 @@ ROLES = ("operator", "provider")
 NAME = "bounded"
 HARMFUL: dict[str, dict[str, tuple[object, ...]]] = {
     "collect_zombies": {"grace_s": (4, -60, 601), "keep_days": (1, 0, -1, 3651)},
-    "expire_claims": {"silent_hours": (0, -1, 721)},
+    "expire_claims": {"silent_hours": (23, 0, -1, 721)},
     "auto_top_up": {"ahead_minutes": (2, -1, 1441)},
     "prune_history": {"keep_days": (0, -1, 3651), "keep_rounds_hours": (0, -1, 8761)},
     "reconcile_billing": {"tolerance_minutes": (-1, 61)},
@@ -102,7 +102,7 @@ def command(env: dict[str, str], *words: str) -> subprocess.CompletedProcess[str
     [
         ("collect_zombies", "keep_days=0", "0 is less than the minimum of 2"),
         ("collect_zombies", "grace_s=601", "601 is greater than the maximum of 600"),
-        ("expire_claims", "silent_hours=0", "0 is less than the minimum of 1"),
+        ("expire_claims", "silent_hours=23", "23 is less than the minimum of 24"),
         ("benchmark_cluster", 'programs=["hpl","hpl","hpl","hpl","hpl"]', "is too long"),
     ],
 )
