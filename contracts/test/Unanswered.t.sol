@@ -28,6 +28,7 @@ contract UnansweredTest is Grid {
         bytes32 id = blocked(60 minutes);
         report(id, JobStatus.CANCELLED, 80);
         check("blocking_for_an_hour", id, 80);
+        check("vanishing_for_an_hour", id, 80);
     }
 
     function test_blocking_until_the_bought_time_ends() external {
@@ -40,6 +41,7 @@ contract UnansweredTest is Grid {
         bytes32 id = blocked(1 days);
         checkStatus(id, JobStatus.CANCELLED);
         check("blocking_for_a_day", id, BOUGHT);
+        check("vanishing_for_ever", id, BOUGHT);
     }
 
     function test_blocking_the_report_of_the_start_too() external {
@@ -79,20 +81,6 @@ contract UnansweredTest is Grid {
         skip(50 minutes);
         report(id, JobStatus.CANCELLED, 80);
         check("topping_up_while_it_blocks", id, 80);
-    }
-
-    function test_vanishing_for_an_hour() external {
-        bytes32 id = blocked(60 minutes);
-        report(id, JobStatus.CANCELLED, 80);
-        check("vanishing_for_an_hour", id, 80);
-    }
-
-    function test_vanishing_for_ever() external {
-        bytes32 id = blocked(10 minutes);
-        skip(1 days);
-        cancel(id);
-        checkStatus(id, JobStatus.CANCELLED);
-        check("vanishing_for_ever", id, BOUGHT);
     }
 
     function test_reporting_after_a_day() external {

@@ -113,18 +113,17 @@ class Ledger:
     @cached_property
     def top_ups(self) -> dict[int, list[Transfer]]:
         """Top-ups by job."""
-        found: dict[int, list[Transfer]] = {}
-        for one in self.transfers:
-            if one.purpose is Purpose.TOP_UP and one.job_id is not None:
-                found.setdefault(one.job_id, []).append(one)
-        return found
+        return self._by_job(Purpose.TOP_UP)
 
     @cached_property
     def releases(self) -> dict[int, list[Transfer]]:
         """Releases by job."""
+        return self._by_job(Purpose.RELEASE)
+
+    def _by_job(self, purpose: Purpose) -> dict[int, list[Transfer]]:
         found: dict[int, list[Transfer]] = {}
         for one in self.transfers:
-            if one.purpose is Purpose.RELEASE and one.job_id is not None:
+            if one.purpose is purpose and one.job_id is not None:
                 found.setdefault(one.job_id, []).append(one)
         return found
 

@@ -11,7 +11,6 @@ import os
 import secrets
 import signal
 import subprocess
-import time
 from pwd import getpwnam
 
 import pytest
@@ -25,6 +24,7 @@ from tests.attacks.claims import Books, supervisor
 from tests.attacks.on_slurm import ALICE, BOB, ENDED
 from tests.attacks.saboteur import descriptors, sabotage
 from tests.slurm.support import WAIT_S, bash, ended, new_key, printed
+from tests.waiting import until, wait_until
 
 __all__ = ["blocked", "cluster", "ground", "monitor"]
 pytestmark = [pytest.mark.long, pytest.mark.skipif(os.getuid() != 0, reason="accounts are made by root")]
@@ -62,9 +62,7 @@ async def test_the_end_of_a_foreign_job_cannot_be_signalled(
     with sabotage(alice, number):
         queue = await cluster.queue(new_key())
         assert await cluster.end_foreign([row for row in queue.foreign if row.slurm_id == foreign]) == [foreign]
-        async with asyncio.timeout(WAIT_S):
-            while ground.state(foreign) not in ENDED:
-                await asyncio.sleep(0.1)
+        await until(lambda: ground.state(foreign) in ENDED)
 
 
 # What a process under the account's uid can do with what it got: it lists its descriptors, keeps its output open for
@@ -127,10 +125,8 @@ def _run_as_alice(ground: Ground, program: str, argument: str) -> subprocess.Com
 def test_what_is_stopped_under_the_account_leaves_no_process(ground: Ground) -> None:
     token = secrets.token_hex(16)
     _run_as_alice(ground, "import os, signal; os.kill(os.getppid(), signal.SIGSTOP)", token)
-    left, deadline = ["pgrep", "-U", ground.settings.user, "-f", token], time.monotonic() + WAIT_S
-    while pids := subprocess.run(left, check=False, capture_output=True, text=True).stdout.split():
-        assert time.monotonic() < deadline, pids
-        time.sleep(0.1)
+    left = ["pgrep", "-U", ground.settings.user, "-f", token]
+    wait_until(lambda: subprocess.run(left, check=False, stdout=subprocess.DEVNULL).returncode == 1, lambda: left)
 
 
 @pytest.mark.attack(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import subprocess
 from collections.abc import Iterator
@@ -15,7 +14,8 @@ from deepgrid.errors import SlurmUnreachable
 from deepgrid.slurm.cluster import Cluster
 from tests.attacks.blocked_ground import Ground, all_recorded, blocked, cluster, ground, monitor, of, runs
 from tests.attacks.on_slurm import ALICE, BOB
-from tests.slurm.support import WAIT_S, bash, new_key
+from tests.slurm.support import bash, new_key
+from tests.waiting import until
 
 __all__ = ["blocked", "cluster", "ground", "monitor"]
 pytestmark = [pytest.mark.long, pytest.mark.skipif(os.getuid() != 0, reason="accounts are made by root")]
@@ -37,9 +37,7 @@ async def test_a_full_disk_stops_no_cancel_and_loses_no_record(ground: Ground, c
     with small_disk(root, options):
         his = await runs(cluster, BOB)
         hers = await runs(cluster, ALICE, f"echo works; {FULL[options]}")
-        async with asyncio.timeout(WAIT_S):
-            while (space := os.statvfs(root)).f_bavail and space.f_ffree:
-                await asyncio.sleep(0.1)
+        await until(lambda: 0 in (os.statvfs(root).f_bavail, os.statvfs(root).f_ffree))
         with pytest.raises(SlurmUnreachable, match="could not"):
             await cluster.submit(new_key(), bash("true"), of(BOB))
         if ground.settings.user == "root":  # others need Slurm's operator level
