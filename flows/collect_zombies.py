@@ -63,7 +63,7 @@ async def collect_zombies(
         removed = await remove_leftovers(session, leftovers) if leftovers else []
         above = await find_outputs_above_quota(session)
         freed = await remove_outputs(session, above) if above else []
-    said = [f"Of {found.claims} jobs: {_named(done)}." if done else f"No zombie among {found.claims} jobs."]
+    said = [f"Of {found.claims} jobs: {_summary(done)}." if done else f"No zombie among {found.claims} jobs."]
     if leftovers:
         said.append(f"Removed {len(removed)} of {len(leftovers)} folders left over.")
     if above:
@@ -71,7 +71,7 @@ async def collect_zombies(
     return Completed(message=" ".join(said))
 
 
-def _named(done: Sequence[str]) -> str:
+def _summary(done: Sequence[str]) -> str:
     """The first of these in one text; the log of the run has all."""
     more = len(done) - MOST_NAMED
     return "; ".join(done[:MOST_NAMED]) + (f"; and {more} more, which the log names" if more > 0 else "")

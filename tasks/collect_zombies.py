@@ -34,22 +34,22 @@ remove_outputs = side_effect("remove outputs above a quota on {session.settings.
 @side_effect("put job {zombie.seen.key.job_id} right on {session.settings.cluster}")
 async def put_right(session: ProviderSession, zombie: Zombie) -> str:
     """Settle or refuse one claim, as it ended or as lost. Returns what was done, in words."""
-    return _logged(await zombies.put_right(session, zombie))
+    return _log(await zombies.put_right(session, zombie))
 
 
 @side_effect("cancel what is left of job {left.key.job_id} on {session.settings.cluster}")
 async def cancel_left_over(session: ProviderSession, left: LeftOver) -> str:
     """Cancel a Slurm job whose claim is over. Returns what was done, in words."""
-    return _logged(await zombies.cancel_left_over(session, left))
+    return _log(await zombies.cancel_left_over(session, left))
 
 
 @side_effect("end foreign jobs on {session.settings.cluster}")
 async def end_foreign(session: ProviderSession, foreign: Sequence[Row]) -> list[str]:
     """End jobs of customers' accounts without a claim. Returns what was done with each, in words."""
-    return [_logged(words) for words in await zombies.end_foreign(session, foreign)]
+    return [_log(words) for words in await zombies.end_foreign(session, foreign)]
 
 
-def _logged(words: str) -> str:
+def _log(words: str) -> str:
     """Write to the log of the run at once: a later step may fail."""
     get_run_logger().info("collected: %s", words)
     return words

@@ -12,7 +12,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
-UNTOLD = 3  # exit status: the command did its work, and standard output failed
+OUTPUT_FAILED = 3  # exit status: the command did its work, and standard output failed
 
 
 class OutputLost(Exception):
@@ -127,4 +127,4 @@ def end_output(status: int) -> int:
     fault, said = sys.stdout.fault, sys.stdout.said
     if said or fault.errno != errno.EPIPE:  # a reader such as `head` has read enough
         print(f"dps: standard output cannot be written: {fault.strerror}.", file=sys.stderr)
-    return status or (UNTOLD if said else 1)
+    return status or (OUTPUT_FAILED if said else 1)
