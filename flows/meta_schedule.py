@@ -23,7 +23,7 @@ async def meta_schedule(operator: str) -> State[None]:
             return Completed(message="No job is pending.")
         decision = await decide(session, seen)
         assigned = await assign(session, decision) if decision.found.assignments else 0
-        ended = await end_jobs(session, seen) if seen.exhausted or seen.given_up else 0
+        ended = await end_jobs(session, seen) if seen.to_end else 0
         await tell(session, decision, assigned, ended)
         await publish(session, decision)
     message = f"Assigned {assigned} of {len(seen.pending)} pending jobs; {len(decision.found.waiting)} wait."

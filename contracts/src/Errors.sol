@@ -106,6 +106,11 @@ error RateAboveCeiling(uint256 rate, uint256 ceiling);
 /// @param giveUpAt Time from which it is given up, in unix seconds.
 error JobGivenUp(uint256 giveUpAt);
 
+/// @notice The job would be given up too soon after its request.
+/// @param giveUpAt Time of the request's wishes, in unix seconds.
+/// @param earliest Earliest time that a request may name now, in unix seconds.
+error GiveUpTooSoon(uint256 giveUpAt, uint256 earliest);
+
 // ---------------------------------------------------------------- top-ups
 
 /// @notice The customer requested to cancel the job, so it takes no more credits.

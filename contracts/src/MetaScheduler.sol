@@ -5,7 +5,7 @@ import {IERC20} from "@openzeppelin/contracts/token/ERC20/IERC20.sol";
 import {Address} from "@openzeppelin/contracts/utils/Address.sol";
 import {Math} from "@openzeppelin/contracts/utils/math/Math.sol";
 import {InsufficientFunds, InsufficientHardware, NoJob, ProviderNotJoined, RunningColdStatusOnly} from "./Errors.sol";
-import {BatchItemSkippedEvent, BilledTooMuchEvent} from "./Events.sol";
+import {BilledTooMuchEvent} from "./Events.sol";
 import {RareCalls} from "./RareCalls.sol";
 import {Assignment, JobStatus, StatusReport} from "./Types.sol";
 import {Endings} from "./base/Endings.sol";
@@ -105,11 +105,6 @@ contract MetaScheduler is Requests {
     }
 
     // ---------------------------------------------------------------- one item of a call or of a batch
-
-    /// Emits the event of a skipped item if there is an error.
-    function _skipIf(bytes memory refusal, uint256 index, bytes32 jobId) private {
-        if (refusal.length != 0) emit BatchItemSkippedEvent(index, jobId, refusal);
-    }
 
     /// Assigns a job and returns an empty error, or changes nothing and returns the error.
     function _assign(bytes32 jobId, address provider) private returns (bytes memory refusal) {

@@ -81,11 +81,14 @@ contract RareCalls is TopUps, CutChanges, ProviderQueues, Standings, JobViews {
 
     /// @inheritdoc IRareCalls
     function giveUpJob(bytes32 jobId) external {
-        JobWord word = _word(jobId);
-        if (word.status() != JobStatus.PENDING) revert PendingStatusOnly(word.status());
-        uint256 giveUpAt = _wishesOf(word).giveUpAt();
-        if (giveUpAt == 0 || block.timestamp < giveUpAt) revert NotGivenUp(giveUpAt);
-        _end(jobId, word, _dealOf(jobId, word), JobStatus.CANCELLED, 0);
+        Refusals.raise(_giveUp(jobId));
+    }
+
+    /// @inheritdoc IRareCalls
+    function giveUpJobs(bytes32[] calldata jobIds) external {
+        for (uint256 i; i < jobIds.length; ++i) {
+            _skipIf(_giveUp(jobIds[i]), i, jobIds[i]);
+        }
     }
 
     // ---------------------------------------------------------------- meta-scheduler
@@ -132,6 +135,19 @@ contract RareCalls is TopUps, CutChanges, ProviderQueues, Standings, JobViews {
     }
 
     // ---------------------------------------------------------------- how credits and jobs return
+
+    /// Gives a job up and returns an empty error, or changes nothing and returns the error.
+    function _giveUp(bytes32 jobId) private returns (bytes memory) {
+        JobWord word = _word(jobId);
+        JobStatus status = word.status();
+        if (status != JobStatus.PENDING) return abi.encodeWithSelector(PendingStatusOnly.selector, status);
+        uint256 giveUpAt = _wishesOf(word).giveUpAt();
+        if (giveUpAt == 0 || block.timestamp < giveUpAt) {
+            return abi.encodeWithSelector(NotGivenUp.selector, giveUpAt);
+        }
+        _end(jobId, word, _dealOf(jobId, word), JobStatus.CANCELLED, 0);
+        return "";
+    }
 
     /// Asks the provider to end the job.
     function _requestCancel(bytes32 jobId, JobWord word, address provider) private {

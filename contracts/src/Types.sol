@@ -95,7 +95,8 @@ struct Job {
 /// @notice Conditions of a customer for the assignment of a job. A field of 0 asks for nothing, and a job whose fields are
 /// all 0 has no wishes. The contract keeps the first three: it refuses an assignment above `maxRatePerMinute` wei, one that
 /// buys less than `minMinutes`, and any at or after `giveUpAt`, in unix seconds. From then on, anyone may end the job while
-/// it is PENDING. `prefer` is only for the scheduler: 0 balanced, 1 price, 2 start, 3 speed.
+/// it is PENDING. `giveUpAt` is at least 5 minutes after the request. `prefer` is only for the scheduler: 0 balanced,
+/// 1 price, 2 start, 3 speed.
 struct Wishes {
     uint96 maxRatePerMinute;
     uint32 minMinutes;

@@ -3,7 +3,9 @@ pragma solidity 0.8.37;
 
 import {
     ArrayLengthMismatch,
+    GiveUpTooSoon,
     InsufficientFunds,
+    InvalidJob,
     JobGivenUp,
     NotGivenUp,
     PendingStatusOnly,
@@ -17,7 +19,7 @@ import {vm} from "./Vm.sol";
 /// A customer's wishes bind the assignment of a job, and end it in time. A job without wishes knows none of this.
 contract WishesTest is Grid {
     function test_wishes_read_as_requested_by_each_form() external {
-        Wishes memory asked = Wishes(uint96(RATE), 7, 1_800_000_100, 2);
+        Wishes memory asked = Wishes(uint96(RATE), 7, 1_800_000_300, 2);
         JobRequest[] memory requests = new JobRequest[](2);
         requests[0] = JobRequest(definition(), 200 ether, "a", false);
         requests[1] = JobRequest(definition(), 300 ether, "b", true);
@@ -93,7 +95,7 @@ contract WishesTest is Grid {
         checkNotGivenUp(request(200 ether), abi.encodeWithSelector(NotGivenUp.selector, 0));
         bytes32 ceiling = wish(200 ether, Wishes(uint96(RATE), 1, 0, 3));
         checkNotGivenUp(ceiling, abi.encodeWithSelector(NotGivenUp.selector, 0));
-        bytes32 id = wish(200 ether, Wishes(0, 0, uint40(block.timestamp + 1), 0));
+        bytes32 id = wish(200 ether, Wishes(0, 0, uint40(block.timestamp + 5 minutes), 0));
         assign(id);
         skip(1 hours);
         checkNotGivenUp(id, abi.encodeWithSelector(PendingStatusOnly.selector, JobStatus.META_SCHEDULED));
@@ -105,8 +107,57 @@ contract WishesTest is Grid {
         vm.assertEq(rare.jobTerms(id).lastRefuser, provider, "the history stays");
     }
 
+    function test_a_batch_of_give_ups_skips_what_the_single_call_refuses() external {
+        Wishes memory soon = Wishes(0, 0, uint40(block.timestamp + 5 minutes), 0);
+        bytes32[] memory ids = new bytes32[](5);
+        (ids[0], ids[1], ids[2]) = (wish(200 ether, soon), request(200 ether), wish(200 ether, soon));
+        (ids[3], ids[4]) = (wish(300 ether, soon), ids[0]);
+        cancel(ids[2]);
+        skip(5 minutes);
+        uint256 before = credit.balanceOf(customer);
+        JobStatus ended = JobStatus.CANCELLED;
+        vm.expectEmit(address(grid));
+        emit BatchItemSkippedEvent(1, ids[1], abi.encodeWithSelector(NotGivenUp.selector, 0));
+        vm.expectEmit(address(grid));
+        emit BatchItemSkippedEvent(2, ids[2], abi.encodeWithSelector(PendingStatusOnly.selector, ended));
+        vm.expectEmit(address(grid));
+        emit BatchItemSkippedEvent(4, ids[0], abi.encodeWithSelector(PendingStatusOnly.selector, ended));
+        vm.prank(stranger);
+        rare.giveUpJobs(ids);
+        checkStatus(ids[0], ended);
+        checkStatus(ids[1], JobStatus.PENDING);
+        checkStatus(ids[3], ended);
+        vm.assertEq(credit.balanceOf(customer) - before, 500 ether, "each deposit is back once");
+        ids[3] = bytes32(uint256(99));
+        vm.expectRevert(InvalidJob.selector);
+        rare.giveUpJobs(ids);
+    }
+
+    function test_a_request_waits_for_five_minutes_at_least() external {
+        uint256 earliest = block.timestamp + 5 minutes;
+        Wishes[2] memory asked = [Wishes(0, 0, 1, 0), Wishes(0, 0, uint40(earliest - 1), 0)];
+        JobRequest[] memory requests = new JobRequest[](2);
+        requests[0] = requests[1] = JobRequest(definition(), 200 ether, "a", false);
+        Permit memory unused = Permit(0, 0, 27, bytes32(0), bytes32(0));
+        for (uint256 i; i < 2; ++i) {
+            bytes memory refusal = abi.encodeWithSelector(GiveUpTooSoon.selector, asked[i].giveUpAt, earliest);
+            JobDefinition memory job = definition();
+            Wishes[] memory wishes = new Wishes[](2);
+            wishes[1] = asked[i];
+            vm.startPrank(customer);
+            vm.expectRevert(refusal);
+            grid.requestNewJobWithWishes(job, 200 ether, "job", false, asked[i]);
+            vm.expectRevert(refusal);
+            grid.requestNewJobWithWishesAndPermit(job, 200 ether, "job", false, asked[i], unused);
+            vm.expectRevert(refusal);
+            grid.requestNewJobsWithWishes(requests, wishes);
+            vm.stopPrank();
+        }
+        checkWishes(wish(200 ether, Wishes(0, 0, uint40(earliest), 0)), Wishes(0, 0, uint40(earliest), 0));
+    }
+
     function test_wishes_outlive_a_job_and_change_nothing_of_its_bill() external {
-        Wishes memory asked = Wishes(uint96(RATE), 3, uint40(block.timestamp + 1), 1);
+        Wishes memory asked = Wishes(uint96(RATE), 3, uint40(block.timestamp + 5 minutes), 1);
         bytes32 id = wish(200 ether, asked);
         assign(id);
         vm.prank(provider);
@@ -124,7 +175,11 @@ contract WishesTest is Grid {
         locked = uint96(100 ether + locked % 100_000 ether);
         if (ceiling % 2 == 0) ceiling %= 30 ether;
         if (minutes_ % 2 == 0) minutes_ %= 10_000;
+        uint256 earliest = block.timestamp + 5 minutes;
+        if (end % 2 == 0) end = uint40(earliest + end % 1 hours);
+        else if (end < earliest) end = 0;
         bytes32 id = wish(locked, Wishes(ceiling, minutes_, end, prefer));
+        skip(30 minutes);
         checkWishes(id, Wishes(ceiling, minutes_, end, prefer));
         bool fits = (ceiling == 0 || RATE <= ceiling) && uint256(minutes_) * RATE <= locked;
         bool over = end != 0 && block.timestamp >= end;
@@ -145,7 +200,8 @@ contract WishesTest is Grid {
             requests[i].definition.batchLocationHash = string(new bytes(seed % 12_000));
             requests[i].definition.gpus = uint64(seed);
             if (seed >> 200 & 1 == 0) continue;
-            wishes[i] = Wishes(uint96(seed >> 8), uint32(seed >> 16), uint40(seed >> 32), uint8(seed >> 64));
+            uint40 end = uint40(block.timestamp + 5 minutes) + uint32(seed >> 32);
+            wishes[i] = Wishes(uint96(seed >> 8), uint32(seed >> 16), end, uint8(seed >> 64));
         }
         vm.prank(customer);
         bytes32[] memory ids = grid.requestNewJobsWithWishes(requests, wishes);

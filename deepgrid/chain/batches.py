@@ -26,6 +26,7 @@ from deepgrid.lifecycle.job import NO_WISHES, JobDefinition, Wishes
 from deepgrid.lifecycle.states import JobStatus
 
 T = TypeVar("T")
+Item = bytes | tuple[Any, ...]  # a job's id on chain, or that with more arguments behind it
 
 MOST_AT_ONCE = 100  # at most about 5 million gas; a transaction may have 16 million, a block 30
 MOST_IN_FLIGHT = 8  # transactions of one call: more than a block holds, and few enough to encode without a pause
@@ -110,6 +111,13 @@ class BatchWriter:
         items = [(coded_id(job_id), provider) for job_id, provider in assignments]
         return await self._all_but_skipped("metaScheduleJobs", items)
 
+    async def give_up_jobs(self, job_ids: Sequence[int]) -> list[Skipped]:
+        """Cancel pending jobs whose customers' `give_up_at` has come, with full refunds; returns the skipped ones.
+
+        Any account may.
+        """
+        return await self._all_but_skipped("giveUpJobs", [coded_id(job_id) for job_id in job_ids])
+
     async def report_jobs(self, reports: Sequence[Report]) -> list[Skipped]:
         """Report on many own jobs, at most once per job; an end settles the job. Returns the skipped ones."""
         return await self._all_but_skipped("providerSetJobStatuses", [report_args(one) for one in reports])
@@ -134,8 +142,8 @@ class BatchWriter:
 
     # -- parts -------------------------------------------------------------------------------
 
-    async def _all_but_skipped(self, function: str, items: Sequence[tuple[Any, ...]]) -> list[Skipped]:
-        """Call `function` with all `items` (job, ...), in as many transactions as needed."""
+    async def _all_but_skipped(self, function: str, items: Sequence[Item]) -> list[Skipped]:
+        """Call `function` with all `items`, in as many transactions as needed."""
         slots = asyncio.Semaphore(MOST_IN_FLIGHT)
 
         async def part(first: int) -> list[Skipped]:
@@ -145,13 +153,14 @@ class BatchWriter:
         parts = await _all_of(map(part, range(0, len(items), MOST_AT_ONCE)))
         return [skipped for part in parts for skipped in part]
 
-    async def _part(self, function: str, items: Sequence[tuple[Any, ...]], first: int) -> list[Skipped]:
+    async def _part(self, function: str, items: Sequence[Item], first: int) -> list[Skipped]:
         """One transaction; if it reverts as a whole, its halves. `first` is the index of its first item."""
         try:
             receipt = await self._send("MetaScheduler", function, items)
         except ContractError as error:
             if len(items) == 1:
-                return [Skipped(first, int.from_bytes(items[0][0], "big"), error)]
+                (only,) = items
+                return [Skipped(first, int.from_bytes(only if isinstance(only, bytes) else only[0], "big"), error)]
         else:
             skipped = [_skipped(event) for event in self._events(receipt, "BatchItemSkippedEvent")]
             return [replace(one, index=first + one.index) for one in skipped]

@@ -96,10 +96,6 @@ class Writer(BatchWriter):
         """Take a job from a provider that did not act in time. It becomes PENDING, or PANICKED if it was running."""
         return await self._send("MetaScheduler", "timeoutJob", coded_id(job_id))
 
-    async def give_up(self, job_id: int) -> Receipt:
-        """End a pending job as cancelled, with a full refund, once its customer's `give_up_at` has come. Anyone may."""
-        return await self._send("MetaScheduler", "giveUpJob", coded_id(job_id))
-
     async def transfer(self, to: str, amount_wei: int) -> Receipt:
         """Transfer credits."""
         return await self._send("Credit", "transfer", to, amount_wei)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 
 from deepgrid.chain.figures import TrackRecord
 from deepgrid.errors import ContractError
@@ -18,17 +18,18 @@ from deepgrid.lifecycle.states import JobStatus
 from deepgrid.operator.market_view import market_of
 from deepgrid.operator.session import OperatorSession
 from deepgrid.operator.use_ledger import holds_of
+from deepgrid.scheduling.expiry import gives_up_at, in_turns
 from deepgrid.scheduling.hot_jobs import reliability_of
 from deepgrid.scheduling.market import Reliability, Round, Usage
 from deepgrid.scheduling.past_use import usage_at
 
 logger = logging.getLogger(__name__)
 
-ENDS_PER_ROUND = 100  # transactions that fit in a block; the next round ends the others
+ENDS_PER_ROUND = 100  # jobs whose ends fit in a block; the next round ends the others
 SOONEST_S = 5.0  # pause before a round for a job that becomes due
 
-# Contract errors: the job ended, another operator assigned it meanwhile, or its time is not over on chain.
-OVERTAKEN = frozenset({"JobHotStatusOnly", "InvalidTransition", "SameStatusError", "PendingStatusOnly", "NotGivenUp"})
+# Contract errors of a panic: the job ended, or another operator assigned it meanwhile.
+OVERTAKEN = frozenset({"JobHotStatusOnly", "InvalidTransition", "SameStatusError"})
 
 
 class Snapshot:
@@ -38,7 +39,7 @@ class Snapshot:
         self, now: int, hot: Sequence[Job], providers: Sequence[tuple[Provider, TrackRecord]],
         refusals: dict[int, dict[str, str]], exhausted: Sequence[Job] = (), given_up: Sequence[Job] = (),
     ) -> None:  # fmt: skip
-        """Pending jobs to end: `exhausted` were given back by too many providers, `given_up` waited too long."""
+        """Pending jobs: `exhausted` were given back by too many providers, `given_up` must not be assigned any more."""
         over = {job.id for job in (*exhausted, *given_up)}
         self.now = now
         self.hot = hot
@@ -47,6 +48,8 @@ class Snapshot:
         self.exhausted = exhausted
         self.given_up = given_up
         self.pending = [job for job in hot if job.status is JobStatus.PENDING and job.id not in over]
+        due = [job for job in given_up if gives_up_at(job) <= _latest(now)]
+        self.to_end = in_turns([*exhausted, *due])
 
     @property
     def is_empty(self) -> bool:
@@ -118,10 +121,12 @@ async def end_jobs(session: OperatorSession, seen: Snapshot) -> int:
     """End the jobs that wait in vain, with a full refund and a notice. Returns how many.
 
     A job that too many providers gave back panics with the reason. A job is cancelled when its customer's time to give
-    up has come.
+    up has come. Customers take turns.
     """
-    ends = [*((job, _panic) for job in seen.exhausted), *((job, _give_up) for job in seen.given_up)]
-    done = await asyncio.gather(*(_end(session, job, how) for job, how in ends[:ENDS_PER_ROUND]))
+    exhausted = {job.id for job in seen.exhausted}
+    ends = seen.to_end[:ENDS_PER_ROUND]
+    panics = [_panic(session, job) for job in ends if job.id in exhausted]
+    done = await asyncio.gather(_give_up(session, [job.id for job in ends if job.id not in exhausted]), *panics)
     await session.until_followed((await session.chain.head()).number)
     return sum(done)
 
@@ -148,8 +153,9 @@ def _next_round(session: OperatorSession, decision: Decision, ended: int) -> flo
     seen, ahead_s = decision.snapshot, session.settings.scheduler.assign_ahead_s
     due = [one.estimated_start - ahead_s - seen.now for one in decision.found.waiting if one.estimated_start]
     due += [decision.use.waits[job.customer] - seen.now for job in seen.pending if job.customer in decision.use.waits]
-    due += [job.wishes.give_up_at - _latest(seen.now) for job in seen.pending if job.wishes.give_up_at]
-    if len(seen.exhausted) + len(seen.given_up) > ended:
+    waiting = [*seen.pending, *seen.given_up]
+    due += [max(0, gives_up_at(job) - _latest(seen.now)) for job in waiting if gives_up_at(job)]
+    if len(seen.to_end) > ended:
         due.append(0)
     return asyncio.get_running_loop().time() + max(SOONEST_S, min(due)) if due else None
 
@@ -163,30 +169,32 @@ def _latest(now: int) -> int:
     return max(now, int(time.time()))
 
 
-async def _end(session: OperatorSession, job: Job, how: Callable[[OperatorSession, Job], Awaitable[str]]) -> bool:
-    try:
-        reason = await how(session, job)
-    except ContractError as error:
-        if error.name not in OVERTAKEN:
-            raise
-        logger.info("job %d: not ended: %s", job.id, error.message)
-        return False
-    session.notices.add([(job.id, "ended", reason)])
-    return True
-
-
-async def _panic(session: OperatorSession, job: Job) -> str:
+async def _panic(session: OperatorSession, job: Job) -> int:
+    """End a job with an error. Returns how many ended."""
     tries = session.memory.given_back(job.id)
     last = tries[-1]
     reason = f"clusters gave it back {len(tries)} times, the limit; the last one was {last.provider}"
     reason += f" ({last.reason})" if last.reason else ""
-    await session.writer.panic_job(job.id, reason)
-    return reason
+    try:
+        await session.writer.panic_job(job.id, reason)
+    except ContractError as error:
+        if error.name not in OVERTAKEN:
+            raise
+        logger.info("job %d: not ended: %s", job.id, error.message)
+        return 0
+    session.notices.add([(job.id, "ended", reason)])
+    return 1
 
 
-async def _give_up(session: OperatorSession, job: Job) -> str:
-    await session.writer.give_up(job.id)
-    return "no cluster took it before the time to give up; it is cancelled with a full refund"
+async def _give_up(session: OperatorSession, job_ids: Sequence[int]) -> int:
+    """Cancel jobs. Returns how many ended: one that changed meanwhile, or is early by the chain's clock, is skipped."""
+    skipped = {lost.job_id: lost.reason for lost in await session.writer.give_up_jobs(job_ids)}
+    for job_id, reason in skipped.items():
+        logger.info("job %d: not ended: %s", job_id, reason.message)
+    ended = [job_id for job_id in job_ids if job_id not in skipped]
+    text = "no cluster took it before the time to give up; it is cancelled with a full refund"
+    session.notices.add([(job_id, "ended", text) for job_id in ended])
+    return len(ended)
 
 
 async def _resolve_promises(session: OperatorSession) -> None:

@@ -1,4 +1,4 @@
-"""Selects the jobs that are taken back from providers that do not act. Pure.
+"""Selects the jobs that the operator takes back from providers that do not act, or ends. Pure.
 
 The contract sets the earliest possible time. This policy waits longer where the provider may still work
 on the job. A provider loses a job that may have run only after a silence of at least a day. A banned provider loses
@@ -7,11 +7,15 @@ its waiting jobs at once.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from deepgrid.lifecycle.job import HELD_FOR_S, Job, Provider
 from deepgrid.lifecycle.states import JobStatus
+
+GIVE_UPS_EVERY_S = 300  # those that come due within this time are ended together
+CLOCKS_DIFFER_S = 60  # the chain's from ours, at most; a job that is given up too early costs gas for nothing
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +70,26 @@ def overdue(
             name = provider.name if provider else job.provider
             found.append(TakeBack(job, name, f"{name} {_why(job, provider, patience)}; {_what_next(job)}", panic))
     return found
+
+
+def gives_up_at(job: Job) -> int:
+    """Unix time at which the operator gives a pending job up; 0 for never.
+
+    Full five minutes, one to six minutes after the wished time. So no choice of times makes the operator act more
+    often.
+    """
+    wished = job.wishes.give_up_at
+    return -(-(wished + CLOCKS_DIFFER_S) // GIVE_UPS_EVERY_S) * GIVE_UPS_EVERY_S if wished else 0
+
+
+def in_turns(jobs: Iterable[Job]) -> list[Job]:
+    """The first job of each customer, then the second of each, and so on; oldest first."""
+    before: Counter[str] = Counter()
+    turns: list[tuple[int, int, Job]] = []
+    for job in sorted(jobs, key=lambda job: job.id):
+        turns.append((before[job.customer], job.id, job))
+        before[job.customer] += 1
+    return [job for *_, job in sorted(turns, key=lambda turn: turn[:2])]
 
 
 def _due_at(job: Job, provider: Provider | None, patience: Patience) -> int:

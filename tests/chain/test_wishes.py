@@ -52,15 +52,18 @@ async def test_the_ceiling_binds_alone_and_in_a_batch(people: People) -> None:
 async def test_any_account_gives_a_job_up_in_time(people: People, grid: Grid) -> None:
     end = await people.chain.now() + 600
     job_id = await _request(people, Wishes(give_up_at=end))
-    with pytest.raises(ContractError, match="can be given up from unix second") as early:
-        await people.provider.give_up(job_id)
-    assert early.value.name == "NotGivenUp"
+    other = await people.request()
+    early = await people.provider.give_up_jobs([job_id, other])
+    assert [(one.job_id, one.reason.name) for one in early] == [(job_id, "NotGivenUp"), (other, "NotGivenUp")]
+    assert "can be given up from unix second" in early[0].reason.message
     before = await people.chain.balance(people.customer.address)
     grid.anvil.pass_time(601)
     with pytest.raises(ContractError, match="gave it up") as late:
         await people.operator.meta_schedule(job_id, people.provider.address)
     assert late.value.name == "JobGivenUp"
-    await people.provider.give_up(job_id)
+    unknown = await people.chain.job_count() + 1
+    skipped = await people.provider.give_up_jobs([other, job_id, unknown])
+    assert [(one.job_id, one.reason.name) for one in skipped] == [(other, "NotGivenUp"), (unknown, "InvalidJob")]
     job = await people.chain.job(job_id)
     assert (job.status, job.has_cancel_request, job.final_cost_wei) == (JobStatus.CANCELLED, False, 0)
     assert await people.chain.balance(people.customer.address) == before + LOCKED

@@ -111,6 +111,9 @@ def test_the_documented_gains_of_attacks_equal_the_computed_gains() -> None:
         name: [_credits(customer), _credits(provider), str(unpaid)]
         for name, (customer, provider, unpaid) in found["unanswered"].items()
     }
+    assert _attacks("### Gas that others pay") == {
+        name: [str(gas) for gas in both] for name, both in found["gas"].items()
+    }
 
 
 def test_the_tests_that_the_page_names_exist() -> None:

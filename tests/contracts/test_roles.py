@@ -28,6 +28,7 @@ REFUSALS = {
         "requestNewJob": PAYS, "requestNewJobWithPermit": PAYS, "requestNewJobs": PAYS, "topUpJob": PAYS,
         "requestNewJobWithWishes": PAYS, "requestNewJobWithWishesAndPermit": PAYS, "requestNewJobsWithWishes": PAYS,
         "giveUpJob": "PendingStatusOnly",  # open to any caller from the wished time on
+        "giveUpJobs": OPEN,  # skips jobs that are not given up
         "cancelJob": "CustomerOnly", "setDelegateSpendingAuthority": "CustomerOnly",
         "topUpJobDelegate": "CustomerMetaSchedulerProviderOnly",
         "metaSchedule": ROLE, "metaScheduleJobs": ROLE, "panicJob": ROLE, "timeoutJob": ROLE,

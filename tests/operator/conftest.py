@@ -7,10 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from deepgrid.chain.client import Chain
-from deepgrid.operator.session import OperatorSettings, operator_session
-from tests.chain.grid import Grid, gather_people, running_grid
-from tests.operator.office import Office
+from tests.chain.grid import Grid, running_grid
+from tests.operator.office import Office, office_of
 
 
 @pytest.fixture
@@ -20,10 +18,6 @@ def grid(tmp_path: Path) -> Iterator[Grid]:
 
 
 @pytest.fixture
-async def office(grid: Grid, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Office]:
-    book = grid.book.save(tmp_path / "grid.json")
-    settings = OperatorSettings(book, grid.operator_key, tmp_path / "state", approve_label_changes=True)
-    async with await Chain.connect(grid.book) as chain, operator_session(settings) as session:
-        one = Office(grid, await gather_people(grid, chain, "o"), session)
-        monkeypatch.setattr(session.services, "post_notices", one.post)
+async def office(grid: Grid, tmp_path: Path) -> AsyncIterator[Office]:
+    async with office_of(grid, tmp_path) as one:
         yield one

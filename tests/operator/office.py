@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 
+import pytest
+
+from deepgrid.chain.client import Chain
 from deepgrid.lifecycle.job import Job
-from deepgrid.operator.session import OperatorSession, follow_jobs
-from tests.chain.grid import Grid, People
+from deepgrid.operator.session import OperatorSession, OperatorSettings, follow_jobs, operator_session
+from tests.chain.grid import Grid, People, gather_people
 
 MINUTE_S = 60
 
@@ -37,3 +43,15 @@ class Office:
 
     async def post(self, notices: list[tuple[int, str, str]]) -> None:
         self.notices += notices
+
+
+@asynccontextmanager
+async def office_of(grid: Grid, folder: Path) -> AsyncIterator[Office]:
+    """The operator of a new grid, with its state in `folder`."""
+    book = grid.book.save(folder / "grid.json")
+    settings = OperatorSettings(book, grid.operator_key, folder / "state", approve_label_changes=True)
+    async with await Chain.connect(grid.book) as chain, operator_session(settings) as session:
+        one = Office(grid, await gather_people(grid, chain, "o"), session)
+        with pytest.MonkeyPatch.context() as patched:
+            patched.setattr(session.services, "post_notices", one.post)
+            yield one

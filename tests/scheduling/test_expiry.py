@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from deepgrid.lifecycle.job import Hardware, Job, Label, Prices, Provider
+from deepgrid.lifecycle.job import Hardware, Job, Label, Prices, Provider, Wishes
 from deepgrid.lifecycle.states import JobStatus
-from deepgrid.scheduling.expiry import Patience, TakeBack, overdue
+from deepgrid.scheduling.expiry import Patience, TakeBack, gives_up_at, in_turns, overdue
 from tests.lifecycle.support import JOB as CLAIMED
 
 S = JobStatus
@@ -120,3 +120,19 @@ def test_the_oldest_job_comes_first() -> None:
 def only(job: Job, providers: dict[str, Provider], patience: Patience) -> TakeBack:
     (taken,) = overdue([job], providers, patience, NOW)
     return taken
+
+
+def test_give_ups_of_five_minutes_come_together_and_never_early() -> None:
+    def due(at: int) -> int:
+        return gives_up_at(replace(JOB, wishes=Wishes(give_up_at=at)))
+
+    times = {at: due(at) for at in range(NOW, NOW + 900)}
+    assert all(60 <= then - at < 360 and then % 300 == 0 for at, then in times.items())
+    assert len(set(times.values())) <= 4
+    assert due(0) == 0
+
+
+def test_customers_take_turns() -> None:
+    flood = [replace(JOB, id=number, customer="0xf") for number in range(1, 6)]
+    others = [replace(JOB, id=number, customer=who) for number, who in ((6, "0xa"), (7, "0xb"), (8, "0xa"))]
+    assert [job.id for job in in_turns([*reversed(flood), *others])] == [1, 6, 7, 2, 8, 3, 4, 5]

@@ -2,6 +2,7 @@
 pragma solidity 0.8.37;
 
 import {IERC20} from "@openzeppelin/contracts/token/ERC20/IERC20.sol";
+import {BatchItemSkippedEvent} from "../Events.sol";
 import {IProviderManager} from "../interfaces/IProviderManager.sol";
 import {ISharedCalls} from "../interfaces/ISharedCalls.sol";
 import {JobStatus} from "../Types.sol";
@@ -29,6 +30,11 @@ abstract contract Endings is Escrow {
     /// @param credit_ Token that pays for jobs.
     /// @param providerManager_ Registry of the providers.
     constructor(IERC20 credit_, IProviderManager providerManager_) Lines(providerManager_) Escrow(credit_) {}
+
+    /// Emits the event of a skipped item of a batch if there is an error.
+    function _skipIf(bytes memory refusal, uint256 index, bytes32 jobId) internal {
+        if (refusal.length != 0) emit BatchItemSkippedEvent(index, jobId, refusal);
+    }
 
     /// Stores the beginning of an error text for the customer. An empty text keeps an earlier one. The caller stores
     /// the word.

@@ -64,6 +64,11 @@ interface IRareCalls {
     /// @param jobId Id of the job.
     function giveUpJob(bytes32 jobId) external;
 
+    /// @notice Gives many jobs up, and skips each that `giveUpJob` would refuse.
+    /// @dev Emits BatchItemSkippedEvent for a skipped job. A job that does not exist reverts.
+    /// @param jobIds Ids of the jobs.
+    function giveUpJobs(bytes32[] calldata jobIds) external;
+
     /// @notice Locks more credits on a claimed job. Anyone may; the caller pays. The customer gets what is left. Reverts
     /// with CancelRequested after a cancel request.
     /// @dev The customer adds at least 1 wei, any other account at least a minute at the job's rate. Less reverts with

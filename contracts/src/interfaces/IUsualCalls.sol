@@ -58,7 +58,8 @@ interface IUsualCalls {
     function requestNewJobs(JobRequest[] calldata requests) external returns (bytes32[] memory jobIds);
 
     /// @notice Requests one job as `requestNewJob` does, with conditions for its assignment.
-    /// @dev Wishes that are all 0 take no space, and the job is as one of `requestNewJob`.
+    /// @dev Wishes that are all 0 take no space, and the job is as one of `requestNewJob`. Reverts with GiveUpTooSoon if
+    /// `giveUpAt` is less than 5 minutes away.
     /// @param definition What to run, and on which resources.
     /// @param lockedCredits Deposit in wei, at least `minimumAmount`.
     /// @param jobName Name for the customer, padded with zero bytes.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity 0.8.37;
 
-import {InsufficientFunds, JobGivenUp, RateAboveCeiling} from "../Errors.sol";
+import {GiveUpTooSoon, InsufficientFunds, JobGivenUp, RateAboveCeiling} from "../Errors.sol";
 import {Wishes} from "../Types.sol";
 import {Blob} from "./Blob.sol";
 
@@ -19,12 +19,17 @@ library WishWords {
     /// Bytes of the word in a record.
     uint256 internal constant WIDTH = 22;
 
+    /// A job is pending at least this long before anyone may give it up. So its deposit is bound for a while.
+    uint256 internal constant LEAST_WAIT = 5 minutes;
+
     uint256 private constant GIVE_UP_AT = 8;
     uint256 private constant MIN_MINUTES = 48;
     uint256 private constant MAX_RATE = 80;
 
-    /// These wishes as a word.
-    function wordOf(Wishes calldata asked) internal pure returns (WishWord) {
+    /// These wishes of a new job as a word. Reverts with GiveUpTooSoon.
+    function wordOf(Wishes calldata asked) internal view returns (WishWord) {
+        uint256 earliest = block.timestamp + LEAST_WAIT;
+        if (asked.giveUpAt != 0 && asked.giveUpAt < earliest) revert GiveUpTooSoon(asked.giveUpAt, earliest);
         return WishWord.wrap(
             uint256(asked.maxRatePerMinute) << MAX_RATE | uint256(asked.minMinutes) << MIN_MINUTES
                 | uint256(asked.giveUpAt) << GIVE_UP_AT | asked.prefer

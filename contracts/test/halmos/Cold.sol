@@ -47,6 +47,9 @@ contract Cold is World {
         attempt(abi.encodeCall(rare.cancelJob, (id)));
         attempt(abi.encodeCall(rare.refuseJob, (id)));
         attempt(abi.encodeCall(rare.giveUpJob, (id)));
+        bytes32[] memory ids = new bytes32[](1);
+        ids[0] = id;
+        attempt(abi.encodeCall(rare.giveUpJobs, (ids)));
         attempt(abi.encodeCall(rare.timeoutJob, (id)));
         attempt(abi.encodeCall(rare.panicJob, (id, "late")));
         attempt(abi.encodeCall(rare.topUpJob, (id, amount)));

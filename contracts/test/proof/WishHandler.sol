@@ -51,6 +51,7 @@ abstract contract WishHandler is CustomerHandler {
 
     /// By any account, mostly at the wished time, sometimes a second earlier.
     function giveUp(uint256 number, uint256 chance) external {
+        if (chance / 16 % 4 == 0) return giveUpMany(number, chance);
         uint256 id = pick(number, JobStatus.PENDING, JobStatus.PENDING);
         uint256 due = jobs[id].wishes.giveUpAt;
         if (due != 0) waitUntil(due - chance % 2);
@@ -60,12 +61,32 @@ abstract contract WishHandler is CustomerHandler {
         vm.assertTrue(passed == overdue, "given up exactly from the wished time on");
     }
 
+    /// Several jobs in a row, mostly when the first one is due. Exactly those that are due end.
+    function giveUpMany(uint256 number, uint256 count) private {
+        uint256 first = pick(number, JobStatus.PENDING, JobStatus.PENDING);
+        uint256 due = jobs[first].wishes.giveUpAt;
+        if (due != 0) waitUntil(due - count / 4 % 2);
+        bytes32[] memory ids = new bytes32[](1 + count % 4);
+        bool[] memory overdue = new bool[](ids.length);
+        for (uint256 i; i < ids.length; ++i) {
+            uint256 id = 1 + (first - 1 + i) % jobCount();
+            ids[i] = bytes32(id);
+            overdue[i] = jobs[id].status == JobStatus.PENDING && isOverdue(jobs[id]);
+        }
+        if (count % 32 == 9) ids[0] = bytes32(jobCount() + 1);
+        givingUp();
+        if (!playGrid(perhaps(nobody, count / 2), abi.encodeCall(rare.giveUpJobs, (ids)))) return;
+        for (uint256 i; i < ids.length; ++i) {
+            if (overdue[i]) vm.assertTrue(jobs[uint256(ids[i])].status == JobStatus.CANCELLED, "each one that is due");
+        }
+    }
+
     /// Mostly wishes that some assignment can keep.
     function someWishes(uint256 wanted) private view returns (Wishes memory wishes) {
         wanted = dice(wanted);
         if (wanted % 4 != 0) wishes.maxRatePerMinute = uint96(wanted % 128 == 1 ? wanted : wanted % 60 ether);
         if (wanted >> 96 & 3 == 0) wishes.minMinutes = uint32(wanted >> 98 & 31 == 0 ? wanted : wanted % 20);
-        if (wanted >> 128 & 1 == 0) wishes.giveUpAt = uint40(vm.getBlockTimestamp() + wanted % 3 hours);
+        if (wanted >> 128 & 1 == 0) wishes.giveUpAt = uint40(vm.getBlockTimestamp() + 5 minutes + wanted % 3 hours);
         wishes.prefer = uint8(wanted >> 200);
     }
 }

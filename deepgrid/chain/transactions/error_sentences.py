@@ -53,6 +53,10 @@ SENTENCES: dict[str, tuple[str, str]] = {
         "The job's customer gave it up at unix second {giveUpAt}, so it is not assigned any more.",
         "",
     ),
+    "GiveUpTooSoon": (
+        "The job would be given up at unix second {giveUpAt}; the earliest time is now {earliest}.",
+        "Submit it with a longer --give-up-after.",
+    ),
     "PendingStatusOnly": ("The job is {current:status}; only a pending job can be given up.", ""),
     "NotGivenUp": (
         "The job can be given up from unix second {giveUpAt} on (0: never).",

@@ -51,7 +51,9 @@ ExitOnJobExit = Annotated[bool, typer.Option("--exit-on-job-exit", "-e", help="W
 GiveUpAfter = Annotated[
     str | None,
     typer.Option(
-        "--give-up-after", metavar="TIME", help="Cancel and refund the job if no cluster has it after this time."
+        "--give-up-after",
+        metavar="TIME",
+        help="Cancel and refund the job if no cluster has it after this time, 10m or more.",
     ),
 ]
 Prefer = Annotated[

@@ -105,7 +105,8 @@ class Grid(Reader, of=AsyncGrid):
             min_time: Time that the credits must buy at the cluster, such as `"2h"`. The default is one minute.
             max_price: Most credits per minute, which the contract enforces; `"any"` for no ceiling. The default is
                 the dearest price of the quote, or else of the clusters that can take the job now.
-            give_up_after: If no cluster has the job after this time, it is cancelled and refunded. Default: never.
+            give_up_after: If no cluster has the job after this time, it is cancelled and refunded. At least 10 minutes.
+                Default: never.
             prefer: What counts most when a cluster is chosen: `balanced`, `price`, `start` or `speed`.
 
         Returns:
@@ -192,7 +193,8 @@ class Grid(Reader, of=AsyncGrid):
             min_time: Time that the credits must buy at the cluster, such as `"2h"`. The default is one minute.
             max_price: Most credits per minute, which the contract enforces; `"any"` for no ceiling. The default is
                 the dearest price of the clusters that can take a job at the start of this call.
-            give_up_after: A job that no cluster has after this time is cancelled and refunded. Default: never.
+            give_up_after: A job that no cluster has after this time is cancelled and refunded. At least 10 minutes.
+                Default: never.
             prefer: What counts most when a cluster is chosen: `balanced`, `price`, `start` or `speed`.
 
         Returns:

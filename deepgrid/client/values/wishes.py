@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
@@ -22,6 +23,7 @@ Preference = Literal["balanced", "price", "start", "speed"]
 """What counts most when a cluster is chosen."""
 
 ANY_PRICE = "any"  # as `max_price`: no ceiling
+LEAST_WAIT_S = 600  # the contract's 5 minutes, and time for the request to be mined
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +33,7 @@ class Wanted:
     Attributes:
         min_minutes: Minutes that the credits must buy.
         max_rate_wei: Highest price per minute; 0 for any, None for the dearest that the grid quotes.
-        give_up_after_s: Seconds from the request on; 0 for never.
+        give_up_after_s: Seconds from the request on, at least LEAST_WAIT_S; 0 for never.
         prefer: What counts most.
     """
 
@@ -55,8 +57,8 @@ def wanted(
     minutes, seconds = seconds_of(min_time), seconds_of(give_up_after)
     if minutes is not None and not 0 < minutes <= MAX_LIMIT_MINUTES * 60:
         raise InputError("The least time of a job is 1 minute to 365 days.", next_step="Write it like 2h or 90m.")
-    if seconds is not None and seconds < 1:
-        raise InputError("A job cannot be given up at once.", next_step="Wait for it for a while, such as 1h or 2d.")
+    if seconds is not None and seconds < LEAST_WAIT_S:
+        raise InputError("A job is given up after 10 minutes at the earliest.", next_step="Write a time like 1h or 2d.")
     if prefer not in [one.name.lower() for one in Prefer]:
         raise InputError(f"{prefer!r} is no preference.", next_step="Write balanced, price, start or speed.")
     return Wanted(
@@ -91,7 +93,8 @@ async def wishes_now(chain: Chain, order: Order, wishes: Wanted, quote: Quote | 
         rate = max((wei_of(offer.rate) for offer in quote.offers), default=0)
     elif rate is None:
         rate = quoted_rate(order, await chain.providers(), wishes.min_minutes)
-    give_up_at = await chain.now() + wishes.give_up_after_s if wishes.give_up_after_s else 0
+    now = max(await chain.now(), int(time.time()))  # a quiet chain's newest block is old
+    give_up_at = now + wishes.give_up_after_s if wishes.give_up_after_s else 0
     return Wishes(rate, wishes.min_minutes, give_up_at, wishes.prefer)
 
 
