@@ -55,6 +55,20 @@ async def test_a_refused_customers_claim_goes_back_before_anything_of_it_starts(
     assert box.ids(key) == []
 
 
+async def test_a_job_that_names_no_definition_ends_at_its_first_cluster(approved: Scene) -> None:
+    """Further clusters would pay gas for a claim and a refusal each, and the operator for an assignment."""
+    chain, customer = approved.session.chain, approved.customer.address
+    before = await chain.balance(customer)
+    key = await approved.claimed()  # its hash is not in this grid's format
+    async with carry(approved.session, key) as carrier:
+        assert await carrier.steps.fetch_script() is None
+        await carrier.act(decide(await carrier.observe()))
+    job = await chain.job(key.job_id)
+    assert (job.status, job.last_refuser) == (JobStatus.FAILED, None)
+    assert "names no definition of this grid" in job.last_error
+    assert await chain.balance(customer) == before
+
+
 async def test_other_customers_are_served(approved: Scene, key: JobKey, monkeypatch: pytest.MonkeyPatch) -> None:
     session, asked = approved.session, []
 

@@ -22,7 +22,7 @@ from eth_account.signers.local import LocalAccount
 from pydantic import ValidationError
 
 from deepgrid.chain.book import AddressBook
-from deepgrid.errors import ConfigurationError, InputError, ServiceError
+from deepgrid.errors import ConfigurationError, InputError, NotFound, ServiceError
 from deepgrid.secure_url import fault_of, is_loopback
 from deepgrid.services import messages, protocol_version
 from deepgrid.services.client.answers import (
@@ -154,13 +154,14 @@ class ServicesClient:
     async def fetch_definition(self, job_id: int, definition_hash: str) -> Definition:
         """The definition of a job that this account has claimed, verified against the hash on chain.
 
-        Raises AccessDenied also when the service answers with a definition that has another hash.
+        Raises AccessDenied also when the service answers with a definition that has another hash, and NotFound also
+        when the job names none in this grid's format.
         """
         key = PrivateKey()
         try:
             body = messages.ReleaseRequest(location_hash=definition_hash, public_key=key.public_key.format().hex())
         except ValidationError:
-            raise InputError(f"Job {job_id} names no definition of this grid's format.") from None
+            raise NotFound(f"Job {job_id} names no definition of this grid's format.") from None
         answer = await self._call("POST", f"/v1/jobs/{job_id}/definition", body)
         sealed = parsed(messages.Released, answer).sealed
         return opened(key.secret, sealed, definition_hash)

@@ -267,7 +267,7 @@ async def test_nothing_confidential_is_logged(grid: Grid, caplog: pytest.LogCapt
 
 async def test_jobs_of_other_clients_have_no_definition_here(grid: Grid) -> None:
     grid.chain.put(1, "Qm" + "x" * 44)
-    with pytest.raises(InputError, match="names no definition"):
+    with pytest.raises(NotFound, match="names no definition"):
         await grid.provider.fetch_definition(1, "Qm" + "x" * 44)
 
 
