@@ -76,8 +76,9 @@ def _arguments(entry: dict[str, Any], job_id: bytes, scene: Scene) -> list[Any]:
     by_name: dict[str, Any] = {
         "jobId": job_id, "definition": DEFINITION, "lockedCredits": 100 * CREDIT, "jobName": NAME,
         "delegateSpendingAuthority": False, "requests": [(DEFINITION, 100 * CREDIT, NAME, False)],
-        "wishes": [(1, 1, 1, 1)] if entry["name"] == "requestNewJobsWithWishes" else (1, 1, 1, 1),
-        "provider": scene.provider, "assignments": [(job_id, scene.provider)], "most": 1, "next": 5, "lastError": "",
+        "wishes": [(1, 1, 2**40 - 1, 1)] if entry["name"] == "requestNewJobsWithWishes" else (1, 1, 2**40 - 1, 1),
+        "provider": scene.provider, "assignments": [(job_id, scene.provider)], "most": 1, "next": 5,
+        "lastError": "", "jobIds": [job_id],
         "exitCode": 0, "reports": [report], "enabled": False, "newOwner": scene.rival, "role": bytes(32),
         "hash": bytes(32), "callerConfirmation": scene.customer, "hardware": HARDWARE, "prices": PRICES,
         "labels": LABELS, "owner": scene.customer, "from": scene.customer, "to": scene.rival, "spender": scene.rival,
