@@ -11,6 +11,10 @@ import os
 import secrets
 import signal
 import subprocess
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 from pwd import getpwnam
 
 import pytest
@@ -21,7 +25,7 @@ from deepgrid.slurm.ssh.scripts import read_script
 from deepgrid.slurm.supervision.monitor import SlurmMonitor
 from tests.attacks.blocked_ground import Ground, all_recorded, blocked, cluster, ground, locked, monitor, of, runs
 from tests.attacks.claims import Books, supervisor
-from tests.attacks.on_slurm import ALICE, BOB, ENDED
+from tests.attacks.on_slurm import ALICE, BOB, ENDED, Person
 from tests.attacks.saboteur import descriptors, sabotage
 from tests.slurm.support import WAIT_S, bash, ended, new_key, printed
 from tests.waiting import until, wait_until
@@ -115,6 +119,47 @@ def _run_as_alice(ground: Ground, program: str, argument: str) -> subprocess.Com
         )  # fmt: skip
     finally:
         subprocess.run(["pkill", "-KILL", "-u", str(ground.alice.uid)], check=False)
+
+
+START_UP_FILES = (".profile", ".bash_profile", ".bash_login", ".bashrc", ".shrc", ".ssh/rc", ".ssh/environment")
+
+
+@contextmanager
+def at_home(person: Person, home: Path) -> Iterator[None]:
+    """Give the account this home folder, which is its own."""
+    os.chown(home, person.uid, -1)
+    change = ["usermod", "--home"]
+    subprocess.run([*change, str(home), person.name], check=True, capture_output=True)
+    try:
+        yield
+    finally:
+        subprocess.run(["pkill", "-KILL", "-u", str(person.uid)], check=False)  # usermod refuses accounts at work
+        back = [*change, "/", person.name]
+        wait_until(lambda: subprocess.run(back, check=False, capture_output=True).returncode == 0)
+
+
+@pytest.mark.attack(
+    "writes start-up files of shells and of sshd into its home", attacker="a customer",
+    gain="nothing: the supervisor's commands do not read them",
+    defence="no login shell and no shell with a terminal is started under the account",
+)  # fmt: skip
+async def test_no_start_up_file_of_the_account_is_read(ground: Ground, cluster: Cluster, monitor: SlurmMonitor) -> None:
+    with tempfile.TemporaryDirectory(prefix="dg-home-") as folder, at_home(ground.alice, home := Path(folder)):
+        (home / ".ssh").mkdir()
+        for name in START_UP_FILES:
+            (home / name).write_text(f"echo $0 ${{SLURM_JOB_ID-none}} >> {folder}/read\n")
+        _run_as_alice(ground, "print()", "")
+        key = await runs(cluster, ALICE)
+        await cluster.cancel(key)
+        assert (await ended(monitor, key)).state == "CANCELLED"
+        outside = [line for line in _read(home) if line.endswith(" none")]
+    assert outside == ["login none"]  # a login shell does read them
+
+
+def _read(home: Path) -> list[str]:
+    """What the start-up files wrote. A login shell reads them last."""
+    subprocess.run(["sh", "-lc", "true", "login"], env={"HOME": str(home), "PATH": "/usr/bin:/bin"}, check=True)
+    return (home / "read").read_text().splitlines()
 
 
 @pytest.mark.attack(

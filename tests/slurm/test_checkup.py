@@ -10,6 +10,7 @@ import pytest
 from deepgrid.findings import Finding, Level
 from deepgrid.slurm.cluster import Cluster
 from deepgrid.slurm.setup.checkup import Facts, ask, examine, judge
+from deepgrid.slurm.setup.hook_text import completion_hook, version_of
 from deepgrid.slurm.ssh.login import Login, LoginSettings
 from tests.slurm.support import Box
 
@@ -17,7 +18,8 @@ SETTINGS = LoginSettings("host", 22, "grid", Path("key"), Path("known"), "/srv/g
 SOUND = {
     "clock": "0", "account": "grid", "SLURM_VERSION": "22.05.8", "JobCompType": "jobcomp/lua",
     "AccountingStorageType": "accounting_storage/slurmdbd", "MinJobAge": "300 sec",
-    "hook_spool": "/srv/grid/spool", "folder /": "writable", "folder /jobs": "writable",
+    "hook SPOOL": "/srv/grid/spool", "hook VERSION": version_of(completion_hook("/srv/grid/spool")),
+    "folder /": "writable", "folder /jobs": "writable",
     "folder /spool": "writable", "free_mib": "90000", "filesystem": "nfs", "locks": "yes",
 }  # fmt: skip
 
@@ -41,8 +43,9 @@ def test_a_sound_cluster_has_only_good_findings() -> None:
         ({"free_mib": "500"}, "disk", Level.WARNING, "500 MiB"),
         ({"locks": "no"}, "locks", Level.BAD, "submitted twice"),
         ({"folder /spool": "not writable"}, "ends", Level.BAD, "cannot empty"),
+        ({"hook VERSION": ""}, "ends", Level.BAD, "of another version"),
         ({"JobCompType": "jobcomp/none"}, "ends", Level.WARNING, "accounting"),
-        ({"hook_spool": "/elsewhere"}, "ends", Level.WARNING, "accounting"),
+        ({"hook SPOOL": "/elsewhere"}, "ends", Level.WARNING, "accounting"),
         ({"JobCompType": "", "AccountingStorageType": ""}, "ends", Level.WARNING, "down for 300 sec"),
     ],
 )

@@ -13,7 +13,9 @@ fact account "$(id -un)"
 config=$(timeout 20 scontrol show config 2> /dev/null)
 for name in SLURM_VERSION JobCompType AccountingStorageType MinJobAge; do fact "$name" "$(setting "$name")"; done
 folder=$(dirname "$(setting SLURM_CONF)")
-fact hook_spool "$(sed -n 's/^local SPOOL = "\(.*\)"$/\1/p' "$folder/jobcomp.lua" 2> /dev/null)"
+for name in SPOOL VERSION; do
+  fact "hook $name" "$(sed -n "s/^local $name = \"\(.*\)\"$/\1/p" "$folder/jobcomp.lua" 2> /dev/null)"
+done
 
 for name in / /jobs /spool; do
   place=${root}${name%/}

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from deepgrid.errors import GridError
 from deepgrid.findings import Finding, Level
 from deepgrid.slurm.cluster import Cluster
+from deepgrid.slurm.setup.hook_text import completion_hook, version_of
 from deepgrid.slurm.ssh.login import LoginSettings, Runner
 from deepgrid.slurm.ssh.scripts import call, read_script, whole_answer
 
@@ -74,9 +75,9 @@ def _values(lines: list[str]) -> dict[str, str]:
     values: dict[str, str] = {}
     for line in lines:
         name, _, value = line.partition(" ")
-        if name == "folder":
-            name, _, value = line.removeprefix("folder ").partition(" ")
-            name = f"folder {name}"
+        if name in ("folder", "hook"):
+            about, _, value = value.partition(" ")
+            name = f"{name} {about}"
         values[name] = value.strip()
     return values
 
@@ -121,7 +122,10 @@ def _ends(values: Mapping[str, str], settings: LoginSettings) -> Finding:
     """Where the supervisor reads the ends of jobs, and which ends it could miss."""
     spool = f"{settings.grid_root}/spool"
     accounting = values.get("AccountingStorageType", "") == "accounting_storage/slurmdbd"
-    if values.get("JobCompType") == COMPLETION_PLUGIN and values.get("hook_spool") == spool:
+    if values.get("JobCompType") == COMPLETION_PLUGIN and values.get("hook SPOOL") == spool:
+        if values.get("hook VERSION") != version_of(completion_hook(spool)):
+            words = "The completion hook is of another version of deepgrid, which may lose ends that this one records."
+            return Finding("ends", Level.BAD, words, "Renew it: dps provider install-hooks CLUSTER --yes.")
         if values.get("folder /spool") == "writable":
             return Finding(
                 "ends", Level.GOOD, "The completion hook records all ends, also while the supervisor is down."

@@ -1,7 +1,6 @@
 """The texts of the files that a site installs: the two Lua hooks and the submission wrapper. Pure.
 
-Each file contains the settings of its site. The submit hook and the wrapper also contain a version, which changes with
-their text and identifies the running file.
+Each file contains the settings of its site, and a version that changes with its text.
 """
 
 from __future__ import annotations
@@ -54,7 +53,7 @@ def submit_hook(login: LoginSettings, who: Identities) -> str:
 
 def completion_hook(spool: str) -> str:
     """`jobcomp.lua`, which writes its records to this folder."""
-    return _filled("hooks/jobcomp.lua", {"SPOOL": spool})
+    return _with_version(_filled("hooks/jobcomp.lua", {"SPOOL": spool}))
 
 
 def submit_wrapper(login: LoginSettings, account: str, slurm_conf: str) -> str:

@@ -9,6 +9,7 @@
 -- hook logs an error to slurmctld's log.
 
 local SPOOL = "@SPOOL@"
+local VERSION = "@VERSION@"
 local RESERVED = 4096
 local FIELDS = {
   "job_id", "name", "user_id", "job_state", "exit_code", "submit_time", "start_time", "end_time", "nodes",
