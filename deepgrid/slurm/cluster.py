@@ -29,7 +29,7 @@ from deepgrid.slurm.ssh.scripts import call, lines_of, read_script, whole_answer
 from deepgrid.slurm.submit import protocol
 from deepgrid.slurm.submit.batch import BatchJobs
 from deepgrid.slurm.submit.batcher import Batcher
-from deepgrid.slurm.submit.effect_places import Places
+from deepgrid.slurm.submit.concurrency_limits import PER_ACCOUNT, ConcurrencyLimits
 from deepgrid.slurm.submit.leftovers import Leftovers
 from deepgrid.slurm.submit.own_folders import OwnFolders
 from deepgrid.slurm.submit.protocol import Submission, SubmitRequest, Term
@@ -67,10 +67,11 @@ class Cluster:
         self.settings = settings
         self.batch = BatchJobs(login, settings)
         self.leftovers = Leftovers(login, settings)
-        self.own_folders = OwnFolders(login, settings)
+        self._own_folders = OwnFolders(login, settings)
         self._flood = FloodWatch(login)
         self.verdicts = Verdicts()
-        self._places = Places(settings.max_channels)
+        channels = settings.max_channels
+        self._limits = ConcurrencyLimits(channels, PER_ACCOUNT if settings.accounts else channels)
         self._acknowledgements = Batcher(self._acknowledge, ACKNOWLEDGE_DELAY_S, ACKNOWLEDGE_BATCH_SIZE)
         self.term: Term | None = None
         self.deposed = asyncio.Event()  # set when the login node refuses an effect because its term is over
@@ -88,6 +89,12 @@ class Cluster:
             raise SlurmError(f"The partition {self.settings.partition} has no responding node.")
         return hardware
 
+    async def make_storage(self, key: JobKey, customer: str, prefixes: Sequence[str]) -> None:
+        """Make the storage folders of the customer's account before its first job (see `OwnFolders.make`)."""
+        self._learn(key, customer)
+        async with self._limits.slot(key.comment):
+            await self._own_folders.make(customer, prefixes)
+
     async def submit(self, key: JobKey, script: str, request: SubmitRequest) -> Submission:
         """Submit `script` once for this claim, or find the job that an earlier call submitted.
 
@@ -96,8 +103,7 @@ class Cluster:
         """
         body = protocol.guarded(script, protocol.job_folder(self.settings, key))
         command = protocol.submit_command(self.settings, key, request, body, self.term)
-        if request.customer:
-            self._places.learn({key.comment: self.settings.account_of(request.customer)})
+        self._learn(key, request.customer)
         word, text = await self._protocol(key, command, body)
         adopted = word == "adopted"
         if not adopted:
@@ -125,7 +131,7 @@ class Cluster:
         Concurrent calls share one command.
         """
         await self._acknowledgements.do(key)
-        self._places.forget(key.comment)
+        self._limits.forget(key.comment)
 
     async def _acknowledge(self, keys: Sequence[JobKey]) -> dict[JobKey, Exception]:
         """Acknowledge these claims. Returns the errors of single claims, which need another call."""
@@ -167,7 +173,7 @@ class Cluster:
         """Queue and spool in one command, however many jobs there are."""
         done = await self._login.run(snapshot_command(self.settings), stdin=snapshot_input(keys))
         snapshot = parse_snapshot(done)
-        self._places.learn(snapshot.users)
+        self._limits.learn(snapshot.users)
         return snapshot
 
     async def accounting_of(self, ids: Mapping[JobKey, int | None]) -> list[Row]:
@@ -223,11 +229,15 @@ class Cluster:
             if folder in keys
         }
 
+    def _learn(self, key: JobKey, customer: str) -> None:
+        if customer:
+            self._limits.learn({key.comment: self.settings.account_of(customer)})
+
     async def _effect(self, verb: str, key: JobKey, *arguments: object) -> tuple[str, str]:
         return await self._protocol(key, protocol.protocol(self.settings, verb, key, *arguments, term=self.term))
 
     async def _protocol(self, key: JobKey, command: Sequence[str], stdin: bytes = b"") -> tuple[str, str]:
-        async with self._places.taken(key.comment):
+        async with self._limits.slot(key.comment):
             return await self._parsed(await self._login.run(command, stdin=stdin))
 
     async def _parsed(self, done: CommandResult) -> tuple[str, str]:

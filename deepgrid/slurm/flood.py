@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable
+from contextlib import suppress
 
 from deepgrid.errors import GridError
 from deepgrid.slurm.ssh.login import Runner
@@ -32,11 +33,9 @@ class FloodWatch:
     async def reason(self, *, timed_out: bool = False) -> str:
         """One sentence after a space; nothing when no reason is seen. `timed_out`: slurmctld surely did not answer."""
         if time.monotonic() >= self._query_at:
-            self._query_at = time.monotonic() + self._fresh_s
-            try:
+            self._query_at, self._answer = time.monotonic() + self._fresh_s, []
+            with suppress(GridError):
                 self._answer = whole_answer(await self._login.run(call(_SCRIPT), timeout_s=self._timeout_s))
-            except GridError:
-                self._answer = []
         return explain(self._answer, timed_out=timed_out)
 
 

@@ -52,7 +52,7 @@ def sabotage(person: Person, number: signal.Signals, *more: str) -> Iterator[Non
 
 
 def descriptors(uid: int, name: str) -> dict[int, str]:
-    """Descriptors of the stopped processes of an account with this name, and what each of them is."""
+    """Descriptors of the account's processes with this name, and what each of them is."""
     found: dict[int, str] = {}
     for folder in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):

@@ -170,7 +170,7 @@ def _read(home: Path) -> list[str]:
 def test_what_is_stopped_under_the_account_leaves_no_process(ground: Ground) -> None:
     token = secrets.token_hex(16)
     _run_as_alice(ground, "import os, signal; os.kill(os.getppid(), signal.SIGSTOP)", token)
-    left = ["pgrep", "-U", ground.settings.user, "-f", token]
+    left = ["pgrep", "-f", token]
     wait_until(lambda: subprocess.run(left, check=False, stdout=subprocess.DEVNULL).returncode == 1, lambda: left)
 
 
@@ -183,15 +183,22 @@ async def test_a_stopped_submission_holds_no_lock(ground: Ground, cluster: Clust
     key, other = new_key(), new_key()
     with sabotage(ground.alice, signal.SIGSTOP, "sh"):
         submission = asyncio.create_task(cluster.submit(key, bash("true"), of(ALICE)))
+        if ground.settings.user != "root":  # root starts nothing under the account at a submission
+            await until(lambda: any(descriptors_of(ground.alice).values()))
+        held = descriptors_of(ground.alice)
         await cluster.submit(other, bash("true"), of(BOB))
         assert (await ended(monitor, other)).state == "COMPLETED"
-        held = {name: descriptors(ground.alice.uid, name) for name in ("sh", "env", "timeout")}
         await asyncio.wait([submission])
-        if isinstance(error := submission.exception(), GridError):
-            assert "as 0x" in error.message or ground.alice.name in error.message
+        error = submission.exception()
+        assert error is None or (isinstance(error, GridError) and ground.alice.name in error.message), error
         await cluster.cancel(key)
     assert all(set(found) <= {0, 1, 2, 10} for found in held.values()), held  # dash moves its script to descriptor 10
     assert not [target for found in held.values() for target in found.values() if target.endswith("/lock")], held
+
+
+def descriptors_of(person: Person) -> dict[str, dict[int, str]]:
+    """The descriptors of what a submission starts under the account."""
+    return {name: descriptors(person.uid, name) for name in ("sh", "env", "timeout")}
 
 
 @pytest.mark.attack(
@@ -200,13 +207,14 @@ async def test_a_stopped_submission_holds_no_lock(ground: Ground, cluster: Clust
 )  # fmt: skip
 async def test_waiting_cancels_of_one_customer_delay_nobody_else(ground: Ground, cluster: Cluster) -> None:
     keys = [await runs(cluster, ALICE) for _ in range(10)]
-    await cluster.snapshot(keys)
+    his = await runs(cluster, BOB)
+    await cluster.snapshot(keys[:5])  # it names accounts by number, a submission by name
     with locked(*(ground.box.folder(key) for key in keys)):
         cancels = [asyncio.create_task(cluster.cancel(key)) for key in keys]
         await asyncio.sleep(0)  # they are first in the queue
-        his = await runs(cluster, BOB)
-        await cluster.snapshot([*keys, his])
-        await cluster.cancel(his)
+        async with asyncio.timeout(10):  # 2 s at most, with room for a shared machine; the locks are held for 20 s
+            await cluster.snapshot([*keys, his])
+            await cluster.cancel(his)
         assert not any(cancel.done() for cancel in cancels), "others went first"
     await asyncio.gather(*cancels)
 

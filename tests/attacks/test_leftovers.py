@@ -15,6 +15,7 @@ from deepgrid.lifecycle.job import JobKey
 from deepgrid.sbatch import StoragePaths
 from deepgrid.slurm.cluster import Cluster
 from deepgrid.slurm.submit.leftovers import Leftover
+from deepgrid.slurm.submit.protocol import SubmitRequest
 from tests.attacks.cleaning import JOB, OF_CUSTOMER, OF_OTHER
 from tests.attacks.intruder import Intruder, intruder
 from tests.slurm.support import new_key
@@ -77,9 +78,9 @@ async def test_files_that_come_back_are_removed_in_the_end(either: Cluster, key:
     assert removed_folders(either) == []
 
 
-# Stops each process of its account that cleans up, and prints the id of each.
-STOPS = """
-import os, signal
+# Acts on each process of its account that cleans up, and prints the id of each: stops it, or keeps its output open.
+LOOP = """
+import os, signal, sys
 print("up", flush=True)
 stopped = set()
 while True:
@@ -90,7 +91,10 @@ while True:
             with open(f"/proc/{pid}/comm") as file:
                 if file.read().strip() not in ("sh", "find", "rm", "chmod", "timeout", "setpriv"):
                     continue
-            os.kill(int(pid), signal.SIGSTOP)
+            if sys.argv[1] == "stop":
+                os.kill(int(pid), signal.SIGSTOP)
+            elif (output := f"/proc/{pid}/fd/1") and "pipe" in os.readlink(output):
+                os.open(output, os.O_WRONLY)
         except OSError:
             continue
         stopped.add(pid)
@@ -99,11 +103,11 @@ while True:
 
 
 @contextmanager
-def stopping(job: Intruder) -> Iterator[list[str]]:
-    """A process of the account stops all that clean up. The list has the ids of these at the end."""
+def disturbing(job: Intruder, manner: str) -> Iterator[list[str]]:
+    """A process of the account disturbs all that clean up. The list has the ids of these at the end."""
     own = job.run.stat()
     become = ["setpriv", f"--reuid={own.st_uid}", f"--regid={own.st_gid}", "--clear-groups"]
-    process = subprocess.Popen([*become, "/usr/bin/python3", "-c", STOPS], stdout=subprocess.PIPE, text=True)
+    process = subprocess.Popen([*become, "/usr/bin/python3", "-c", LOOP, manner], stdout=subprocess.PIPE, text=True)
     assert process.stdout and process.stdout.readline() == "up\n"
     stopped: list[str] = []
     try:
@@ -116,6 +120,18 @@ def stopping(job: Intruder) -> Iterator[list[str]]:
                 os.kill(int(pid), signal.SIGKILL)
 
 
+async def left_behind(
+    cluster: Cluster, request: SubmitRequest, storage: StoragePaths, files: int
+) -> tuple[Intruder, list[Leftover]]:
+    """A job that ended without removing its storage and its files; and what is left: the storage, the claim."""
+    key = new_key()
+    async with intruder(cluster, key, request) as job:
+        name = f"{key.name}.{(job.folder / 'id').read_text().split()[0]}"
+        mine = f"{storage.job}/{job.run.stat().st_uid}/{name}"
+        assert job.does(f"mkdir -p {mine}; cd {mine}; seq {files} | xargs touch; cp -r . $F/run/files")
+    return job, [Leftover(key, name), Leftover(key)]
+
+
 @pytest.mark.long  # waits for the time that the stopped processes may use
 @pytest.mark.attack(
     "stops the processes that clean up with its account's rights (SIGSTOP), so that they never end",
@@ -123,21 +139,30 @@ def stopping(job: Intruder) -> Iterator[list[str]]:
     defence="the time of each account is kept by the supervisor's own uid; who used it up waits for the next round",
 )  # fmt: skip
 async def test_a_stopped_cleaner_delays_no_other_account(either: Cluster, storage: StoragePaths) -> None:
-    attacker, victims = new_key(), [new_key(), new_key()]
-    leftovers: dict[JobKey, Leftover] = {}
-    for key in (attacker, *victims):
-        async with intruder(either, key, OF_CUSTOMER if key == attacker else OF_OTHER) as job:
-            name = f"{key.name}.{(job.folder / 'id').read_text().split()[0]}"
-            mine = f"{storage.job}/{job.run.stat().st_uid}/{name}"
-            assert job.does(f"mkdir -p {mine}; cd {mine}; seq 20000 | xargs touch; cp -r . $F/run/files")
-            leftovers[key] = Leftover(key, name)
-        if key == attacker:
-            stopper = job
-    with stopping(stopper) as stopped:
-        wanted = [*leftovers.values(), *(Leftover(key) for key in leftovers)]
+    stopper, its = await left_behind(either, OF_CUSTOMER, storage, files=20000)
+    attacker = its[0].key
+    others = [one for _ in range(2) for one in (await left_behind(either, OF_OTHER, storage, files=20000))[1]]
+    wanted = [*its, *others]
+    with disturbing(stopper, "stop") as stopped:
         removed = await either.leftovers.remove(attacker, storage.job, wanted)
     assert stopped
-    assert {one for one in removed if one.key != attacker} == {one for one in wanted if one.key != attacker}
+    assert {one for one in removed if one.key != attacker} == set(others)
     await either.leftovers.remove(attacker, storage.job, wanted)  # now that the account stops no process
     assert removed_folders(either) == []
     assert list(Path(storage.job).glob("*/*")) == []
+
+
+@pytest.mark.long  # waits for the time that the account may use
+@pytest.mark.attack(
+    "keeps the output of what cleans up open, so that each step takes as long as it may", attacker=JOB,
+    gain="nothing: others' files are removed by the same call",
+    defence="the time of each account is kept by the supervisor's own uid, also of steps that succeed",
+)  # fmt: skip
+async def test_an_output_that_stays_open_delays_no_other_account(either: Cluster, storage: StoragePaths) -> None:
+    holder, its = await left_behind(either, OF_CUSTOMER, storage, files=20000)
+    _, others = await left_behind(either, OF_OTHER, storage, files=1)
+    absent = [Leftover(its[0].key, f"0x{number:064x}.1") for number in range(60)]
+    with disturbing(holder, "hold") as held:
+        removed = await either.leftovers.remove(its[0].key, storage.job, [*its, *absent, *others])
+    assert held
+    assert {one for one in removed if one.key != its[0].key} == set(others)

@@ -18,7 +18,7 @@ from deepgrid.slurm.supervision.monitor import SlurmMonitor
 from deepgrid.workflow import parse
 from tests.attacks.cleaning import CUSTOMER, JOB, OF_CUSTOMER
 from tests.attacks.intruder import intruder
-from tests.slurm.support import SMALL, Box, ended
+from tests.slurm.support import SMALL, Box, ended, new_key
 
 LOGGED = "enableLogging: true\nresources: {tasks: 1, cpusPerTask: 1, memPerCpu: 100, gpus: 0}\n"
 pytestmark = pytest.mark.skipif(os.getuid() != 0, reason="accounts are made by root")
@@ -110,7 +110,7 @@ async def test_storage_behind_bad_entries_is_removed(
     assert not mine.parent.exists()
     assert (precious / "file").read_text() == "kept"
     await either.leftovers.find(key, storage.job, keep_days=99)
-    assert f"clean-up skipped storage {uid}: another account took this name" in caplog.messages
+    assert f"clean-up skipped storage {uid}: its name is taken by another account" in caplog.messages
 
 
 GRABS = [
@@ -132,7 +132,7 @@ GRABS = [
 async def test_storage_folders_are_made_for_their_account(either: Cluster, storage: StoragePaths, grab: str) -> None:
     uids = {getpwnam(name).pw_uid for name in either.settings.accounts.table.values()}
     assert len(uids) == 2, "also for an account that has no job yet"
-    await either.own_folders.make(CUSTOMER, storage.of_account)
+    await either.make_storage(new_key(), CUSTOMER, storage.of_account)
     for place in (f"{beginning}{uid}" for beginning in storage.of_account for uid in uids):
         with pytest.raises(subprocess.CalledProcessError):
             as_nobody(grab.replace("{}", place))
@@ -149,8 +149,8 @@ async def test_a_storage_folder_that_is_taken_is_told_and_left_alone(
     taken = Path(f"{storage.job}/{getpwnam(name).pw_uid}")
     as_nobody(f"{taking} {taken}")
     before = taken.lstat()
-    await either.own_folders.make(CUSTOMER, (*storage.of_account, "/nowhere/at/all/"))
-    assert caplog.messages == [f"another account took the name of a storage folder: {name} {taken}"]
+    await either.make_storage(new_key(), CUSTOMER, (*storage.of_account, "/nowhere/at/all/"))
+    assert caplog.messages == [f"storage folder is taken by another account: {name} {taken}"]
     after = taken.lstat()
     assert (before.st_mode, before.st_uid, before.st_ino) == (after.st_mode, after.st_uid, after.st_ino)
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from deepgrid.errors import SlurmError
+from deepgrid.errors import SlurmError, SlurmUnreachable
 from deepgrid.lifecycle.job import JobKey
 from deepgrid.lifecycle.slurm_state import Phase
 from deepgrid.slurm.cluster import Cluster
@@ -78,6 +78,23 @@ async def test_a_job_runs_in_its_customers_account_and_leaves_the_supervisor_its
         assert (folder / "output.log").owner() == people[customer]
         assert stat.S_IMODE((folder / "output.log").stat().st_mode) == 0o640
         assert (folder / "run").owner() == people[customer]
+
+
+async def test_a_job_runs_after_a_hand_over_that_broke_off(
+    cluster: Cluster, settings: LoginSettings, monitor: SlurmMonitor, key: JobKey
+) -> None:
+    """Its folders are made anew, with the mark by which the guard knows that nothing ran."""
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder).chmod(0o755)
+        (Path(folder) / "ln").write_text("#!/bin/sh\nexit 1\n")
+        (Path(folder) / "ln").chmod(0o755)
+        login = LoginWith(Login(settings), PATH=f"{folder}:/usr/local/bin:/usr/bin:/bin")
+        with pytest.raises(SlurmUnreachable, match="could not write"):
+            await Cluster(login, settings).submit(key, bash("echo ran"), of(ALICE))
+        await login.close()
+    await cluster.submit(key, bash("echo ran"), of(ALICE))
+    assert (await ended(monitor, key)).state == "COMPLETED"
+    assert (await cluster.read_output({key: 0}))[key] == b"ran\n"
 
 
 async def test_it_is_cancelled_while_it_runs(cluster: Cluster, monitor: SlurmMonitor, key: JobKey) -> None:

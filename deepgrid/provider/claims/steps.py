@@ -116,7 +116,8 @@ class PlainSteps:
         job = await self._session.chain.job(self._key.job_id)
         request = SubmitRequest.of(job, ship_output=bool(self._observer.ships_output))
         try:
-            await self._session.cluster.own_folders.make(job.customer, self._session.settings.storage.of_account)
+            storage = self._session.settings.storage.of_account
+            await self._session.cluster.make_storage(self._key, job.customer, storage)
             submission = await self._session.cluster.submit(self._key, script, request)
         except SlurmError as error:
             if error.transient:

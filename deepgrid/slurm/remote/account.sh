@@ -26,9 +26,9 @@ know_account() {
   [ -z "$complaint" ]
 }
 
-# end_jobs ID...: cancels these jobs if they are the account's. Sets said. What asks Slurm runs as the login, or as root by
-# the wrapper: the account could stop or kill a process of its own. Only without root, wrapper and Slurm's operator level
-# the account itself asks.
+# end_jobs ID...: cancels these jobs if they are the account's. Sets said. Slurm is asked as the login, or as root by
+# the wrapper, as the account could stop or kill a process of its own. The account itself asks only where there is
+# neither root nor the wrapper nor Slurm's operator level.
 end_jobs() {
   case $me/$become in
     0/* | "$uid"/*) said=$(timeout 20 scancel "--user=$uid" "$@" < /dev/null 2>&1) && return ;;
@@ -37,9 +37,12 @@ end_jobs() {
   esac
   case $me/$become/$said in
     0/* | "$uid"/*) ;;
-    *denied* | *'Invalid user id'* | *'is not allowed: --cancel'*) as_user 20 scancel "$@" < /dev/null && return ;; # or an old wrapper
+    *denied* | *'Invalid user id'* | *'is not allowed: --cancel'*) # the last one by an old wrapper
+      as_user 20 scancel "$@" < /dev/null && return
+      ;;
   esac
-  said=$(printf '%s\n' "${said:-scancel did not answer}" | grep -vE 'Invalid job id|already complet') # these jobs are gone
+  # What is left is about jobs that are not gone.
+  said=$(printf '%s\n' "${said:-scancel did not answer}" | grep -vE 'Invalid job id|already complet')
   [ -z "$said" ]
 }
 
@@ -47,7 +50,7 @@ end_jobs() {
 lay_out() {
   case $me in
     0 | "$uid")
-      if ! { mkdir -p "$folder/run" && : >> "$folder/output.log" && lay_ticket "$folder/run" &&
+      if ! { mkdir -p "$folder/run" && true >> "$folder/output.log" && lay_ticket "$folder/run" &&
         { [ "$uid" -eq "$me" ] || chown "$uid:$(id -g "$user")" "$folder/output.log" "$folder/run"; }; }; then
         answer later "the login node could not give files in $folder to $user"
       fi
@@ -56,9 +59,9 @@ lay_out() {
   esac
 }
 
-# lay_ticket RUN: makes the login's file RUN/unstarted once, and notes its inode and its time. The guard removes the file
-# before the payload begins. The account can remove or move it too, but cannot make the same file again. So as long as it
-# is as noted, nothing of the claim ran.
+# lay_ticket RUN: makes the login's file RUN/unstarted once, and notes its inode and its time. The guard removes the
+# file before the payload begins. The account can remove or move it too, but cannot make the same file again. So as long
+# as it is as noted, nothing of the claim ran.
 lay_ticket() {
   [ ! -s "$folder/ticket" ] || return 0
   rm -f "$1/unstarted" && dd if=/dev/null "of=$1/unstarted" conv=excl status=none || return 1
@@ -69,23 +72,28 @@ lay_ticket() {
 # accounts for a moment and has the login's group. Only this script knows the folder's random name. It checks the files
 # after it closed the folder. Fails if the login cannot become the account.
 hand_over() {
+  rm -f "$folder/ticket" # of an attempt that did not finish: without the link run, nothing was submitted
   if ! { place=$(mktemp -d "$folder/place.XXXXXXXX") && chmod 3733 "$place" && echo "$place" > "$folder/place"; }; then
     answer later "the login node could not write $folder"
   fi
   # shellcheck disable=SC2016 # the other shell expands it
-  as_user 20 sh -c 'set -C; umask 027; read -r place && : > "$place/output.log" &&
-    mkdir "$place/run" && chmod g=wx,g-s "$place/run"' < "$folder/place" || {
-    complaint="the supervisor could not act as $user: $(printf '%s\n' "$said" | head -n 1)"
-    rm -rf "$place" "$folder/place"
-    return 1
-  }
+  as_user 20 sh -c 'set -C; umask 027; read -r place && true > "$place/output.log" &&
+    mkdir "$place/run" && chmod g=wx,g-s,+t "$place/run"' < "$folder/place"
+  status=$?
   rm -f "$folder/place"
+  if [ "$status" -ne 0 ]; then
+    rm -rf "$place"
+    complaint="the supervisor could not act as $user: $(printf '%s\n' "$said" | head -n 1)"
+    [ "$status" -ne 124 ] || answer later "$user did not make its files within 20 s"
+    return 1
+  fi
   chmod 00711 "$place"
   if [ "$(stat -c '%F %u %h %a' "$place/output.log")" != "regular empty file $uid 1 640" ] ||
-    [ "$(stat -c '%F %u %a' "$place/run")" != "directory $uid 730" ] || ! lay_ticket "$place/run"; then
+    [ "$(stat -c '%F %u %a' "$place/run")" != "directory $uid 1730" ]; then
     answer later "another account wrote to $place"
   fi
-  if ! { mv "$place/output.log" "$folder/output.log" && ln -s "${place##*/}/run" "$folder/run"; }; then
+  if ! { lay_ticket "$place/run" && mv "$place/output.log" "$folder/output.log" &&
+    ln -s "${place##*/}/run" "$folder/run"; }; then
     answer later "the login node could not write $folder"
   fi
 }

@@ -28,10 +28,12 @@ is_its() {
 # keep FILE FOLDER NAME: moves the record to the folder, unless the job belongs to another account or has another name.
 keep() {
   [ -e "$2/account" ] || return 0
-  if ! { : >> "$2/lock"; } 2> /dev/null || ! exec 9> "$2/lock"; then
+  # A redirection that fails would end the shell at `exec` and at `:`, but not at `true`.
+  { true >> "$2/lock"; } 2> /dev/null || {
     echo "its folder cannot be written"
     return 1
-  fi
+  }
+  exec 9>> "$2/lock"
   flock -n 9 || { [ "$(date +%s)" -lt "$deadline" ] && flock -w 1 9; } || {
     echo "another attempt holds the lock"
     return 1

@@ -2,8 +2,9 @@
 # Runs commands with the rights of a job's account. POSIX sh, run on the login node; the scripts that use it follow.
 me=$(id -u)
 
-# as_user SECONDS COMMAND...: runs the command in the job's account, with the rights of that account only, also if we are
-# root. Sets said to its output, of which it reads 16 KiB at most. Fails if the command fails or takes longer.
+# as_user SECONDS COMMAND...: runs the command in the job's account, with the rights of that account only, also if we
+# are root. Sets said to its output, of which it reads 16 KiB at most. Fails as the command does, and with status 124 if
+# it takes longer.
 #
 # The account can stop, kill and trace this process, and take its descriptors. So it gets no descriptor but its own three
 # and no variable of ours. Its time is measured outside of it, and nothing waits for it or for its output after that. If
@@ -34,15 +35,11 @@ as_user() {
   return "$status"
 }
 
-# as_owner SCRIPT ARGUMENT...: runs a script of sh like this, for `limit` seconds. The script prints its end as a word, and
-# sets said: `done`, or `failed` or `absent` for status 1, else the status is 124. The account can also print the word
-# itself: then its own files stay until the next search.
+# as_owner SCRIPT ARGUMENT...: runs a script of sh like this, for `limit` seconds. A status above 2, such as that of a
+# killed process, becomes 124. The account can choose the status: then its own files stay until the next search.
 as_owner() {
   as_user "$limit" sh -c "$@" < /dev/null
-  said=$(printf '%s' "$said" | tail -n 1)
-  case $said in
-    done) ;;
-    failed | absent) return 1 ;;
-    *) return 124 ;;
-  esac
+  status=$?
+  [ "$status" -le 2 ] || status=124
+  return "$status"
 }

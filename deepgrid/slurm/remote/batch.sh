@@ -1,6 +1,6 @@
 # shellcheck shell=sh disable=SC2034,SC2154 # variables are shared with account.sh
 # The supervisor's own batch jobs, which belong to no claim. POSIX sh, run on the login node; needs common.sh,
-# identity.sh, ledger.sh and account.sh before it.
+# identity.sh, ledger.sh, as_user.sh and account.sh before it.
 # Arguments: VERB ROOT NAME ACCOUNT BECOME, then those of the verb. Answers one line, a word and its text. The verb
 # `output` answers the output itself.
 #

@@ -1,6 +1,6 @@
 # shellcheck shell=sh disable=SC2015,SC2034,SC2154 # variables are shared with account.sh
-# Ends jobs of customers' accounts that belong to no claim. POSIX sh, run on the login node; needs common.sh and
-# account.sh before it.
+# Ends jobs of customers' accounts that belong to no claim. POSIX sh, run on the login node; needs common.sh,
+# as_user.sh and account.sh before it.
 # Arguments: BECOME. Standard input: "ID UID", one job per line. Answers "ended ID" for each job that Slurm cancels, and
 # `end` last.
 set -u

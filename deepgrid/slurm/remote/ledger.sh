@@ -30,7 +30,7 @@ enter() {
   {
     flock -w 20 7 || return 1
     grep -E "^$1 " "$root/ledger" | while read -r _ former _; do
-      [ "$former" = "$2" ] || [ ! -d "$root/jobs/$former" ] || : > "$root/jobs/$former/reissued"
+      [ "$former" = "$2" ] || [ ! -d "$root/jobs/$former" ] || true > "$root/jobs/$former/reissued"
     done
     printf '%s %s %s %s\n' "$1" "$2" "$3" "$4" >&7
   } 7>> "$root/ledger"

@@ -26,7 +26,7 @@ find_() {
         $1 == 2 && !seen[uid, part[2]]++ && ++count[uid] <= most { print uid, part[2] }' |
       while read -r owner name; do
         case $owner in
-          taken) printf 'skipped storage %s another account took this name\n' "$name" ;;
+          taken) printf 'skipped storage %s its name is taken by another account\n' "$name" ;;
           *) claim_of "$owner" "${name%.*}" "${name#*.}" ;;
         esac
       done
@@ -66,8 +66,8 @@ know_owner() {
 
 # remove SECONDS: reads lines of `find_` and `outputs` from standard input, and removes these and what earlier calls left
 # in ROOT/removed until the time is up. Each gets 2 s at first, and 20 s in a second round. An account that used up its
-# time waits for the next round, so that it delays others no longer. Storage goes before its claim, as it needs the
-# claim's account. Otherwise the order is random.
+# time waits for the next round. So it does not delay others. Storage goes before its claim, as it needs the claim's
+# account. Otherwise the order is random.
 remove() {
   deadline=$(($(date +%s) + $1))
   mkdir -p "$root/removed"
@@ -77,7 +77,7 @@ remove() {
   } | shuf | sort -s -r -k1,1)
   exec 3>&1
   for limit in 2 20; do
-    todo=$(printf '%s\n' "$todo" | take_turns)
+    todo=$(printf '%s\n' "$todo" | grep . | take_turns)
   done
   echo end
 }
@@ -88,7 +88,10 @@ take_turns() {
   while read -r kind folder name && [ "$(date +%s)" -lt "$deadline" ]; do
     know_owner "$root/jobs/$folder" || know_owner "$root/removed/$folder"
     why='it could not be removed'
+    begun=$(date +%s)
     case $slow in *" $uid "*) status=124 ;; *) remove_one < /dev/null && status=0 || status=$? ;; esac
+    # An account can also succeed slowly, by keeping its output open.
+    [ "$(($(date +%s) - begun))" -le "$limit" ] || slow="$slow$uid "
     case $status/$limit in
       0/*) printf 'removed %s %s\n' "$kind" "$folder" >&3 ;;
       124/* | 137/*)
@@ -133,7 +136,7 @@ clear_out() {
   for inner in "$1/run" "$1"/place.*/run; do
     if [ "$(id -u)" = 0 ] || [ ! -d "$inner" ] || [ -z "$uid" ]; then continue; fi
     (cd "$inner" && as_owner 'find . -xdev -mindepth 1 -delete ||
-      { chmod -R u+rwX . && find . -xdev -mindepth 1 -delete; } && echo done || echo failed') || return
+      { chmod -R u+rwX . && find . -xdev -mindepth 1 -delete; }') || return
   done
   timeout -k 2 "$limit" rm -rf --one-file-system "$1/run" "$1"/place.* &&
     timeout -k 2 "$limit" rm -rf --one-file-system "$1"
@@ -148,20 +151,20 @@ remove_storage() {
   # A step of the job may have removed its own rights, so they are restored before a second attempt.
   # shellcheck disable=SC2016 # the owner's shell expands it
   as_owner 'set -f
-    end=absent
+    end=2
     cd "$0" && for place in $(find . -mindepth 1 -maxdepth 1 -type d -name "$1*" -uid "$1" -printf "%f\n"); do
       case $place in "$1" | "$1".??????????) chmod u+rwx "$place" ;; *) continue ;; esac
       if [ -L "$place/$2" ] || [ ! -d "$place/$2" ]; then continue; fi
       rm -rf --one-file-system "$place/$2" || {
         chmod -R u+rwX "$place/$2"
         rm -rf --one-file-system "$place/$2"
-      } || end=failed
-      [ "$end" = failed ] || end=done
+      } || end=1
+      [ "$end" = 1 ] || end=0
       [ "$place" = "$1" ] || rmdir "$place"
     done
-    echo "$end"' "$storage" "$uid" "$1" && return
+    exit "$end"' "$storage" "$uid" "$1" && return
   status=$?
-  [ "$said" != absent ] || why='its account has no such folder'
+  [ "$status" -ne 2 ] || why='its account has no such folder'
   return "$status"
 }
 

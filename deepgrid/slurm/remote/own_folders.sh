@@ -1,11 +1,13 @@
 # shellcheck shell=sh disable=SC2034 # as_user.sh uses user and limit
 # Makes storage folders for the accounts of jobs, before other accounts can take their names. POSIX sh, run on the login
 # node; needs as_user.sh before it.
-# Arguments: beginnings of paths, to which the number of the account is added. Standard input: accounts, one per line.
-# Answers `taken ACCOUNT PATH` for each path that is not a folder of its account, and `end` last.
+# Arguments: SECONDS, and prefixes of paths, to which the number of the account is added. Standard input: accounts, one
+# per line. Those after the first are left out when the time is up. Answers `taken ACCOUNT PATH` for each path that is
+# not a folder of its account, and `end` last.
 set -u
 export LC_ALL=C
-limit=5
+limit=5 deadline='' seconds_in_all=$1
+shift
 
 # is_for UID PATH: whether the path is a folder of this account.
 is_for() { [ "$(stat -c '%F %u' -- "$2" 2> /dev/null)" = "directory $1" ]; }
@@ -18,14 +20,15 @@ make() {
     chown -h -- "$uid:$(id -g "$user")" "$1" 2> /dev/null || rmdir -- "$1"
   fi
   # shellcheck disable=SC2016 # the account's shell expands it
-  [ -e "$1" ] || [ -L "$1" ] || as_owner 'mkdir -m 700 -- "$0" && echo done || echo failed' "$1"
+  [ -e "$1" ] || [ -L "$1" ] || as_owner 'mkdir -m 700 -- "$0"' "$1"
   is_for "$uid" "$1" || printf 'taken %s %s\n' "$user" "$1"
 }
 
-while read -r user; do
+while read -r user && [ "$(date +%s)" -lt "${deadline:-9999999999}" ]; do
   uid=$(id -u "$user" 2> /dev/null) || continue # submission says so
-  for beginning; do
-    [ ! -d "${beginning%/*}" ] || make "$beginning$uid" < /dev/null # other roots are on the nodes only
+  for prefix; do
+    [ ! -d "${prefix%/*}" ] || make "$prefix$uid" < /dev/null # other roots are on the nodes only
   done
+  deadline=${deadline:-$(($(date +%s) + seconds_in_all))}
 done
 echo end

@@ -1,6 +1,6 @@
 # shellcheck shell=sh disable=SC2034,SC2154 # variables are shared with account.sh
 # The side effects on one claim's job, each under the lock of the job's folder. POSIX sh, run on the login node; needs
-# common.sh, identity.sh, ledger.sh and account.sh before it.
+# common.sh, identity.sh, ledger.sh, as_user.sh and account.sh before it.
 # Arguments: VERB ROOT FOLDER NAME COMMENT TERM, then those of the verb. Answers one line: a word and its text.
 # TERM is "PROVIDER EPOCH" of a leader (see leader.sh), or empty.
 #
@@ -122,7 +122,7 @@ submit() {
       answer later "an attempt made $age s ago may still reach Slurm"
   fi
   lay_out || refuse "$complaint"
-  if ! { echo "$minutes" > "$folder/limit" && : > "$folder/spare" && reserve_record; }; then
+  if ! { echo "$minutes" > "$folder/limit" && true > "$folder/spare" && reserve_record; }; then
     answer later "the login node could not write $folder or $root/spool"
   fi
   put intent "$(date +%s)"
@@ -190,7 +190,9 @@ refuse() {
 tombstone() {
   become=$1 barred=''
   if [ -e "$folder/tombstone" ] || { mv -T "$folder/spare" "$folder/tombstone" && sync "$folder"; } 2> /dev/null ||
-    date +%s 2> /dev/null > "$folder/tombstone"; then barred=yes; fi
+    { date +%s > "$folder/tombstone" && { sync "$folder/tombstone" "$folder" || true; }; } 2> /dev/null; then
+    barred=yes
+  fi
   found=$(alive) || answer later "$found"
   # shellcheck disable=SC2086 # one argument per id
   [ -z "$found" ] || end_jobs $found || answer later "$said"

@@ -16,7 +16,7 @@ fi
 new=$path.deepgrid-new
 if ! {
   { [ "$copy" = - ] || cp -p "$path" "$copy"; } &&
-    if [ "$now" = - ]; then : > "$new" && chmod "$mode" "$new"; else cp -p "$path" "$new"; fi &&
+    if [ "$now" = - ]; then true > "$new" && chmod "$mode" "$new"; else cp -p "$path" "$new"; fi &&
     cat > "$new" && sync "$new" && mv "$new" "$path"
 } 2> /dev/null; then
   rm -f "$new"

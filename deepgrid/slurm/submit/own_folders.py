@@ -5,11 +5,16 @@ Every account may create folders in the storage roots. A folder that exists alre
 
 from __future__ import annotations
 
+import asyncio
 import logging
+import random
+from collections import defaultdict
 from collections.abc import Sequence
 
 from deepgrid.slurm.ssh.login import LoginSettings, Runner
 from deepgrid.slurm.ssh.scripts import call, read_script, whole_answer
+
+TABLE_WITHIN_S = 20
 
 logger = logging.getLogger(__name__)
 
@@ -22,25 +27,25 @@ class OwnFolders:
     def __init__(self, login: Runner, settings: LoginSettings) -> None:
         self._login = login
         self._settings = settings
-        self._known: set[str] = set()
+        self._made: set[str] = set()
+        self._making: dict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
+        self._table = set(settings.accounts.table.values())  # until they had their turn
 
-    async def make(self, customer: str, beginnings: Sequence[str]) -> None:
-        """Make the folders for this customer's account, and at the first call those for all accounts of the table.
+    async def make(self, customer: str, prefixes: Sequence[str]) -> None:
+        """Make the folders for this customer's account. The first call also makes those of the account table.
 
-        `beginnings` are the paths without the account's number. Logs which names other accounts have taken: jobs then
+        The others of the table get TABLE_WITHIN_S together. Those that are late wait for their own first job.
+        `prefixes` are the paths without the account's number. Logs which names other accounts have taken: jobs then
         use folders with random names. Raises SlurmError when this cluster does not serve the customer.
         """
-        settings = self._settings
-        wanted = {settings.account_of(customer) or settings.user}
-        if wanted <= self._known:
-            return
-        new = (wanted | set(settings.accounts.table.values())) - self._known
-        self._known |= new
-        try:
-            stdin = "".join(f"{name}\n" for name in sorted(new)).encode()
-            answer = whole_answer(await self._login.run(call(_SCRIPT, *beginnings), stdin=stdin))
-        except BaseException:
-            self._known -= new
-            raise
+        account = self._settings.account_of(customer) or self._settings.user
+        async with self._making[account]:
+            if account in self._made:
+                return
+            others, self._table = self._table - {account}, set()
+            names = [account, *random.sample(sorted(others), len(others))]
+            stdin = "".join(f"{name}\n" for name in names).encode()
+            answer = whole_answer(await self._login.run(call(_SCRIPT, TABLE_WITHIN_S, *prefixes), stdin=stdin))
+            self._made.add(account)
         for line in answer:
-            logger.warning("another account took the name of a storage folder: %s", line.removeprefix("taken "))
+            logger.warning("storage folder is taken by another account: %s", line.removeprefix("taken "))
