@@ -8,6 +8,7 @@ import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from pwd import getpwuid
 
 import pytest
 
@@ -53,8 +54,8 @@ async def test_files_left_where_a_job_ran_are_removed_safely(either: Cluster, ke
 def writing(job: Intruder) -> Iterator[None]:
     """A process of the account keeps creating files where the job ran."""
     script = "cd $F/run; while :; do i=$((i + 1)); : >f$i; done 2>/dev/null"
-    own = job.run.stat()
-    become = ["setpriv", f"--reuid={own.st_uid}", f"--regid={own.st_gid}", "--clear-groups"]
+    account = getpwuid(job.run.stat().st_uid)
+    become = ["setpriv", f"--reuid={account.pw_uid}", f"--regid={account.pw_gid}", "--clear-groups"]
     process = subprocess.Popen([*become, "sh", "-c", script], env={"PATH": os.defpath, "F": str(job.folder)})
     try:
         yield
@@ -105,8 +106,8 @@ while True:
 @contextmanager
 def disturbing(job: Intruder, manner: str) -> Iterator[list[str]]:
     """A process of the account disturbs all that clean up. The list has the ids of these at the end."""
-    own = job.run.stat()
-    become = ["setpriv", f"--reuid={own.st_uid}", f"--regid={own.st_gid}", "--clear-groups"]
+    account = getpwuid(job.run.stat().st_uid)
+    become = ["setpriv", f"--reuid={account.pw_uid}", f"--regid={account.pw_gid}", "--clear-groups"]
     process = subprocess.Popen([*become, "/usr/bin/python3", "-c", LOOP, manner], stdout=subprocess.PIPE, text=True)
     assert process.stdout and process.stdout.readline() == "up\n"
     stopped: list[str] = []
