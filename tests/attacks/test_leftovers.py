@@ -160,10 +160,14 @@ async def test_a_stopped_cleaner_delays_no_other_account(either: Cluster, storag
     defence="the time of each account is kept by the supervisor's own uid, also of steps that succeed",
 )  # fmt: skip
 async def test_an_output_that_stays_open_delays_no_other_account(either: Cluster, storage: StoragePaths) -> None:
-    holder, its = await left_behind(either, OF_CUSTOMER, storage, files=20000)
+    holder, (first, _) = await left_behind(either, OF_CUSTOMER, storage, files=5000)
     _, others = await left_behind(either, OF_OTHER, storage, files=1)
-    absent = [Leftover(its[0].key, f"0x{number:064x}.1") for number in range(60)]
+    uid = holder.run.stat().st_uid
+    more = [f"0x{number:064x}.1" for number in range(30)]
+    for name in more:
+        assert holder.does(f"cp -r {storage.job}/{uid}/{first.storage} {storage.job}/{uid}/{name}")
     with disturbing(holder, "hold") as held:
-        removed = await either.leftovers.remove(its[0].key, storage.job, [*its, *absent, *others])
+        wanted = [first, *(Leftover(first.key, name) for name in more), *others]
+        removed = await either.leftovers.remove(first.key, storage.job, wanted)
     assert held
-    assert {one for one in removed if one.key != its[0].key} == set(others)
+    assert {one for one in removed if one.key != first.key} == set(others)
