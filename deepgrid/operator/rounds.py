@@ -155,7 +155,7 @@ def _next_round(session: OperatorSession, decision: Decision, ended: int) -> flo
     due += [decision.use.waits[job.customer] - seen.now for job in seen.pending if job.customer in decision.use.waits]
     waiting = [*seen.pending, *seen.given_up]
     due += [max(0, gives_up_at(job) - _latest(seen.now)) for job in waiting if gives_up_at(job)]
-    if len(seen.to_end) > ended:
+    if decision.found.left or len(seen.to_end) > ended:
         due.append(0)
     return asyncio.get_running_loop().time() + max(SOONEST_S, min(due)) if due else None
 

@@ -192,11 +192,15 @@ class Waiting:
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """The decisions of one round. `shares` maps customers to their dominant share of the grid, 0 to 1."""
+    """The decisions of one round.
+
+    `shares` maps customers to their dominant share of the grid, 0 to 1. `left` jobs were left to the next round.
+    """
 
     assignments: list[Assignment]
     waiting: list[Waiting]
     shares: Mapping[str, float]
+    left: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -33,7 +33,7 @@ SLACK = 1e-9  # far more than floats round, far less than prices differ that mat
 
 @dataclass(slots=True)
 class Suitable:
-    """The clusters with the nodes and labels for some jobs, during one round.
+    """The clusters with the nodes and labels for some jobs.
 
     Arrays have one element for each cluster of the board. So no array has to be copied to select clusters.
 
@@ -44,11 +44,11 @@ class Suitable:
         count: How many suit.
         rates: Wei per minute, rounded; infinite where the cluster does not suit.
         dearest: The highest rate of a cluster that suits.
-        speeds: Measured speed for the jobs' kind, 0 where it is unknown.
+        obstacles: Why the other clusters do not suit, computed for the first job that waits.
+        speeds: Measured speed for the jobs' kind, 0 where it is unknown. From here on for one round only.
         fixed: The part of the score that does not change during the round, by preference.
         starts: Estimated starts (unix time), computed for the first job that waits.
         full: Whether no cluster that suits has room soon. A round only fills clusters, so it stays true.
-        obstacles: Why the other clusters do not suit, computed for the first job that waits.
     """
 
     shape: Shape
@@ -100,13 +100,15 @@ class Board:
         self.index: dict[str, int] = {}
         self._fits, self._conditions, self._prices = FitTable(()), ConditionTable(()), PriceTable(())
         self._suitable: dict[Asks, Suitable] = {}
+        self.known: Mapping[Asks, Suitable] = {}  # of the last round, if the clusters are the same
 
-    def update(self, clusters: Sequence[ClusterState]) -> None:
-        """Take over the clusters of a round. Tables whose sources changed are made anew."""
+    def update(self, clusters: Sequence[ClusterState]) -> bool:
+        """Take over the clusters of a round. Returns whether hardware, labels or prices changed."""
         accepting = (one for one in clusters if one.provider.in_force)
         self.states = sorted(accepting, key=lambda one: one.provider.address)
         self.index = {one.provider.address: number for number, one in enumerate(self.states)}
         providers = [one.provider for one in self.states]
+        before = self._fits, self._conditions, self._prices
         if self._fits.hardware != (hardware := tuple(one.hardware for one in providers)):
             self._fits = FitTable(hardware)
         if self._conditions.labels != (labels := tuple(one.labels for one in providers)):
@@ -115,16 +117,23 @@ class Board:
             self._prices = PriceTable(prices)
         self._fits.rows.next_round()
         self._conditions.rows.next_round()
-        self._suitable = {}
+        changed = before != (self._fits, self._conditions, self._prices)
+        self.known, self._suitable = {} if changed else self._suitable, {}
         self.reliabilities = np.array([one.record.value for one in self.states])
         self.hashes = np.array([_hash(one.provider.address) for one in self.states], np.uint64)
         self._speeds: dict[str, Floats] = {}
+        return changed
 
     def suitable(self, asks: Asks) -> Suitable:
         """The clusters with the nodes and labels that are asked for."""
         found = self._suitable.get(asks)
         if found is None:
-            found = self._suitable[asks] = self._find(asks)
+            known = self.known.get(asks)
+            if known is None:
+                found = self._find(asks)
+            else:
+                found = replace(known, speeds=self._speed(asks[2]), fixed={}, starts=None, full=False)
+            self._suitable[asks] = found
         return found
 
     def task(self, job: Job, refused: Mapping[str, str]) -> Task:
@@ -168,15 +177,20 @@ class Board:
         mixed = (self.hashes[cheapest] ^ np.uint64(_hash(str(job_id)))) * np.uint64(0x9E3779B97F4A7C15)
         return int(cheapest[(mixed >> np.uint64(32)).argmin()])
 
-    def lacks(self, asks: Asks) -> tuple[npt.NDArray[np.uint8], list[tuple[Affinity, Mask]]]:
-        """Why clusters do not suit: per cluster what it lacks, and per condition which clusters meet it."""
-        shape, wanted, _ = asks
-        return self._fits.lacks(shape), [(one, self._conditions.met(one)) for one in wanted]
+    def lacks(self, asks: Asks) -> npt.NDArray[np.uint8]:
+        """Per cluster a `Lack`."""
+        return self._fits.lacks(asks[0])
+
+    def meet(self, condition: Affinity) -> Mask:
+        """Which clusters meet a condition."""
+        return self._conditions.met(condition)
 
     def _find(self, asks: Asks) -> Suitable:
         shape, wanted, kind = asks
         suits = self._fits.lacks(shape) == int(Lack.NOTHING)
         for condition in wanted:
+            if not suits.any():
+                break
             suits = suits & self._conditions.met(condition)
         rates = self._prices.rates(shape)
         dearest = float((rates * suits).max(initial=0.0))

@@ -11,6 +11,8 @@ from deepgrid.lifecycle.job import Asked, Prefer
 from deepgrid.scheduling.fit import Lack
 from deepgrid.scheduling.market import Waiting
 
+TOO_MUCH = "it is compared with the clusters in a later round: pending jobs ask for too many different things"
+MOST_PARTS = 8  # of a sentence
 MOST_SHOWN = 60  # characters of a condition, which is a customer's text
 
 
@@ -89,10 +91,11 @@ def sentence(counts: Iterable[Count]) -> str:
     """The counts as one sentence, the largest first: `312 clusters lack 8 GPUs, 40 are too expensive, 3 are full`."""
     shown = sorted((one for one in counts if one.clusters), key=lambda one: -one.clusters)
     parts = []
-    for number, count in enumerate(shown):
+    for number, count in enumerate(shown[:MOST_PARTS]):
         noun = ("" if number else " cluster") if count.clusters == 1 else ("" if number else " clusters")
         parts.append(f"{count.clusters}{noun} {count.one if count.clusters == 1 else count.many}")
-    return ", ".join(parts)
+    more = sum(count.clusters for count in shown[MOST_PARTS:])
+    return ", ".join(parts) + (f", {more} for other reasons" if more else "")
 
 
 def line(waiting: Waiting) -> str:

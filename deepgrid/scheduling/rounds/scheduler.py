@@ -19,6 +19,7 @@ from deepgrid.scheduling.rounds.candidates import Board, Task
 from deepgrid.scheduling.rounds.fairness import FairShare, total
 from deepgrid.scheduling.rounds.placement import Placement
 from deepgrid.scheduling.rounds.waiting import Line, why_nowhere
+from deepgrid.scheduling.rounds.work import too_much
 from deepgrid.scheduling.tables.starts import StartTable
 
 Refusals = Mapping[int, Mapping[str, str]]
@@ -30,6 +31,7 @@ class Scheduler:
     def __init__(self, settings: SchedulerSettings | None = None) -> None:
         self.settings = settings or SchedulerSettings()
         self._board = Board()
+        self._nowhere: dict[int, tuple[Job, Waiting]] = {}  # jobs that no cluster can take, as of the last round
 
     def round(
         self, jobs: Sequence[Job], market: Market, refusals: Refusals | None = None, usage: Usage | None = None
@@ -46,21 +48,10 @@ class Scheduler:
         Returns:
             One assignment or one reason to wait per job, and the customers' shares.
         """
-        board, settings = self._board, self.settings
-        board.update(market.clusters)
-        usage = usage or Usage()
+        board, settings, usage = self._board, self.settings, usage or Usage()
+        changed = board.update(market.clusters)
         fair = FairShare(usage, total(board.states))
-        tasks: dict[int, Task] = {}
-        waiting: list[Waiting] = []
-        for job in jobs:
-            if (until := usage.waits.get(job.customer, 0)) > market.now:
-                waiting.append(Waiting(job.id, reasons.cancelled_often(until)))
-                continue
-            task = board.task(job, (refusals or {}).get(job.id, {}))
-            if task.count and len(task.refused) < settings.max_tries:
-                tasks[job.id] = task
-            else:
-                waiting.append(Waiting(job.id, why_nowhere(board, task, settings.max_tries)))
+        tasks, waiting, left = self._tasks(jobs, market, refusals or {}, usage, changed)
         steps = [free_steps(state, market.now) for state in board.states]
         placement = Placement(board, StartTable(steps, market.now, market.now + settings.assign_ahead_s), settings)
         assignments: list[Assignment] = []
@@ -73,7 +64,42 @@ class Scheduler:
             else:
                 waiting.append(line.append(job, decision.reason, decision.cluster, decision.estimated_start))
         customers = {job.customer for job in jobs} | set(usage.present)
-        return Round(assignments, waiting, {one: fair.share(one).value for one in sorted(customers)})
+        return Round(assignments, waiting, {one: fair.share(one).value for one in sorted(customers)}, left)
+
+    def _tasks(
+        self, jobs: Sequence[Job], market: Market, refusals: Refusals, usage: Usage, changed: bool
+    ) -> tuple[dict[int, Task], list[Waiting], int]:
+        """The jobs that some cluster can take, those that wait for another reason, and how many were not compared.
+
+        A job that no cluster can take is compared again when hardware, labels or prices changed, or the job itself.
+        """
+        known, self._nowhere = {} if changed else self._nowhere, {}
+        tasks: dict[int, Task] = {}
+        waiting: list[Waiting] = []
+        new: list[Job] = []
+        for job in jobs:
+            if (until := usage.waits.get(job.customer, 0)) > market.now:
+                waiting.append(Waiting(job.id, reasons.cancelled_often(until)))
+            elif job.id not in refusals and job.id in known and known[job.id][0] == job:
+                self._nowhere[job.id] = known[job.id]
+            else:
+                new.append(job)
+        left = too_much(new, self._board.known)
+        for job in new:
+            if job.id in left:
+                waiting.append(Waiting(job.id, reasons.TOO_MUCH))
+                continue
+            task = self._board.task(job, refusals.get(job.id, {}))
+            if task.count and len(task.refused) < self.settings.max_tries:
+                tasks[job.id] = task
+                continue
+            found = Waiting(job.id, why_nowhere(self._board, task, self.settings.max_tries))
+            if task.refused:
+                waiting.append(found)
+            else:
+                self._nowhere[job.id] = job, found
+        waiting += [found for _, found in self._nowhere.values()]
+        return tasks, waiting, len(left)
 
     def explain(self, job: Job, market: Market, refusals: Mapping[str, str] | None = None) -> list[Row]:
         """One row per cluster: whether it can take the job or why not, price, minutes, estimated start."""

@@ -42,12 +42,15 @@ def obstacles(board: Board, task: Task) -> list[reasons.Count]:
 
 def _unsuitable(board: Board, task: Task) -> list[reasons.Count]:
     """Clusters without the nodes or the labels."""
-    lacks, conditions = board.lacks(task.asks)
+    lacks = board.lacks(task.asks)
     codes = np.bincount(lacks, minlength=len(Lack)).tolist()
     shape = task.suitable.shape
     counts = [reasons.lacking(shape, Lack(code), many) for code, many in enumerate(codes) if code and many]
     left = lacks == int(Lack.NOTHING)
-    for condition, met in conditions:
+    for condition in task.asks[1]:
+        if not left.any():
+            break
+        met = board.meet(condition)
         counts.append(reasons.unmet(written(condition), int((left & ~met).sum())))
         left = left & met
     return counts

@@ -2,36 +2,68 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from deepgrid.lifecycle.job import Affinity, Label
-from deepgrid.scheduling.fit import LabelValue, compare
+from deepgrid.scheduling.fit import LabelValue
 from deepgrid.scheduling.tables.rows import RecentRows
 
 Mask = npt.NDArray[np.bool_]
 
 
+class _Sorted:
+    """Clusters in the order of their values, as numbers or as texts. So a condition costs a binary search."""
+
+    def __init__(self, entries: list[tuple[Any, int]]) -> None:
+        entries.sort(key=lambda entry: entry[0])
+        self._values = [value for value, _ in entries]
+        self._clusters = np.array([cluster for _, cluster in entries], np.intp)
+
+    def mark(self, row: Mask, op: str, wanted: Any) -> None:
+        """Mark the clusters whose value satisfies `value op wanted`. An unknown `op` means equality."""
+        first, after = bisect_left(self._values, wanted), bisect_right(self._values, wanted)
+        end = len(self._values)
+        ranges = {
+            "<": [(0, first)], "<=": [(0, after)], ">=": [(first, end)], ">": [(after, end)],
+            "!=": [(0, first), (after, end)],
+        }  # fmt: skip
+        for start, stop in ranges.get(op, [(first, after)]):
+            row[self._clusters[start:stop]] = True
+
+
 class _Column:
-    """The values that clusters have for one key, each with the indexes of these clusters."""
+    """The values that clusters have for one key."""
 
     def __init__(self) -> None:
-        self.members: dict[str, list[int]] = {}
+        self.values: list[tuple[LabelValue, int]] = []
 
     @cached_property
-    def values(self) -> list[LabelValue]:
-        return [LabelValue.parse(text) for text in self.members]
+    def _numbers(self) -> _Sorted:
+        return _Sorted([(value.number, cluster) for value, cluster in self.values if value.number is not None])
 
-    def matching(self, op: str, wanted: LabelValue) -> list[int]:
-        """Indexes of the clusters whose value satisfies `value op wanted`."""
-        if op in ("==", "=") and wanted.number is None:
-            return self.members.get(wanted.text, [])
-        return [
-            index for value in self.values if compare(value, op, wanted) for index in self.members[value.text]
-        ]  # fmt: skip
+    @cached_property
+    def _texts(self) -> _Sorted:
+        return _Sorted([(value.text, cluster) for value, cluster in self.values])
+
+    @cached_property
+    def _other_texts(self) -> _Sorted:
+        return _Sorted([(value.text, cluster) for value, cluster in self.values if value.number is None])
+
+    def mark(self, row: Mask, op: str, wanted: LabelValue) -> None:
+        """Mark the clusters with a value that satisfies `value op wanted`."""
+        if op in ("in", ":in:"):
+            row[[cluster for value, cluster in self.values if wanted.text in value.text]] = True
+        elif wanted.number is None:
+            self._texts.mark(row, op, wanted.text)
+        else:
+            self._numbers.mark(row, op, wanted.number)
+            self._other_texts.mark(row, op, wanted.text)
 
 
 class ConditionTable:
@@ -43,8 +75,7 @@ class ConditionTable:
         self._columns: dict[str, _Column] = {}
         for index, own in enumerate(labels):
             for label in own:
-                column = self._columns.setdefault(label.key, _Column())
-                column.members.setdefault(label.value, []).append(index)
+                self._columns.setdefault(label.key, _Column()).values.append((LabelValue.parse(label.value), index))
 
     def met(self, condition: Affinity) -> Mask:
         """For each cluster, whether it meets the condition."""
@@ -54,5 +85,5 @@ class ConditionTable:
         row = np.zeros(len(self.labels), np.bool_)
         column = self._columns.get(condition.key)
         if column is not None:
-            row[column.matching(condition.op, LabelValue.parse(condition.value))] = True
+            column.mark(row, condition.op, LabelValue.parse(condition.value))
         return row
