@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import shutil
 import struct
 import zipfile
@@ -12,15 +13,24 @@ from pathlib import Path
 from deepgrid.client.download.folder import Folder, open_part, part_of, writing
 from deepgrid.errors import ServiceError
 
+MOST_INDEX_BYTES = 32 * 1024**2  # the list of some 250,000 files
+METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)  # of `zip`. LZMA takes as much memory as its header says
 UNIX_OWNER = 0x7875  # the field of Info-ZIP, the `zip` of a job, in each of its entries
+
+
+class _Source(io.FileIO):
+    """An archive that refuses to be read in large pieces, as only a list of very many entries is."""
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        if size is not None and size > MOST_INDEX_BYTES:
+            raise zipfile.BadZipFile("too many entries")
+        return super().read(size)
 
 
 def is_of_job(path: Path) -> bool:
     """Whether a file is an archive as a job makes it. Other zip files, such as .npz and .docx, are files of the job."""
-    if not zipfile.is_zipfile(path):
-        return False
     try:
-        with zipfile.ZipFile(path) as archive:
+        with _Source(path) as file, zipfile.ZipFile(file) as archive:
             return bool(archive.infolist()) and all(_is_of_info_zip(one) for one in archive.infolist())
     except (zipfile.BadZipFile, OSError, NotImplementedError, ValueError):
         return False
@@ -44,7 +54,9 @@ def unpack(path: Path, folder: Folder, wanted: Callable[[str], bool]) -> list[Pa
         InputError: The disk refuses, or two files would have one path.
     """
     try:
-        with zipfile.ZipFile(path) as archive:
+        with _Source(path) as file, zipfile.ZipFile(file) as archive:
+            if any(one.compress_type not in METHODS for one in archive.infolist()):
+                raise ValueError("another method of compression")
             entries = {one.filename: one for one in archive.infolist() if not one.is_dir() and wanted(one.filename)}
             folder.check_space(sum(one.file_size for one in entries.values()))
             places = folder.places(entries)

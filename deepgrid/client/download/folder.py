@@ -14,6 +14,8 @@ from deepgrid.errors import InputError
 from deepgrid.plain_text import is_steering
 
 LONGEST_STEM_BYTES = 200
+MOST_FOLDERS = 100  # of one file, each in the one before
+CHOOSE = "Choose some of the files with `only`."
 NO_FOLLOW = getattr(os, "O_NOFOLLOW", 0)
 
 
@@ -48,10 +50,12 @@ class Folder:
         """A path in this folder for each name.
 
         Raises:
-            InputError: Two files would have the same path, or one would be the folder of another.
+            InputError: Two files would have the same path, one would be the folder of another, or one is too deep.
         """
         found: dict[PurePosixPath, str] = {}
         for name in names:
+            if name.count("/") > MOST_FOLDERS:
+                raise InputError(f"A file of the output is in {name.count('/')} folders.", next_step=CHOOSE)
             place = safe_name(name)
             if place in found:
                 raise _clash(place)
@@ -116,5 +120,5 @@ def writing(path: Path) -> Iterator[None]:
 def _clash(place: PurePosixPath) -> InputError:
     return InputError(
         f"Two files of the output would both be {str(place)[:120]!r}.",
-        next_step="Choose some of the files with `only`.",
+        next_step=CHOOSE,
     )
