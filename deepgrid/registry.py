@@ -8,7 +8,6 @@ the image itself.
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 import re
 import time
@@ -17,8 +16,10 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import httpx
+from pydantic_core import from_json
 
 from deepgrid.errors import ServiceError
+from deepgrid.plain_answer import UNCOMPRESSED, ExcessiveAnswer, read_answer
 from deepgrid.sbatch.containers import DOCKER_HUB, Containers, Folders, Images
 from deepgrid.workflow import Definition
 from deepgrid.workflow.models import ContainerRun
@@ -72,7 +73,7 @@ class Registries:
         if self._clock() < until:
             return folder
         try:
-            async with asyncio.timeout(TIMEOUT_S), httpx.AsyncClient(timeout=TIMEOUT_S) as client:
+            async with asyncio.timeout(TIMEOUT_S), httpx.AsyncClient(headers=UNCOMPRESSED, timeout=TIMEOUT_S) as client:
                 config = await _Conversation(client, self._address(name), container).configuration()
         except _Unusable as answer:
             why = str(answer)
@@ -80,6 +81,8 @@ class Registries:
             why = f"it did not answer within {TIMEOUT_S:.0f} seconds"
         except httpx.HTTPError as error:
             why = f"it could not be reached ({type(error).__name__})"
+        except ExcessiveAnswer as answer:
+            why = f"its answer {answer}"
         except (ValueError, KeyError, TypeError, AttributeError):
             why = "its answer is not that of a registry"
         else:
@@ -140,7 +143,7 @@ class _Conversation:
             status, headers, content = await self._ask(target, {}, None)
         if status != 200:
             raise _Unusable(f"it answered with HTTP status {status}")
-        found = json.loads(content)
+        found = from_json(content)
         if not isinstance(found, dict):
             raise _Unusable("its answer is not a JSON object")
         return found
@@ -156,17 +159,12 @@ class _Conversation:
         status, _, content = await self._ask(f"{realm}?{httpx.QueryParams(asked)}", {}, self._account)
         if status != 200:
             raise _Unusable(f"it refuses a token (HTTP status {status})")
-        answer = json.loads(content)
+        answer = from_json(content)
         self._headers["Authorization"] = f"Bearer {answer.get('token') or answer['access_token']}"
         return None
 
     async def _ask(
         self, url: str, headers: dict[str, str], account: httpx.Auth | None
     ) -> tuple[int, httpx.Headers, bytes]:
-        content = b""
         async with self._client.stream("GET", url, headers=headers, auth=account or httpx.USE_CLIENT_DEFAULT) as answer:
-            async for chunk in answer.aiter_bytes():
-                content += chunk
-                if len(content) > MAX_BYTES:
-                    raise _Unusable(f"its answer has more than {MAX_BYTES} bytes")
-            return answer.status_code, answer.headers, content
+            return answer.status_code, answer.headers, await read_answer(answer, MAX_BYTES)

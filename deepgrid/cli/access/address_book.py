@@ -17,6 +17,7 @@ from deepgrid.errors import ConfigurationError
 FOLDER = Path("~/.dps/grids")
 FRESH_S = 600  # age at which the grid is looked up again
 PROBE_WITHIN_S = 3.0
+MAX_HEALTH_BYTES = 64 * 1024
 FIELDS = {"rpc_url": RPC, "ws_url": WS, "meta_scheduler": CONTRACT, "definitions_url": JOBS, "logs_url": LOGS}
 
 
@@ -86,6 +87,7 @@ async def _logs_url(endpoint: str, definitions_url: str) -> str:
     """
     import httpx  # here, because it takes 0.1 s to load
 
+    from deepgrid.plain_answer import UNCOMPRESSED, read_answer
     from deepgrid.secure_url import fault_of
     from deepgrid.services.messages import Health
 
@@ -93,9 +95,11 @@ async def _logs_url(endpoint: str, definitions_url: str) -> str:
     if not url or url == definitions_url or fault_of(url):
         return definitions_url
     try:
-        async with httpx.AsyncClient(timeout=PROBE_WITHIN_S) as http:
-            answer = await http.get(f"{url}/v1/health")
-        Health.model_validate_json(answer.content)
+        async with (
+            httpx.AsyncClient(headers=UNCOMPRESSED, timeout=PROBE_WITHIN_S) as http,
+            http.stream("GET", f"{url}/v1/health") as answer,
+        ):
+            Health.model_validate_json(await read_answer(answer, MAX_HEALTH_BYTES))
         return url
     except (httpx.HTTPError, httpx.InvalidURL, ValueError):
         return definitions_url

@@ -9,6 +9,7 @@ from deepgrid.client.engine.connection import Connection
 from deepgrid.errors import GridError, ServiceError
 from deepgrid.lifecycle.job import Job
 from deepgrid.lifecycle.states import JobStatus
+from deepgrid.plain_answer import UNCOMPRESSED, ExcessiveAnswer, read_answer
 
 MAX_ANSWER_BYTES = 16 * 1024 * 1024  # of an oracle: some 100,000 jobs
 ORACLE_WITHIN_S = 10.0
@@ -55,18 +56,16 @@ async def _fetched(url: str) -> bytes:
     """The answer of the oracle. Raises ServiceError."""
     import httpx  # here, because it takes 0.1 s to load
 
+    headers = {"Accept": "application/json", **UNCOMPRESSED}
     try:
         async with (
             httpx.AsyncClient(timeout=ORACLE_WITHIN_S) as http,
-            http.stream("GET", url, headers={"Accept": "application/json"}) as response,
+            http.stream("GET", url, headers=headers) as response,
         ):
             if response.status_code != httpx.codes.OK:
                 raise ServiceError(f"The queue oracle answers with status {response.status_code}.")
-            content = bytearray()
-            async for piece in response.aiter_bytes():
-                content += piece
-                if len(content) > MAX_ANSWER_BYTES:
-                    raise ServiceError("The queue oracle answers with too much.")
+            return await read_answer(response, MAX_ANSWER_BYTES)
+    except ExcessiveAnswer as error:
+        raise ServiceError(f"The answer of the queue oracle {error}.") from None
     except (httpx.HTTPError, httpx.InvalidURL) as error:
         raise ServiceError(f"The queue oracle does not answer ({type(error).__name__}).") from None
-    return bytes(content)

@@ -23,6 +23,7 @@ from pydantic import ValidationError
 
 from deepgrid.chain.book import AddressBook
 from deepgrid.errors import ConfigurationError, InputError, NotFound, ServiceError
+from deepgrid.plain_answer import UNCOMPRESSED, ExcessiveAnswer, read_answer
 from deepgrid.secure_url import fault_of, is_loopback
 from deepgrid.services import messages, protocol_version
 from deepgrid.services.client.answers import (
@@ -90,7 +91,7 @@ class ServicesClient:
         verify = tls_of(base_url, authorities)
         self._uploads = asyncio.Semaphore(UPLOADS_AT_ONCE)
         self._upload_patience_s = upload_patience_s
-        self._http = httpx.AsyncClient(timeout=timeout_s, trust_env=not at_home, verify=verify)
+        self._http = httpx.AsyncClient(headers=UNCOMPRESSED, timeout=timeout_s, trust_env=not at_home, verify=verify)
         self._ahead_s = 0.0  # how far the service's clock is ahead of ours
 
     @classmethod
@@ -287,12 +288,10 @@ class ServicesClient:
         headers = self._signer.headers(self._domain, method, path, body, int(time.time() + self._ahead_s))
         try:
             async with self._http.stream(method, self._base + path, content=body, headers=headers) as response:
-                content = bytearray()
-                async for piece in response.aiter_bytes():
-                    content += piece
-                    if len(content) > MAX_ANSWER_BYTES:
-                        raise nonsense()
+                content = await read_answer(response, MAX_ANSWER_BYTES)
+        except ExcessiveAnswer:
+            raise nonsense() from None
         except httpx.HTTPError as error:
             kind = SlowAnswer if isinstance(error, httpx.ReadTimeout) else ServiceError
             raise kind(f"The grid's services at {self._base} do not answer ({type(error).__name__}).") from None
-        return Answer(response.status_code, response.headers, bytes(content))
+        return Answer(response.status_code, response.headers, content)
