@@ -9,27 +9,36 @@ from deepgrid.scheduling.market import Waiting
 from deepgrid.scheduling.rounds.reasons import line
 
 REPEAT_S = 300.0  # least time between two notices of which only the place differs
+LATER_S = 60  # a reservation that moves by more is told at once
 
 
 class WaitingNotices:
     """Makes the notices, and remembers the last one of each job, so that no round repeats it."""
 
     def __init__(self) -> None:
-        self._last: dict[int, tuple[str, str, float]] = {}  # reason, whole text, monotonic time
+        self._last: dict[int, tuple[Waiting, str, float]] = {}  # what was told, in which words, monotonic time
 
     def changed(self, waiting: Sequence[Waiting]) -> list[tuple[int, str, str]]:
-        """Notices for jobs with a new reason, and at times for those whose place changed. Forgets all other jobs."""
+        """Notices for jobs with a new reason, and at times for those whose place changed. Forgets all other jobs.
+
+        A job with a reservation is told at once when that moves: a job before it was topped up, for example.
+        """
         now, before, notices = time.monotonic(), self._last, []
         self._last = {}
         for one in waiting:
             text = words(one)
-            reason, said, at = before.get(one.job_id, ("", "", 0.0))
-            if reason == one.reason and (said == text or now - at < REPEAT_S):
-                self._last[one.job_id] = reason, said, at
+            told, said, at = before.get(one.job_id, (None, "", 0.0))
+            if told and told.reason == one.reason and not _moved(told, one) and (said == text or now - at < REPEAT_S):
+                self._last[one.job_id] = told, said, at
                 continue
-            self._last[one.job_id] = one.reason, text, now
+            self._last[one.job_id] = one, text, now
             notices.append((one.job_id, "waiting", text))
         return notices
+
+
+def _moved(told: Waiting, now: Waiting) -> bool:
+    """Whether the job's reservation is later than it was told."""
+    return now.has_reservation and bool(told.estimated_start) and now.estimated_start > told.estimated_start + LATER_S
 
 
 def words(waiting: Waiting) -> str:

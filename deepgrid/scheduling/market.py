@@ -178,6 +178,7 @@ class Waiting:
         estimated_start: Unix time; 0 when unknown.
         cluster: Name of the cluster where it should start; empty when unknown.
         resource: The resource that `share` is about: `CPUs`, `memory` or `GPUs`.
+        has_reservation: Whether it is the next job at that cluster.
     """
 
     job_id: int
@@ -188,6 +189,7 @@ class Waiting:
     estimated_start: int = 0
     cluster: str = ""
     resource: str = "CPUs"
+    has_reservation: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -87,6 +87,30 @@ async def test_cancelled_jobs_do_not_keep_a_cluster_from_others(office: Office) 
     assert all(told[job_id].startswith(words) for job_id in queue[kept:])
 
 
+@pytest.mark.attack(
+    "a short job that passed a waiting large one is topped up again and again",
+    attacker="a customer", gain="the time that it pays for; the large job's notice has the new start at once",
+    defence="topped-up time counts as use of its customer; a reservation that moves is told anew",
+)  # fmt: skip
+async def test_a_reservation_that_a_top_up_moves_is_told_anew(office: Office) -> None:
+    """The notice kept the old estimate: only one change of the place was told in five minutes."""
+    honest, thief = office.people.customer, await stranger(office)
+    await honest.approve(LOCKED_WEI)
+    (small,) = await request(office, thief, definition=replace(WHOLE, ntasks=1))
+    await one_round(office)
+    await office.people.provider.claim_next()
+    await office.people.provider.set_running(small, 0)
+    (large,) = await request(office, honest)
+    await one_round(office)
+    for times in (2, 3):
+        await thief.top_up(small, LOCKED_WEI)
+        await office.catch_up()
+        await one_round(office)
+        told = [text for job_id, _, text in office.notices if job_id == large]
+        assert len(set(told)) == len(told) == times
+    assert all("estimated start" in text for text in told)
+
+
 FLOOD, CONDITIONS, CLUSTERS = 2_000, 64, 50
 MOST_WORK = 20  # times that of as many jobs with one unmet condition; it was 160 times that
 

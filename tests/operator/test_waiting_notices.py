@@ -30,3 +30,10 @@ def test_a_new_reason_is_told_at_once_and_a_new_place_later() -> None:
     assert [text for _, _, text in notices.changed([Waiting(7, "no cluster is open")])] == ["no cluster is open"]
     assert notices.changed([]) == []
     assert [job for job, _, _ in notices.changed([PLACED])] == [7]
+
+
+def test_a_reservation_that_moves_is_told_at_once_and_a_small_move_is_not() -> None:
+    notices, at = WaitingNotices(), PLACED.estimated_start
+    for has_reservation, later_s, told in ((True, 0, 1), (True, 50, 0), (True, 120, 1), (False, 3600, 0)):
+        now = replace(PLACED, has_reservation=has_reservation, estimated_start=at + later_s)
+        assert len(notices.changed([now])) == told

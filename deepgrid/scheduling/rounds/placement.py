@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import numpy.typing as npt
 
@@ -13,7 +11,7 @@ from deepgrid.lifecycle.job import Job, Prefer
 from deepgrid.scheduling.market import Assignment, SchedulerSettings
 from deepgrid.scheduling.rounds import reasons, score
 from deepgrid.scheduling.rounds.candidates import Board, Suitable, Task
-from deepgrid.scheduling.rounds.waiting import obstacles
+from deepgrid.scheduling.rounds.waiting import Held, obstacles
 from deepgrid.scheduling.tables.starts import StartTable
 
 Floats = npt.NDArray[np.float64]
@@ -21,15 +19,6 @@ Mask = npt.NDArray[np.bool_]
 
 SHORT_S = 600.0
 UNKNOWN_S = 10 * 365 * 86_400.0  # an estimated start further away is not shown
-
-
-@dataclass(frozen=True, slots=True)
-class Held:
-    """A job that stays pending: the reason, and where and when it should start (unix time, 0 for unknown)."""
-
-    reason: str
-    cluster: str
-    estimated_start: int
 
 
 class Placement:
@@ -121,7 +110,8 @@ class Placement:
         suitable, starts = task.suitable, self._starts
         waits_s = self._queue_waits(suitable)
         cluster = self._best(task, task.able, waits_s)
-        if not starts.is_reserved(cluster):
+        has_reservation = not starts.is_reserved(cluster)
+        if has_reservation:
             starts.reserve(cluster, suitable.needs, starts.start(suitable.needs, cluster))
         wait_s = float(waits_s[cluster])
         part = max(
@@ -129,7 +119,7 @@ class Placement:
         )
         self._backlog_s[cluster] += part * _seconds(task.job, float(suitable.rates[cluster]))
         estimate = int(starts.now + wait_s) if wait_s < UNKNOWN_S else 0
-        return Held(self._why(task, kept), self._board.states[cluster].provider.name, estimate)
+        return Held(self._why(task, kept), self._board.states[cluster].provider.name, estimate, has_reservation)
 
     def _why(self, task: Task, kept: int) -> str:
         full = reasons.full(task.count - kept)

@@ -62,7 +62,7 @@ class Scheduler:
             if isinstance(decision, Assignment):
                 assignments.append(decision)
             else:
-                waiting.append(line.append(job, decision.reason, decision.cluster, decision.estimated_start))
+                waiting.append(line.append(job, decision))
         customers = {job.customer for job in jobs} | set(usage.present)
         return Round(assignments, waiting, {one: fair.share(one).value for one in sorted(customers)}, left)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -12,6 +13,16 @@ from deepgrid.scheduling.market import Waiting
 from deepgrid.scheduling.rounds import reasons
 from deepgrid.scheduling.rounds.candidates import Board, Task, affordable_wei
 from deepgrid.scheduling.rounds.fairness import FairShare, Share
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """A job that stays pending: the reason, and where and when it should start (unix time, 0 for unknown)."""
+
+    reason: str
+    cluster: str
+    estimated_start: int
+    has_reservation: bool
 
 
 def why_nowhere(board: Board, task: Task, max_tries: int) -> str:
@@ -65,7 +76,7 @@ class Line:
         self._length = 0
         self._shares: dict[str, Share] = {}
 
-    def append(self, job: Job, reason: str, cluster: str, estimated_start: int) -> Waiting:
+    def append(self, job: Job, held: Held) -> Waiting:
         """The job as the last in the line so far."""
         share = self._shares.get(job.customer)
         if share is None:
@@ -74,5 +85,6 @@ class Line:
         self._own[job.customer] += 1
         self._length += 1
         return Waiting(
-            job.id, reason, self._length, others, share.value, estimated_start, cluster, share.resource
+            job.id, held.reason, self._length, others, share.value, held.estimated_start, held.cluster,
+            share.resource, held.has_reservation,
         )  # fmt: skip
