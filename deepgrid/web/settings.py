@@ -21,16 +21,21 @@ class WebLimits:
         body_bytes, body_within_s: the body of a request, and the time for it to arrive.
         calls_per_batch: calls in one request.
         running, running_per_address: requests that wait for an answer.
+        held_bytes, held_bytes_per_address: their bodies.
+        turn_wait_s: time that a request waits until those of other addresses were read.
         calls_per_address: calls, also those that are answered from the cache.
-        reads_per_address: calls that reach the node.
+        reads_per_address: calls that reach the node, by their price: 1 for each `call_gas`.
         answer_bytes, batch_bytes: one result, and all results of a batch.
     The node:
         head_every_s: age at which the newest block is read again, while pages ask.
         gather_s: time for which reads are gathered into one batch.
-        node_batch, node_batches_at_once: calls in one batch, and batches on their way.
+        node_batch, node_batches_at_once: price of one batch, and batches on their way.
+        turn: price of the reads that an address gets into a batch before the next address has its turn.
         node_answer_bytes: answer of the node to one batch.
         node_within_s: the node's answer.
-        reads_waiting: reads that wait for a batch, in all.
+        reads_waiting, reads_waiting_per_address: price of the reads that wait for an answer.
+        call_gas, most_call_gas: gas of a short call at first, and if that is not enough.
+        estimate_gas: gas of the largest transaction whose need is estimated.
         cache_bytes: results that are kept.
         blocks_back, blocks_ahead: reads of older or later blocks are refused.
         log_blocks: blocks of one read of events.
@@ -45,7 +50,10 @@ class WebLimits:
     calls_per_batch: int = 100
     running: int = 4096
     running_per_address: int = 2048
-    calls_per_address: Rate = field(default=Rate(20_000, 200_000))
+    held_bytes: int = 128 * 1024 * 1024
+    held_bytes_per_address: int = 32 * 1024 * 1024
+    turn_wait_s: float = 10.0
+    calls_per_address: Rate = field(default=Rate(5000, 50_000))
     reads_per_address: Rate = field(default=Rate(2000, 20_000))
     answer_bytes: int = 1024 * 1024
     batch_bytes: int = 4 * 1024 * 1024
@@ -55,7 +63,12 @@ class WebLimits:
     node_batches_at_once: int = 4
     node_answer_bytes: int = 8 * 1024 * 1024
     node_within_s: float = 15.0
-    reads_waiting: int = 20_000
+    turn: int = 20
+    reads_waiting: int = 40_000
+    reads_waiting_per_address: int = 10_000
+    call_gas: int = 500_000
+    most_call_gas: int = 20_000_000
+    estimate_gas: int = 5_000_000
     cache_bytes: int = 64 * 1024 * 1024
     blocks_back: int = 1024
     blocks_ahead: int = 5

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections import OrderedDict, deque
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
+from deepgrid.services.admission.turns import Turns
 from deepgrid.services.refusal import Refusal
 
 
@@ -25,7 +25,7 @@ class FairQueue:
         self._slots = slots
         self._waiting_per_party = waiting_per_party
         self._wait_s = wait_s
-        self._waiting: OrderedDict[str, deque[_Turn]] = OrderedDict()  # in the order of their next turns
+        self._waiting: Turns[_Turn] = Turns()
         self._running: dict[str, _Turn] = {}
 
     @property
@@ -36,7 +36,7 @@ class FairQueue:
     @property
     def waiting(self) -> int:
         """The number of turns that wait for a slot."""
-        return sum(map(len, self._waiting.values()))
+        return len(self._waiting)
 
     @asynccontextmanager
     async def turn(self, party: str, *, large: bool = False) -> AsyncIterator[None]:
@@ -45,17 +45,16 @@ class FairQueue:
         Refuses with 429 when too many turns of the party wait, or when no slot is free in time.
         """
         turn = _Turn(party, large, asyncio.get_running_loop().create_future())
-        line = self._waiting.setdefault(party, deque())
-        if len(line) >= self._waiting_per_party:
-            raise _later(f"{len(line)} of your uploads wait for their check already")
-        line.append(turn)
+        if (waiting := self._waiting.waiting(party)) >= self._waiting_per_party:
+            raise _later(f"{waiting} of your requests wait for their turn already")
+        self._waiting.add(party, turn)
         self._hand_out()
         try:
             try:
                 async with asyncio.timeout(self._wait_s):
                     await turn.ready
             except TimeoutError:
-                raise _later("your upload still waits for its check") from None
+                raise _later("your request still waits for its turn") from None
             yield
         finally:
             self._leave(turn)
@@ -63,23 +62,14 @@ class FairQueue:
     def _leave(self, turn: _Turn) -> None:
         if self._running.get(turn.party) is turn:
             del self._running[turn.party]
-        elif turn in (line := self._waiting.get(turn.party, deque())):
-            line.remove(turn)
-            if not line:
-                del self._waiting[turn.party]
+        else:
+            self._waiting.remove(turn.party, turn)
         self._hand_out()
 
     def _hand_out(self) -> None:
         """Give free slots to the next parties."""
-        while len(self._running) < self._slots:
-            party = next((party for party, line in self._waiting.items() if self._may_run(line[0])), None)
-            if party is None:
-                return
-            line = self._waiting.pop(party)
-            turn = line.popleft()
-            if line:
-                self._waiting[party] = line  # after all other parties
-            self._running[party] = turn
+        while len(self._running) < self._slots and (turn := self._waiting.take(self._may_run)):
+            self._running[turn.party] = turn
             turn.ready.set_result(None)
 
     def _may_run(self, turn: _Turn) -> bool:

@@ -174,14 +174,14 @@ class Shares:
             del self._held[key]
 
     @contextmanager
-    def hold(self, key: str) -> Iterator[bool]:
-        """Hold one while the context lasts. Yields whether the limits allow it."""
-        taken = self.take(key)
+    def hold(self, key: str, amount: int = 1) -> Iterator[bool]:
+        """Hold `amount` while the context lasts. Yields whether the limits allow it."""
+        taken = self.take(key, amount)
         try:
             yield taken
         finally:
             if taken:
-                self.give_back(key)
+                self.give_back(key, amount)
 
     @contextmanager
     def lend(self, key: str) -> Iterator[None]:

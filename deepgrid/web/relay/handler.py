@@ -9,14 +9,16 @@ from collections.abc import Callable
 from typing import Any
 
 from pydantic_core import from_json
+from starlette.datastructures import Headers
 from starlette.types import Receive, Scope, Send
 
 from deepgrid.chain.book import AddressBook
+from deepgrid.services.admission.fair_queue import FairQueue
 from deepgrid.services.admission.limits import Buckets, Shares, source_of
 from deepgrid.services.refusal import Refusal
 from deepgrid.web.answering import read_json, send_answer
-from deepgrid.web.relay.read_rules import SENT, Rules
-from deepgrid.web.relay.rpc_answers import INVALID, LIMIT, PARSE, Answer, Fault, error, result, silent, whole
+from deepgrid.web.relay.read_rules import Rules
+from deepgrid.web.relay.rpc_answers import INVALID, LIMIT, PARSE, Answer, Fault, TooMuch, error, result, silent, whole
 from deepgrid.web.relay.shared_reads import Head, SharedReads
 from deepgrid.web.relay.upstream import Upstream
 from deepgrid.web.settings import WebSettings
@@ -35,13 +37,14 @@ class Relay:
         self._rules = Rules(
             book.chain_id, frozenset(map(str.lower, contracts)), limits, transactions=settings.transactions
         )
-        self.upstream = Upstream(book.rpc_url, limits, book.authorities)
+        self.upstream = Upstream(book.rpc_url, limits, book.authorities, clock)
         self._shared = SharedReads(self.upstream, limits, clock)
         self._chain_id = result(hex(book.chain_id))
         self._network = result(str(book.chain_id))
         self._running = Shares(limits.running_per_address, limits.running)
+        self._held = Shares(limits.held_bytes_per_address, limits.held_bytes)
+        self._turns = FairQueue(1, limits.running_per_address, limits.turn_wait_s)
         self._calls = Buckets(limits.calls_per_address, clock)
-        self._reads = Buckets(limits.reads_per_address, clock)
 
     async def close(self) -> None:
         await self._shared.close()
@@ -52,29 +55,29 @@ class Relay:
         client = scope.get("client")
         source = source_of(client[0] if client else None)
         try:
-            with self._running.hold(source) as held:
-                if not held:
+            with self._running.hold(source) as one, self._held.hold(source, self._size_of(scope)) as bytes_too:
+                if not one or not bytes_too:
                     raise Refusal(429, "too many requests at once", retry_after_s=1)
                 body = await read_json(scope, receive, self._limits.body_bytes, self._limits.body_within_s)
                 content = await self._content(body, source)
             await send_answer(send, 200, content)
+        except Fault as fault:
+            await send_answer(send, 200, whole(b"null", fault.answer))
         except Refusal as refusal:
             code = LIMIT if refusal.status in (413, 429) else INVALID
             content = whole(b"null", error(code, refusal.sentence))
             await send_answer(send, refusal.status, content, headers=refusal.headers())
 
+    def _size_of(self, scope: Scope) -> int:
+        """The most that the body of a request takes."""
+        told = Headers(scope=scope).get("content-length", "")
+        return min(int(told), self._limits.body_bytes) if told.isdecimal() else self._limits.body_bytes
+
     async def _content(self, body: bytes, source: str) -> bytes:
-        try:
-            asked = from_json(body)  # unlike json.loads, it bounds the depth itself
-        except ValueError:
-            return whole(b"null", error(PARSE, "the body is not JSON"))
-        calls = asked if isinstance(asked, list) else [asked]
-        if not calls or len(calls) > self._limits.calls_per_batch:
-            return whole(b"null", error(INVALID, f"a batch holds 1 to {self._limits.calls_per_batch} calls"))
-        if not self._calls.take(source, len(calls)):
-            raise Refusal(429, "too many calls", retry_after_s=self._calls.wait_s(source))
         head = await self._shared.head()
-        pending = [self._asked(call, head, source) for call in calls]  # all at once, so that they share a batch
+        async with self._turns.turn(source):  # reading the calls takes the time of all requests
+            asked, calls = self._calls_in(body, source)
+            pending = self._all_asked(calls, head, source)
         parts, size = [], 0
         for call, one in zip(calls, pending, strict=True):
             found = one if isinstance(one, Answer) else await asyncio.shield(one)
@@ -84,8 +87,31 @@ class Relay:
             parts.append(whole(_id_of(call), found))
         return b"[" + b",".join(parts) + b"]" if isinstance(asked, list) else parts[0]
 
+    def _calls_in(self, body: bytes, source: str) -> tuple[object, list[object]]:
+        """The content of a body, and its calls. Raises Fault, and refuses with 429 above the rate of the address."""
+        try:
+            asked = from_json(body)  # unlike json.loads, it bounds the depth itself
+        except ValueError:
+            raise Fault(PARSE, "the body is not JSON") from None
+        calls = asked if isinstance(asked, list) else [asked]
+        if not calls or len(calls) > self._limits.calls_per_batch:
+            raise Fault(INVALID, f"a batch holds 1 to {self._limits.calls_per_batch} calls")
+        if not self._calls.take(source, len(calls)):
+            raise Refusal(429, "too many calls", retry_after_s=self._calls.wait_s(source))
+        return asked, calls
+
+    def _all_asked(self, calls: list[object], head: Head | None, source: str) -> list[Pending]:
+        """The answers to calls, or the waits for them: all at once, so that they share a batch."""
+        pending: list[Pending] = []
+        for call in calls:
+            try:
+                pending.append(self._asked(call, head, source))
+            except TooMuch as fault:  # looking at the others would take the time of other addresses
+                return pending + [fault.answer] * (len(calls) - len(pending))
+        return pending
+
     def _asked(self, call: object, head: Head | None, source: str) -> Pending:
-        """The answer to a call, or the wait for it."""
+        """The answer to a call, or the wait for it. Raises TooMuch."""
         if not isinstance(call, dict) or not isinstance(call.get("method"), str):
             return error(INVALID, "a call is an object with a method")
         params = call.get("params", [])
@@ -93,6 +119,8 @@ class Relay:
             return error(INVALID, "the params of a call are a list")
         try:
             return self._found(call["method"], params, head, source)
+        except TooMuch:
+            raise
         except Fault as fault:
             return fault.answer
         except RecursionError:
@@ -109,13 +137,7 @@ class Relay:
             return head.number_answer
         if method == "eth_getBlockByNumber" and params[:1] == ["latest"] and params[1:] in ([], [False]):
             return head.block
-        read = self._rules.read(method, params, head.number)
-        known = None if method == SENT else self._shared.known(read.key)
-        if known is not None:
-            return known
-        if not self._reads.take(source):
-            raise Fault(LIMIT, "too many reads of the chain; try again in a few seconds")
-        return self._shared.ask(read)
+        return self._shared.ask(self._rules.read(method, params, head.number), source)
 
 
 def _id_of(call: object) -> bytes:

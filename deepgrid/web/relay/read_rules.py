@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from deepgrid.web.relay.raw_transactions import Destination, destination
@@ -19,17 +19,32 @@ LONGEST_DATA = 100_000
 _QUANTITY = re.compile(r"0x(0|[1-9a-fA-F][0-9a-fA-F]{0,63})")
 _ADDRESS = re.compile(r"0x[0-9a-fA-F]{40}")
 _HASH = re.compile(r"0x[0-9a-fA-F]{64}")
-_DATA = re.compile(r"0x([0-9a-fA-F]{2})*")
+_DATA = re.compile(r"0x[0-9a-fA-F]*")
+HEX_OF_A_WORD = 64
+GAS_OF_A_WORD = 100_000  # `getMany` of a job with 16 labels and conditions
+BYTES_OF_A_PRICE = 1024
+BLOCKS_OF_A_PRICE = 250
 HEAD_TAGS = (None, "latest", "pending")
 
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """A call as the node gets it. Equal keys have equal answers; `key` names the block for which the answer holds."""
+    """A call as the node gets it. Equal keys have equal answers; `key` names the block for which the answer holds.
+
+    `price` is the most that it costs the node, in units of `WebLimits.call_gas`.
+    """
 
     method: str
     params: list[Any]
     key: tuple[int, str] = (0, "")
+    price: int = 1
+
+    def with_most_gas(self, limits: WebLimits) -> Read | None:
+        """The same call with all gas that a call may have; None if it had that already, or is no call."""
+        if self.method != "eth_call" or int(self.params[0]["gas"], 16) >= limits.most_call_gas:
+            return None
+        params = [self.params[0] | {"gas": hex(limits.most_call_gas)}, *self.params[1:]]
+        return replace(self, params=params, price=min(_price(self.method, params, limits), limits.node_batch))
 
 
 @dataclass(frozen=True)
@@ -51,7 +66,9 @@ class Rules:
             raise Fault(NO_METHOD, f"this relay does not offer {method[:60]}")
         found = check(self, params, head)
         pinned = method == "eth_getLogs" or (method in _BLOCK_AT and int(found[_BLOCK_AT[method]], 16) <= head)
-        return Read(method, found, (0 if pinned else head, method + json.dumps(found)))
+        key = 0 if pinned else head, method + json.dumps(found)
+        price = max(_price(method, found, self.limits), len(key[1]) // BYTES_OF_A_PRICE)
+        return Read(method, found, key, min(price, self.limits.node_batch))
 
     def block(self, given: object, head: int) -> str:
         """A block as a number. The newest one is `head`, so that pages which ask at one moment ask the same."""
@@ -76,7 +93,8 @@ def quantity(given: object, what: str) -> int:
 
 
 def _text(pattern: re.Pattern[str], given: object, what: str) -> str:
-    if not isinstance(given, str) or len(given) > LONGEST_DATA or not pattern.fullmatch(given):
+    """Whole bytes in hex that have this pattern, in lower case. Raises Fault."""
+    if not isinstance(given, str) or len(given) > LONGEST_DATA or len(given) % 2 or not pattern.fullmatch(given):
         raise Fault(PARAMS, f"{what} is malformed")
     return given.lower()
 
@@ -85,6 +103,17 @@ def _count(params: list[Any], least: int, most: int) -> list[Any]:
     if not least <= len(params) <= most:
         raise Fault(PARAMS, f"the call needs {least} to {most} parameters")
     return [*params, *[None] * (most - len(params))]
+
+
+def _price(method: str, params: list[Any], limits: WebLimits) -> int:
+    match method:
+        case "eth_call":
+            return 1 + (int(params[0]["gas"], 16) - 1) // limits.call_gas
+        case "eth_estimateGas":  # the node tries some twenty amounts of gas
+            return limits.node_batch
+        case "eth_getLogs":
+            return 1 + (int(params[0]["toBlock"], 16) - int(params[0]["fromBlock"], 16)) // BLOCKS_OF_A_PRICE
+    return 1
 
 
 def _none(_rules: Rules, params: list[Any], _head: int) -> list[Any]:
@@ -105,6 +134,18 @@ def _block(rules: Rules, params: list[Any], head: int) -> list[Any]:
 
 
 def _call(rules: Rules, params: list[Any], head: int) -> list[Any]:
+    """A call with the gas that a usual one of its length needs. Without gas, it would run to the node's own limit."""
+    call, block = _contract_call(rules, params, head)
+    gas = max(rules.limits.call_gas, GAS_OF_A_WORD * (len(call["data"]) // HEX_OF_A_WORD))
+    return [call | {"gas": hex(min(gas, rules.limits.most_call_gas))}, block]
+
+
+def _estimate(rules: Rules, params: list[Any], head: int) -> list[Any]:
+    call, block = _contract_call(rules, params, head)
+    return [call | {"gas": hex(rules.limits.estimate_gas)}, block]
+
+
+def _contract_call(rules: Rules, params: list[Any], head: int) -> tuple[dict[str, str], str]:
     given, block = _count(params, 1, 2)
     if not isinstance(given, dict):
         raise Fault(PARAMS, "the call must be an object")
@@ -115,7 +156,7 @@ def _call(rules: Rules, params: list[Any], head: int) -> list[Any]:
         call["from"] = _text(_ADDRESS, given["from"], "the sender")
     if given.get("value") not in (None, "0x0", "0x"):
         raise Fault(PARAMS, "the contracts of this grid take no value")
-    return [call, rules.block(block, head)]
+    return call, rules.block(block, head)
 
 
 def _of_account(rules: Rules, params: list[Any], head: int) -> list[Any]:
@@ -201,7 +242,7 @@ def _transaction(rules: Rules, params: list[Any], _head: int) -> list[Any]:
 _CHECKS: dict[str, Callable[[Rules, list[Any], int], list[Any]]] = {
     "eth_getBlockByNumber": _block,
     "eth_call": _call,
-    "eth_estimateGas": _call,
+    "eth_estimateGas": _estimate,
     "eth_getLogs": _logs,
     "eth_getTransactionReceipt": _hash,
     "eth_getTransactionByHash": _hash,

@@ -50,6 +50,13 @@ class Fault(Exception):
         self.answer = error(code, sentence)
 
 
+class TooMuch(Fault):
+    """The source address may ask the node nothing more at the moment."""
+
+    def __init__(self, sentence: str) -> None:
+        super().__init__(LIMIT, sentence)
+
+
 def silent() -> Answer:
     return error(FAILED, "the chain's node does not answer at the moment")
 

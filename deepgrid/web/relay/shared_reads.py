@@ -12,8 +12,8 @@ from typing import Any
 from pydantic_core import from_json
 
 from deepgrid.web.relay.read_rules import SENT, Read
-from deepgrid.web.relay.rpc_answers import Answer, Fault, result, silent
-from deepgrid.web.relay.upstream import Upstream
+from deepgrid.web.relay.rpc_answers import Answer, result
+from deepgrid.web.relay.upstream import Upstream, Waiting
 from deepgrid.web.settings import WebLimits
 
 NEWEST = Read("eth_getBlockByNumber", ["latest", False])
@@ -51,7 +51,7 @@ class SharedReads:
         self._polling: asyncio.Task[Head | None] | None = None
         self._kept: OrderedDict[tuple[int, str], Answer] = OrderedDict()
         self._kept_bytes = 0
-        self._asked: dict[tuple[int, str], asyncio.Future[Answer]] = {}
+        self._asked: dict[tuple[int, str], Waiting] = {}
 
     async def head(self) -> Head | None:
         """The newest block, read at most once per `head_every_s`. None while the node does not answer."""
@@ -61,22 +61,20 @@ class SharedReads:
             self._polling = asyncio.create_task(self._poll())
         return await asyncio.shield(self._polling)
 
-    def known(self, key: tuple[int, str]) -> Answer | asyncio.Future[Answer] | None:
-        """The answer, or the wait for it, if another page asked already."""
-        found = self._kept.get(key)
-        if found is not None:
+    def ask(self, read: Read, source: str) -> Answer | asyncio.Future[Answer]:
+        """The answer, or the wait for it. Raises TooMuch if the node must be asked, and too many reads wait."""
+        key = read.key
+        if read.method == SENT:
+            return self._upstream.ask(read, source).future
+        if found := self._kept.get(key):
             self._kept.move_to_end(key)
             return found
-        return self._asked.get(key)
-
-    def ask(self, read: Read) -> asyncio.Future[Answer]:
-        """Ask the node. Raises Fault if too many reads wait."""
-        future = self._upstream.ask(read)
-        key = read.key
-        if read.method != SENT:
-            self._asked[key] = future
-            future.add_done_callback(lambda done: self._keep(key, done))
-        return future
+        if waiting := self._asked.get(key):
+            self._upstream.join(waiting, source)
+            return waiting.future
+        self._asked[key] = waiting = self._upstream.ask(read, source)
+        waiting.future.add_done_callback(lambda done: self._keep(key, done))
+        return waiting.future
 
     async def close(self) -> None:
         if self._polling is not None:
@@ -84,11 +82,7 @@ class SharedReads:
             await asyncio.gather(self._polling, return_exceptions=True)
 
     async def _poll(self) -> Head | None:
-        try:
-            answer = await self._upstream.ask(NEWEST)
-        except Fault:
-            answer = silent()
-        found, before = Head.of(answer), self._head
+        found, before = Head.of(await self._upstream.ask_now(NEWEST)), self._head
         if found and before and found.hash != before.hash:
             follows = found.number == before.number + 1 and found.parent == before.hash
             if not follows and found.number <= before.number + 1:  # the chain was reorganised, or began anew
@@ -99,7 +93,8 @@ class SharedReads:
         return found
 
     def _keep(self, key: tuple[int, str], done: asyncio.Future[Answer]) -> None:
-        if self._asked.get(key) is not done:
+        waiting = self._asked.get(key)
+        if waiting is None or waiting.future is not done:
             return  # of a chain that began anew
         del self._asked[key]
         if done.cancelled() or not done.result().is_final:

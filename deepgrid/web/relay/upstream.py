@@ -1,11 +1,17 @@
-"""The node behind the relay: gathers reads of the same moment into batches. Nothing of its URL gets out."""
+"""The node behind the relay: gathers reads of the same moment into batches. Nothing of its URL gets out.
+
+Source addresses take turns. What a read may cost the node is its price, and prices bound a batch and a turn. So no page
+waits for more than the batches on their way and one turn of each other address.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import json
 import logging
-from collections import deque
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -13,13 +19,27 @@ from aiohttp import ClientError, ClientSession, ClientTimeout, TCPConnector
 from pydantic_core import from_json
 
 from deepgrid.secure_url import is_loopback, trusting
+from deepgrid.services.admission.limits import Buckets, Shares
+from deepgrid.services.admission.turns import Turns
 from deepgrid.web.relay.read_rules import SENT, Read
-from deepgrid.web.relay.rpc_answers import FAILED, LIMIT, Answer, Fault, error, of_node, silent
+from deepgrid.web.relay.rpc_answers import FAILED, Answer, TooMuch, error, of_node, silent
 from deepgrid.web.settings import WebLimits
 
 logger = logging.getLogger(__name__)
 
-Waiting = tuple[Read, "asyncio.Future[Answer]"]
+
+@dataclass(eq=False, slots=True)
+class Waiting:
+    """A read of these source addresses. It is `sent` once, with the turn of any of them."""
+
+    read: Read
+    sources: list[str]
+    future: asyncio.Future[Answer] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
+    sent: bool = False
+
+    @property
+    def price(self) -> int:
+        return 0 if self.sent else self.read.price
 
 
 class _Unusable(Exception):
@@ -33,7 +53,10 @@ class _Unusable(Exception):
 class Upstream:
     """The node at `url`. Made inside a running event loop; `close` ends it."""
 
-    def __init__(self, url: str, limits: WebLimits, authorities: str | None = None) -> None:
+    def __init__(
+        self, url: str, limits: WebLimits, authorities: str | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:  # fmt: skip
         self._url, self._limits = url, limits
         self._session = ClientSession(
             connector=TCPConnector(ssl=trusting(authorities)) if authorities else None,
@@ -41,42 +64,78 @@ class Upstream:
             headers={"Content-Type": "application/json"},
             trust_env=not is_loopback(urlsplit(url).hostname or ""),
         )
-        self._waiting: deque[Waiting] = deque()
+        self._turns: Turns[Waiting] = Turns(limits.turn, lambda waiting: waiting.price)
+        self._prices = Shares(limits.reads_waiting_per_address, limits.reads_waiting)
+        self._rate = Buckets(limits.reads_per_address, clock)
         self._sending: asyncio.Task[None] | None = None
         self._exchanges: set[asyncio.Task[None]] = set()
         self._places = asyncio.Semaphore(limits.node_batches_at_once)
         self._is_down = False
         self.batches = self.reads = 0  # exchanges with the node, and reads in them
 
-    def ask(self, read: Read) -> asyncio.Future[Answer]:
-        """The answer to a read, with others in one batch. Raises Fault if too many wait."""
-        if len(self._waiting) >= self._limits.reads_waiting:
-            raise Fault(LIMIT, "too many reads wait for the chain's node; try again")
-        future: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
-        self._waiting.append((read, future))
+    def ask(self, read: Read, source: str) -> Waiting:
+        """The wait for the answer to a read of this address. Raises TooMuch."""
+        if not self._rate.take(source, read.price):
+            raise TooMuch("too many reads of the chain; try again in a few seconds")
+        if not self._prices.take(source, read.price):
+            raise TooMuch("too many reads wait for the chain's node; try again")
+        waiting = Waiting(read, [])
+        waiting.future.add_done_callback(lambda _: self._prices.give_back(source, read.price))
+        self.join(waiting, source)
+        return waiting
+
+    def join(self, waiting: Waiting, source: str) -> None:
+        """Let a read go with the turn of this address too: the first who asked may have many others before it."""
+        if source not in waiting.sources:
+            waiting.sources.append(source)
+            self._queue(waiting, source)
+
+    async def ask_now(self, read: Read) -> Answer:
+        """The answer to a read that waits for no turn."""
+        waiting = Waiting(read, [], sent=True)
+        await self._exchange([waiting])
+        return waiting.future.result()
+
+    def _queue(self, waiting: Waiting, source: str, *, first: bool = False) -> None:
+        self._turns.add(source, waiting, first=first)
         if self._sending is None or self._sending.done():
             self._sending = asyncio.create_task(self._send_batches())
-        return future
 
     async def close(self) -> None:
         tasks = [*self._exchanges, *([self._sending] if self._sending else [])]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        for _, future in self._waiting:
-            future.cancel()
+        for waiting in self._turns:
+            waiting.future.cancel()
         await self._session.close()
 
     async def _send_batches(self) -> None:
         """Send what waits, one batch per moment, until nothing waits."""
-        while self._waiting:
+        while len(self._turns):
             await asyncio.sleep(self._limits.gather_s)
             await self._places.acquire()
-            count = min(self._limits.node_batch, len(self._waiting))
-            batch = [self._waiting.popleft() for _ in range(count)]
+            batch = self._next_batch()
+            if not batch:  # all went with the turns of other addresses
+                self._places.release()
+                continue
             task = asyncio.create_task(self._exchange(batch))
             self._exchanges.add(task)
             task.add_done_callback(self._ended)
+
+    def _next_batch(self) -> list[Waiting]:
+        batch: list[Waiting] = []
+        spent = 0
+
+        def fits(waiting: Waiting) -> bool:
+            return spent + waiting.price <= self._limits.node_batch
+
+        while (waiting := self._turns.take(fits)) is not None:
+            if not waiting.sent:
+                spent += waiting.price
+                waiting.sent = True
+                batch.append(waiting)
+        return batch
 
     def _ended(self, task: asyncio.Task[None]) -> None:
         self._exchanges.discard(task)
@@ -86,17 +145,16 @@ class Upstream:
         """Answer all reads of the batch, whatever happens."""
         try:
             await self._answer(batch)
-        finally:
-            for _, future in batch:
-                if not future.done():
-                    future.set_result(silent())
+        except BaseException:
+            self._settle(batch, silent())
+            raise
 
     async def _answer(self, batch: list[Waiting]) -> None:
         try:
-            items = await self._post([read for read, _ in batch])
+            items = await self._post([waiting.read for waiting in batch])
         except _Unusable as fault:
             # A large answer, or a batch that the node refuses as a whole. No transaction is sent twice.
-            if fault.splits and len(batch) > 1 and not any(read.method == SENT for read, _ in batch):
+            if fault.splits and len(batch) > 1 and all(waiting.read.method != SENT for waiting in batch):
                 middle = len(batch) // 2
                 await self._answer(batch[:middle])
                 await self._answer(batch[middle:])
@@ -112,17 +170,28 @@ class Upstream:
         if self._is_down:
             logger.info("the relay's node answers again")
         self._is_down = False
-        for number, (read, future) in enumerate(batch):
+        for number, waiting in enumerate(batch):
             item = items.get(number)
-            answer = silent() if item is None else of_node(read.method, item, self._limits.answer_bytes)
-            if not future.done():
-                future.set_result(answer)
+            if item is None:
+                self._settle([waiting], silent())
+            elif not item.get("error") or not self._asks_again(waiting):
+                self._settle([waiting], of_node(waiting.read.method, item, self._limits.answer_bytes))
+
+    def _asks_again(self, waiting: Waiting) -> bool:
+        """Whether the read waits again, with more gas: it may have failed for too little. A failure costs its price."""
+        larger = waiting.read.with_most_gas(self._limits)
+        if larger is None or not any(self._rate.take(source, larger.price) for source in waiting.sources):
+            return False
+        waiting.read, waiting.sent = larger, False
+        for source in waiting.sources:
+            self._queue(waiting, source, first=True)
+        return True
 
     @staticmethod
     def _settle(batch: list[Waiting], answer: Answer) -> None:
-        for _, future in batch:
-            if not future.done():
-                future.set_result(answer)
+        for waiting in batch:
+            if not waiting.future.done():
+                waiting.future.set_result(answer)
 
     async def _post(self, reads: list[Read]) -> dict[int, dict[str, Any]]:
         """The node's answers by position. The sentence of an error may be logged, so it holds nothing of the URL."""
