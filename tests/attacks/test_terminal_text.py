@@ -102,8 +102,10 @@ def test_json_is_ascii() -> None:
     attacker="a job's account", gain="colours, which end with their line",
     defence="only colours pass, no other escape sequences",
 )  # fmt: skip
+@pytest.mark.parametrize("terminal", [True, False])
 @pytest.mark.parametrize("cut", [1, 2, 3, 7, 1000])
-def test_output_of_a_job_is_harmless(screen: Screen, cut: int) -> None:
+def test_output_of_a_job_is_harmless(screen: Screen, cut: int, terminal: bool) -> None:
+    screen.console._force_terminal = terminal
     text = ("\n".join(SEQUENCES) + "\x1b[1;31mred").encode("utf-8", "surrogatepass") + b"\x1b[31"
     lines = LogLines()
     for start in range(0, len(text), cut):

@@ -53,8 +53,8 @@ class Screen:
         """Lines that the job printed."""
         for line in lines:
             prefix = f"{clock(time.time())}  | " if self._timestamps else ""
-            bleeds = "\x1b" in line and self.console.is_terminal
-            self.console.file.write(f"{prefix}{line}{_COLOUR_OFF if bleeds else ''}\n")
+            end = _COLOUR_OFF if "\x1b" in line else ""  # also in a file, which may be shown later
+            self.console.file.write(f"{prefix}{line}{end}\n")
         self.console.file.flush()
 
     def heading(self, text: str) -> None:
