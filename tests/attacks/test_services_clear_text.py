@@ -91,7 +91,7 @@ async def test_no_redirection_is_followed(monkeypatch: pytest.MonkeyPatch) -> No
 
     def answer(request: httpx.Request) -> httpx.Response:
         asked.append(str(request.url))
-        return httpx.Response(307, headers={"Location": "http://grid.example.org/"})
+        return httpx.Response(307, headers={"Location": "http://grid.example.org/"}, stream=httpx.ByteStream(b""))
 
     async with client_of("https://grid.example.org", ACCOUNTS["customer"]) as client:
         client._http = httpx.AsyncClient(transport=httpx.MockTransport(answer))
