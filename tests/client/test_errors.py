@@ -45,7 +45,7 @@ ENDS: dict[JobStatus, type[JobError] | None] = {
 # Errors of the contracts that a customer's calls can meet. Each names what to do next.
 MET_BY_CUSTOMERS = {
     "SameStatusError", "InvalidTransition", "RunningScheduledStatusOnly", "TimeoutTooEarly", "CustomerOnly",
-    "NotGivenUp", "CancelRequested",
+    "NotGivenUp", "CancelRequested", "GiveUpTooSoon",
     "CustomerMetaSchedulerProviderOnly", "NewJobRequestDisabled", "InsufficientFunds", "InvalidJobDefinition",
     "TooMuchLocked", "BlobTooLong", "TooManyLabels", "LabelTooLong", "InvalidJob", "ERC20InsufficientBalance",
     "ERC20InsufficientAllowance", "ERC20InvalidReceiver", "SafeERC20FailedOperation", "FailedCall",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from deepgrid.chain.writer import Writer
 from deepgrid.lifecycle.job import JobDefinition, JobKey, Label, Prices
@@ -15,7 +15,8 @@ PRICES = Prices(gpu_wei_per_minute=0, cpu_wei_per_minute=CREDIT, mem_wei_per_mb_
 OWN_LABELS = (Label("name", "unit"), Label("region", "ch"))
 
 
-SMALL_JOB = JobDefinition(gpus=0, mem_per_cpu_mb=100, cpus_per_task=1, ntasks=1, definition_hash="ab" * 23)
+SMALL_JOB = JobDefinition(gpus=0, mem_per_cpu_mb=100, cpus_per_task=1, ntasks=1, definition_hash="ab" * 32)
+FOREIGN_JOB = replace(SMALL_JOB, definition_hash="Qm" + "x" * 44)  # names no definition in this grid's format
 
 
 @dataclass(frozen=True)
@@ -26,9 +27,9 @@ class Scene:
     operator: Writer
     customer: Writer
 
-    async def claimed(self) -> JobKey:
+    async def claimed(self, definition: JobDefinition = SMALL_JOB) -> JobKey:
         """Let the provider claim a job. It must be approved."""
-        job_id = await self.customer.request_job(SMALL_JOB, 100 * CREDIT, "a job", approve_first=100 * CREDIT)
+        job_id = await self.customer.request_job(definition, 100 * CREDIT, "a job", approve_first=100 * CREDIT)
         await self.operator.meta_schedule(job_id, self.session.address)
         (job,) = await self.session.claim_waiting()
         assert job.id == job_id

@@ -10,7 +10,7 @@ import pytest
 
 from deepgrid.chain.client import Chain
 from deepgrid.errors import ChainError
-from deepgrid.lifecycle.actions import Done, Refuse
+from deepgrid.lifecycle.actions import Done, Settle
 from deepgrid.lifecycle.decide import decide
 from deepgrid.lifecycle.states import JobStatus
 from deepgrid.provider.claims.carrier import carry
@@ -18,7 +18,7 @@ from deepgrid.provider.zombies import look_for_zombies
 from tests.chain.grid import Grid
 from tests.chaos.lagging import LaggingNode
 from tests.provider.claims import in_queue, running
-from tests.provider.scene import Scene
+from tests.provider.scene import FOREIGN_JOB, Scene
 from tests.slurm.support import WAIT_S, Box
 
 
@@ -43,7 +43,7 @@ async def test_a_claim_becomes_stable_by_blocks_and_not_by_time(
     approved: Scene, grid: Grid, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     session = approved.session
-    key = await approved.claimed()
+    key = await approved.claimed(FOREIGN_JOB)
     session.settings = replace(session.settings, claim_stays_s=0.5)
     looks = []
     now = session.chain.now
@@ -61,7 +61,7 @@ async def test_a_claim_becomes_stable_by_blocks_and_not_by_time(
         assert not fetching.done()
         grid.anvil.pass_time(1)
         assert await fetching is None
-        assert isinstance(decide(await carrier.observe()), Refuse)  # because of what it found after the wait
+        assert isinstance(decide(await carrier.observe()), Settle)  # because of what it found after the wait
 
 
 async def test_a_node_that_is_behind_a_claim_ends_no_job(approved: Scene, grid: Grid, box: Box) -> None:

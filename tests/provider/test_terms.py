@@ -15,7 +15,7 @@ from deepgrid.lifecycle.decide import decide
 from deepgrid.lifecycle.job import JobKey
 from deepgrid.lifecycle.states import JobStatus
 from deepgrid.provider.claims.carrier import carry
-from tests.provider.scene import Scene
+from tests.provider.scene import FOREIGN_JOB, Scene
 from tests.slurm.support import Box
 
 ADDRESS = "0x" + "ab" * 20
@@ -59,7 +59,7 @@ async def test_a_job_that_names_no_definition_ends_at_its_first_cluster(approved
     """Further clusters would pay gas for a claim and a refusal each, and the operator for an assignment."""
     chain, customer = approved.session.chain, approved.customer.address
     before = await chain.balance(customer)
-    key = await approved.claimed()  # its hash is not in this grid's format
+    key = await approved.claimed(FOREIGN_JOB)
     async with carry(approved.session, key) as carrier:
         assert await carrier.steps.fetch_script() is None
         await carrier.act(decide(await carrier.observe()))

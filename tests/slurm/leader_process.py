@@ -9,6 +9,7 @@ from pathlib import Path
 
 from deepgrid.errors import Deposed
 from deepgrid.slurm.cluster import Cluster
+from deepgrid.slurm.ssh.accounts import CustomerAccounts
 from deepgrid.slurm.ssh.login import Login, LoginSettings
 from deepgrid.slurm.supervision.leader import Leader, LeaderSettings
 
@@ -17,7 +18,7 @@ async def main() -> None:
     """Lead a provider. Arguments: the provider, LeaderSettings as JSON, and LoginSettings as JSON."""
     provider, timing, raw = sys.argv[1], json.loads(sys.argv[2]), json.loads(sys.argv[3])
     paths = {name: Path(raw[name]) for name in ("key_file", "known_hosts_file")}
-    settings = LoginSettings(**{**raw, **paths})
+    settings = LoginSettings(**{**raw, **paths, "accounts": CustomerAccounts(**raw["accounts"])})
     login = Login(settings)
     cluster = Cluster(login, settings)
     leader = Leader(login, cluster, provider, LeaderSettings(**timing))
