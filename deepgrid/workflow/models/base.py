@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -52,16 +53,19 @@ class EnvVar(Model):
 Env = Annotated[tuple[EnvVar, ...], EMPTY_LIST]
 
 
+@cache
 def field_of(model: type[BaseModel], yaml_name: str) -> Any:
     """The pydantic field with this YAML name, or None."""
     return next((f for f in model.model_fields.values() if f.alias == yaml_name), None)
 
 
-def yaml_names(model: type[BaseModel]) -> list[str]:
+@cache
+def yaml_names(model: type[BaseModel]) -> tuple[str, ...]:
     """The YAML names of the model's fields."""
-    return [field.alias or name for name, field in model.model_fields.items()]
+    return tuple(field.alias or name for name, field in model.model_fields.items())
 
 
+@cache
 def model_in(annotation: Any) -> type[Model] | None:
     """The one model inside `Model | None`, `tuple[Model, ...]` and the like."""
     if isinstance(annotation, type) and issubclass(annotation, Model):
@@ -69,6 +73,7 @@ def model_in(annotation: Any) -> type[Model] | None:
     return next((found for inner in get_args(annotation) if (found := model_in(inner))), None)
 
 
+@cache
 def is_list(annotation: Any) -> bool:
     """Whether an annotation is a list, or a list or None."""
     return get_origin(annotation) is tuple or any(map(is_list, get_args(annotation)))

@@ -20,7 +20,8 @@ from deepgrid.workflow.yaml_text.yaml_errors import sentence_for
 Path = tuple[str | int, ...]
 
 MAX_DEPTH = 64
-MAX_COST = 1 << 19  # values plus characters after aliases are expanded
+MAX_COST = 1 << 19  # of a document whose aliases are expanded: its characters, and VALUE_COST per value
+VALUE_COST = 8
 
 HOLDER = "x-"  # keys of the root that begin so hold anchors, as in Compose files
 
@@ -71,19 +72,37 @@ class Document:
 
 
 class _CoreLoader(yaml.SafeLoader):
-    """PyYAML's parser without the implicit types of YAML 1.1; `_scalar` resolves scalars."""
+    """PyYAML's parser without the implicit types of YAML 1.1; `_scalar` resolves scalars.
+
+    It counts while it reads. An alias costs as much as the value that it repeats, so nothing is expanded to be counted.
+    """
 
     yaml_implicit_resolvers: dict[str, Any] = {}  # noqa: RUF012 - as PyYAML declares it
-    _depth = 0
+
+    def __init__(self, text: str) -> None:
+        super().__init__(text)
+        self._depth = self._cost = 0
+        self._costs: dict[yaml.Node, int] = {}  # of the values that aliases may repeat
 
     def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
-        """Stop at the depth limit, because PyYAML recurses and takes quadratic time per level."""
+        """Stop at the limits. PyYAML recurses, and takes quadratic time per level."""
+        event, before = self.peek_event(), self._cost  # type: ignore[no-untyped-call]
         if self._depth > MAX_DEPTH:
-            here = self.peek_event().start_mark  # type: ignore[no-untyped-call]
-            raise Unreadable(f"nested deeper than {MAX_DEPTH} levels", *_place(here))
+            raise Unreadable(f"nested deeper than {MAX_DEPTH} levels", *_place(event.start_mark))
         self._depth += 1
         node = super().compose_node(parent, index)
         self._depth -= 1
+        assert node is not None
+        if isinstance(event, yaml.AliasEvent):
+            if node not in self._costs:
+                raise Unreadable("an alias cannot repeat the value that it is part of", *_place(event.start_mark))
+            self._cost += self._costs[node]
+        else:
+            self._cost += VALUE_COST + (len(node.value) if isinstance(node, yaml.ScalarNode) else 0)
+            self._costs[node] = self._cost - before
+        if self._cost > MAX_COST:
+            what = "too large once its aliases are expanded" if self.anchors else "holds too many values"
+            raise Unreadable(what, *_place(event.start_mark))
         return node
 
 
@@ -107,11 +126,10 @@ def read(text: str) -> Document:
 
 
 class _Walk:
-    """One pass over the node graph. Expands aliases within a budget."""
+    """One pass over the node graph. Expands aliases, which `_CoreLoader` has counted."""
 
     def __init__(self) -> None:
         self.found = Document()
-        self.cost = 0
 
     def document(self, root: yaml.Node) -> Document:
         value = self.value(root, ())
@@ -121,7 +139,8 @@ class _Walk:
         return self.found
 
     def value(self, node: yaml.Node, path: Path) -> Any:
-        self._spend(node, path)
+        if len(path) > MAX_DEPTH:
+            raise Unreadable(f"nested deeper than {MAX_DEPTH} levels", *_place(node.start_mark))
         self.found.values[path] = _place(node.start_mark)
         if isinstance(node, yaml.ScalarNode):
             if node.style is None:
@@ -136,12 +155,12 @@ class _Walk:
 
     def _mapping(self, node: yaml.MappingNode, path: Path) -> dict[str, Any]:
         result: dict[str, Any] = {}
-        for key, (key_node, value_node) in self._fields(node, path, 0).items():
+        for key, (key_node, value_node) in self._fields(node, 0).items():
             self.found.keys[(*path, key)] = _place(key_node.start_mark)
             result[key] = self.value(value_node, (*path, key))
         return result
 
-    def _fields(self, node: yaml.MappingNode, path: Path, merges: int) -> dict[str, tuple[yaml.Node, yaml.Node]]:
+    def _fields(self, node: yaml.MappingNode, merges: int) -> dict[str, tuple[yaml.Node, yaml.Node]]:
         """The fields of a mapping and those that it merges. Its own come before those of the first merged mapping."""
         fields: dict[str, tuple[yaml.Node, yaml.Node]] = {}
         merged: list[yaml.Node] = []
@@ -160,18 +179,9 @@ class _Walk:
                 raise Unreadable("<< merges mappings, such as *NAME or [*ONE, *OTHER]", *_place(other.start_mark))
             if merges > MAX_DEPTH:
                 raise Unreadable(f"merges more than {MAX_DEPTH} levels", *_place(other.start_mark))
-            self._spend(other, path)
-            for key, field_nodes in self._fields(other, path, merges + 1).items():
-                self._spend(field_nodes[0], path)
+            for key, field_nodes in self._fields(other, merges + 1).items():
                 fields.setdefault(key, field_nodes)
         return fields
-
-    def _spend(self, node: yaml.Node, path: Path) -> None:
-        if len(path) > MAX_DEPTH:
-            raise Unreadable(f"nested deeper than {MAX_DEPTH} levels", *_place(node.start_mark))
-        self.cost += 1 + (len(node.value) if isinstance(node, yaml.ScalarNode) else 0)
-        if self.cost > MAX_COST:
-            raise Unreadable("too large once its aliases are expanded", *_place(node.start_mark))
 
 
 def _scalar(node: yaml.ScalarNode) -> Any:
