@@ -49,5 +49,5 @@ async def open_web(inner: ASGIApp, book: AddressBook, settings: WebSettings) -> 
     async with contextlib.AsyncExitStack() as stack:
         relay, checks = Relay(book, settings), Checks(settings)
         stack.push_async_callback(relay.close)
-        stack.push_async_callback(checks.close)
+        stack.push_async_callback(checks.pool.close)
         yield WebApp(inner, book, settings, relay, checks)

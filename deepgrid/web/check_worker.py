@@ -1,26 +1,20 @@
-"""A process that checks workflows for `POST /v1/check`. It is killed when a check takes too long.
-
-Messages are JSON, each after its length in four bytes. The first one, an empty object, says that the process is ready.
-"""
+"""A process that checks workflows for `POST /v1/check`. Its messages are JSON."""
 
 from __future__ import annotations
 
 import json
 import re
-import resource
-import struct
-import sys
-from typing import Any, BinaryIO
+from typing import Any
 
 from deepgrid import modules
 from deepgrid.errors import InputError, ServiceError
 from deepgrid.sbatch import StoragePaths, render
 from deepgrid.services.script_check import CheckLimits, check_grammar
+from deepgrid.services.worker import answer_requests
 from deepgrid.workflow import LoadedWorkflow, canonical, parse
 from deepgrid.workflow.models.rules.walk import steps_in
 
 NAME = "workflow"
-MEMORY_BYTES = 1024**3
 GRAMMAR = CheckLimits(processor_s=1, within_s=1.5)
 HOSTED_MODULE = (
     "modules are fetched on the customer's machine, not here; submit this workflow with `dps web` or `dps submit`"
@@ -76,23 +70,12 @@ def _report(
     return {"definition": definition, "resources": resources, "faults": faults or [], "warnings": warnings or []}
 
 
-def main() -> None:
-    """Answer until the input ends."""
-    resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    source, sink = sys.stdin.buffer, sys.stdout.buffer
-    check("resources: {tasks: 1, cpusPerTask: 1, memPerCpu: 1, gpus: 0}\nsteps: []\n", with_modules=False)  # warms up
-    _write(sink, {})
-    while head := source.read(4):
-        asked = json.loads(source.read(struct.unpack(">I", head)[0]))
-        _write(sink, check(asked["file"], with_modules=asked["modules"]))
-
-
-def _write(sink: BinaryIO, message: dict[str, Any]) -> None:
-    content = json.dumps(message).encode()
-    sink.write(struct.pack(">I", len(content)) + content)
-    sink.flush()
+def examine(message: bytes) -> bytes:
+    """The answer to one request of `Checks`."""
+    asked = json.loads(message)
+    return json.dumps(check(asked["file"], with_modules=asked["modules"])).encode()
 
 
 if __name__ == "__main__":
-    main()
+    check("resources: {tasks: 1, cpusPerTask: 1, memPerCpu: 1, gpus: 0}\nsteps: []\n", with_modules=False)  # warms up
+    answer_requests(examine)

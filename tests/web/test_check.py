@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from deepgrid.services.admission import Rate
-from deepgrid.web import check as check_module
+from deepgrid.services.admission.worker_pool import KEPT_VARIABLES
 from deepgrid.workflow import canonical, parse
 from tests.web.relay_support import BOOK, QUICK, Backend, running
 
@@ -110,26 +110,26 @@ async def test_a_check_that_takes_too_long_is_ended(tmp_path: Path, monkeypatch:
         answer = await web.http.post("/v1/check", json={"file": GOOD})
         assert answer.status_code == 422
         assert "takes longer" in answer.json()["error"]
-        assert not web.app._checks._all, "its process is ended"
+        assert len(web.app._checks.pool._all) <= 1, "its process is ended; the next one may have started"
 
 
 async def test_a_worker_that_died_is_replaced(web: Backend) -> None:
     await web.http.post("/v1/check", json={"file": GOOD})
-    [process] = web.app._checks._all
+    [process] = web.app._checks.pool._idle
     process.kill()
     await process.wait()
     answers = [await web.http.post("/v1/check", json={"file": GOOD}) for _ in range(2)]
     assert answers[-1].status_code == 200
 
 
-async def test_four_checks_run_at_once_and_one_address_has_its_share(tmp_path: Path) -> None:
+async def test_checks_run_in_few_processes_and_one_address_has_its_share(tmp_path: Path) -> None:
     limits = replace(QUICK, check_within_s=30, check_wait_s=60, checks_per_address=Rate(0.001, 12))
     async with running(BOOK, tmp_path, limits) as web:
         asked = [web.http.post("/v1/check", json={"file": GOOD}) for _ in range(13)]
         found = await asyncio.gather(*asked)
         assert sorted(answer.status_code for answer in found) == [200] * 12 + [429]
-        assert len(web.app._checks._all) <= 4
+        assert len(web.app._checks.pool._all) <= 2, "one address has one turn, and one process waits"
 
 
 def test_the_environment_of_a_worker_holds_no_password() -> None:
-    assert not any("DATABASE" in name for name in check_module.KEPT_VARIABLES)
+    assert not any("DATABASE" in name for name in KEPT_VARIABLES)
