@@ -23,12 +23,15 @@ from sqlalchemy.exc import SQLAlchemyError
 from starlette.exceptions import HTTPException
 
 from deepgrid.errors import GridError, InputError
-from deepgrid.services import graphql, logger_api, messages, protocol_version
+from deepgrid.services import logger_api, messages, protocol_version
 from deepgrid.services.admission import Admission, AnonymousAdmission, AnonymousSettings, Gate, Limits, ScriptChecks
 from deepgrid.services.chain_view import ChainView
 from deepgrid.services.cleanup import Retention, clean_up_for_ever
 from deepgrid.services.context import Context, Services
 from deepgrid.services.fence import Fence
+from deepgrid.services.graphql.cross_origin import CrossOrigin
+from deepgrid.services.graphql.examiner import Examiner
+from deepgrid.services.graphql.routes import router as graphql_router
 from deepgrid.services.handlers import definitions, logs, notices, revocations
 from deepgrid.services.handlers.job_queue import JobQueue
 from deepgrid.services.handlers.job_queue import router as queue_router
@@ -97,9 +100,11 @@ async def open_services(
         await database.prepare(migrate=settings.migrate)
         context.fence = await Fence.read(database)
         cleaning = asyncio.create_task(clean_up_for_ever(context, settings.retention, settings.clean_up_every_s))
+        app = create_app(context)
         try:
-            yield create_app(context)
+            yield app
         finally:
+            await app.state.examiner.pool.close()
             await context.hub.close()
             await context.nonces.close()
             cleaning.cancel()
@@ -114,11 +119,12 @@ def create_app(context: Context) -> FastAPI:
     app.state.context = context
     app.add_middleware(Gate, admission=context.admission)
     app.add_middleware(logger_api.LoggerCors)
-    app.add_middleware(graphql.CrossOrigin)
+    app.add_middleware(CrossOrigin)
     app.add_middleware(Measured, metrics=context.metrics)
     for router in (definitions.router, logs.router, notices.router, revocations.router, logger_api.router):
         app.include_router(router)
-    app.include_router(graphql.router)
+    app.include_router(graphql_router)
+    app.state.examiner = Examiner(context.admission.limits)
     app.state.job_queue = JobQueue(context.chain, context.clock)
     app.include_router(queue_router)
     app.add_api_route("/v1/health", health)

@@ -51,7 +51,8 @@ def _partial(model: type[Model], value: Any, wrong: Collection[Path], path: Path
     for name, field in model.model_fields.items():
         spelled = field.alias or name
         place, given = (*path, spelled), value.get(spelled)
-        inner, listed = model_in(field.annotation), is_list(field.annotation)
+        annotation: Any = field.annotation
+        inner, listed = model_in(annotation), is_list(annotation)
         if inner and not listed and isinstance(given, Mapping):
             part.__dict__[name] = _partial(inner, given, wrong, place)
         elif inner and listed and isinstance(given, list):

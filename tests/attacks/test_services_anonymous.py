@@ -16,6 +16,7 @@ from deepgrid.services.anonymous import store_anonymous
 from deepgrid.services.cleanup import Retention, clean_up
 from deepgrid.services.refusal import Refusal
 from deepgrid.services.storage.database import UnownedDefinition
+from deepgrid.workflow import canonical
 from tests.attacks.http_support import rows
 from tests.services.support import ACCOUNTS, Grid, Start, a_job, starting
 from tests.waiting import until
@@ -37,7 +38,7 @@ async def start(tmp_path: Path) -> AsyncIterator[Start]:
 )  # fmt: skip
 async def test_a_later_copy_gets_nothing(start: Start) -> None:
     grid = await start()
-    definition_hash = await store_anonymous(grid.context, SOURCE, a_job())
+    definition_hash = await store_anonymous(grid.context, SOURCE, canonical(a_job()))
     grid.chain.put(1, definition_hash, JobStatus.PENDING)
     grid.chain.put(2, definition_hash, **THEFT)
     for job_id in (2, 1):
@@ -55,7 +56,7 @@ async def test_a_later_copy_gets_nothing(start: Start) -> None:
 )  # fmt: skip
 async def test_who_is_mined_first_gets_the_unsigned_definition_only(start: Start) -> None:
     grid = await start()
-    unsigned = await store_anonymous(grid.context, SOURCE, a_job())
+    unsigned = await store_anonymous(grid.context, SOURCE, canonical(a_job()))
     signed = await grid.customer.upload(a_job())
     for job_id, definition_hash in ((1, unsigned), (2, signed)):
         grid.chain.put(job_id, definition_hash, **THEFT)
@@ -77,7 +78,7 @@ async def test_definitions_that_nobody_wants_are_bounded_and_go(start: Start) ->
     grid = await start(limits=Limits(anonymous_definitions=4, anonymous_definitions_per_address=2))
     for number in range(10):
         try:
-            await store_anonymous(grid.context, f"192.0.2.{number // 3}", a_job())
+            await store_anonymous(grid.context, f"192.0.2.{number // 3}", canonical(a_job()))
         except Refusal as refusal:
             assert refusal.status == 429  # noqa: PT017 - some are accepted
     assert await rows(grid, UnownedDefinition) == 4
@@ -103,11 +104,11 @@ async def test_checks_for_strangers_delay_no_customer(start: Start, monkeypatch:
     grid = await start(limits=Limits(anonymous_check_wait_s=0.2, anonymous_checks_waiting_per_address=1))
     try:
         # The first one holds the only slot; the others leave the queue after their time.
-        first = asyncio.create_task(store_anonymous(grid.context, "192.0.2.0", a_job("echo first")))
+        first = asyncio.create_task(store_anonymous(grid.context, "192.0.2.0", canonical(a_job("echo first"))))
         await until(lambda: running(grid))
         for number in range(1, 4):
             with pytest.raises(Refusal):
-                await store_anonymous(grid.context, f"192.0.2.{number}", a_job(f"echo {number}"))
+                await store_anonymous(grid.context, f"192.0.2.{number}", canonical(a_job(f"echo {number}")))
         for number in range(3):
             await grid.customer.upload(a_job(f"echo signed {number}"))
         assert not first.done()

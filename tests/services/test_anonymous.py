@@ -29,7 +29,7 @@ SIZE = len(Vault(Fernet.generate_key()).seal(bytes(32) + canonical(a_job())))
 
 
 async def store(grid: Grid, command: str = "echo s3cret", source: str = SOURCE) -> str:
-    return await store_anonymous(grid.context, source, a_job(command))
+    return await store_anonymous(grid.context, source, canonical(a_job(command)))
 
 
 async def round_at(grid: Grid, ahead_s: float) -> None:
@@ -174,7 +174,7 @@ async def test_a_silent_chain_deletes_nothing(grid: Grid) -> None:
 
 @pytest.mark.parametrize("enable_logging", [True, False])
 async def test_its_log_is_like_that_of_a_signed_one(grid: Grid, enable_logging: bool) -> None:
-    definition_hash = await store_anonymous(grid.context, SOURCE, a_job(enable_logging=enable_logging))
+    definition_hash = await store_anonymous(grid.context, SOURCE, canonical(a_job(enable_logging=enable_logging)))
     grid.chain.put(1, definition_hash)
     await grid.provider.fetch_definition(1, definition_hash)
     assert not (await grid.customer.read_log(1)).final
@@ -189,7 +189,7 @@ async def test_its_log_is_like_that_of_a_signed_one(grid: Grid, enable_logging: 
 async def test_faults_are_those_of_signed_uploads(grid: Grid) -> None:
     steps = (Step(run=StepRun(command="x" * 100_000)),) * 3
     with pytest.raises(InputError, match="larger than 256 KiB"):
-        await store_anonymous(grid.context, SOURCE, a_job().model_copy(update={"steps": steps}))
+        await store_anonymous(grid.context, SOURCE, canonical(a_job().model_copy(update={"steps": steps})))
 
 
 async def test_it_can_be_switched_off(start: Start) -> None:

@@ -13,6 +13,7 @@ from deepgrid.services.admission import Limits, checks
 from deepgrid.services.admission.checks import ANONYMOUS_NICENESS, LARGE_NICENESS
 from deepgrid.services.anonymous import store_anonymous
 from deepgrid.services.refusal import Refusal
+from deepgrid.workflow import canonical
 from tests.services.support import ACCOUNTS, Grid, Start, a_job, client_of
 from tests.waiting import until
 
@@ -37,7 +38,8 @@ def stuck(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
 
 async def test_signed_uploads_keep_their_pace_while_many_anonymous_checks_hang(grid: Grid, stuck: list[int]) -> None:
     flood = [
-        asyncio.create_task(store_anonymous(grid.context, f"192.0.2.{n % 20}", a_job(f"echo {n}"))) for n in range(100)
+        asyncio.create_task(store_anonymous(grid.context, f"192.0.2.{n % 20}", canonical(a_job(f"echo {n}"))))
+        for n in range(100)
     ]
 
     async def hangs() -> bool:
@@ -66,7 +68,10 @@ async def test_large_signed_definitions_go_before_anonymous_ones(grid: Grid, stu
 
 async def test_waiting_anonymous_checks_are_bounded_per_address(start: Start, stuck: list[int]) -> None:
     grid = await start(limits=Limits(anonymous_checks_waiting_per_address=2, anonymous_check_wait_s=1.0))
-    storing = [asyncio.create_task(store_anonymous(grid.context, "192.0.2.1", a_job(f"echo {n}"))) for n in range(10)]
+    storing = [
+        asyncio.create_task(store_anonymous(grid.context, "192.0.2.1", canonical(a_job(f"echo {n}"))))
+        for n in range(10)
+    ]
 
     async def nine_are_refused() -> bool:
         return sum(task.done() for task in storing) == 9
@@ -83,7 +88,7 @@ async def test_verdicts_of_strangers_are_kept_apart(grid: Grid, monkeypatch: pyt
     seen: list[int] = []
     monkeypatch.setattr(checks, "lint_script", lambda _part, *, niceness, **_: seen.append(niceness))
     for _ in range(2):
-        await store_anonymous(grid.context, "192.0.2.1", a_job())
+        await store_anonymous(grid.context, "192.0.2.1", canonical(a_job()))
     await grid.customer.upload(a_job())
     assert seen == [ANONYMOUS_NICENESS] * 2 + [0] * 2  # preamble and steps
 
@@ -91,7 +96,7 @@ async def test_verdicts_of_strangers_are_kept_apart(grid: Grid, monkeypatch: pyt
 async def test_a_fault_of_the_script_is_told(grid: Grid, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(checks, "render", lambda *_: "#!/bin/bash\nif\n")
     with pytest.raises(InputError, match="not valid bash"):
-        await store_anonymous(grid.context, "192.0.2.1", a_job())
+        await store_anonymous(grid.context, "192.0.2.1", canonical(a_job()))
 
 
 async def test_an_upload_waits_for_a_check_that_takes_longer_than_one_request(

@@ -21,6 +21,7 @@ from deepgrid.services.client import ServicesClient
 from deepgrid.services.context import Context
 from deepgrid.services.serve import listening
 from deepgrid.services.signing.request_signing import Domain
+from deepgrid.workflow import canonical
 from tests.chain.grid import CREDIT, DEFINITION, Grid, People, gather_people, running_grid
 from tests.services.support import Clock, a_job
 
@@ -76,7 +77,7 @@ async def request_job(who: Writer, definition_hash: str) -> int:
 
 
 async def test_the_customer_of_the_first_job_is_the_owner(live: Live) -> None:
-    definition_hash = await store_anonymous(live.context, "192.0.2.1", a_job())
+    definition_hash = await store_anonymous(live.context, "192.0.2.1", canonical(a_job()))
     first = await request_job(live.people.customer, definition_hash)
     copy = await request_job(live.rival, definition_hash)
     assert first < copy
@@ -88,7 +89,7 @@ async def test_the_customer_of_the_first_job_is_the_owner(live: Live) -> None:
 
 
 async def test_the_clean_up_keeps_what_a_waiting_job_names(live: Live) -> None:
-    named, forgotten = [await store_anonymous(live.context, "192.0.2.1", a_job()) for _ in range(2)]
+    named, forgotten = [await store_anonymous(live.context, "192.0.2.1", canonical(a_job())) for _ in range(2)]
     job_id = await request_job(live.people.customer, named)
     live.clock.ahead_s = 3700
     await clean_up(live.context, Retention())

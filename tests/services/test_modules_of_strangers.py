@@ -14,7 +14,7 @@ from deepgrid.errors import ConfigurationError, InputError
 from deepgrid.services.admission import AnonymousSettings
 from deepgrid.services.anonymous import resolve_uses, store_anonymous
 from deepgrid.services.anonymous.listed_hosts import is_public
-from deepgrid.workflow import Definition, EnvVar, Step
+from deepgrid.workflow import Definition, EnvVar, Step, canonical, from_canonical
 from deepgrid.workflow.models import StepUse
 from tests.services.git_server import HOST, MODULE, GitServer, git_server
 from tests.services.support import Grid, Start, a_job
@@ -53,18 +53,18 @@ async def grid_with(start: Start, *hosts: str, private: bool = True) -> Grid:
 
 async def fault(grid: Grid, source: str) -> str:
     with pytest.raises(InputError) as caught:
-        await resolve_uses(grid.context, SOURCE, using(source))
+        await resolve_uses(grid.context, SOURCE, canonical(using(source)))
     return caught.value.message
 
 
 async def test_a_module_of_a_listed_host_becomes_part_of_the_definition(start: Start, server: GitServer) -> None:
     commit = server.publish()
     grid = await grid_with(start, server.where.upper())
-    job = await resolve_uses(grid.context, SOURCE, using(f"{server.source}@{commit}"))
+    job = from_canonical(await resolve_uses(grid.context, SOURCE, canonical(using(f"{server.source}@{commit}"))))
     module = job.steps[0].module
     assert module is not None
     assert (module.commit, module.steps[0].run is not None) == (commit, True)
-    definition_hash = await store_anonymous(grid.context, SOURCE, using(f"{server.source}@{commit}"))
+    definition_hash = await store_anonymous(grid.context, SOURCE, canonical(using(f"{server.source}@{commit}")))
     grid.chain.put(1, definition_hash)
     assert await grid.provider.fetch_definition(1, definition_hash) == job
 
@@ -132,7 +132,8 @@ async def test_git_gets_no_credentials_and_no_settings_of_the_account(
     for name in ("https_proxy", "HTTPS_PROXY", "all_proxy"):
         monkeypatch.setenv(name, "http://127.0.0.1:9")
     grid = await grid_with(start, server.where)
-    assert (await resolve_uses(grid.context, SOURCE, using(server.source))).steps[0].module is not None
+    job = from_canonical(await resolve_uses(grid.context, SOURCE, canonical(using(server.source))))
+    assert job.steps[0].module is not None
     assert server.asked
     assert server.authorised == []
 
@@ -165,7 +166,7 @@ async def test_a_name_without_an_address_may_be_tried_again(start: Start, monkey
     grid = await grid_with(start, HOST)
     monkeypatch.setattr(socket, "getaddrinfo", unknown)
     with pytest.raises(InputError, match="has no address at the moment") as caught:
-        await resolve_uses(grid.context, SOURCE, using(f"{HOST}/owner/tools"))
+        await resolve_uses(grid.context, SOURCE, canonical(using(f"{HOST}/owner/tools")))
     assert caught.value.transient
 
 

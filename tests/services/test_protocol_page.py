@@ -12,7 +12,7 @@ from deepgrid.services.admission import Limits, Rate, checks
 from deepgrid.services.admission.gate import BLAMED
 from deepgrid.services.anonymous import modules_of_strangers
 from deepgrid.services.cleanup import Retention
-from deepgrid.services.graphql import documents
+from deepgrid.services.graphql import documents, operations
 from deepgrid.services.handlers import definitions
 from deepgrid.services.script_check import MAX_SCRIPT_BYTES, CheckLimits
 from deepgrid.services.signing import request_signing
@@ -105,6 +105,12 @@ def test_the_bounds_of_graphql_are_those_of_the_code() -> None:
     assert f"{most} and {documents.MOST_NESTED} levels" in PAGE
     words = " ".join(PAGE.split())
     assert f"{documents.MOST_VALUES:,} values, {documents.MOST_OBJECTS:,} objects and" in words
+    assert f"{documents.MOST_ANSWERED:,} fields and {operations.MOST_ANSWER_BYTES // 1024} KiB" in words
+    limits = Limits()
+    waiting = f"{limits.graphql_waiting_per_address} of an address may wait, for {limits.anonymous_check_wait_s:.0f} s"
+    assert waiting in words
+    assert f"After {limits.graphql_within_s:.0f} s an examination is ended" in words
+    assert limits.graphql_slots == 2
 
 
 def test_the_bounds_on_definitions_without_a_signature_are_those_of_the_code() -> None:

@@ -62,6 +62,10 @@ class Limits:
         anonymous_check_slots, anonymous_checks_waiting_per_address, anonymous_check_wait_s: as above, for their own
             queue. Existing clients never retry, so they wait longer.
         module_fetches: jobs whose modules are fetched at the same time.
+    GraphQL, whose requests are examined in processes of their own:
+        graphql_slots: processes. One is reserved for small requests.
+        graphql_waiting_per_address: requests that wait for their turn, for `anonymous_check_wait_s`.
+        graphql_within_s: an examination. The process of a longer one is killed.
     """
 
     connections: int = 1024
@@ -101,6 +105,9 @@ class Limits:
     anonymous_checks_waiting_per_address: int = 16
     anonymous_check_wait_s: float = 45.0
     module_fetches: int = 2
+    graphql_slots: int = 2
+    graphql_waiting_per_address: int = 64
+    graphql_within_s: float = 10.0
     definitions_per_customer: int = 5000
     notices_per_job: int = 100
     revocations_per_wallet: int = 100

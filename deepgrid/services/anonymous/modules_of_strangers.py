@@ -10,41 +10,44 @@ from deepgrid.modules import ModuleLimits, resolve
 from deepgrid.services.admission import AnonymousSettings
 from deepgrid.services.anonymous.listed_hosts import ListedHosts
 from deepgrid.services.context import Context
-from deepgrid.workflow import Definition, LoadedWorkflow
-from deepgrid.workflow.models.rules.walk import steps_in
+from deepgrid.workflow import LoadedWorkflow, canonical, from_canonical
 
 LIMITS = ModuleLimits(
     uses=20, depth=4, within_s=20.0, fetch_within_s=10.0, repository_bytes=16 * 1024**2,
     git_memory_bytes=1024**3, template_within_s=5.0, template_cpu_s=2, template_memory_bytes=256 * 1024**2,
 )  # fmt: skip
+FIELDS = (b'"use":', b'"if":')  # in JSON, no text holds these: its quotes are escaped
 
 
-async def resolve_uses(context: Context, source: str, job: Definition) -> Definition:
+async def resolve_uses(context: Context, source: str, content: bytes) -> bytes:
     """Check the conditions of a job, and replace each `use` by the steps of its module.
+
+    A job that has neither is not parsed.
 
     Args:
         context: The parts of the service.
         source: Source address of the request.
-        job: The job.
+        content: The job in canonical form.
 
     Returns:
-        The job without any `use`. A job that has none is returned as it is.
+        The same, without any `use`.
 
     Raises:
         InputError: One line per fault, each with the path of its field. It is transient if the only faults are
             repositories that did not answer.
         Refusal: 429 while too many jobs of this address wait for their modules.
     """
-    if not any(step.use or step.if_ for _, step in steps_in(job.steps, ("steps",))):
-        return job
+    if not any(name in content for name in FIELDS):
+        return content
     anonymous = context.anonymous
     async with anonymous.fetches.turn(source):
         loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(anonymous.fetch_threads, _resolved, job, anonymous.settings)
+        return await loop.run_in_executor(anonymous.fetch_threads, _resolved, content, anonymous.settings)
 
 
-def _resolved(job: Definition, settings: AnonymousSettings) -> Definition:
+def _resolved(content: bytes, settings: AnonymousSettings) -> bytes:
     """The job with its modules. Nothing that was fetched is kept."""
+    job = from_canonical(content)
     with tempfile.TemporaryDirectory(prefix="deepgrid-modules-") as folder:
         loaded = LoadedWorkflow(job, source_text="")
-        return resolve(loaded, cache=Path(folder), limits=LIMITS, reach=ListedHosts(settings)).model
+        return canonical(resolve(loaded, cache=Path(folder), limits=LIMITS, reach=ListedHosts(settings)).model)

@@ -12,13 +12,13 @@ from deepgrid.services.anonymous.modules_of_strangers import resolve_uses
 from deepgrid.services.context import Context
 from deepgrid.services.refusal import Refusal
 from deepgrid.services.storage.database import UnownedDefinition
-from deepgrid.workflow import Definition, canonical, hash_definition
+from deepgrid.workflow import hash_definition
 from deepgrid.workflow.canonical import SALT_BYTES
 
 LATER = "try again later, or use a client that signs its uploads, such as `dps`"
 
 
-async def store_anonymous(context: Context, source: str, job: Definition) -> str:
+async def store_anonymous(context: Context, source: str, content: bytes) -> str:
     """Store a job that came without a signature, for no owner.
 
     The first job on chain that names the hash decides whose definition it is. The hash contains 32 random bytes, so no
@@ -27,7 +27,7 @@ async def store_anonymous(context: Context, source: str, job: Definition) -> str
     Args:
         context: The parts of the service.
         source: Source address of the request: `request.state.source`.
-        job: The job. Its modules are fetched here.
+        content: The job in canonical form. Its modules are fetched here.
 
     Returns:
         The definition hash, 64 hex digits.
@@ -38,8 +38,8 @@ async def store_anonymous(context: Context, source: str, job: Definition) -> str
     """
     limits = context.anonymous.limits
     context.anonymous.submit(source)
-    job = await resolve_uses(context, source, job)
-    salt, content = secrets.token_bytes(SALT_BYTES), canonical(job)
+    content = await resolve_uses(context, source, content)
+    salt = secrets.token_bytes(SALT_BYTES)
     sealed = context.vault.seal(salt + content)
     async with context.database.read() as session:
         await _require_room(session, limits, source, len(sealed))

@@ -1,20 +1,35 @@
-"""Bounds on requests of strangers: what a body and a GraphQL document may hold.
+"""Bounds on requests of strangers: what a body and a GraphQL document may hold, and what an answer may.
 
-The values of variables are counted before any code recurses into them. One document may store one job.
+The values of variables are counted before any code recurses into them, fields with each use of their fragment. One
+document may store one job.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
-from graphql import DocumentNode, FieldNode, GraphQLError, Visitor, parse, visit
+from graphql import (
+    DocumentNode,
+    FieldNode,
+    FragmentDefinitionNode,
+    FragmentSpreadNode,
+    GraphQLError,
+    OperationDefinitionNode,
+    SelectionSetNode,
+    Visitor,
+    parse,
+    visit,
+)
 from pydantic_core import from_json
 
 from deepgrid.workflow.yaml_text.yaml_nodes import MAX_DEPTH
 
 MOST_TOKENS = 2000  # an introspection query has 200; jobs come as variables
 MOST_CHARACTERS = 64 * 1024
-MOST_FIELDS = 200
+MOST_FIELDS = 400  # with the fields of fragments at each use; an introspection query has 200
+MOST_ANSWERED = 5000  # fields of an answer; the whole schema has 2,400
 MOST_NESTED = MAX_DEPTH  # levels of a document or of variables, as in workflow files
 MOST_VALUES = 20_000
 MOST_OBJECTS = 5_000  # steps, variables and the like; checking one takes 0.1 ms
@@ -51,21 +66,42 @@ def _require_bounds(value: Any) -> None:
 def read_document(_context: Any, data: dict[str, Any]) -> DocumentNode:
     """The parsed document of a request. Raises GraphQLError."""
     document = parse(data["query"], max_lexical_tokens=MOST_TOKENS, max_source_length=MOST_CHARACTERS, no_location=True)
-    visit(document, _Bounds())
+    visit(document, _Levels())
+    counts = _Counts(document)
+    for part in document.definitions:
+        if isinstance(part, OperationDefinitionNode | FragmentDefinitionNode):
+            counts.of(part.selection_set)
     return document
 
 
-class _Bounds(Visitor):
-    """Counts the fields and the levels of a document."""
+class TooLarge(BaseException):
+    """The answer holds too many fields. It is no Exception, because for one GraphQL would go on with the next field."""
+
+
+def limited_answer() -> Callable[..., Any]:
+    """A middleware for one execution, which ends it with TooLarge."""
+    answered = 0
+
+    def count(resolve: Callable[..., Any], root: Any, info: Any, **arguments: Any) -> Any:
+        nonlocal answered
+        answered += 1
+        if answered > MOST_ANSWERED:
+            raise TooLarge
+        return resolve(root, info, **arguments)
+
+    return count
+
+
+class _Levels(Visitor):
+    """Refuses deep documents."""
 
     def __init__(self) -> None:
         super().__init__()
-        self._level = self._fields = self._changes = 0
+        self._level = 0
 
     def _enter(self, *_: Any) -> None:
         self._level += 1
-        if self._level > MOST_NESTED:
-            raise GraphQLError(f"the document is nested deeper than {MOST_NESTED} levels")
+        _require_few_levels(self._level)
 
     def _leave(self, *_: Any) -> None:
         self._level -= 1
@@ -73,10 +109,53 @@ class _Bounds(Visitor):
     enter_selection_set = enter_object_value = enter_list_value = _enter
     leave_selection_set = leave_object_value = leave_list_value = _leave
 
-    def enter_field(self, node: FieldNode, *_: Any) -> None:
-        self._fields += 1
-        self._changes += node.name.value in CHANGES
-        if self._fields > MOST_FIELDS:
-            raise GraphQLError(f"the document has more than {MOST_FIELDS} fields")
-        if self._changes > 1:
-            raise GraphQLError("a request may submit or check one job only")
+
+@dataclass(frozen=True)
+class _Count:
+    """Fields, those among them that change something, and levels."""
+
+    fields: int = 0
+    changes: int = 0
+    levels: int = 0
+
+
+class _Counts:
+    """Counts what selections hold once their fragments are expanded. Each fragment is looked at once."""
+
+    def __init__(self, document: DocumentNode) -> None:
+        self._fragments = {
+            node.name.value: node for node in document.definitions if isinstance(node, FragmentDefinitionNode)
+        }
+        self._known: dict[str, _Count] = {}
+
+    def of(self, selections: SelectionSetNode | None, level: int = 1) -> _Count:
+        """The count of some selections at this level. Raises GraphQLError above a limit."""
+        _require_few_levels(level)
+        fields = changes = levels = 0
+        for node in selections.selections if selections else ():
+            if isinstance(node, FragmentSpreadNode):
+                inner = self._of_fragment(node.name.value, level + 1)
+            else:
+                inner = self.of(node.selection_set, level + 1)  # type: ignore[attr-defined]
+            if isinstance(node, FieldNode):
+                fields, changes = fields + 1, changes + (node.name.value in CHANGES)
+            fields, changes, levels = fields + inner.fields, changes + inner.changes, max(levels, inner.levels + 1)
+            if fields > MOST_FIELDS:
+                raise GraphQLError(f"the document has more than {MOST_FIELDS} fields, with those of its fragments")
+            if changes > 1:
+                raise GraphQLError("a request may submit or check one job only")
+        _require_few_levels(level + levels)
+        return _Count(fields, changes, levels)
+
+    def _of_fragment(self, name: str, level: int) -> _Count:
+        if name not in self._known:
+            fragment = self._fragments.get(name)  # without one, or in a circle, the document is refused later
+            self._known[name] = _Count()
+            self._known[name] = self.of(fragment.selection_set if fragment else None, level)
+        _require_few_levels(level + self._known[name].levels)
+        return self._known[name]
+
+
+def _require_few_levels(level: int) -> None:
+    if level > MOST_NESTED:
+        raise GraphQLError(f"the document is nested deeper than {MOST_NESTED} levels")

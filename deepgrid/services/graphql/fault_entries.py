@@ -52,6 +52,10 @@ class FaultyInput(Exception):
         super().__init__("the input is faulty")
         self.faults = faults
 
+    def entries(self, path: Sequence[str | int]) -> list[dict[str, Any]]:
+        """The entries for the answer of the operation at `path`."""
+        return [fault.entry(path) for fault in self.faults]
+
     def __str__(self) -> str:
         return "\n".join(fault.message for fault in self.faults)
 

@@ -1,82 +1,112 @@
-"""What the operations do."""
+"""Executes operations as far as they need no store and no chain: `python -m deepgrid.services.graphql.operations`.
+
+A process for this, because no limit on what strangers send is as sure as the end of a process. What an operation needs
+of the service is returned with the answer, and the service puts it in.
+"""
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+import json
+import logging
+import os
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
-from ariadne import MutationType, QueryType, load_schema_from_path, make_executable_schema
-from graphql import GraphQLResolveInfo
+from ariadne import MutationType, QueryType, graphql_sync, load_schema_from_path, make_executable_schema
+from graphql import GraphQLError, GraphQLResolveInfo, get_introspection_query
 
-from deepgrid.errors import InputError
-from deepgrid.sbatch import StoragePaths, render
-from deepgrid.services.anonymous import store_anonymous
-from deepgrid.services.context import Context
-from deepgrid.services.graphql.fault_entries import FaultyInput, faults_of_lines
+from deepgrid.plain_text import plain
+from deepgrid.services.graphql.documents import TooLarge, limited_answer, read_body, read_document
+from deepgrid.services.graphql.fault_entries import FaultyInput
 from deepgrid.services.graphql.job_input import definition_from, module_from
-from deepgrid.services.refusal import Refusal
-from deepgrid.services.storage.database import Definition as OwnedDefinition
-from deepgrid.services.storage.database import UnownedDefinition
-from deepgrid.workflow import from_canonical
-from deepgrid.workflow.canonical import SALT_BYTES
+from deepgrid.services.worker import answer_requests
+from deepgrid.workflow import canonical
 
 VALID = "valid"
+LONGEST_MESSAGE = 500  # graphql-core's messages quote values
+MOST_ANSWER_BYTES = 256 * 1024
+NICENESS = 5  # signed requests come first
 
-T = TypeVar("T")
+Needs = list[dict[str, Any]]  # the field of the answer, and either the job to store or the hash of one to show
+
 query, mutation = QueryType(), MutationType()
-checking = ThreadPoolExecutor(1, "graphql")  # of its own: inputs of strangers must not delay signed uploads
-
-
-@dataclass(frozen=True)
-class Asked:
-    """The service, and the source address of a request."""
-
-    context: Context
-    source: str
+nowhere = logging.Logger("graphql")  # ariadne logs each error with its values and traceback
+nowhere.disabled = True
 
 
 @mutation.field("submit")
-async def submit(_root: None, info: GraphQLResolveInfo[Asked], job: Any) -> str:
-    """Store a job, and return its hash. Raises FaultyInput, Refusal and ServiceError."""
-    asked = info.context
-    definition = await _apart(definition_from, job)
-    try:
-        return await store_anonymous(asked.context, asked.source, definition)
-    except InputError as error:
-        raise FaultyInput(faults_of_lines(error.message)) from None
+def submit(_root: None, info: GraphQLResolveInfo[Needs], job: Any) -> str:
+    """Have the service store a job. Raises FaultyInput."""
+    info.context.append({"field": info.path.key, "store": canonical(definition_from(job)).decode()})
+    return ""
 
 
 @mutation.field("validate")
-async def validate(_root: None, _info: GraphQLResolveInfo[Asked], module: Any) -> str:
+def validate(_root: None, _info: GraphQLResolveInfo[Needs], module: Any) -> str:
     """`valid`, or the faults of a module, one per line."""
     try:
-        await _apart(module_from, module)
+        module_from(module)
     except FaultyInput as error:
         return str(error)
     return VALID
 
 
 @query.field("job")
-async def batch_script(_root: None, info: GraphQLResolveInfo[Asked], batchLocationHash: str) -> str:
-    """The batch script of a stored definition, if the service runs for tests. Raises Refusal."""
-    context = info.context.context
-    if not context.debug_scripts:
-        raise Refusal(403, "this service does not show batch scripts")
-    async with context.database.read() as session:
-        owned = await session.get(OwnedDefinition, batchLocationHash)
-        unowned = await session.get(UnownedDefinition, batchLocationHash)
-    sealed = (owned and owned.sealed) or (unowned and unowned.sealed)
-    if not sealed:
-        raise Refusal(404, "there is no definition under this hash")
-    return render(from_canonical(context.vault.unseal(sealed)[SALT_BYTES:]), StoragePaths())
-
-
-async def _apart(check: Callable[[Any], T], given: Any) -> T:
-    return await asyncio.get_running_loop().run_in_executor(checking, check, given)
+def batch_script(_root: None, info: GraphQLResolveInfo[Needs], batchLocationHash: str) -> str:
+    """Have the service show the batch script of a stored definition."""
+    info.context.append({"field": info.path.key, "show": batchLocationHash})
+    return ""
 
 
 SCHEMA = make_executable_schema(load_schema_from_path(str(Path(__file__).with_name("schema.graphql"))), query, mutation)
+
+
+def executed(body: bytes) -> dict[str, Any]:
+    """The status and the content of the answer to a request, and what the service has to put into it."""
+    needs: Needs = []
+    try:
+        _done, result = graphql_sync(
+            SCHEMA, read_body(body), context_value=needs, query_parser=read_document, logger=nowhere,
+            error_formatter=_entry, middleware=[limited_answer()],
+        )  # fmt: skip
+    except GraphQLError as error:
+        return _refused(error.message)
+    except TooLarge:
+        return _refused("the answer would hold too many fields")
+    errors = [one for entry in result.get("errors", ()) for one in entry.pop("faults", [entry])]
+    if not errors:
+        return {"status": 200, "content": result, "needs": needs}
+    began = any("path" in error for error in errors)  # errors of GraphQL itself have no path
+    return {"status": 200 if began else 422, "content": {**result, "errors": errors}, "needs": []}
+
+
+def examine(message: bytes) -> bytes:
+    """The answer to one message of the service, as JSON."""
+    answer = executed(message)
+    content = json.dumps(answer).encode()
+    if len(content) > MOST_ANSWER_BYTES and not answer["needs"]:
+        return json.dumps(_refused(f"the answer would be larger than {MOST_ANSWER_BYTES // 1024} KiB")).encode()
+    return content
+
+
+def _refused(sentence: str) -> dict[str, Any]:
+    return {"status": 422, "content": {"errors": [{"message": sentence}]}, "needs": []}
+
+
+def _entry(error: GraphQLError, _debug: bool = False) -> dict[str, Any]:
+    """The entry of an error, or a list of entries under `faults`."""
+    cause, path = error.original_error, error.path or []
+    if isinstance(cause, FaultyInput):
+        return {"faults": cause.entries(path)}
+    if cause is None or isinstance(cause, GraphQLError):
+        text, where = plain(error.message), {"path": path} if path else {}
+        return {"message": text if len(text) <= LONGEST_MESSAGE else text[:LONGEST_MESSAGE] + "...", **where}
+    return {
+        "message": f"the service failed ({type(cause).__name__})", "path": path, "extensions": {"type": "internal"}
+    }  # fmt: skip
+
+
+if __name__ == "__main__":
+    os.nice(NICENESS)
+    examine(json.dumps({"query": get_introspection_query()}).encode())  # warms up
+    answer_requests(examine)

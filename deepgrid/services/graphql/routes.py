@@ -5,51 +5,71 @@ from __future__ import annotations
 import logging
 from typing import Any
 
-from ariadne import graphql
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import JSONResponse, PlainTextResponse
-from graphql import GraphQLError
 from sqlalchemy.exc import SQLAlchemyError
 
-from deepgrid.errors import ConfigurationError, GridError
-from deepgrid.plain_text import plain
+from deepgrid.errors import ConfigurationError, GridError, InputError
+from deepgrid.sbatch import StoragePaths, render
 from deepgrid.services import messages
+from deepgrid.services.anonymous import store_anonymous
 from deepgrid.services.context import Context, Services
 from deepgrid.services.graphql.cross_origin import PATH
-from deepgrid.services.graphql.documents import read_body, read_document
-from deepgrid.services.graphql.fault_entries import FaultyInput
-from deepgrid.services.graphql.operations import SCHEMA, Asked
+from deepgrid.services.graphql.examiner import Examiner
+from deepgrid.services.graphql.fault_entries import FaultyInput, faults_of_lines
 from deepgrid.services.graphql.playground import page
-from deepgrid.services.handlers.authentication import read_body as read_bytes
+from deepgrid.services.handlers.authentication import read_body
 from deepgrid.services.refusal import Refusal
 from deepgrid.services.signing.request_signing import ADDRESS_HEADER
-
-LONGEST_MESSAGE = 500  # graphql-core's messages quote values
+from deepgrid.services.storage.database import Definition, UnownedDefinition
+from deepgrid.workflow import from_canonical
+from deepgrid.workflow.canonical import SALT_BYTES
 
 router = APIRouter()
 logger = logging.getLogger(__name__)
-nowhere = logging.Logger("graphql")  # ariadne logs each error with its values and traceback
-nowhere.disabled = True
 
 
 @router.post(PATH)
 async def answer(request: Request, context: Services) -> Response:
     """Execute one operation. The status is 200 if it began, and 422 if GraphQL itself refuses the request."""
+    examiner: Examiner = request.app.state.examiner
+    source: str = request.scope["state"]["source"]
     try:
-        data = read_body(await _body(request, context))
+        found = await examiner.examine(source, await _body(request, context))
     except Refusal as refusal:
-        return JSONResponse({"errors": [{"message": refusal.sentence}]}, refusal.status, refusal.headers())
-    except GraphQLError as error:
-        return JSONResponse({"errors": [{"message": error.message}]}, 422)
-    asked = Asked(context, request.scope["state"]["source"])
-    _done, result = await graphql(
-        SCHEMA, data, context_value=asked, query_parser=read_document, logger=nowhere, error_formatter=_entry
-    )
-    errors = [one for entry in result.get("errors", ()) for one in entry.pop("faults", [entry])]
-    if not errors:
-        return JSONResponse(result)
-    began = any("path" in error for error in errors)  # errors of GraphQL itself have no path
-    return JSONResponse({**result, "errors": errors}, 200 if began else 422)
+        entry = {"message": refusal.sentence} | ({"extensions": _extensions(refusal)} if refusal.retry_after_s else {})
+        return JSONResponse({"data": None, "errors": [entry]}, refusal.status, refusal.headers())
+    content = found["content"]
+    for need in found["needs"]:
+        field = need["field"]
+        try:
+            content["data"][field] = await _needed(context, source, need)
+        except Exception as error:
+            return JSONResponse({"data": None, "errors": _entries(error, [field])})
+    return JSONResponse(content, found["status"])
+
+
+async def _needed(context: Context, source: str, need: dict[str, str]) -> str:
+    """The hash of a job that is stored now, or the batch script of a stored one."""
+    if "show" in need:
+        return await _batch_script(context, need["show"])
+    try:
+        return await store_anonymous(context, source, need["store"].encode())
+    except InputError as error:
+        raise FaultyInput(faults_of_lines(error.message)) from None
+
+
+async def _batch_script(context: Context, definition_hash: str) -> str:
+    """The batch script of a stored definition, if the service runs for tests. Raises Refusal."""
+    if not context.debug_scripts:
+        raise Refusal(403, "this service does not show batch scripts")
+    async with context.database.read() as session:
+        owned = await session.get(Definition, definition_hash)
+        unowned = await session.get(UnownedDefinition, definition_hash)
+    sealed = (owned and owned.sealed) or (unowned and unowned.sealed)
+    if not sealed:
+        raise Refusal(404, "there is no definition under this hash")
+    return render(from_canonical(context.vault.unseal(sealed)[SALT_BYTES:]), StoragePaths())
 
 
 @router.get("/")
@@ -73,18 +93,14 @@ async def _body(request: Request, context: Context) -> bytes:
         raise Refusal(400, "GraphQL requests are not signed", hang_up=True)
     if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
         raise Refusal(415, "the body must have the type application/json", hang_up=True)
-    return await read_bytes(request, messages.MAX_UPLOAD_BODY_BYTES, context.admission.limits.body_within_s)
+    return await read_body(request, messages.MAX_UPLOAD_BODY_BYTES, context.admission.limits.body_within_s)
 
 
-def _entry(error: GraphQLError, _debug: bool = False) -> dict[str, Any]:
-    """The entry of an error, or a list of entries under `faults`."""
-    cause, path = error.original_error, error.path or []
+def _entries(cause: Exception, path: list[str]) -> list[dict[str, Any]]:
+    """The entries of an error of the service, or of the faults of a job."""
     if isinstance(cause, FaultyInput):
-        return {"faults": [fault.entry(path) for fault in cause.faults]}
-    if cause is None or isinstance(cause, GraphQLError):
-        where = {"path": path} if path else {}
-        return {"message": _short(error.message), **where}
-    return {"message": _sentence(cause), "path": path, "extensions": {"type": "internal"} | _further(cause)}
+        return cause.entries(path)
+    return [{"message": _sentence(cause), "path": path, "extensions": _extensions(cause)}]
 
 
 def _sentence(cause: Exception) -> str:
@@ -103,12 +119,6 @@ def _sentence(cause: Exception) -> str:
     return f"the service failed ({type(cause).__name__})"
 
 
-def _further(cause: Exception) -> dict[str, int]:
+def _extensions(cause: Exception) -> dict[str, Any]:
     wait_s = cause.retry_after_s if isinstance(cause, Refusal) else None
-    return {} if wait_s is None else {"retry_after_s": wait_s}
-
-
-def _short(message: str) -> str:
-    """A message of GraphQL itself, as one sentence."""
-    text = plain(message)
-    return text if len(text) <= LONGEST_MESSAGE else text[:LONGEST_MESSAGE] + "..."
+    return {"type": "internal"} | ({} if wait_s is None else {"retry_after_s": wait_s})

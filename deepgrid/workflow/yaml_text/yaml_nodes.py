@@ -86,23 +86,24 @@ class _CoreLoader(yaml.SafeLoader):
 
     def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
         """Stop at the limits. PyYAML recurses, and takes quadratic time per level."""
-        event, before = self.peek_event(), self._cost  # type: ignore[no-untyped-call]
+        event: Any = self.peek_event()  # type: ignore[no-untyped-call]
+        before, here = self._cost, _place(event.start_mark)
         if self._depth > MAX_DEPTH:
-            raise Unreadable(f"nested deeper than {MAX_DEPTH} levels", *_place(event.start_mark))
+            raise Unreadable(f"nested deeper than {MAX_DEPTH} levels", *here)
         self._depth += 1
         node = super().compose_node(parent, index)
         self._depth -= 1
         assert node is not None
         if isinstance(event, yaml.AliasEvent):
             if node not in self._costs:
-                raise Unreadable("an alias cannot repeat the value that it is part of", *_place(event.start_mark))
+                raise Unreadable("an alias cannot repeat the value that it is part of", *here)
             self._cost += self._costs[node]
         else:
             self._cost += VALUE_COST + (len(node.value) if isinstance(node, yaml.ScalarNode) else 0)
             self._costs[node] = self._cost - before
         if self._cost > MAX_COST:
             what = "too large once its aliases are expanded" if self.anchors else "holds too many values"
-            raise Unreadable(what, *_place(event.start_mark))
+            raise Unreadable(what, *here)
         return node
 
 

@@ -10,7 +10,7 @@ DEEP: Any = {"run": {"command": "x"}}
 for _ in range(1000):
     DEEP = {"steps": [DEEP]}
 LONG = "query { " + " ".join(f"a{n}: __typename" for n in range(10_000)) + " }"
-FRAGMENTS = "".join(f"fragment F{n} on Query {{ ...F{n + 1} ...F{n + 1} }} " for n in range(100))
+FRAGMENTS = [f"fragment F{n} on Query {{ ...F{n + 1} ...F{n + 1} }} " for n in range(100)]
 NESTED_TYPES = "{ __schema { types { inputFields { type { inputFields { type { inputFields { name } } } } } } } }"
 TWO = "mutation($job: Job!) { a: submit(job: $job) b: submit(job: $job) }"
 HOSTILE: dict[str, Any] = {

@@ -33,9 +33,17 @@ async def test_a_hostile_request_is_refused_with_a_sentence(
     assert (await ask(grid, "{ __typename }"))["data"] == {"__typename": "Query"}, "the service goes on"
 
 
-async def test_fragments_that_double_a_hundred_times_are_answered_once(grid: Grid) -> None:
-    found = await ask(grid, FRAGMENTS + "fragment F100 on Query { __typename } { ...F0 }")
-    assert found["data"] == {"__typename": "Query"}
+@pytest.mark.parametrize(("doublings", "what"), [(100, "nested deeper than 64 levels"), (10, "more than 400 fields")])
+async def test_fragments_count_at_each_use(grid: Grid, doublings: int, what: str) -> None:
+    text = "".join(FRAGMENTS[:doublings]) + f"fragment F{doublings} on Query {{ __typename }} {{ ...F0 }}"
+    answer = await post(grid, {"query": text})
+    assert answer.status_code == 422
+    assert what in answer.json()["errors"][0]["message"]
+
+
+async def test_fragments_within_reason_are_answered(grid: Grid) -> None:
+    text = "".join(FRAGMENTS[:5]) + "fragment F5 on Query { __typename } { ...F0 }"
+    assert (await ask(grid, text))["data"] == {"__typename": "Query"}
 
 
 async def test_the_largest_accepted_input_does_not_stop_the_service(grid: Grid) -> None:

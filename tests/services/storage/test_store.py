@@ -20,6 +20,7 @@ from deepgrid.services.refusal import Refusal
 from deepgrid.services.signing.request_signing import sign
 from deepgrid.services.storage.database import Database, Definition, RevokedSession, UnownedDefinition
 from deepgrid.services.storage.vault import Vault
+from deepgrid.workflow import canonical
 from tests.services.postgres_support import private_postgres, stoppable_postgres
 from tests.services.support import ACCOUNTS, DOMAIN, PATH, Grid, Start, a_job, client_of, push, session_key, waits
 from tests.waiting import until
@@ -141,9 +142,9 @@ async def test_two_services_on_one_postgresql_give_a_definition_one_owner(start:
     one = await start(database_url=postgres, limits=Limits(anonymous_definitions_per_address=20))
     other = await start(one.chain, database_url=postgres)
     before = max(one.chain.jobs_by_id, default=0)
-    hashes = [await store_anonymous(one.context, "192.0.2.1", a_job()) for _ in range(20)]
+    hashes = [await store_anonymous(one.context, "192.0.2.1", canonical(a_job())) for _ in range(20)]
     with pytest.raises(Refusal, match="wait for their jobs"):
-        await store_anonymous(one.context, "192.0.2.1", a_job())
+        await store_anonymous(one.context, "192.0.2.1", canonical(a_job()))
     for number, definition_hash in enumerate(hashes, before + 1):
         one.chain.put(number, definition_hash)
     asked = [(grid, n, name) for n, name in enumerate(hashes, before + 1) for grid in (one, other)]
