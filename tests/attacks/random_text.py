@@ -88,3 +88,24 @@ class Texts:
         few = self.rng.sample(lines, self.rng.randrange(1, len(lines) + 1))
         text = end.join(self.rng.choice((lines, few)))
         return self.rng.choice((f"{end}{end}{text}{end}{end}", f"deepgrid:1{end}{text}", text))
+
+
+class Mutations:
+    """Random changes of valid texts, of one seed."""
+
+    def __init__(self, seed: int, pieces: Sequence[bytes]) -> None:
+        self.rng = random.Random(seed)
+        self._pieces = pieces
+
+    def of(self, text: bytes) -> bytes:
+        """The text with one to four changes: parts lost, repeated, moved, or replaced by a piece or by noise."""
+        for _ in range(self.rng.choice((1, 1, 2, 4))):
+            start, end = sorted(self.rng.randrange(len(text) + 1) for _ in range(2))
+            end = min(end, start + self.rng.choice((0, 1, 4, 40, 400)))
+            part = text[start:end]
+            new = self.rng.choice((
+                b"", part * self.rng.choice((2, 3, 30)), part[::-1], self.rng.choice(self._pieces),
+                self.rng.choice(self._pieces) * self.rng.randrange(50), self.rng.randbytes(self.rng.randrange(8)),
+            ))  # fmt: skip
+            text = text[:start] + new + text[end:]
+        return text

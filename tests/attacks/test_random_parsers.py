@@ -1,7 +1,8 @@
-"""Random text makes no parser of Slurm's answers crash, and forges no row."""
+"""Random text makes no parser of Slurm's answers or of strangers' requests crash, and forges no row."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from contextlib import suppress
 
@@ -22,12 +23,15 @@ from deepgrid.slurm.observe.nodes import Sinfo, count_gpus, memory_mb
 from deepgrid.slurm.observe.snapshot import parse_snapshot
 from deepgrid.slurm.ssh.channel import CommandResult
 from deepgrid.slurm.submit.protocol import parse_answer
-from tests.attacks.random_text import LINE_ENDS, Texts
+from tests.attacks.loop_watch import LONGEST_STEP_S, without_old_garbage
+from tests.attacks.random_text import LINE_ENDS, Mutations, Texts
+from tests.attacks.wire_parsers import PIECES, WIRE_PARSERS
 
 KEY = JobKey(31337, "0x" + "c0ffee00" * 5, 5, 1000)
 CASES = 1500
+MUTATIONS, MUTATIONS_OF_A_NIGHT = 2000, 100_000
 
-pytestmark = pytest.mark.attack(
+OF_SLURM = pytest.mark.attack(
     "Slurm's answers hold random text",
     attacker="another user of the cluster",
     gain="nothing: invalid text is left out or raises a defined error",
@@ -65,6 +69,7 @@ def columns(some: Texts, separators: str) -> str:
     return some.rng.choice((line, f"42|999|{line}", f"clock {line}", f"held {line}", f"queue 0 {line}")) + "\nend\n"
 
 
+@OF_SLURM
 @pytest.mark.parametrize("parser", PARSERS)
 def test_a_parser_survives_every_text(parser: str) -> None:
     some = texts(len(parser))
@@ -74,6 +79,7 @@ def test_a_parser_survives_every_text(parser: str) -> None:
             PARSERS[parser](text)
 
 
+@OF_SLURM
 @pytest.mark.parametrize("number", ["inf", "1e999", "-1", "nan", "²", "١٢", "9" * 5000, "1e18", "0x10", ""])
 def test_an_invalid_number_crashes_no_parser(number: str) -> None:
     rows = Squeue.parse(f"42|999|RUNNING|{number}|{number}|{number}|{number}:00|{number}|{number}|n1|None|")
@@ -85,6 +91,7 @@ def test_an_invalid_number_crashes_no_parser(number: str) -> None:
         assert parse_snapshot(answer(f"{line}\nqueue 0 \nend\n")).ids.keys() <= {KEY.comment}
 
 
+@OF_SLURM
 def test_text_in_a_completion_record_forges_no_field() -> None:
     """The hook writes one value per line. Other characters that Python treats as line ends must not separate fields."""
     some = texts(1)
@@ -100,6 +107,7 @@ def test_text_in_a_completion_record_forges_no_field() -> None:
         assert (row.name, row.comment) == (name, f"deepgrid:{comment}")
 
 
+@OF_SLURM
 @pytest.mark.parametrize("end", [end for end in LINE_ENDS if "\n" not in end], ids=ascii)
 def test_only_a_line_feed_ends_a_line(end: str) -> None:
     """The shell knows no other end of a line. A parser that does would find forged lines."""
@@ -108,3 +116,31 @@ def test_only_a_line_feed_ends_a_line(end: str) -> None:
         parse_answer(answer(f"{word}\n"))
     with pytest.raises(GridError):
         parse_snapshot(answer(f"queue 0 {end}end"))
+
+
+@pytest.mark.parametrize("count", [MUTATIONS, pytest.param(MUTATIONS_OF_A_NIGHT, marks=[pytest.mark.deep])])
+@pytest.mark.parametrize("name", WIRE_PARSERS)
+@pytest.mark.attack(
+    "requests, documents, workflow files and templates with random changes", attacker="a stranger with HTTP",
+    gain="nothing: each is read, or refused with a sentence",
+    defence="parsers raise their documented errors only, and take less than 100 ms where the event loop waits for them",
+)  # fmt: skip
+def test_a_parser_of_requests_survives_every_change(name: str, count: int) -> None:
+    parser, some = WIRE_PARSERS[name], Mutations(len(name), PIECES)
+    for valid in parser.valid:
+        parser.parse(valid)
+    read = 0
+    with without_old_garbage():
+        for _ in range(count):
+            text = some.of(some.rng.choice(parser.valid))
+            began = time.thread_time()
+            try:
+                parser.parse(text)
+                read += 1
+            except parser.refusals:
+                pass
+            except Exception as error:
+                pytest.fail(f"{type(error).__name__} for {text!r}")
+            if parser.in_loop:
+                assert time.thread_time() - began < LONGEST_STEP_S, text
+    assert 0 < read <= count, "some changes leave a text valid"
