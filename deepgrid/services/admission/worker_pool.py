@@ -61,7 +61,7 @@ class WorkerPool:
             await self._end(process)
 
     async def _take(self) -> Process:
-        """A process that nobody uses. Starts the next one in time."""
+        """A process that is not in use. Starts the next one in time."""
         if self._idle:
             return self._idle.pop()
         starting, self._spare = self._spare or asyncio.create_task(self._start()), None
