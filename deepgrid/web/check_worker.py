@@ -10,7 +10,7 @@ from deepgrid import modules
 from deepgrid.errors import InputError, ServiceError
 from deepgrid.sbatch import StoragePaths, render
 from deepgrid.services.script_check import CheckLimits, check_grammar
-from deepgrid.services.worker import answer_requests
+from deepgrid.services.worker_loop import answer_requests
 from deepgrid.workflow import LoadedWorkflow, canonical, parse
 from deepgrid.workflow.models.rules.walk import steps_in
 

@@ -20,7 +20,7 @@ logger = logging.getLogger(__name__)
 
 
 class WorkerPool:
-    """Asks processes of `python -m MODULE`, whose other side is `deepgrid.services.worker`.
+    """Asks processes of `python -m MODULE`, whose other side is `deepgrid.services.worker_loop`.
 
     Parties take turns. While processes are in use, one more waits, and takes the place of one that is killed.
     """

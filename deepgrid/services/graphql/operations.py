@@ -19,7 +19,7 @@ from deepgrid.plain_text import plain
 from deepgrid.services.graphql.documents import TooLarge, limited_answer, read_body, read_document
 from deepgrid.services.graphql.fault_entries import FaultyInput
 from deepgrid.services.graphql.job_input import definition_from, module_from
-from deepgrid.services.worker import answer_requests
+from deepgrid.services.worker_loop import answer_requests
 from deepgrid.workflow import canonical
 
 VALID = "valid"
