@@ -74,16 +74,17 @@ class WorkerPool:
         argv = (sys.executable, "-m", self._module)
         process = await asyncio.create_subprocess_exec(*argv, stdin=PIPE, stdout=PIPE, env=self._environment)
         self._all.add(process)
+        ready = False
         try:
             async with asyncio.timeout(START_WITHIN_S):
                 await _receive(process)
+            ready = True
         except (TimeoutError, OSError, asyncio.IncompleteReadError):
-            await self._end(process)
             logger.error("the process %s does not start", self._module)
             raise Refusal(503, "the checkers do not start; try again", retry_after_s=5) from None
-        except BaseException:
-            await self._end(process)
-            raise
+        finally:
+            if not ready:
+                await self._end(process)
         return process
 
     async def _end(self, process: Process) -> None:
