@@ -6,7 +6,7 @@ export default defineConfig({
   base: "./",
   plugins: [svelte()],
   build: {
-    outDir: "../deepgrid/web/static",
+    outDir: "../deepgrid/gateway/static",
     emptyOutDir: true,
     target: "es2022",
     modulePreload: { polyfill: false },

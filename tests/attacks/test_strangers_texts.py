@@ -21,10 +21,10 @@ from deepgrid.workflow import parse
 from deepgrid.workflow.yaml_text import yaml_nodes
 from tests.attacks.http_support import person
 from tests.attacks.loop_watch import LONGEST_STEP_S, watched_loop
+from tests.gateway.relay_support import BOOK, QUICK, Backend, replace, running
 from tests.services.graphql.support import SUBMIT, job_with
 from tests.services.support import Grid, Start, starting
 from tests.waiting import until
-from tests.web.relay_support import BOOK, QUICK, Backend, replace, running
 
 HEAD = "resources: {tasks: 1, cpusPerTask: 1, memPerCpu: 1, gpus: 0}\n"
 GOOD = f"{HEAD}steps: []\n"

@@ -20,7 +20,7 @@ from deepgrid.chain.node.contract import interface
 from deepgrid.chain.node.values import coded_id
 from tests.attacks.http_support import connect, many, person
 from tests.chain.grid import Grid, gather_people, running_grid
-from tests.web.relay_support import QUICK, Backend, running
+from tests.gateway.relay_support import QUICK, Backend, running
 
 CONNECTIONS, CALLS = 150, 100
 BEFORE_THE_PAGE = 3000  # reads: far more than the batches on their way, far fewer than the flood

@@ -14,6 +14,10 @@ from graphql import GraphQLError, get_introspection_query
 from pydantic_core import from_json
 
 from deepgrid.errors import InputError
+from deepgrid.gateway.check import _file_of
+from deepgrid.gateway.relay.read_rules import Rules
+from deepgrid.gateway.relay.rpc_answers import Fault
+from deepgrid.gateway.settings import WebLimits
 from deepgrid.modules.gotemplate import TemplateLimits, fill_in_go
 from deepgrid.modules.template import TemplateFault
 from deepgrid.services.graphql.documents import read_body, read_document
@@ -25,10 +29,6 @@ from deepgrid.services.logger_api.status import GrpcError
 from deepgrid.services.logger_api.web_frames import frames, message_of
 from deepgrid.services.refusal import Refusal
 from deepgrid.services.signing.request_signing import BadRequestSignature, sign, verify
-from deepgrid.web.check import _file_of
-from deepgrid.web.relay.read_rules import Rules
-from deepgrid.web.relay.rpc_answers import Fault
-from deepgrid.web.settings import WebLimits
 from deepgrid.workflow import parse
 from tests.modules.go_support import ROOT
 from tests.services.graphql.support import SUBMIT, WHOLE_JOB

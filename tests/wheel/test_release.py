@@ -24,7 +24,7 @@ class Checkout:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         subprocess.run(["git", "clone", "--quiet", "--no-tags", f"file://{REPOSITORY}", folder], check=True)
-        static = Path("deepgrid/web/static")
+        static = Path("deepgrid/gateway/static")
         shutil.copytree(REPOSITORY / static, folder / static, dirs_exist_ok=True)
 
     def date_the_changelog(self) -> None:
@@ -77,4 +77,4 @@ def test_a_release_is_whole_and_the_same_twice(checkout: Checkout, tmp_path: Pat
     (wheel,) = folder.glob("*.whl")
     installed = install(wheel, tmp_path / "venv")
     assert installed.run("dps", "--version").stdout == f"dps {VERSION}\n"
-    assert list(installed.site.glob("deepgrid/web/static/index.html"))
+    assert list(installed.site.glob("deepgrid/gateway/static/index.html"))

@@ -17,7 +17,7 @@ from pathlib import Path
 from hatchling.build import build_wheel
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = ROOT / "deepgrid" / "web" / "static" / "index.html"
+PAGES = ROOT / "deepgrid" / "gateway" / "static" / "index.html"
 SUMS = "SHA256SUMS"
 
 

@@ -192,12 +192,12 @@ def serve_services(
     with needs("services"):
         import uvloop
 
+        from deepgrid.gateway.backend import open_web
+        from deepgrid.gateway.settings import WebSettings, limits_with_pages
         from deepgrid.services.admission import AnonymousSettings, Limits
         from deepgrid.services.app import ServicesSettings
         from deepgrid.services.serve import nothing_in_front
         from deepgrid.services.serve import serve as serve_until_stopped
-        from deepgrid.web.backend import open_web
-        from deepgrid.web.settings import WebSettings, limits_with_pages
 
     start_logging()
     settings = ServicesSettings(

@@ -43,7 +43,7 @@ def web(
 ) -> None:
     """Serve the web app for your key, to this machine only, until Ctrl-C."""
     with needs("web"):
-        from deepgrid.web.local import LocalSettings, serve_local
+        from deepgrid.signer.local import LocalSettings, serve_local
     limit_wei = parse_credits(limit)
     if limit_wei < 0:
         raise InputError("The limit is negative.")

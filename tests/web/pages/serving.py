@@ -14,10 +14,10 @@ from typing import Any, Self
 from aiohttp import web
 
 from deepgrid.chain.book import AddressBook
-from deepgrid.web.answering import POLICY
+from deepgrid.gateway.answering import POLICY
 from tests.client.replay import Recorder, Replay
 
-STATIC = Path(__file__).parents[3] / "deepgrid" / "web" / "static"
+STATIC = Path(__file__).parents[3] / "deepgrid" / "gateway" / "static"
 RECORDED = Path(__file__).parent / "recorded"
 TYPES = {".html": "text/html", ".js": "text/javascript", ".css": "text/css", ".json": "application/json"}
 

@@ -12,10 +12,10 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from deepgrid.errors import ContractError, GridError
-from deepgrid.web.signer.access import Access, Denied, origin_of
-from deepgrid.web.signer.page_storage import PageStorage
-from deepgrid.web.signer.refused import FAILED, MALFORMED, REVERTED, Refused
-from deepgrid.web.signer.signer import Signer
+from deepgrid.signer.access import Access, Denied, origin_of
+from deepgrid.signer.page_storage import PageStorage
+from deepgrid.signer.refused import FAILED, MALFORMED, REVERTED, Refused
+from deepgrid.signer.signer import Signer
 
 Endpoint = Callable[[Request], Awaitable[Response]]
 

@@ -8,12 +8,12 @@ Promises:
 * Each signature is a log line.
 """
 
-from deepgrid.web.signer.access import Access, GuardedChecks, LoopbackHosts
-from deepgrid.web.signer.http_endpoint import signer_routes
-from deepgrid.web.signer.limit import SpendingLimit
-from deepgrid.web.signer.page_storage import PageStorage
-from deepgrid.web.signer.peer import OwnAccount
-from deepgrid.web.signer.signer import Signer
+from deepgrid.signer.access import Access, GuardedChecks, LoopbackHosts
+from deepgrid.signer.http_endpoint import signer_routes
+from deepgrid.signer.limit import SpendingLimit
+from deepgrid.signer.page_storage import PageStorage
+from deepgrid.signer.peer import OwnAccount
+from deepgrid.signer.signer import Signer
 
 __all__ = [
     "Access",

@@ -14,10 +14,10 @@ from starlette.types import Receive, Scope, Send
 
 from deepgrid.chain.book import AddressBook
 from deepgrid.chain.node.contract import interface
+from deepgrid.gateway.backend import WebApp, open_web
+from deepgrid.gateway.settings import WebLimits, WebSettings
 from deepgrid.services.app import ServicesSettings
 from deepgrid.services.serve import listening
-from deepgrid.web.backend import WebApp, open_web
-from deepgrid.web.settings import WebLimits, WebSettings
 
 BUILD = {
     "index.html": b"<!doctype html><title>deepgrid</title><script type=module src=./assets/app-a1b2.js></script>",

@@ -18,12 +18,12 @@ from urllib.parse import urlsplit
 from aiohttp import ClientError, ClientSession, ClientTimeout, TCPConnector
 from pydantic_core import from_json
 
+from deepgrid.gateway.relay.read_rules import SENT, Read
+from deepgrid.gateway.relay.rpc_answers import FAILED, Answer, TooMuch, error, of_node, silent
+from deepgrid.gateway.settings import WebLimits
 from deepgrid.secure_url import is_loopback, trusting
 from deepgrid.services.admission.limits import Buckets, Shares
 from deepgrid.services.admission.turns import Turns
-from deepgrid.web.relay.read_rules import SENT, Read
-from deepgrid.web.relay.rpc_answers import FAILED, Answer, TooMuch, error, of_node, silent
-from deepgrid.web.settings import WebLimits
 
 logger = logging.getLogger(__name__)
 

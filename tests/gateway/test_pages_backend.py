@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from deepgrid.web.answering import POLICY
-from deepgrid.web.pages import accepts_gzip
-from tests.web.relay_support import BOOK, BUILD, Backend, running
+from deepgrid.gateway.answering import POLICY
+from deepgrid.gateway.pages import accepts_gzip
+from tests.gateway.relay_support import BOOK, BUILD, Backend, running
 
 SCRIPT = "/assets/app-a1b2.js"
 

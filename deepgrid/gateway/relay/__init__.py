@@ -4,6 +4,6 @@ Only reads of this grid's contracts pass, within the limits of `WebLimits`. Equa
 all pages together. Reads of the same moment go to the node as one batch. No answer names the node.
 """
 
-from deepgrid.web.relay.handler import Relay
+from deepgrid.gateway.relay.handler import Relay
 
 __all__ = ["Relay"]

@@ -13,15 +13,26 @@ from starlette.datastructures import Headers
 from starlette.types import Receive, Scope, Send
 
 from deepgrid.chain.book import AddressBook
+from deepgrid.gateway.answering import read_json, send_answer
+from deepgrid.gateway.relay.read_rules import Rules
+from deepgrid.gateway.relay.rpc_answers import (
+    INVALID,
+    LIMIT,
+    PARSE,
+    Answer,
+    Fault,
+    TooMuch,
+    error,
+    result,
+    silent,
+    whole,
+)
+from deepgrid.gateway.relay.shared_reads import Head, SharedReads
+from deepgrid.gateway.relay.upstream import Upstream
+from deepgrid.gateway.settings import WebSettings
 from deepgrid.services.admission.fair_queue import FairQueue
 from deepgrid.services.admission.limits import Buckets, Shares, source_of
 from deepgrid.services.refusal import Refusal
-from deepgrid.web.answering import read_json, send_answer
-from deepgrid.web.relay.read_rules import Rules
-from deepgrid.web.relay.rpc_answers import INVALID, LIMIT, PARSE, Answer, Fault, TooMuch, error, result, silent, whole
-from deepgrid.web.relay.shared_reads import Head, SharedReads
-from deepgrid.web.relay.upstream import Upstream
-from deepgrid.web.settings import WebSettings
 
 LONGEST_ID = 100
 Pending = Answer | asyncio.Future[Answer]

@@ -13,7 +13,7 @@ import pytest
 from deepgrid.services.admission import Rate
 from deepgrid.services.admission.worker_pool import KEPT_VARIABLES
 from deepgrid.workflow import canonical, parse
-from tests.web.relay_support import BOOK, QUICK, Backend, running
+from tests.gateway.relay_support import BOOK, QUICK, Backend, running
 
 GOOD = """\
 resources: {tasks: 2, cpusPerTask: 3, memPerCpu: 128, gpus: 1}

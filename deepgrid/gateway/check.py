@@ -13,12 +13,12 @@ from collections.abc import Callable
 from pydantic import BaseModel, ConfigDict, ValidationError
 from starlette.types import Receive, Scope, Send
 
+from deepgrid.gateway.answering import read_json, send_answer, send_refusal
+from deepgrid.gateway.settings import WebSettings
 from deepgrid.services.admission.fair_queue import FairQueue
 from deepgrid.services.admission.limits import Buckets, Shares, source_of
 from deepgrid.services.admission.worker_pool import WorkerPool
 from deepgrid.services.refusal import Refusal
-from deepgrid.web.answering import read_json, send_answer, send_refusal
-from deepgrid.web.settings import WebSettings
 
 ESCAPED = 6  # a character of a file may take six bytes in JSON
 
@@ -41,7 +41,7 @@ class Checks:
         self._held = Shares(limits.checks_waiting_per_address, 8 * limits.checks_waiting_per_address)
         turns = FairQueue(limits.checks_at_once, limits.checks_waiting_per_address, limits.check_wait_s)
         within_s = limits.module_within_s if settings.local else limits.check_within_s
-        self.pool = WorkerPool("deepgrid.web.check_worker", turns, within_s, whole_environment=settings.local)
+        self.pool = WorkerPool("deepgrid.gateway.check_worker", turns, within_s, whole_environment=settings.local)
 
     async def answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""

@@ -11,10 +11,10 @@ from typing import Any
 
 from pydantic_core import from_json
 
-from deepgrid.web.relay.read_rules import SENT, Read
-from deepgrid.web.relay.rpc_answers import Answer, result
-from deepgrid.web.relay.upstream import Upstream, Waiting
-from deepgrid.web.settings import WebLimits
+from deepgrid.gateway.relay.read_rules import SENT, Read
+from deepgrid.gateway.relay.rpc_answers import Answer, result
+from deepgrid.gateway.relay.upstream import Upstream, Waiting
+from deepgrid.gateway.settings import WebLimits
 
 NEWEST = Read("eth_getBlockByNumber", ["latest", False])
 OVERHEAD_BYTES = 500  # of one entry of the cache, besides its key and answer

@@ -11,15 +11,15 @@ import pytest
 from eth_account import Account
 from eth_account.messages import encode_typed_data
 
-from deepgrid.web.signer.access import MOST_SESSIONS
-from deepgrid.web.signer.http_endpoint import LARGEST_BODY
-from deepgrid.web.signer.page_storage import MOST_BYTES
-from deepgrid.web.signer.typed_data import KINDS
+from deepgrid.signer.access import MOST_SESSIONS
+from deepgrid.signer.http_endpoint import LARGEST_BODY
+from deepgrid.signer.page_storage import MOST_BYTES
+from deepgrid.signer.typed_data import KINDS
 from tests.chain.grid import CREDIT, Grid
-from tests.web.signer_support import HOST, ORIGIN, PAGE, STRANGER, Page, transactions
-from tests.web.signer_support import closed_page as closed_page
-from tests.web.signer_support import grid as grid
-from tests.web.signer_support import page as page
+from tests.signer.signer_support import HOST, ORIGIN, PAGE, STRANGER, Page, transactions
+from tests.signer.signer_support import closed_page as closed_page
+from tests.signer.signer_support import grid as grid
+from tests.signer.signer_support import page as page
 
 CALL = {"jsonrpc": "2.0", "id": 1, "method": "eth_accounts", "params": []}
 

@@ -10,7 +10,7 @@ from typing import Any
 from deepgrid.chain.book import AddressBook
 from deepgrid.chain.node.contract import interface
 from deepgrid.errors import ChainError
-from deepgrid.web.signer.refused import MALFORMED, Refused
+from deepgrid.signer.refused import MALFORMED, Refused
 
 LARGEST_DATA = 64 * 1024
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from starlette.datastructures import Headers
 from starlette.types import Scope, Send
 
-from deepgrid.web.answering import send_answer
+from deepgrid.gateway.answering import send_answer
 
 INDEX = "index.html"
 HASHED = "assets/"  # the build puts a hash of the content into the names of this folder

@@ -8,9 +8,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from deepgrid.web.relay.raw_transactions import Destination, destination
-from deepgrid.web.relay.rpc_answers import NO_METHOD, PARAMS, Fault
-from deepgrid.web.settings import WebLimits
+from deepgrid.gateway.relay.raw_transactions import Destination, destination
+from deepgrid.gateway.relay.rpc_answers import NO_METHOD, PARAMS, Fault
+from deepgrid.gateway.settings import WebLimits
 
 MOST_TOPICS = 4
 MOST_OF_A_TOPIC = 100

@@ -6,7 +6,7 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from deepgrid.chain.book import AddressBook
-from deepgrid.web.settings import WebSettings
+from deepgrid.gateway.settings import WebSettings
 
 
 def grid_info(book: AddressBook, settings: WebSettings, build: str | None) -> dict[str, Any]:

@@ -22,11 +22,10 @@ from deepgrid.chain.client import Chain
 from deepgrid.chain.transactions.sender import Sender
 from deepgrid.chain.transactions.wallet import Wallet
 from deepgrid.errors import ConfigurationError
+from deepgrid.gateway.backend import open_web
+from deepgrid.gateway.settings import WebSettings
 from deepgrid.private_files import replace_file
-from deepgrid.web.backend import open_web
-from deepgrid.web.forward import Forward
-from deepgrid.web.settings import WebSettings
-from deepgrid.web.signer import (
+from deepgrid.signer import (
     Access,
     GuardedChecks,
     LoopbackHosts,
@@ -36,6 +35,7 @@ from deepgrid.web.signer import (
     SpendingLimit,
     signer_routes,
 )
+from deepgrid.signer.forward import Forward
 
 HOST = "127.0.0.1"
 STOP_WITHIN_S = 1  # open polls of logs are cut off then; pages ask again

@@ -13,12 +13,12 @@ from deepgrid.chain.transactions.sender import Sender
 from deepgrid.chain.transactions.transaction import Call
 from deepgrid.errors import ContractError, InputError
 from deepgrid.services.signing.request_signing import Domain
-from deepgrid.web.signer.calls import Costs, PageCall
-from deepgrid.web.signer.calls import parse as parse_call
-from deepgrid.web.signer.limit import Charge, SpendingLimit
-from deepgrid.web.signer.refused import MALFORMED, NO_SUCH_METHOD, Refused
-from deepgrid.web.signer.typed_data import Grid, checked
-from deepgrid.web.signer.typed_data import parse as parse_typed
+from deepgrid.signer.calls import Costs, PageCall
+from deepgrid.signer.calls import parse as parse_call
+from deepgrid.signer.limit import Charge, SpendingLimit
+from deepgrid.signer.refused import MALFORMED, NO_SUCH_METHOD, Refused
+from deepgrid.signer.typed_data import Grid, checked
+from deepgrid.signer.typed_data import parse as parse_typed
 
 logger = logging.getLogger(__name__)
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from deepgrid.services.signing import request_signing, session_keys
-from deepgrid.web.signer.refused import MALFORMED, Refused
+from deepgrid.signer.refused import MALFORMED, Refused
 
 REVOCATION_PATH = "/v1/sessions/revoke"
 PERMIT_LASTS_S = 600

@@ -11,12 +11,12 @@ from collections.abc import AsyncIterator
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from deepgrid.chain.book import AddressBook
-from deepgrid.web.answering import send_json
-from deepgrid.web.check import Checks
-from deepgrid.web.grid_info import grid_info
-from deepgrid.web.pages import Pages
-from deepgrid.web.relay import Relay
-from deepgrid.web.settings import WebSettings
+from deepgrid.gateway.answering import send_json
+from deepgrid.gateway.check import Checks
+from deepgrid.gateway.grid_info import grid_info
+from deepgrid.gateway.pages import Pages
+from deepgrid.gateway.relay import Relay
+from deepgrid.gateway.settings import WebSettings
 
 READING = ("GET", "HEAD")
 

@@ -23,8 +23,8 @@ from deepgrid.chain.transactions.sender import Sender
 from deepgrid.chain.transactions.wallet import Wallet
 from deepgrid.chain.writer import Writer
 from deepgrid.services.signing.request_signing import Domain
-from deepgrid.web.signer import Access, LoopbackHosts, PageStorage, Signer, SpendingLimit, signer_routes
-from deepgrid.web.signer.typed_data import KINDS
+from deepgrid.signer import Access, LoopbackHosts, PageStorage, Signer, SpendingLimit, signer_routes
+from deepgrid.signer.typed_data import KINDS
 from tests.chain.grid import CREDIT, DEFINITION, Grid, running_grid
 
 HOST = "127.0.0.1:8090"

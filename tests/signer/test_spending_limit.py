@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deepgrid.web.signer.limit import WINDOW_S, SpendingLimit
-from deepgrid.web.signer.refused import Refused
+from deepgrid.signer.limit import WINDOW_S, SpendingLimit
+from deepgrid.signer.refused import Refused
 
 LIMIT = 100
 STEPS = st.lists(

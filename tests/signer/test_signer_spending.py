@@ -12,10 +12,10 @@ from deepgrid.chain.transactions.sender import Sender
 from deepgrid.chain.transactions.wallet import Wallet
 from deepgrid.chain.writer import Writer
 from tests.chain.grid import CREDIT, Grid
-from tests.web.signer_support import STRANGER, Page, transactions
-from tests.web.signer_support import closed_page as closed_page
-from tests.web.signer_support import grid as grid
-from tests.web.signer_support import page as page
+from tests.signer.signer_support import STRANGER, Page, transactions
+from tests.signer.signer_support import closed_page as closed_page
+from tests.signer.signer_support import grid as grid
+from tests.signer.signer_support import page as page
 
 
 async def test_a_job_by_permit_is_counted_once(page: Page) -> None:

@@ -13,7 +13,7 @@ import pytest
 import uvicorn
 from starlette.types import Receive, Scope, Send
 
-from deepgrid.web.signer.peer import OwnAccount, is_supported, uid_behind
+from deepgrid.signer.peer import OwnAccount, is_supported, uid_behind
 from tests.waiting import until
 
 OTHER_UID = 4242

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from deepgrid.billing.credits import format_credits
-from deepgrid.web.signer.refused import Refused
+from deepgrid.signer.refused import Refused
 
 WINDOW_S = 3600.0
 

@@ -14,8 +14,8 @@ from deepgrid.chain.node.contract import interface
 from deepgrid.chain.node.values import coded_id
 from deepgrid.chain.transactions.wallet import Wallet
 from tests.chain.grid import CREDIT, Grid, running_grid
-from tests.web.odd_node import odd_node
-from tests.web.relay_support import QUICK, SECRET_PATH, Backend, moved, running
+from tests.gateway.odd_node import odd_node
+from tests.gateway.relay_support import QUICK, SECRET_PATH, Backend, moved, running
 
 REVERTED, FAILED, LIMIT, NO_METHOD, PARAMS = 3, -32000, -32005, -32601, -32602
 STRANGER = "0x" + "11" * 20
