@@ -162,8 +162,7 @@ class BatchWriter:
                 (only,) = items
                 return [Skipped(first, int.from_bytes(only if isinstance(only, bytes) else only[0], "big"), error)]
         else:
-            skipped = [_skipped(event) for event in self._events(receipt, "BatchItemSkippedEvent")]
-            return [replace(one, index=first + one.index) for one in skipped]
+            return [replace(one, index=first + one.index) for one in self._skipped(receipt)]
         middle = len(items) // 2
         halves = (self._part(function, items[:middle], first), self._part(function, items[middle:], first + middle))
         return [skipped for half in await _all_of(halves) for skipped in half]
@@ -173,6 +172,9 @@ class BatchWriter:
     async def _send(self, contract: str, function: str, *args: Any, gas: int | None = None) -> Receipt:
         data = interface(contract).encode(function, *args)
         return await self.sender.send(Call(function, self.chain.address_of(contract), data), gas=gas)
+
+    def _skipped(self, receipt: Receipt) -> list[Skipped]:
+        return [_skipped(event) for event in self._events(receipt, "BatchItemSkippedEvent")]
 
     def _event(self, receipt: Receipt, name: str) -> Event:
         found = self._events(receipt, name)

@@ -14,7 +14,7 @@ from deepgrid.chain.node.values import coded_hardware, coded_id, coded_labels, c
 from deepgrid.chain.transactions.transaction import Call, Receipt
 from deepgrid.errors import ContractError
 from deepgrid.lifecycle.job import NO_WISHES, Affinity, Hardware, JobDefinition, Label, Prices, Wishes
-from deepgrid.lifecycle.states import JobStatus
+from deepgrid.lifecycle.states import JobStatus, may_move
 
 # Gas of calls that cannot be estimated, because they follow another one in the same block.
 APPROVE_GAS = 100_000
@@ -201,8 +201,19 @@ class Writer(BatchWriter):
         """Report a job's end and bill `minutes`. `error` (cut at 500 bytes) is for the customer.
 
         `exit_status` is Slurm's wait status (768 for exit code 3).
+
+        A reorganisation may have dropped the RUNNING report. The contract takes some ends for those of a job that never
+        ran, and bills nothing. With such an end, RUNNING is reported in the same transaction.
         """
-        return await self._report(Report(job_id, status, minutes, error, exit_status))
+        end = Report(job_id, status, minutes, error, exit_status)
+        if not minutes or not may_move(JobStatus.SCHEDULED, status):
+            return await self._report(end)
+        reports = [Report(job_id, JobStatus.RUNNING, minutes), end]
+        receipt = await self._send("MetaScheduler", "providerSetJobStatuses", list(map(report_args, reports)))
+        for skipped in self._skipped(receipt):
+            if skipped.index:  # the chain usually has the RUNNING report, and skips it
+                raise skipped.reason
+        return receipt
 
     async def _report(self, report: Report) -> Receipt:
         return await self._send("MetaScheduler", "providerSetJobStatus", *report_args(report))

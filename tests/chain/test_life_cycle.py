@@ -91,6 +91,32 @@ async def test_every_end_divides_the_deposit(
     assert (await chain.job(job_id)).status is end
 
 
+@pytest.mark.parametrize("end", [S.FAILED, S.CANCELLED])
+async def test_minutes_are_billed_although_the_chain_dropped_the_running_report(
+    grid: Grid, people: People, end: JobStatus
+) -> None:
+    """The supervisor that reported RUNNING is gone, so the report is not sent again. Another one settles the job."""
+    job_id = await people.running()
+    await people.provider.sender.close()
+    grid.anvil.call("anvil_rollback", 1)
+    assert (await people.chain.job(job_id)).status is S.SCHEDULED
+    grid.anvil.pass_time(200)
+    await people.provider.settle(job_id, end, 3, "", 768)
+    bill, job = await people.chain.settlement(job_id), await people.chain.job(job_id)
+    assert bill is not None
+    assert (bill.billed_minutes, job.status, job.exit_status) == (3, end, 768)
+    assert job.started_at > 0
+
+
+@pytest.mark.parametrize("end", [S.FAILED, S.CANCELLED])
+async def test_an_end_of_a_job_that_is_over_is_an_error(people: People, end: JobStatus) -> None:
+    job_id = await people.running()
+    await people.provider.settle(job_id, end, 1)
+    with pytest.raises(ContractError) as refused:
+        await people.provider.settle(job_id, end, 1)
+    assert refused.value.name == "SameStatusError"
+
+
 async def test_cancel_before_the_claim_refunds_all_at_once(people: People) -> None:
     job_id = await people.assigned()
     await people.customer.cancel_job(job_id)

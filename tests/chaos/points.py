@@ -142,6 +142,8 @@ def _sent(call: Any) -> str:
     """The report that a transaction makes to the chain; empty for other calls."""
     if call.title == "claimNextJobs":
         return "claim"
+    if call.title == "providerSetJobStatuses":  # of an end, with the RUNNING report
+        return "settlement"
     if call.title != "providerSetJobStatus":
         return ""
     status = int(call.data[2 + 8 + 64 : 2 + 8 + 128], 16)  # the second argument
