@@ -176,6 +176,12 @@ def _wrong_bill(seen: Evidence, allows: Collection[Allowed], fee_minutes: int) -
         wrong.append(f"was billed {args['billedMinutes']} minutes for {minutes}")
     if job.final_cost_wei != min(minutes * job.rate_wei_per_minute, job.locked_wei):
         wrong.append(f"cost {job.final_cost_wei} wei for {minutes} minutes at {job.rate_wei_per_minute}")
+    if wrong:
+        start = f"started on chain at {job.started_at}" if job.started_at else "never started on chain"
+        rows = "; ".join(str(row) for rows in seen.rows.values() for row in rows) or "no rows"
+        wrong.append(
+            f"{start}, ended with {job.last_error or 'no error'}, payloads {seen.starts}, and Slurm has: {rows}"
+        )
     return wrong
 
 

@@ -75,6 +75,14 @@ def test_what_is_wrong_in_a_history_is_named(wrong: dict[str, Any], accusation: 
     assert accusation in judged(replace(RIGHT, **wrong))
 
 
+def test_a_wrong_bill_is_shown_with_its_evidence() -> None:
+    free = replace(JOB, status=JobStatus.FAILED, started_at=0, final_cost_wei=0, exit_status=768)
+    bill = settled(minutes=0, paid=0, cut=0, refunded=10 * RATE)
+    told = judged(replace(RIGHT, job=free, settlements=[bill]), "exit 3")
+    assert "billed 0 minutes for 2" in told
+    assert "never started on chain, ended with no error, payloads ['5'], and Slurm has: Row(slurm_id=5" in told
+
+
 def test_a_run_that_accounting_knows_without_a_comment_counts_once() -> None:
     forgotten = replace(RAN, comment="", state="RUNNING", ended_at=None)
     assert by_comment([RAN, forgotten, RAN]) == RIGHT.rows
