@@ -17,6 +17,7 @@ from tests.slurm.support import (
     Box,
     bash,
     by_accounting,
+    ended,
     hand_over,
     leave,
     new_key,
@@ -52,3 +53,17 @@ async def test_an_end_during_an_outage_of_accounting_is_known_from_the_controlle
     box.start()
     assert await by_accounting(cluster, key) == end
     assert (await until(monitor, absent, Phase.ABSENT)).phase is Phase.ABSENT
+
+
+@pytest.mark.parametrize("daemon", ["slurmdbd", "mariadbd"])
+async def test_accounting_shows_no_end_without_its_start_after_an_outage_that_holds_a_whole_run(
+    box: Box, cluster: Cluster, monitor: SlurmMonitor, key: JobKey, stop: Callable[[str], None], daemon: str
+) -> None:
+    """Such an end would be settled as that of a job that never ran, for 0 minutes."""
+    stop(daemon)
+    await cluster.submit(key, bash("exit 3"), SMALL)
+    end = await ended(monitor, key)
+    assert (end.state, end.exit_status) == ("FAILED", 768)
+    assert end.started_at is not None
+    box.start()
+    assert await by_accounting(cluster, key) == end
