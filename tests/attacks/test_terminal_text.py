@@ -13,6 +13,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from rich.console import Console
+from rich.text import Text
 
 from deepgrid.chain.history import Transition
 from deepgrid.cli.border import complaint
@@ -100,12 +102,10 @@ def test_json_is_ascii() -> None:
 @pytest.mark.attack(
     "control sequences in the output of a job, split anywhere",
     attacker="a job's account", gain="colours, which end with their line",
-    defence="only colours pass, no other escape sequences",
+    defence="only colours and bold letters pass, no other escape sequences",
 )  # fmt: skip
-@pytest.mark.parametrize("terminal", [True, False])
 @pytest.mark.parametrize("cut", [1, 2, 3, 7, 1000])
-def test_output_of_a_job_is_harmless(screen: Screen, cut: int, terminal: bool) -> None:
-    screen.console._force_terminal = terminal
+def test_output_of_a_job_is_harmless(screen: Screen, cut: int) -> None:
     text = ("\n".join(SEQUENCES) + "\x1b[1;31mred").encode("utf-8", "surrogatepass") + b"\x1b[31"
     lines = LogLines()
     for start in range(0, len(text), cut):
@@ -113,6 +113,28 @@ def test_output_of_a_job_is_harmless(screen: Screen, cut: int, terminal: bool) -
     screen.output(lines.feed(b"", final=True))
     assert harmless(shown(screen))
     assert shown(screen).rstrip("\n").endswith("\x1b[0m")
+
+
+@pytest.mark.attack(
+    "text without a contrast in the output of a job: concealed, black on black, in colours of equal value",
+    attacker="a job's account", gain="nothing: the text is shown in the terminal's own colours",
+    defence="`dps` and the terminal app write each colour anew, and leave out those that hide text; the web app has no "
+    "backgrounds, and six colours of its own",
+)  # fmt: skip
+@pytest.mark.parametrize(
+    "codes",
+    [
+        "8", "1;8", "30;40", "40;30", "97;107", "30", "107", "38;5;16", "38;5;9;48;5;9", "38;5;16;40", "38:5:232;40",
+        "38;2;1;2;3;48;2;2;3;4", "38:2::9:9:9;48;5;0", "1;30;100", "31;48;2;205;0;9", "38;2;250;250;250",
+    ],
+)  # fmt: skip
+def test_output_of_a_job_hides_no_text(screen: Screen, codes: str) -> None:
+    lines = LogLines().feed(f"seen \x1b[{codes}mhidden\n".encode(), final=True)
+    screen.output(lines)
+    assert COLOUR.sub("", shown(screen)).endswith("seen hidden\n")
+    assert set(COLOUR.findall(shown(screen))) <= {"\x1b[1m", "\x1b[0m"}
+    styles = {str(one.style) for one in Text.from_ansi(lines[0]).render(Console()) if one.text.strip()}
+    assert styles <= {"None", "none", "bold"}, "the terminal app shows it, too"
 
 
 @pytest.mark.attack(

@@ -13,7 +13,6 @@ import pytest
 from deepgrid.chain.client import Chain
 from deepgrid.client import AsyncGrid, JobStatus
 from deepgrid.lifecycle.job import Label
-from deepgrid.tui.widgets.log_view import colours_only
 from tests.chain.grid import approve_waiting
 from tests.cli.live import CREDIT, EXAMPLE, HARDWARE, PRICES, Live, Party, party
 from tests.client.stage import Customer
@@ -107,10 +106,3 @@ async def test_only_the_sequences_of_harmless_texts_are_written(
     rest = SEQUENCE.sub(b"", hostile)
     assert not CONTROLS.findall(rest.decode(errors="replace").replace("\r\n", ""))
     assert b"[bold red]x" in rest  # text, not markup
-
-
-@pytest.mark.parametrize("style", ["5", "8", "7", "4", "9", "1;5;8;31"])
-def test_logs_keep_colours_and_bold_only(style: str) -> None:
-    (span, *_) = colours_only(f"\x1b[{style}mtext\x1b[0m").spans or [None]
-    kept = getattr(span, "style", None)
-    assert kept is None or not (kept.blink or kept.conceal or kept.reverse or kept.underline or kept.strike)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from deepgrid.billing.formulas import affordable_minutes, bill, rate_wei_per_minute
+from deepgrid.client.display.colours import COLOUR
 from deepgrid.client.display.text import LogLines
 from deepgrid.lifecycle.job import Affinity, Hardware, JobDefinition, Label, Prices
 from deepgrid.lifecycle.minutes import minutes_begun
@@ -47,9 +48,9 @@ def bills() -> dict[str, Any]:
 
 
 def log_lines() -> dict[str, Any]:
-    """What the cleaner makes of output."""
-    texts = [*LINES, *PAYLOADS.values()]
-    return {"lines": [[text, LogLines().feed(text.encode(), final=True)] for text in texts]}
+    """What the cleaner makes of output, without its colours."""
+    lines = {text: LogLines().feed(text.encode(), final=True) for text in (*LINES, *PAYLOADS.values())}
+    return {"lines": [[text, [COLOUR.sub("", line) for line in found]] for text, found in lines.items()]}
 
 
 def reasons() -> dict[str, Any]:

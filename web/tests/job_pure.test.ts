@@ -4,7 +4,7 @@ import logLines from "../../tests/web/vectors/log_lines.json";
 import reasons from "../../tests/web/vectors/reasons.json";
 import { affordableMinutes, bill, leastBilled, minutesBegun, minutesGained, rateWeiPerMinute } from "../src/pure/bill";
 import { unmet, written } from "../src/pure/labels";
-import { cleaned, spansOf } from "../src/pure/logline";
+import { plainLine, spansOf } from "../src/pure/logline";
 import { misfit } from "../src/pure/market";
 import { LogStore } from "../src/job/log/store";
 import type { Job } from "../src/job/value";
@@ -33,7 +33,7 @@ describe("the same results as Python", () => {
   test.each(logLines.lines as [string, string[]][])("cleaned output %j", (text, lines) => {
     const store = new LogStore();
     store.append(0, new TextEncoder().encode(text));
-    const found = Array.from({ length: store.lines }, (_, at) => cleaned(decoder.decode(store.line(at))));
+    const found = Array.from({ length: store.lines }, (_, at) => plainLine(decoder.decode(store.line(at))));
     expect(found).toEqual(lines);
   });
 

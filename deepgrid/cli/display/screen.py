@@ -22,7 +22,6 @@ STYLES = {
     JobStatus.OUT_OF_CREDITS: "bold yellow",
 }
 _STATE_WIDTH = max(len(status.words) for status in JobStatus)
-_COLOUR_OFF = "\x1b[0m"
 
 
 class Screen:
@@ -53,8 +52,7 @@ class Screen:
         """Lines that the job printed."""
         for line in lines:
             prefix = f"{clock(time.time())}  | " if self._timestamps else ""
-            end = _COLOUR_OFF if "\x1b" in line else ""  # also in a file, which may be shown later
-            self.console.file.write(f"{prefix}{line}{end}\n")
+            self.console.file.write(f"{prefix}{line}\n")
         self.console.file.flush()
 
     def heading(self, text: str) -> None:

@@ -7,11 +7,12 @@ import io
 import re
 import time
 
+from deepgrid.client.display.colours import COLOUR, Repainter
 from deepgrid.plain_text import plain
 
-# Colours are kept. Whatever else follows ESC moves the cursor, sets titles or talks to the terminal.
+# Colours are written anew. Whatever else follows ESC moves the cursor, sets titles or talks to the terminal.
 _ESCAPE = re.compile(
-    r"""(?P<colour>\x1b\[[0-9;:]*m)
+    rf"""{COLOUR.pattern}
     | \x1b\[[0-?]*[ -/]*[@-~]                     # CSI
     | \x1b[\]PX^_][^\x07\x1b]*(?:\x07|\x1b\\)?    # OSC, DCS, SOS, PM, APC up to BEL or ST
     | \x1b[ -/]*[0-~]?
@@ -50,6 +51,7 @@ def plural(count: int, noun: str) -> str:
 class LogLines:
     """A job's output as lines: CR becomes LF, escape sequences and changes of direction go, colours stay.
 
+    Colours hide no text, and end with their line.
     Chunks may be cut anywhere, also inside a character or an escape sequence.
     """
 
@@ -66,4 +68,12 @@ class LogLines:
         if final and self._rest:
             lines.append(self._rest)
             self._rest = ""
-        return [_ESCAPE.sub(lambda match: match["colour"] or "", line) for line in lines]
+        return [_cleaned(line) for line in lines]
+
+
+def _cleaned(line: str) -> str:
+    if line.isprintable():
+        return line
+    colours = Repainter()
+    kept = _ESCAPE.sub(lambda match: "" if match["codes"] is None else colours.change(match["codes"]), line)
+    return kept + colours.end()

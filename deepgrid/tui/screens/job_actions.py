@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from textual.binding import Binding, BindingType
 
+from deepgrid.client.display.colours import COLOUR
 from deepgrid.errors import GridError
 from deepgrid.plain_text import plain
 from deepgrid.tui.details import cancelled_words, why_not_cancel, why_not_top_up
@@ -114,7 +115,6 @@ class JobActions(GridScreen):
 def last_lines(output: bytes) -> list[Line]:
     """The last lines of a job's output, cleaned, without colours."""
     from deepgrid.client.display.text import LogLines
-    from deepgrid.tui.widgets.log_view import colours_only
 
     lines = LogLines().feed(output, final=True)[-PEEK_LINES:]
-    return [plain_line(plain(colours_only(line).plain)) for line in lines]
+    return [plain_line(plain(COLOUR.sub("", line))) for line in lines]

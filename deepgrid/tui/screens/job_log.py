@@ -13,10 +13,11 @@ from textual.binding import Binding, BindingType
 from textual.widget import Widget
 from textual.widgets import Input
 
+from deepgrid.client.display.colours import COLOUR
 from deepgrid.errors import GridError
 from deepgrid.plain_text import plain
 from deepgrid.tui.screens.job_actions import JobActions
-from deepgrid.tui.widgets.log_view import COLOUR, LogView
+from deepgrid.tui.widgets.log_view import LogView
 
 if TYPE_CHECKING:
     from deepgrid.client.job import AsyncJob

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import time
 from bisect import bisect_right
 from collections.abc import Sequence
@@ -16,11 +15,11 @@ from rich.text import Text
 from textual.message import Message
 from textual.strip import Strip
 
+from deepgrid.client.display.colours import COLOUR
 from deepgrid.tui.widgets.scroller import DIM, Scroller
 
 MOST_LINES = 100_000
 DROPPED_AT_ONCE = 20_000
-COLOUR = re.compile(r"\x1b\[[0-9;:]*m")
 MATCH = Style(reverse=True)
 TAB = 8
 
@@ -194,7 +193,7 @@ class LogView(Scroller):
         return Strip([Segment(stamp, DIM), *body])
 
     def _text(self, at: int) -> Text:
-        text = colours_only(self.lines[at])
+        text = Text.from_ansi(self.lines[at].expandtabs(TAB))
         text.end = ""
         if self._needle:
             plain, length = text.plain.lower(), len(self._needle)
@@ -203,15 +202,3 @@ class LogView(Scroller):
                 text.stylize(MATCH, found, found + length)
                 found = plain.find(self._needle, found + length)
         return text
-
-
-def colours_only(line: str) -> Text:
-    """A line with its colours and bold letters. Blinking, hidden and other styles go."""
-    if "\x1b" not in line:
-        return Text(line.expandtabs(TAB))
-    text = Text.from_ansi(line.expandtabs(TAB) if "\t" in line else line)
-    kept = Text(text.plain)
-    for span in text.spans:
-        style = span.style if isinstance(span.style, Style) else Style.parse(span.style)
-        kept.stylize(Style(color=style.color, bgcolor=style.bgcolor, bold=style.bold), span.start, span.end)
-    return kept

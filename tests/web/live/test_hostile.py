@@ -12,6 +12,7 @@ import pytest
 from playwright.async_api import Browser, Page, expect
 
 from deepgrid.chain.batches import BatchWriter, Report, Request
+from deepgrid.client.display.colours import COLOUR
 from deepgrid.client.display.text import LogLines
 from deepgrid.lifecycle.job import JobDefinition, Label
 from deepgrid.lifecycle.states import JobStatus
@@ -26,7 +27,6 @@ pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]
 
 TEXTS = hostile_texts()
 NAME_BYTES, LABELS_AT_ONCE, NOTICES_AT_ONCE, WALLETS_AT_ONCE, WALLET_CHARS = 32, 60, 75, 20, 60
-COLOUR = re.compile("\x1b\\[[0-9;:]*m")
 MADE = (
     "main :is(script, iframe, object, embed, base, link, style, video, audio, math, form[action], img:not([alt='']), b)"
 )

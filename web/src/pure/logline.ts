@@ -1,7 +1,10 @@
-/** A job's output as text that is safe to show. Of escape sequences only colours stay, as names of classes. */
+/**
+ * A job's output as text that is safe to show. Of escape sequences only colours stay, as names of classes: none has a
+ * background, and each can be read on the page's own.
+ */
 import { marked } from "./clean";
 
-// As in deepgrid/client/display/text.py.
+// As in deepgrid/client/display/text.py, where colours are written anew for terminals.
 const ESCAPE = /(\x1b\[[0-9;:]*m)|\x1b\[[0-?]*[ -/]*[@-~]|\x1b[\]PX^_][^\x07\x1b]*(?:\x07|\x1b\\)?|\x1b[ -/]*[0-~]?|[\x00-\x08\x0b-\x1f\x7f-\x9f]|[\u2028\u2029\u202a-\u202e\u2066-\u2069]/g;
 const COLOUR = /\x1b\[([0-9;:]*)m/;
 const STEERING = /[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]/;
@@ -12,11 +15,6 @@ export interface Span {
   look: string;
 }
 
-/** One line without control sequences other than colours. */
-export function cleaned(line: string): string {
-  return STEERING.test(line) ? line.replace(ESCAPE, (_, colour: string | undefined) => colour ?? "") : line;
-}
-
 /** One line without any sequence: what is searched, and saved as text. */
 export function plainLine(line: string): string {
   return STEERING.test(line) ? line.replace(ESCAPE, "") : line;
@@ -24,7 +22,8 @@ export function plainLine(line: string): string {
 
 /** The line in pieces of one look each. Other marks that cannot be seen are shown as marks. */
 export function spansOf(line: string): Span[] {
-  const parts = cleaned(line).split(COLOUR);
+  const kept = STEERING.test(line) ? line.replace(ESCAPE, (_, colour: string | undefined) => colour ?? "") : line;
+  const parts = kept.split(COLOUR);
   const spans: Span[] = [];
   let colour = "";
   let bold = false;
