@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -100,8 +101,9 @@ class Signer:
             "name": await self._token_name(), "version": CREDIT_VERSION, "chainId": book.chain_id,
             "verifyingContract": book.credit,
         }  # fmt: skip
-        domains = {"Session": own, "Request": own, "Permit": credit}
-        return Grid(self._sender.address, book.meta_scheduler, domains, origin, await self._chain.now())
+        domains = {"Session": own, "Permit": credit}
+        now = max(await self._chain.now(), int(time.time()))  # a quiet chain's newest block is old
+        return Grid(self._sender.address, book.meta_scheduler, domains, origin, now)
 
     async def _token_name(self) -> str:
         """The name of the token's EIP-712 domain, which is that of the token."""
@@ -113,11 +115,9 @@ class Signer:
 def _log_signature(kind: str, message: dict[str, Any]) -> None:
     if kind == "Session":
         logger.info("the signer signed a session key: rights=%s not_after=%d", message["rights"], message["notAfter"])
-    elif kind == "Permit":
+    else:
         credits = format_credits(message["value"])
         logger.info("the signer signed a permit: credits=%s deadline=%d", credits, message["deadline"])
-    else:
-        logger.info("the signer signed the end of a session key: issued_at=%d", message["issuedAt"])
 
 
 def _log_call(call: PageCall, tx_hash: str) -> None:

@@ -1,7 +1,6 @@
 """The typed data that the signer signs. Each message is rebuilt from checked fields; nothing is signed as it came.
 
 * `Session`: a session key of the page, in the grid's domain, bound to the page's origin.
-* `Request`: only one that ends session keys.
 * `Permit`: of the customer's credits, to the grid's contract, with a short deadline.
 """
 
@@ -12,10 +11,9 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from deepgrid.services.signing import request_signing, session_keys
+from deepgrid.services.signing import session_keys
 from deepgrid.signer.refused import MALFORMED, Refused
 
-REVOCATION_PATH = "/v1/sessions/revoke"
 PERMIT_LASTS_S = 600
 CLOCK_SLACK_S = 300
 
@@ -28,11 +26,10 @@ PERMIT = {
         {"name": "deadline", "type": "uint256"},
     ]
 }
-KINDS = {**session_keys.TYPES, **request_signing.TYPES, **PERMIT}
+KINDS = {**session_keys.TYPES, **PERMIT}
 
 _NUMBER = re.compile(r"0x[0-9a-fA-F]{1,64}|[0-9]{1,78}")
 _PUBLIC_KEY = re.compile(r"0x04[0-9a-fA-F]{128}")
-_WORD = re.compile(r"0x[0-9a-fA-F]{64}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +48,7 @@ class Typed:
 
 @dataclass(frozen=True, slots=True)
 class Grid:
-    """For whom and for what the signer signs. `now` is the chain's time."""
+    """For whom and for what the signer signs. `now` is the later one of the chain's time and this machine's."""
 
     owner: str
     meta_scheduler: str
@@ -71,7 +68,7 @@ def parse(raw: Any) -> Typed:
     if not (isinstance(kind, str) and isinstance(domain, dict) and isinstance(message, dict)):
         raise Refused("This is not typed data.", MALFORMED)
     if kind not in KINDS or types != {kind: KINDS[kind]}:
-        raise Refused("The signer signs sessions, their end, and permits of this grid; this is something else.")
+        raise Refused("The signer signs sessions and permits of this grid; this is something else.")
     if message.keys() != {field["name"] for field in KINDS[kind]}:
         raise Refused("The typed data has other fields than its type.", MALFORMED)
     return Typed(kind, domain, message)
@@ -82,7 +79,7 @@ def checked(typed: Typed, grid: Grid) -> tuple[dict[str, Any], dict[str, Any]]:
     domain = grid.domains[typed.kind]
     if not _same_domain(typed.domain, domain):
         raise Refused("The signature would be for another grid, chain or contract.")
-    rule = {"Session": _session, "Request": _revocation, "Permit": _permit}[typed.kind]
+    rule = {"Session": _session, "Permit": _permit}[typed.kind]
     return domain, rule(typed.message, grid)
 
 
@@ -96,16 +93,6 @@ def _session(message: dict[str, Any], grid: Grid) -> dict[str, Any]:
     if origin != grid.origin:
         raise Refused("The session names another origin than this page's.")
     return {"publicKey": bytes.fromhex(key[2:]), "notAfter": end, "rights": rights, "origin": origin}
-
-
-def _revocation(message: dict[str, Any], _grid: Grid) -> dict[str, Any]:
-    if (message["method"], message["path"]) != ("POST", REVOCATION_PATH):
-        raise Refused("Of requests, the signer signs only those that end a session key.")
-    body, nonce = (_text(message[name], _WORD, name) for name in ("bodyHash", "nonce"))
-    return {
-        "method": "POST", "path": REVOCATION_PATH, "bodyHash": bytes.fromhex(body[2:]),
-        "issuedAt": _number(message["issuedAt"]), "nonce": bytes.fromhex(nonce[2:]),
-    }  # fmt: skip
 
 
 def _permit(message: dict[str, Any], grid: Grid) -> dict[str, Any]:

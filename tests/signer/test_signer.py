@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import stat
+import time
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +13,12 @@ import pytest
 from eth_account import Account
 from eth_account.messages import encode_typed_data
 
+from deepgrid.services.signing.request_signing import TYPES
+from deepgrid.services.signing.session_keys import MAX_LIFETIME_S
 from deepgrid.signer.access import MOST_SESSIONS
 from deepgrid.signer.http_endpoint import LARGEST_BODY
 from deepgrid.signer.page_storage import MOST_BYTES
-from deepgrid.signer.typed_data import KINDS
+from deepgrid.signer.typed_data import KINDS, PERMIT_LASTS_S
 from tests.chain.grid import CREDIT, Grid
 from tests.signer.signer_support import HOST, ORIGIN, PAGE, STRANGER, Page, transactions
 from tests.signer.signer_support import closed_page as closed_page
@@ -217,12 +221,23 @@ async def test_another_domain_is_refused(page: Page, changes: dict[str, Any]) ->
     assert "error" in await page.sign("Session", message, {**page.domain, **changes})
 
 
-async def test_only_requests_that_end_sessions_are_signed(page: Page) -> None:
-    message = {"method": "POST", "path": "/v1/sessions/revoke", "bodyHash": "0x" + "1" * 64, "issuedAt": 1,
+async def test_no_request_is_signed(page: Page) -> None:
+    """The signer signed the end of a session key, dated to any time. The page lets the key sign its own end."""
+    message = {"method": "POST", "path": "/v1/sessions/revoke", "bodyHash": "0x" + "1" * 64, "issuedAt": 2**40,
                "nonce": "0x" + "2" * 64}  # fmt: skip
-    assert "result" in await page.sign("Request", message, page.domain)
-    assert "error" in await page.sign("Request", {**message, "path": "/v1/definitions/x"}, page.domain)
-    assert "error" in await page.sign("Request", {**message, "method": "PUT"}, page.domain)
+    data = {"primaryType": "Request", "types": TYPES, "domain": page.domain, "message": message}
+    assert "error" in await page.call("eth_signTypedData_v4", page.wallet.address, json.dumps(data))
+
+
+async def test_sessions_and_permits_are_signed_while_the_chain_is_quiet(
+    page: Page, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The page dates them by its own clock when the newest block is old. The signer knew the block's time only."""
+    now = await page.chain.now() + 3600
+    monkeypatch.setattr(time, "time", lambda: float(now))
+    message = await page.session_message(notAfter=now + MAX_LIFETIME_S)
+    assert "result" in await page.sign("Session", message, page.domain)
+    assert "result" in await page.permit(100, deadline=now + PERMIT_LASTS_S)
 
 
 @pytest.mark.parametrize(
