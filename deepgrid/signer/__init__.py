@@ -8,7 +8,7 @@ Promises:
 * Each signature is a log line.
 """
 
-from deepgrid.signer.access import Access, GuardedChecks, LoopbackHosts
+from deepgrid.signer.access import Access, GuardedPaths, LoopbackHosts
 from deepgrid.signer.http_endpoint import signer_routes
 from deepgrid.signer.limit import SpendingLimit
 from deepgrid.signer.page_storage import PageStorage
@@ -17,7 +17,7 @@ from deepgrid.signer.signer import Signer
 
 __all__ = [
     "Access",
-    "GuardedChecks",
+    "GuardedPaths",
     "LoopbackHosts",
     "OwnAccount",
     "PageStorage",

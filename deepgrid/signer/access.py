@@ -121,15 +121,20 @@ class LoopbackHosts:
         await self._app(scope, receive, send)
 
 
-class GuardedChecks:
-    """Middleware: checks only files of sessions, because a check reads modules with the customer's credentials."""
+class GuardedPaths:
+    """Middleware: checks files and reads the chain for sessions only.
+
+    A check reads modules with the customer's credentials. Reads of the chain use the customer's share of a node.
+    """
+
+    PATHS = frozenset({"/v1/check", "/rpc"})
 
     def __init__(self, app: ASGIApp, access: Access) -> None:
         self._app = app
         self._access = access
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http" and scope["path"] == "/v1/check":
+        if scope["type"] == "http" and scope["path"] in self.PATHS:
             try:
                 self._access.require(Request(scope))
             except Denied as denied:

@@ -27,7 +27,7 @@ from deepgrid.gateway.settings import WebSettings
 from deepgrid.private_files import replace_file
 from deepgrid.signer import (
     Access,
-    GuardedChecks,
+    GuardedPaths,
     LoopbackHosts,
     OwnAccount,
     PageStorage,
@@ -119,7 +119,7 @@ async def local_app(
             access.end()  # another program may listen at this port next, and get the secrets of open pages
             services.stop()
 
-        yield LocalApp(OwnAccount(LoopbackHosts(GuardedChecks(web, access))), end)
+        yield LocalApp(OwnAccount(LoopbackHosts(GuardedPaths(web, access))), end)
 
 
 def _write_address(file: Path, address: str) -> None:

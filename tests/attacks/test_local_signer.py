@@ -21,6 +21,7 @@ from deepgrid.chain.node.contract import interface
 from deepgrid.chain.transactions.sender import Sender
 from deepgrid.chain.transactions.wallet import Wallet
 from deepgrid.chain.writer import Writer
+from deepgrid.services.signing.request_signing import TYPES, Domain
 from tests.attacks.local_account import PYTHON
 from tests.attacks.web_thief import PLANTED, THIEF, Seen, thief_at
 from tests.chain.grid import CREDIT, Grid, running_grid
@@ -161,6 +162,26 @@ async def test_another_account_with_the_whole_secret(target: Target) -> None:
         assert THIEF.request(f"{url}/signer/session", "POST", {"token": token}, **headers).status == 403
         assert "result" in page.post("/signer", json=ACCOUNTS).json()
     assert await target.lost() == 0
+
+
+@pytest.mark.attack(
+    "asks for signatures that end session keys at any time, and reads the chain without the session",
+    attacker="a page or program that reaches `dps web`",
+    gain="a refusal",
+    defence="the signer signs no requests: a session key signs its own end; `/rpc` needs the session, as `/v1/check`",
+)
+async def test_what_the_page_does_not_need_is_refused(target: Target) -> None:
+    """The signer dated them to any future time, so they could be kept for later."""
+    message = {"method": "POST", "path": "/v1/sessions/revoke", "bodyHash": "0x" + "1" * 64, "issuedAt": 2**40,
+               "nonce": "0x" + "2" * 64}  # fmt: skip
+    domain = Domain(target.chain.book.chain_id, target.chain.book.meta_scheduler).as_dict()
+    data = {"primaryType": "Request", "types": TYPES, "domain": domain, "message": message}
+    call = {"method": "eth_signTypedData_v4", "params": [target.wallet.address, data]}
+    read = {"jsonrpc": "2.0", "id": 1, "method": "eth_blockNumber", "params": []}
+    with target.web.session() as page:
+        assert "result" not in page.post("/signer", json=call).json()
+        assert "result" in page.post("/rpc", json=read).json()
+        assert page.post("/rpc", json=read, headers={"X-Grid-Signer": "1"}).status_code == 401
 
 
 @pytest.mark.attack(

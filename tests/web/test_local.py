@@ -16,6 +16,7 @@ from pathlib import Path
 import httpx
 import pytest
 
+from deepgrid.signer.access import NO_SESSION
 from tests.chain.grid import Grid, running_grid
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -140,7 +141,16 @@ async def test_pages_and_grid_need_no_session(web: asyncio.subprocess.Process, g
         assert (await page.get("/")).status_code in (200, 503)  # 503: there is no build
         told = (await page.get("/v1/grid")).json()
         assert (told["local"], told["modules"], told["chain_id"]) == (True, True, grid.book.chain_id)
-        asked = {"jsonrpc": "2.0", "id": 1, "method": "eth_blockNumber", "params": []}
+
+
+async def test_the_chain_is_read_for_a_session_only(web: asyncio.subprocess.Process) -> None:
+    url, token = await address(web)
+    asked = {"jsonrpc": "2.0", "id": 1, "method": "eth_blockNumber", "params": []}
+    async with httpx.AsyncClient(base_url=url, headers={"Origin": url}, trust_env=False) as page:
+        for headers in ({}, {"X-Grid-Signer": "1"}):
+            answer = await page.post("/rpc", json=asked, headers=headers)
+            assert (answer.status_code, answer.json()) == (401, {"error": NO_SESSION})
+        page.headers["X-Grid-Signer"] = (await page.post("/signer/session", json={"token": token})).json()["session"]
         assert int((await page.post("/rpc", json=asked)).json()["result"], 16) > 0
 
 

@@ -71,7 +71,7 @@ async def test_after_a_restart_the_page_says_what_to_do(stage: Stage, context: B
         await page.get_by_role("dialog").get_by_text("The grid's services do not answer.").wait_for()
         await page.get_by_text("You see what was read").get_by_text(START_AGAIN).wait_for()
         await page.goto(f"http://127.0.0.1:{port}/")
-        await page.get_by_text(NO_SESSION).wait_for()
+        await page.get_by_text(NO_SESSION).first.wait_for()
         assert await stage.jobs() == []
         await start(await opened(context, web))
 

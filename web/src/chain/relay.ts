@@ -1,4 +1,5 @@
 /** JSON-RPC over the relay beside the page. Calls of one moment go out as one batch. */
+import { sessionHeaders } from "../wallet/local";
 
 export interface Call {
   method: string;
@@ -66,13 +67,14 @@ async function exchange(calls: Waiting[]): Promise<void> {
 async function post(body: object[]): Promise<Answer[]> {
   const answer = await fetch("rpc", {
     method: "POST",
-    headers: { "Content-Type": "application/json" },
+    headers: sessionHeaders(),
     body: JSON.stringify(body),
     signal: AbortSignal.timeout(TIMEOUT_MS),
   });
   if (!answer.ok) {
+    const said = answer.status === 401 ? ((await answer.json()) as { error: string }).error : ""; // of `dps web`
     const text = answer.status === 429 ? "Too many requests at once." : "The grid's services do not answer.";
-    throw new RelayFault(text, answer.status >= 429);
+    throw new RelayFault(said || text, answer.status >= 429);
   }
   const answers: unknown = await answer.json();
   return (Array.isArray(answers) ? answers : [answers]) as Answer[];
