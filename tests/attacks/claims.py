@@ -151,7 +151,7 @@ class Supervisor:
     async def carry(self, claim: Claim) -> None:
         """Drive the claim to its end, like a run of `run_job`."""
         self.monitor.watch(claim.key)
-        carrier = _Carrier(self._session, claim)
+        carrier = ScriptedCarrier(cast(ProviderSession, self._session), claim.key, claim.script)
         try:
             await drive(carrier.observe, carrier.act)
             await self.cluster.acknowledge(claim.key)
@@ -171,12 +171,12 @@ class _Steps(PlainSteps):
         return self._script
 
 
-class _Carrier(Carrier):
+class ScriptedCarrier(Carrier):
     """The product's carrier with the steps above. It repeats an action while the cluster is busy."""
 
-    def __init__(self, session: SimpleNamespace, claim: Claim) -> None:
-        super().__init__(cast(ProviderSession, session), claim.key)
-        self.steps = _Steps(self._observer, claim.script)
+    def __init__(self, session: ProviderSession, key: JobKey, script: str) -> None:
+        super().__init__(session, key)
+        self.steps = _Steps(self._observer, script)
 
     async def act(self, action: Action, steps: Steps | None = None) -> None:
         while True:

@@ -4,13 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import os
-import re
-import subprocess
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
-from pathlib import Path
-from pwd import getpwnam
 
 import pytest
 
@@ -23,66 +19,24 @@ from deepgrid.slurm.setup.selftest import run_selftest
 from deepgrid.slurm.ssh.login import Login
 from deepgrid.slurm.supervision.monitor import SlurmMonitor
 from tests.attacks.cleaning import CUSTOMER, JOB, OF_CUSTOMER, OF_OTHER
+from tests.attacks.flooding import flooding, limited_connections
 from tests.slurm.support import WAIT_FOR_LEAVE, WAIT_S, Box, bash, leave, new_key, printed, until
 
-PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "provider.md"
-CONNECTIONS = 1800
 HELD = f"A job on the node {os.uname().nodename} could hold 8 connections to slurmctld, and no more."
-# Holds connections to slurmctld, and opens new ones for closed ones. Prints a line when it has what it can get.
-FLOOD = """
-import os, socket, sys, time
-held, told = [], False
-
-def is_open(one):
-    try:
-        return one.recv(1, socket.MSG_DONTWAIT) != b""
-    except BlockingIOError:
-        return True
-    except OSError:
-        return False
-
-while not os.path.exists("leave"):
-    held = [one for one in held if is_open(one)]
-    try:
-        while len(held) < int(sys.argv[2]):
-            held.append(socket.create_connection(("127.0.0.1", int(sys.argv[1])), timeout=5))
-    except OSError:
-        time.sleep(0.1)
-    told = told or print("up", len(held), flush=True) is None
-"""
 pytestmark = pytest.mark.skipif(os.getuid() != 0, reason="accounts are made by root")
-
-
-def conf_of(box: Box) -> str:
-    return Path(box.site.environment(box.name)["SLURM_CONF"]).read_text()
-
-
-def port_of(box: Box) -> str:
-    found = re.search(r"^SlurmctldPort=(\d+)$", conf_of(box), re.MULTILINE)
-    assert found
-    return found[1]
 
 
 @pytest.fixture
 def limited(box: Box, either: Cluster) -> Iterator[None]:
-    """The rules of the provider's page, for this cluster's port and these customers' accounts."""
-    accounts = ", ".join(str(getpwnam(name).pw_uid) for name in either.settings.accounts.table.values())
-    _, _, rules = PAGE.read_text().partition("\n### Connections to slurmctld\n")[2].partition("```\n")
-    table = f"deepgrid_test_{port_of(box)}"
-    rules = rules.partition("```")[0].replace("6817", port_of(box)).replace("20000-59999", f"{{ {accounts} }}")
-    subprocess.run(["nft", "-f", "-"], input=rules.replace("inet deepgrid", f"inet {table}"), text=True, check=True)
-    try:
+    with limited_connections(box, either.settings):
         yield
-    finally:
-        subprocess.run(["nft", "delete", "table", "inet", table], check=True)
 
 
 @asynccontextmanager
 async def flood(cluster: Cluster, box: Box) -> AsyncIterator[JobKey]:
     """A claim of the attacker, whose job floods slurmctld until the end of the context."""
     key = new_key()
-    script = f"python3 - {port_of(box)} {CONNECTIONS} << 'END'\n{FLOOD}\nEND"
-    await cluster.submit(key, bash(script), OF_CUSTOMER)
+    await cluster.submit(key, bash(flooding(box)), OF_CUSTOMER)
     try:
         await printed(cluster, key)
         yield key

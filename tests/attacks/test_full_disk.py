@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -14,17 +11,12 @@ from deepgrid.errors import SlurmUnreachable
 from deepgrid.slurm.cluster import Cluster
 from tests.attacks.blocked_ground import Ground, all_recorded, blocked, cluster, ground, monitor, of, runs
 from tests.attacks.on_slurm import ALICE, BOB
+from tests.attacks.small_disk import FULL, small_disk
 from tests.slurm.support import bash, new_key
 from tests.waiting import until
 
 __all__ = ["blocked", "cluster", "ground", "monitor"]
 pytestmark = [pytest.mark.long, pytest.mark.skipif(os.getuid() != 0, reason="accounts are made by root")]
-
-
-FULL = {
-    "size=2m": "while :; do cat /dev/zero >> fill; sleep 0.1; done 2> /dev/null",
-    "nr_inodes=150": "i=0; while :; do : > file$((i += 1)) || sleep 0.1; done 2> /dev/null",
-}
 
 
 @pytest.mark.attack(
@@ -47,18 +39,3 @@ async def test_a_full_disk_stops_no_cancel_and_loses_no_record(ground: Ground, c
             await cluster.cancel(key)
         await all_recorded(cluster, hers, his)
         assert {row.comment for row in (await cluster.snapshot([hers, his])).completions} == {hers.comment, his.comment}
-
-
-@contextmanager
-def small_disk(folder: Path, options: str) -> Iterator[None]:
-    """A small file system in place of the grid's folder, with its owners and modes."""
-    parts = {name: (folder / name).stat() for name in ("", "jobs", "spool") if (folder / name).exists()}
-    subprocess.run(["mount", "-t", "tmpfs", "-o", options, "none", str(folder)], check=True)
-    try:
-        for name, found in parts.items():
-            (folder / name).mkdir(exist_ok=True)
-            os.chown(folder / name, found.st_uid, found.st_gid)
-            (folder / name).chmod(found.st_mode & 0o7777)
-        yield
-    finally:
-        subprocess.run(["umount", "--lazy", str(folder)], check=True)

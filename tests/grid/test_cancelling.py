@@ -10,10 +10,11 @@ import subprocess
 import time
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 
 import pytest
 
-from deepgrid.chain.figures import Queues
+from deepgrid.chain.figures import Queues, TrackRecord
 from deepgrid.errors import ContractError
 from deepgrid.lifecycle.states import JobStatus
 from deployments.onemachine.grid import LocalGrid
@@ -106,6 +107,7 @@ async def test_a_running_job_is_cancelled(customer: Customer) -> None:
 
 async def test_a_job_that_stops_all_processes_of_its_account_is_cancelled_and_pays(customer: Customer) -> None:
     """A loop in the job once kept the supervisor from cancelling it for ten minutes, and then it cost nothing."""
+    before = await _track_record(customer.grid)
     stops = f"import base64; exec(base64.b64decode('{base64.b64encode(LOOP.encode()).decode()}'))"
     job_id = customer.submit(steps(f'python3 -c "{stops}" {int(signal.SIGSTOP)} {" ".join(PROGRAMS)}'), ON_ALPHA)
     await customer.until(job_id, lambda job: job.status is JobStatus.RUNNING)
@@ -118,6 +120,13 @@ async def test_a_job_that_stops_all_processes_of_its_account_is_cancelled_and_pa
         fee_minutes = (await alpha.chain.constants()).cancellation_fee_minutes
     assert (await customer.settlement(job_id)).billed_minutes == fee_minutes
     await in_slurm_becomes(customer, job_id, gone)
+    record = await _track_record(customer.grid)
+    assert replace(record, started=before.started) == before, "no fault is counted"
+
+
+async def _track_record(grid: LocalGrid) -> TrackRecord:
+    async with writer_of(grid, "alpha") as alpha:
+        return await alpha.chain.track_record(alpha.address)
 
 
 async def test_a_request_in_the_second_of_the_end_has_one_of_two_outcomes(customer: Customer) -> None:
