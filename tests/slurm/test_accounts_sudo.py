@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import stat
+import subprocess
 import tempfile
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import replace
@@ -18,6 +19,7 @@ from deepgrid.lifecycle.slurm_state import Phase
 from deepgrid.slurm.cluster import Cluster
 from deepgrid.slurm.ssh.accounts import Become, CustomerAccounts
 from deepgrid.slurm.ssh.login import Login, LoginSettings
+from deepgrid.slurm.submit import own_folders
 from deepgrid.slurm.submit.leftovers import Leftover
 from deepgrid.slurm.submit.protocol import SubmitRequest
 from deepgrid.slurm.supervision.monitor import SlurmMonitor
@@ -164,6 +166,35 @@ async def test_other_accounts_reach_neither_output_nor_folder(
     await cluster.submit(key, bash(f"{body}\necho done"), of(BOB))
     await ended(monitor, key)
     assert (await cluster.read_output({key: 0}))[key] == b"done\n"
+
+
+async def test_the_logins_group_removes_no_file_of_a_job(cluster: Cluster, key: JobKey) -> None:
+    """The group may make files in run/, for the supervisor's own. The sticky bit keeps it from those of others."""
+    await cluster.submit(key, bash(f"touch mine; echo up; {WAIT_FOR_LEAVE}"), of(ALICE))
+    await printed(cluster, key)
+    run = folder_of(cluster, key) / "run"
+    assert _of_group(run.stat().st_gid, "touch", str(run / "beside")) == ""
+    assert "not permitted" in _of_group(run.stat().st_gid, "rm", "-f", str(run / "mine"))
+    assert (run / "mine").exists()
+    await cluster.cancel(key)
+
+
+def _of_group(number: int, *command: str) -> str:
+    """The error output of a command that an account with this group runs."""
+    member = ["setpriv", "--reuid=65534", f"--regid={number}", "--clear-groups", "--"]
+    return subprocess.run([*member, *command], check=False, capture_output=True, text=True).stderr
+
+
+async def test_the_folders_of_the_account_table_take_a_bounded_time_of_a_submission(
+    cluster: Cluster, people: dict[str, str], state_folder: Path, key: JobKey, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those that are late wait for the first job of their own account."""
+    monkeypatch.setattr(own_folders, "TABLE_WITHIN_S", 0)
+    root = Path(tempfile.mkdtemp(dir=state_folder))
+    root.chmod(0o1777)
+    for customers in ([ALICE], [ALICE, BOB]):
+        await cluster.make_storage(key, customers[-1], [f"{root}/"])
+        assert {place.owner() for place in root.iterdir()} == {people[customer] for customer in customers}
 
 
 TAMPER = """#!/bin/sh

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 from collections.abc import Callable
 from dataclasses import replace
@@ -9,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from deepgrid.errors import SlurmError
+from deepgrid.errors import SlurmError, SlurmUnreachable
 from deepgrid.lifecycle.job import Hardware, JobKey
 from deepgrid.lifecycle.slurm_state import Phase
 from deepgrid.slurm.cluster import Cluster
@@ -202,6 +203,26 @@ async def test_records_come_from_the_spool_and_after_it_from_the_jobs_folder(
     spool = Path(box.settings.grid_root) / "spool"
     assert not [file for file in spool.iterdir() if key.comment in file.read_text()]
     await cluster.cancel(running)
+
+
+async def test_a_record_whose_claim_has_an_unwritable_lock_stays_in_the_spool(
+    box: Box, cluster: Cluster, monitor: SlurmMonitor, key: JobKey
+) -> None:
+    """A redirection that failed once ended the shell, and the record counted as acknowledged."""
+    other = new_key()
+    for one in (key, other):
+        await cluster.submit(one, bash("true"), SMALL)
+        await ended(monitor, one)
+    lock = box.folder(key) / "lock"
+    lock.unlink()
+    lock.mkdir()
+    first, second = await asyncio.gather(*map(cluster.acknowledge, (key, other)), return_exceptions=True)
+    assert isinstance(first, SlurmUnreachable) and "its folder cannot be written" in first.message
+    assert second is None
+    lock.rmdir()
+    spooled = await cluster.spooled()
+    assert (key.comment in spooled, other.comment in spooled) == (True, False)
+    await cluster.acknowledge(key)
 
 
 async def test_controller_and_accounting_agree_without_a_spool_record(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -21,7 +22,7 @@ from deepgrid.slurm.submit.protocol import (
     submit_command,
 )
 from deepgrid.slurm.supervision.monitor import SlurmMonitor
-from tests.slurm.support import SMALL, Box, bash, ended, ends, new_key, until
+from tests.slurm.support import SMALL, Box, LoginWith, bash, ended, ends, new_key, until
 
 IMPOSSIBLE = SubmitRequest(ntasks=1, cpus_per_task=1, mem_per_cpu_mb=10**6, gpus=0, time_limit_minutes=5)
 
@@ -92,6 +93,21 @@ async def test_a_cancelled_claim_is_never_submitted(box: Box, cluster: Cluster, 
         await cluster.submit(key, bash("true"), SMALL)
     assert not refusal.value.transient
     assert box.ids(key) == []
+
+
+async def test_a_tombstone_without_a_spare_file_is_durable(
+    box: Box, login: Login, cluster: Cluster, key: JobKey, state_folder: Path
+) -> None:
+    """A power cut after the answer must not let the job start. A claim of an earlier version has no spare file."""
+    synced, programs = state_folder / f"synced-{key.job_id}", state_folder / f"programs-{key.job_id}"
+    programs.mkdir(mode=0o755)
+    (programs / "sync").write_text(f'#!/bin/sh\nprintf "%s\\n" "$@" >> {synced}\nexec /usr/bin/sync "$@"\n')
+    (programs / "sync").chmod(0o755)
+    await cluster.submit(key, bash("true"), SMALL)
+    (box.folder(key) / "spare").unlink()
+    watched = LoginWith(login, PATH=f"{programs}:/usr/local/bin:/usr/bin:/bin")
+    await Cluster(watched, box.settings).cancel(key)
+    assert synced.read_text().splitlines() == [f"{box.folder(key)}/tombstone", str(box.folder(key))]
 
 
 async def test_cancelling_while_it_waits_ends_it_without_a_start(
