@@ -93,6 +93,7 @@ async def decide(session: OperatorSession, seen: Snapshot) -> Decision:
 
     began = time.monotonic()
     found, use = await asyncio.to_thread(match)
+    session.memory.use.note_reservations((one.job_id for one in found.waiting if one.has_reservation), seen.now)
     session.memory.use.forget_negligible(seen.now)
     return Decision(seen, found, use, time.monotonic() - began)
 

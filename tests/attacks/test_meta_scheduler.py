@@ -28,6 +28,7 @@ WHOLE = replace(DEFINITION, uses=(), affinity=(), gpus=0, ntasks=CPUS, cpus_per_
 LOCKED_WEI = 2_000 * CREDIT
 ATTEMPTS = 18  # as carried out in the review
 FREE = 3
+WAITS = "you cancelled several jobs that kept a cluster from others; your jobs wait until"
 
 
 async def stranger(office: Office) -> Writer:
@@ -42,6 +43,15 @@ async def request(office: Office, who: Writer, count: int = 1, definition: JobDe
     ids = await who.request_jobs([Request(definition, LOCKED_WEI, "a job")] * count)
     await office.catch_up()
     return ids
+
+
+async def taken(office: Office, who: Writer, definition: JobDefinition = WHOLE) -> int:
+    """A job of this customer that takes the cluster, or a part of it."""
+    (running,) = await request(office, who, definition=definition)
+    await one_round(office)
+    await office.people.provider.claim_next()
+    await office.people.provider.set_running(running, 0)
+    return running
 
 
 async def one_round(office: Office) -> None:
@@ -62,10 +72,7 @@ async def test_cancelled_jobs_do_not_keep_a_cluster_from_others(office: Office) 
     """An honest customer who used the grid before came after each job of the stranger, who had paid for nothing."""
     honest, thief = office.people.customer, await stranger(office)
     await honest.approve(2 * LOCKED_WEI)
-    (paid,) = await request(office, honest)
-    await one_round(office)
-    await office.people.provider.claim_next()
-    await office.people.provider.set_running(paid, 0)
+    paid = await taken(office, honest)
     queue = await request(office, thief, ATTEMPTS)
     (wanted,) = await request(office, honest)
     office.pass_time(HOUR_S)
@@ -83,8 +90,7 @@ async def test_cancelled_jobs_do_not_keep_a_cluster_from_others(office: Office) 
     assert kept == FREE + 1
     assert (await office.job(wanted)).status is S.META_SCHEDULED
     told = {job_id: text for job_id, kind, text in office.notices if kind == "waiting"}
-    words = "you cancelled several jobs that kept a cluster from others; your jobs wait until"
-    assert all(told[job_id].startswith(words) for job_id in queue[kept:])
+    assert all(told[job_id].startswith(WAITS) for job_id in queue[kept:])
 
 
 @pytest.mark.attack(
@@ -96,10 +102,7 @@ async def test_a_reservation_that_a_top_up_moves_is_told_anew(office: Office) ->
     """The notice kept the old estimate: only one change of the place was told in five minutes."""
     honest, thief = office.people.customer, await stranger(office)
     await honest.approve(LOCKED_WEI)
-    (small,) = await request(office, thief, definition=replace(WHOLE, ntasks=1))
-    await one_round(office)
-    await office.people.provider.claim_next()
-    await office.people.provider.set_running(small, 0)
+    small = await taken(office, thief, replace(WHOLE, ntasks=1))
     (large,) = await request(office, honest)
     await one_round(office)
     for times in (2, 3):
@@ -109,6 +112,29 @@ async def test_a_reservation_that_a_top_up_moves_is_told_anew(office: Office) ->
         told = [text for job_id, _, text in office.notices if job_id == large]
         assert len(set(told)) == len(told) == times
     assert all("estimated start" in text for text in told)
+
+
+@pytest.mark.attack(
+    "submits jobs for a whole cluster and cancels each while it is pending, with the next start reserved",
+    attacker="a customer", gain="reservations that others' jobs may not delay, four times",
+    defence="the time of a cancelled job's reservation counts as use, and its cancel as one of the three that are free",
+)  # fmt: skip
+async def test_cancelled_jobs_do_not_reserve_a_cluster_for_nothing(office: Office) -> None:
+    honest, thief = office.people.customer, await stranger(office)
+    await honest.approve(LOCKED_WEI)
+    await taken(office, honest)
+    for kept in range(FREE + 1):
+        (held,) = await request(office, thief)
+        await one_round(office)
+        assert "estimated start" in office.notices[-1][2]
+        office.pass_time(60)
+        await thief.cancel_job(held)
+        await office.catch_up()
+        use = office.session.memory.use.accounts()[thief.address]
+        assert (round(use.cancels, 1), use.past.cpus > 0) == (kept + 1, True)
+    await request(office, thief)
+    await one_round(office)
+    assert office.notices[-1][2].startswith(WAITS)
 
 
 FLOOD, CONDITIONS, CLUSTERS = 2_000, 64, 50

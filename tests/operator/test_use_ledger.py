@@ -77,6 +77,52 @@ def test_only_what_the_customer_cancels_before_it_ran_is_a_cancel(
     assert one.accounts()["0xc"].cancels == cancels
 
 
+def waiting(job_id: int = 1) -> Job:
+    return pending(job_id, cpus=8, customer="0xc")
+
+
+@pytest.mark.parametrize(
+    ("end", "cancels"), [({"has_cancel_request": True}, 1), ({}, 0)], ids=["by its customer", "given up"]
+)
+def test_a_cancelled_job_counts_for_the_time_of_its_reservation(
+    tmp_path: Path, end: dict[str, object], cancels: int
+) -> None:
+    """It cost nothing, although others could not start before it."""
+    one = ledger(tmp_path)
+    one.note_reservations([1], NOW)
+    one.note_reservations([], NOW + 60)
+    one.note_reservations([1], NOW + 600)
+    one.note(waiting(), ended(waiting(), S.CANCELLED, after_s=660, **end), NOW)
+    assert cpus(one) == pytest.approx(8 * (1 - 0.5 ** (120 / 86_400)))
+    assert one.accounts()["0xc"].cancels == cancels
+
+
+def test_a_job_cancelled_after_its_assignment_counts_from_its_reservation_on(tmp_path: Path) -> None:
+    one, job = ledger(tmp_path), assigned(assigned_at=NOW + 60)
+    one.note_reservations([1], NOW)
+    one.note_reservations([], NOW + 60)
+    one.note(waiting(), job, NOW)
+    one.note(job, ended(job, S.CANCELLED, after_s=100, has_cancel_request=True), NOW)
+    assert cpus(one) == pytest.approx(8 * (1 - 0.5 ** (100 / 86_400)), rel=1e-3)
+    assert one.accounts()["0xc"].cancels == 1
+
+
+@pytest.mark.parametrize("end", [S.FINISHED, S.PANICKED])
+def test_a_reservation_of_a_job_that_was_not_cancelled_is_no_use(tmp_path: Path, end: JobStatus) -> None:
+    one, job = ledger(tmp_path), assigned(assigned_at=NOW + 60, started_at=NOW + 60)
+    one.note_reservations([1], NOW)
+    one.note(waiting(), job, NOW)
+    one.note(job, ended(job, end, after_s=120), NOW)
+    assert cpus(one) == pytest.approx(8 * (1 - 0.5 ** (60 / 86_400)))
+
+
+def test_a_cancelled_job_without_a_reservation_is_free(tmp_path: Path) -> None:
+    one = ledger(tmp_path)
+    one.note_reservations([2], NOW)
+    one.note(waiting(), ended(waiting(), S.CANCELLED, has_cancel_request=True), NOW)
+    assert one.accounts() == {}
+
+
 def test_a_customer_with_nothing_left_to_remember_is_forgotten(tmp_path: Path) -> None:
     one = ledger(tmp_path)
     one.note(assigned(), ended(assigned()), NOW)
