@@ -101,13 +101,17 @@ class MemoryChain:
 
 
 class Clock:
-    """The service's clock: real time plus an offset."""
+    """The service's clock: real time plus an offset. Once it is stopped, only the offset moves it."""
 
     def __init__(self) -> None:
         self.ahead_s = 0.0
+        self._stopped_at: float | None = None
 
     def __call__(self) -> float:
-        return time.time() + self.ahead_s
+        return (time.time() if self._stopped_at is None else self._stopped_at) + self.ahead_s
+
+    def stop(self) -> None:
+        self._stopped_at = time.time()
 
 
 @dataclass

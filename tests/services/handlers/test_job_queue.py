@@ -16,6 +16,13 @@ NAME = "0" * 64
 OTHER = ACCOUNTS["other_provider"].address
 
 
+@pytest.fixture
+def grid(grid: Grid) -> Grid:
+    """The services, whose snapshot ages only when a test says so."""
+    grid.clock.stop()
+    return grid
+
+
 async def get(grid: Grid, path: str = "/v1/queue") -> httpx.Response:
     async with httpx.AsyncClient(trust_env=False) as http:
         return await http.get(grid.url + path)
