@@ -6,7 +6,7 @@ import asyncio
 import itertools
 import json
 import random
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterable, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -66,24 +66,36 @@ async def answers(client: httpx.AsyncClient, web: Backend, calls: list[tuple[str
     return found
 
 
+async def reads_before(page: httpx.AsyncClient, web: Backend, calls: list[tuple[str, list[Any]]]) -> int:
+    """The reads that reach the node until the page has the answer to the first call."""
+    before = web.app.relay.upstream.reads
+    found = await answers(page, web, calls)
+    assert "result" in found[0], found
+    return web.app.relay.upstream.reads - before
+
+
 @asynccontextmanager
-async def flooded(web: Backend, last: list[tuple[str, list[Any]]]) -> AsyncIterator[None]:
-    """Two addresses ask for 15,000 reads each, and for `last` after all others. The first ones reached the node."""
-    async with person("127.0.0.2") as one, person("127.0.0.4") as other:
-        before, batches = web.app.relay.upstream.reads, [balances(web, CALLS) for _ in range(2 * CONNECTIONS)]
-        sending = [
-            asyncio.create_task(answers(client, web, calls))
-            for client, calls in zip(itertools.cycle((one, other)), [*batches, last], strict=False)
-        ]
-        try:
-            async with asyncio.timeout(180):
-                while web.app.relay.upstream.reads < before + 2 * CALLS:
-                    await asyncio.sleep(0.005)
-            yield
-        finally:
-            for task in sending:
-                task.cancel()
-            await asyncio.gather(*sending, return_exceptions=True)
+async def flooded(
+    web: Backend, clients: Iterable[httpx.AsyncClient], batches: int, last: list[tuple[str, list[Any]]]
+) -> AsyncIterator[None]:
+    """Clients in turn ask for batches of reads, and for `last` after all others. The first ones reached the node."""
+    before, flood = web.app.relay.upstream.reads, [balances(web, CALLS) for _ in range(batches)]
+    pairs = zip(itertools.cycle(clients), [*flood, last], strict=False)
+    sending = [asyncio.create_task(answers(client, web, calls)) for client, calls in pairs]
+    try:
+        async with asyncio.timeout(180):
+            while web.app.relay.upstream.reads < before + 2 * CALLS:
+                await asyncio.sleep(0.005)
+        yield
+    finally:
+        for task in sending:
+            task.cancel()
+        await asyncio.gather(*sending, return_exceptions=True)
+
+
+def at(web: Backend, address: str) -> httpx.AsyncClient:
+    """A client whose connections come from this address, of which this machine has none."""
+    return httpx.AsyncClient(transport=httpx.ASGITransport(app=web.app, client=(address, 1)))
 
 
 @pytest.mark.parametrize("asked", ["the newest block", "a read of its own", "a read that strangers asked last"])
@@ -96,11 +108,21 @@ async def flooded(web: Backend, last: list[tuple[str, list[Any]]]) -> AsyncItera
 async def test_a_flood_of_reads_delays_no_page(web: Backend, asked: str) -> None:
     shared = balances(web, 1)
     calls = {"the newest block": [("eth_blockNumber", [])], "a read of its own": balances(web, 1)}.get(asked, shared)
-    async with person("127.0.0.3") as page, flooded(web, shared):
-        before = web.app.relay.upstream.reads
-        found = await answers(page, web, calls)
-        assert "result" in found[0], found
-        assert web.app.relay.upstream.reads - before < BEFORE_THE_PAGE
+    async with (
+        person("127.0.0.2") as one, person("127.0.0.4") as other, person("127.0.0.3") as page,
+        flooded(web, (one, other), 2 * CONNECTIONS, shared),
+    ):  # fmt: skip
+        assert await reads_before(page, web, calls) < BEFORE_THE_PAGE
+
+
+@pytest.mark.attack(
+    "30,000 reads of the chain at once from 300 addresses of one IPv6 network", attacker="a stranger with HTTP",
+    gain="one turn at the node", defence="all addresses of one /64, the least that a subscriber has, take turns as one",
+)  # fmt: skip
+async def test_the_addresses_of_one_network_take_turns_as_one(web: Backend) -> None:
+    flood = [at(web, f"2001:db8:0:1::{number:x}") for number in range(2 * CONNECTIONS)]
+    async with flooded(web, flood, len(flood), balances(web, 1)):
+        assert await reads_before(at(web, "2001:db8:0:2::1"), web, balances(web, 1)) < BEFORE_THE_PAGE
 
 
 @pytest.mark.attack(
