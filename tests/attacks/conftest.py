@@ -18,9 +18,12 @@ from tests.attacks.on_slurm import waiting as waiting
 from tests.attacks.report import PROPERTY, attack_of
 from tests.sbatch.bucket import bucket, s3_server
 from tests.sbatch.store import store
+from tests.services.conftest import grid, start
 from tests.slurm.conftest import box, cluster, key, login, monitor, state_folder
 
-__all__ = ["box", "bucket", "cluster", "key", "login", "monitor", "s3_server", "state_folder", "store"]
+__all__ = [
+    "box", "bucket", "cluster", "grid", "key", "login", "monitor", "s3_server", "start", "state_folder", "store",
+]  # fmt: skip
 
 
 @pytest.fixture(autouse=True)

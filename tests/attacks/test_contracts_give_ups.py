@@ -6,6 +6,8 @@ import importlib.resources
 import itertools
 import json
 from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -87,6 +89,28 @@ async def cancelled(market: Market, who: Writer, job_ids: Sequence[int]) -> int:
     return sum(used) // len(used)
 
 
+@dataclass
+class Jobs:
+    """Jobs of an attacker. Gas of each: what the attacker has paid, and what operator and provider have."""
+
+    attacker: Writer
+    ids: list[int]
+    paid: int
+    others: int
+
+
+@asynccontextmanager
+async def assigned(market: Market, name: str) -> AsyncIterator[Jobs]:
+    """Jobs that the operator assigned in one batch. At the end the attacker has its credits, and has paid more gas."""
+    attacker = await market.stranger(name, credits=JOBS * 100)
+    ids, paid = await requested(market, attacker, Wishes())
+    wanted = [(coded_id(one), market.people.provider.address) for one in ids]
+    jobs = Jobs(attacker, ids, paid, await in_one_call(market, market.people.operator, "metaScheduleJobs", wanted))
+    yield jobs
+    assert await market.chain.balance(attacker.address) == JOBS * LOCKED
+    assert jobs.others < jobs.paid
+
+
 def check_gas(attack: str, attacker: int, others: int) -> None:
     """Within 2 % of the figures in docs/explanation/contracts.md. The zero bytes of addresses differ."""
     found = json.loads((importlib.resources.files("contracts") / "attacks.json").read_text())["gas"][attack]
@@ -116,14 +140,9 @@ async def test_giving_up_costs_the_operator_less_than_the_request(market: Market
     defence="assignments are made in batches",
 )
 async def test_cancelling_assigned_jobs_costs_the_customer_more(market: Market) -> None:
-    attacker, people = await market.stranger("assigned", credits=JOBS * 100), market.people
-    job_ids, paid = await requested(market, attacker, Wishes())
-    wanted = [(coded_id(one), people.provider.address) for one in job_ids]
-    others = await in_one_call(market, people.operator, "metaScheduleJobs", wanted)
-    paid += await cancelled(market, attacker, job_ids)
-    assert await market.chain.balance(attacker.address) == JOBS * LOCKED
-    assert others < paid
-    check_gas("cancelling_when_assigned", paid, others)
+    async with assigned(market, "assigned") as jobs:
+        jobs.paid += await cancelled(market, jobs.attacker, jobs.ids)
+    check_gas("cancelling_when_assigned", jobs.paid, jobs.others)
 
 
 @pytest.mark.attack(
@@ -133,17 +152,13 @@ async def test_cancelling_assigned_jobs_costs_the_customer_more(market: Market) 
     defence="assignments, claims and reports are made in batches",
 )
 async def test_cancelling_claimed_jobs_costs_the_customer_more(market: Market) -> None:
-    attacker, people = await market.stranger("claimed", credits=JOBS * 100), market.people
-    job_ids, paid = await requested(market, attacker, Wishes())
-    wanted = [(coded_id(one), people.provider.address) for one in job_ids]
-    others = await in_one_call(market, people.operator, "metaScheduleJobs", wanted)
-    others += (await market.call(people.provider, "MetaScheduler", "claimNextJobs", JOBS)).gas_used // JOBS
-    paid += await cancelled(market, attacker, job_ids)
-    reports = [(coded_id(one), int(JobStatus.CANCELLED), 0, "", 0) for one in job_ids]
-    others += await in_one_call(market, people.provider, "providerSetJobStatuses", reports)
-    assert await market.chain.balance(attacker.address) == JOBS * LOCKED
-    assert others < paid
-    check_gas("cancelling_when_claimed", paid, others)
+    provider = market.people.provider
+    async with assigned(market, "claimed") as jobs:
+        jobs.others += (await market.call(provider, "MetaScheduler", "claimNextJobs", JOBS)).gas_used // JOBS
+        jobs.paid += await cancelled(market, jobs.attacker, jobs.ids)
+        reports = [(coded_id(one), int(JobStatus.CANCELLED), 0, "", 0) for one in jobs.ids]
+        jobs.others += await in_one_call(market, provider, "providerSetJobStatuses", reports)
+    check_gas("cancelling_when_claimed", jobs.paid, jobs.others)
 
 
 # -- whose jobs come first ------------------------------------------------------------------------

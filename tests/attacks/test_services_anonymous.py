@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator
-from pathlib import Path
 
 import pytest
 
@@ -18,17 +16,11 @@ from deepgrid.services.refusal import Refusal
 from deepgrid.services.storage.database import UnownedDefinition
 from deepgrid.workflow import canonical
 from tests.attacks.http_support import rows
-from tests.services.support import ACCOUNTS, Grid, Start, a_job, starting
+from tests.services.support import ACCOUNTS, Grid, Start, a_job
 from tests.waiting import until
 
 SOURCE = "192.0.2.1"
 THEFT = {"customer": ACCOUNTS["rival"].address, "provider": ACCOUNTS["other_provider"].address}
-
-
-@pytest.fixture
-async def start(tmp_path: Path) -> AsyncIterator[Start]:
-    async with starting(tmp_path) as start_one:
-        yield start_one
 
 
 @pytest.mark.attack(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
@@ -17,15 +16,9 @@ from deepgrid.services.storage.database import Definition as StoredDefinition
 from deepgrid.workflow import Definition, Step, StepRun
 from deepgrid.workflow.models import ContainerRun
 from tests.attacks.http_support import UPLOAD, UPLOAD_BODY, ask, person, rows
-from tests.services.support import ACCOUNTS, Start, a_job, client_of, rich_chain, starting
+from tests.services.support import ACCOUNTS, Start, a_job, client_of, rich_chain
 
 CREDIT_WEI = 10**18
-
-
-@pytest.fixture
-async def start(tmp_path: Path) -> AsyncIterator[Start]:
-    async with starting(tmp_path) as start_one:
-        yield start_one
 
 
 def expensive(steps: int, name: str = "x") -> Definition:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
-from pathlib import Path
 
 import pytest
 from eth_account.signers.local import LocalAccount
@@ -25,18 +23,7 @@ from tests.attacks.http_support import (
     rows,
     stranger,
 )  # fmt: skip
-from tests.services.support import ACCOUNTS, DOMAIN, Grid, Start, a_job, starting
-
-
-@pytest.fixture
-async def start(tmp_path: Path) -> AsyncIterator[Start]:
-    async with starting(tmp_path) as start_one:
-        yield start_one
-
-
-@pytest.fixture
-async def grid(start: Start) -> Grid:
-    return await start()
+from tests.services.support import ACCOUNTS, DOMAIN, Grid, Start, a_job
 
 
 @pytest.mark.parametrize("request_name", list(REQUESTS))

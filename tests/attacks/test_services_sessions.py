@@ -2,26 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from pathlib import Path
-
 import pytest
 
 from tests.attacks.http_support import DEFINITION_HASH, REQUESTS, STORED, UPLOAD, UPLOAD_BODY, ask, person, rows
-from tests.services.support import ACCOUNTS, DOMAIN, Grid, Start, session_key, starting
+from tests.services.support import ACCOUNTS, DOMAIN, Grid, session_key
 
 MAY_READ = ("read", "releases")
-
-
-@pytest.fixture
-async def start(tmp_path: Path) -> AsyncIterator[Start]:
-    async with starting(tmp_path) as start_one:
-        yield start_one
-
-
-@pytest.fixture
-async def grid(start: Start) -> Grid:
-    return await start()
 
 
 async def _prepare(grid: Grid) -> None:

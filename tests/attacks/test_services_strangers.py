@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
-from pathlib import Path
 
 import pytest
 
@@ -14,18 +12,7 @@ from deepgrid.services.admission import Limits, Proxies, Rate
 from deepgrid.services.signing import request_signing
 from deepgrid.services.storage.database import UsedNonce
 from tests.attacks.http_support import REQUESTS, STORED, ask, person, rows, stranger
-from tests.services.support import ACCOUNTS, Grid, Start, a_job, starting
-
-
-@pytest.fixture
-async def start(tmp_path: Path) -> AsyncIterator[Start]:
-    async with starting(tmp_path) as start_one:
-        yield start_one
-
-
-@pytest.fixture
-async def grid(start: Start) -> Grid:
-    return await start()
+from tests.services.support import ACCOUNTS, Start, a_job
 
 
 @pytest.mark.parametrize("request_name", list(REQUESTS))
