@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +13,10 @@ from eth_utils.address import to_checksum_address
 from graphql import GraphQLError, get_introspection_query
 from pydantic_core import from_json
 
+from deepgrid.chain.batches import Request, request_args
+from deepgrid.chain.node.contract import interface
+from deepgrid.client.display.colours import COLOUR
+from deepgrid.client.display.text import LogLines
 from deepgrid.errors import InputError
 from deepgrid.gateway.check import _file_of
 from deepgrid.gateway.relay.read_rules import Rules
@@ -22,14 +26,21 @@ from deepgrid.modules.gotemplate import TemplateLimits, fill_in_go
 from deepgrid.modules.template import TemplateFault
 from deepgrid.services.graphql.documents import read_body, read_document
 from deepgrid.services.graphql.operations import executed
-from deepgrid.services.logger_api.logger_pb2 import ReadRequest
+from deepgrid.services.logger_api.logger_pb2 import ReadRequest, WatchListRequest
 from deepgrid.services.logger_api.methods import _job_id, _parsed
-from deepgrid.services.logger_api.signed_texts import reader_of
+from deepgrid.services.logger_api.signed_texts import reader_of, watcher_of
 from deepgrid.services.logger_api.status import GrpcError
 from deepgrid.services.logger_api.web_frames import frames, message_of
 from deepgrid.services.refusal import Refusal
 from deepgrid.services.signing.request_signing import BadRequestSignature, sign, verify
+from deepgrid.signer.calls import parse as parse_call
+from deepgrid.signer.refused import Refused
+from deepgrid.signer.typed_data import KINDS, checked
+from deepgrid.signer.typed_data import Grid as SignerGrid
+from deepgrid.signer.typed_data import parse as parse_typed
 from deepgrid.workflow import parse
+from tests.chain.grid import DEFINITION
+from tests.gateway.relay_support import BOOK
 from tests.modules.go_support import ROOT
 from tests.services.graphql.support import SUBMIT, WHOLE_JOB
 from tests.services.support import ACCOUNTS, DOMAIN, session_key
@@ -43,7 +54,7 @@ PIECES = (
     b"\\ud800", b"-1", b"99999999999999999999999", b"1e999", b"0x", b"null", b"true", b"NaN", b"__schema", b"...F",
     b"@skip(if: $a)", b"fragment F on Query {...F}", b"&a ", b"*a", b"<<: *a", b"- ", b"? ", b"!!python/object",
     b"{{", b"}}", b"{{range .Step.Use.Steps}}", b"{{end}}", b"{{if", b"| toYaml", b"\x01\x00\x00\x00\x05", b"eth_call",
-    b"latest", b"---", b"%YAML 9",
+    b"latest", b"---", b"%YAML 9", b"\x1b[", b"\x1b]", b"38;5;", b"8m", b"\r",
 )  # fmt: skip
 ALIASES = """\
 x-e: &e {env: &v [{key: A, value: v}], command: echo}
@@ -53,6 +64,7 @@ steps:
 - {name: one, run: *e}
 - {name: two, run: {<<: *e, shell: /bin/sh}}
 """
+OUTPUT = "\x1b[1;31mred\x1b[0m \x1b[38;2;1;2;3;48:2::4:5:6mdark\x1b[39m\x1b[K\x1b]0;t\x07\r\n\x9b3m\u202e\n".encode()
 TEMPLATE = """\
 name: m
 steps:
@@ -84,6 +96,30 @@ def read_frame(body: bytes) -> None:
     request = _parsed(ReadRequest, message_of(body, text=not body.startswith((b"\0", b"\1"))))
     _job_id(request.log_name)
     reader_of(request, NOW)
+
+
+def read_list_frame(body: bytes) -> None:
+    """As the log service reads a request for a list of logs."""
+    watcher_of(_parsed(WatchListRequest, message_of(body, text=False)), NOW)
+
+
+def read_page_call(body: bytes) -> None:
+    """As the signer of `dps web` reads what its page asks to send or to sign."""
+    try:
+        asked = json.loads(body)
+    except (ValueError, RecursionError):
+        return
+    if isinstance(asked, dict) and asked.get("types"):
+        checked(parse_typed(asked), SIGNED_FOR)
+    else:
+        parse_call(asked, BOOK, OWNER)
+
+
+def show_output(output: bytes) -> None:
+    """As clients show the output of a job."""
+    lines = LogLines()
+    for line in [*lines.feed(output), *lines.feed(b"", final=True)]:
+        assert not set("\x1b\r\n\x07") & set(COLOUR.sub("", line))
 
 
 def read_headers(lines: bytes) -> None:
@@ -122,12 +158,34 @@ def _frames() -> tuple[bytes, bytes]:
     return whole, base64.b64encode(whole)
 
 
+def _list_frame() -> bytes:
+    account = ACCOUNTS["customer"]
+    signed = account.sign_message(encode_defunct(text=f"watchList:{account.address.lower()}/{NOW}"))
+    request = WatchListRequest(address=account.address, timestamp=NOW, signed_hash=bytes(signed.signature))
+    return frames([request.SerializeToString()], text=False)
+
+
+def _page_calls() -> Iterator[bytes]:
+    session = {"publicKey": "0x04" + "12" * 64, "notAfter": NOW + 60, "rights": "read", "origin": SIGNED_FOR.origin}
+    permit = {"owner": OWNER, "spender": BOOK.meta_scheduler, "value": "1", "nonce": 0, "deadline": NOW + 60}
+    for kind, message in (("Session", session), ("Permit", permit)):
+        types, domain = {kind: KINDS[kind]}, SIGNED_FOR.domains[kind]
+        yield _coded(primaryType=kind, types=types, domain=domain, message=message)
+    job = request_args(Request(DEFINITION, 10**18, "job", False))
+    yield _coded(to=BOOK.meta_scheduler, data=interface("MetaScheduler").encode("requestNewJob", *job))
+    yield _coded(to=BOOK.credit, data=interface("Credit").encode("approve", BOOK.meta_scheduler, 1), value="0x0")
+
+
 def _transaction() -> str:
     fields = {"chainId": 5, "nonce": 0, "gas": 21_000, "maxFeePerGas": 1, "maxPriorityFeePerGas": 1, "value": 0}
     signed = ACCOUNTS["customer"].sign_transaction({"to": to_checksum_address(CONTRACT), "type": 2, **fields})
     return "0x" + bytes(signed.raw_transaction).hex()
 
 
+OWNER = ACCOUNTS["customer"].address
+SIGNED_FOR = SignerGrid(
+    OWNER, BOOK.meta_scheduler, dict.fromkeys(("Session", "Permit"), DOMAIN.as_dict()), "http://127.0.0.1:8090", NOW
+)
 SIGNED = sign(ACCOUNTS["customer"], DOMAIN, "GET", PATH, b"", NOW)
 BY_SESSION = session_key(now=NOW).headers(DOMAIN, "GET", PATH, b"", NOW)
 CALLS = (
@@ -156,5 +214,8 @@ WIRE_PARSERS = {
     "request of a check": Parser(_file_of, (_coded(file=ALIASES),), (Refusal,)),
     "relay": Parser(read_call, (json.dumps(CALLS).encode(), *(json.dumps(call).encode() for call in CALLS)), (Fault,)),
     "gRPC-web frame": Parser(read_frame, _frames(), (GrpcError,)),
+    "gRPC-web list": Parser(read_list_frame, (_list_frame(),), (GrpcError,)),
+    "call of a page": Parser(read_page_call, tuple(_page_calls()), (Refused,)),
+    "output of a job": Parser(show_output, (OUTPUT,), ()),
     "signed request": Parser(read_headers, (_headers(SIGNED), _headers(BY_SESSION)), (BadRequestSignature,)),
 }  # fmt: skip

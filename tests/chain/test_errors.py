@@ -215,6 +215,13 @@ async def test_another_contract_at_the_address_is_named(people: People) -> None:
             await chain.providers()
 
 
+@pytest.mark.parametrize("length", [1, 2**62, 2**255])
+def test_a_text_of_impossible_length_is_named(length: int) -> None:
+    """A length beyond all memory raised OverflowError, in the local signer of `dps web` too."""
+    with pytest.raises(ChainError, match="does not come from this grid"):
+        interface("Credit").decode("name", encode(["uint256", "uint256"], [32, length]))
+
+
 def test_every_chain_state_has_a_name() -> None:
     for status in JobStatus:
         assert status.words in contract_error(_revert("JobHotStatusOnly", int(status))).message

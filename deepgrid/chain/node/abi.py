@@ -53,7 +53,7 @@ def decode_fields(fields: Sequence[dict[str, Any]], data: bytes) -> list[Any]:
     """Values of ABI-encoded `fields`. Raises ChainError if `data` does not match them."""
     try:
         values = CODEC.decode([collapse_if_tuple(field) for field in fields], data)
-    except DecodingError:
+    except (DecodingError, OverflowError):  # the latter for a length beyond all memory
         raise foreign() from None
     return [_named(field, value) for field, value in zip(fields, values, strict=True)]
 
