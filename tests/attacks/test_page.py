@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.attacks.page import PAGE, attacks, page
 
-AT_LEAST = 60
+AT_LEAST = 80
 
 
 def test_the_page_is_up_to_date() -> None:

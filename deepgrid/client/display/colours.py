@@ -7,9 +7,9 @@ hardly read it on its background. Where one of both is the terminal's own, it ma
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import product
+from typing import NamedTuple
 
 COLOUR = re.compile(r"\x1b\[(?P<codes>[0-9;:]{0,64})m")
 OFF = "\x1b[0m"
@@ -24,8 +24,7 @@ _STEPS = (0, 95, 135, 175, 215, 255)
 Colour = tuple[int, ...]  # red, green and blue, or the number in the terminal's palette; empty for the terminal's own
 
 
-@dataclass(frozen=True, slots=True)
-class Look:
+class Look(NamedTuple):
     """How text looks."""
 
     bold: bool = False
@@ -58,8 +57,8 @@ class Repainter:
 
     def change(self, codes: str) -> str:
         """The sequence to write instead."""
-        self._asked = _after(self._asked, codes)
-        return self._show(self._asked.readable())
+        self._asked, look = _after(self._asked, codes)
+        return self._show(look)
 
     def end(self) -> str:
         """The sequence to write at the end of the line."""
@@ -67,14 +66,20 @@ class Repainter:
 
     def _show(self, look: Look) -> str:
         before, self._shown = self._shown, look
-        if look == before:
-            return ""
-        return (OFF if before != PLAIN else "") + (look.sequence if look != PLAIN else "")
+        return _between(before, look)
 
 
 @lru_cache(1024)
-def _after(look: Look, codes: str) -> Look:
-    """The look after a sequence with these codes."""
+def _between(before: Look, look: Look) -> str:
+    """The sequence that changes one look into another."""
+    if look == before:
+        return ""
+    return (OFF if before != PLAIN else "") + (look.sequence if look != PLAIN else "")
+
+
+@lru_cache(1024)
+def _after(look: Look, codes: str) -> tuple[Look, Look]:
+    """The look that a sequence with these codes asks for, and the one that can be read."""
     left = [[int(number or 0) for number in part.split(":")] for part in codes.split(";")]
     while left:
         code, *values = left.pop(0)
@@ -83,10 +88,10 @@ def _after(look: Look, codes: str) -> Look:
                 count = {5: 2, 2: 4}.get(left[0][0], 1) if left else 0
                 values = [one[0] for one in left[:count]]
                 del left[:count]
-            look = replace(look, text=_colour(values)) if code == 38 else replace(look, ground=_colour(values))
+            look = look._replace(text=_colour(values)) if code == 38 else look._replace(ground=_colour(values))
         elif not values:
             look = _with_code(look, code)
-    return look
+    return look, look.readable()
 
 
 def _with_code(look: Look, code: int) -> Look:
@@ -94,13 +99,13 @@ def _with_code(look: Look, code: int) -> Look:
     if code == 0:
         return PLAIN
     if code in (1, 22):
-        return replace(look, bold=code == 1)
+        return look._replace(bold=code == 1)
     if number > 7 and code not in (39, 49):
         return look
     colour = () if number == 9 else (number + 8,) if tens > 8 else (number,)
     if tens in (3, 9):
-        return replace(look, text=colour)
-    return replace(look, ground=colour) if tens in (4, 10) else look
+        return look._replace(text=colour)
+    return look._replace(ground=colour) if tens in (4, 10) else look
 
 
 def _colour(values: list[int]) -> Colour:
