@@ -50,7 +50,7 @@ class ServicesSettings:
 
     `database_url`: `sqlite:///FILE` (for one process) or `postgresql://...`; it may contain a password.
     `secret_file`: the key for encryption at rest; created (mode 0600) if it is missing.
-    `grpc_port`: the port of the log service over gRPC; None serves gRPC-web only.
+    `grpc_port`: the loopback port of the log service over gRPC, for a proxy; None serves gRPC-web only.
     `tls_cert`, `tls_key`: PEM files.
     `trusted_proxies`: addresses or networks whose X-Forwarded-For is trusted.
     `debug_scripts`: shows the batch script of any definition, with its secrets, to anybody; for tests only.

@@ -30,6 +30,7 @@ from deepgrid.services.script_check import require_shellcheck
 from deepgrid.services.signing.request_signing import Domain
 
 RECURSION_LIMIT = 1000  # a library of the chain raises it so far that nested JSON could crash the process
+LOOPBACK = "127.0.0.1"
 STOP_WITHIN_S = 3  # waiting readers of logs are disconnected then, and retry
 
 logger = logging.getLogger(__name__)
@@ -102,14 +103,16 @@ async def listening(app: Callable[..., Awaitable[None]], settings: ServicesSetti
 
 @contextlib.asynccontextmanager
 async def listening_grpc(app: FastAPI, settings: ServicesSettings) -> AsyncIterator[str | None]:
-    """Serve the log service of `app` over gRPC, and yield its address; None if the settings name no port."""
-    port = settings.grpc_port
-    if port is None:
+    """Serve the log service of `app` over gRPC for a proxy on this machine, and yield its address.
+
+    None if the settings name no port.
+    """
+    if settings.grpc_port is None:
         yield None
         return
-    tls = tls_of(settings)
-    async with serving_grpc(app.state.context, settings.host, port, Proxies(settings.trusted_proxies), tls) as address:
-        yield address
+    with bound(LOOPBACK, settings.grpc_port, "The log service") as listener:
+        async with serving_grpc(app.state.context, listener):
+            yield f"{LOOPBACK}:{listener.getsockname()[1]}"
 
 
 class _Server(uvicorn.Server):

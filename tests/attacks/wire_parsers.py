@@ -11,6 +11,7 @@ from typing import Any
 from eth_account.messages import encode_defunct
 from eth_utils.address import to_checksum_address
 from graphql import GraphQLError, get_introspection_query
+from grpclib import GRPCError
 from pydantic_core import from_json
 
 from deepgrid.chain.batches import Request, request_args
@@ -29,7 +30,6 @@ from deepgrid.services.graphql.operations import executed
 from deepgrid.services.logger_api.logger_pb2 import ReadRequest, WatchListRequest
 from deepgrid.services.logger_api.methods import _job_id, _parsed
 from deepgrid.services.logger_api.signed_texts import reader_of, watcher_of
-from deepgrid.services.logger_api.status import GrpcError
 from deepgrid.services.logger_api.web_frames import frames, message_of
 from deepgrid.services.refusal import Refusal
 from deepgrid.services.signing.request_signing import BadRequestSignature, sign, verify
@@ -213,8 +213,8 @@ WIRE_PARSERS = {
     "Go template": Parser(fill_in, (TEMPLATE.encode(),), (TemplateFault,), in_loop=False),
     "request of a check": Parser(_file_of, (_coded(file=ALIASES),), (Refusal,)),
     "relay": Parser(read_call, (json.dumps(CALLS).encode(), *(json.dumps(call).encode() for call in CALLS)), (Fault,)),
-    "gRPC-web frame": Parser(read_frame, _frames(), (GrpcError,)),
-    "gRPC-web list": Parser(read_list_frame, (_list_frame(),), (GrpcError,)),
+    "gRPC-web frame": Parser(read_frame, _frames(), (GRPCError,)),
+    "gRPC-web list": Parser(read_list_frame, (_list_frame(),), (GRPCError,)),
     "call of a page": Parser(read_page_call, tuple(_page_calls()), (Refused,)),
     "output of a job": Parser(show_output, (OUTPUT,), ()),
     "signed request": Parser(read_headers, (_headers(SIGNED), _headers(BY_SESSION)), (BadRequestSignature,)),

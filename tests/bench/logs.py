@@ -15,6 +15,7 @@ import asyncio
 import contextlib
 import json
 import logging
+import os
 import subprocess
 import sys
 import tempfile
@@ -216,6 +217,12 @@ def most_rss_mb(pid: int) -> int:
     return int(status.split("VmHWM:")[1].split()[0]) // 1024
 
 
+def processor_s(pid: int) -> float:
+    """The processor time of the process so far, with its start."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
 def main() -> int:
     if sys.argv[1:2] == ["--follow"]:
         name, url, book, key, job_id, count = sys.argv[2:]
@@ -235,13 +242,13 @@ def main() -> int:
             file = grid.book.save(folder / "book.json")
             with service(name, file, folder) as (url, address, pid):
                 tally = asyncio.run(measure(name, url, address, file, grid))
-                rss_mb = most_rss_mb(pid)
+                rss_mb, used_s = most_rss_mb(pid), processor_s(pid)
         finally:
             anvil.stop()
-    return report(name, tally, rss_mb)
+    return report(name, tally, rss_mb, used_s)
 
 
-def report(name: str, tally: Tally, rss_mb: int) -> int:
+def report(name: str, tally: Tally, rss_mb: int, used_s: float) -> int:
     """Print the table, and the figures as JSON. Returns the exit status."""
     table = Table("lines", "p50 s", "p99 s", "longest s", "lost", "lines per second at most", "RSS MB", title=name)
     figures = (tally.percentile_s(0.5), tally.percentile_s(0.99), max(tally.delays) / 100)
@@ -249,7 +256,9 @@ def report(name: str, tally: Tally, rss_mb: int) -> int:
     table.add_row(f"{tally.delays.total():,}", *map(str, figures), str(tally.lost), f"{rate:,}", str(rss_mb))
     Console(stderr=True).print(table)
     p99 = tally.percentile_s(0.99)
-    print(json.dumps({"delay_p99_s": p99, "rss_mb": rss_mb, "lost": tally.lost, "lines_per_s": rate}))
+    per_line_us = round(used_s * 1e6 / max(1, tally.delays.total()), 1)
+    figures_by_name = {"delay_p99_s": p99, "rss_mb": rss_mb, "lost": tally.lost, "lines_per_s": rate}
+    print(json.dumps(figures_by_name | {"processor_us_per_line": per_line_us}))
     return 0 if p99 < MOST_P99_S and rss_mb < MOST_RSS_MB and not tally.lost else 1
 
 

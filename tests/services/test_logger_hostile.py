@@ -96,7 +96,7 @@ async def test_wrong_types_and_headers_are_refused(served: Grid) -> None:
             assert answer.status_code == 415
             assert "application/grpc-web+proto" in answer.json()["error"]
         assert (await client.get(served.url + PATH + "Read")).status_code == 405
-    for timeout in ("x", "1", "S", "123456789S", "-1S", "1.5S"):
+    for timeout in ("x", "1", "S", "-1S", "1.5S", "9" * 400 + "m"):
         assert await web_end(served, "web", body, {"grpc-timeout": timeout}) == 3
 
 

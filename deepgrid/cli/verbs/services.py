@@ -129,7 +129,7 @@ def serve_services(
         int | None,
         typer.Option(
             envvar="DEEPGRID_SERVICES_GRPC_PORT",
-            help="Port of the log service over gRPC, for existing clients. None by default.",
+            help="Loopback port of the log service over gRPC, for a proxy with TLS in front. None by default.",
             min=0,
         ),
     ] = None,

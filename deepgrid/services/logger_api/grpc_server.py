@@ -1,156 +1,148 @@
-"""The gRPC server, on a port of its own because uvicorn speaks no HTTP/2."""
+"""The gRPC server, on a listener of its own because uvicorn speaks no HTTP/2. grpclib does the protocol.
+
+It is for a proxy: it has no TLS, and takes the source address from X-Forwarded-For. The proxy bounds what clients send
+in frames, headers and time.
+"""
 
 from __future__ import annotations
 
 import asyncio
-import ssl
-from collections.abc import AsyncIterator
+import logging
+import socket
+from collections.abc import AsyncIterator, Sequence
 from contextlib import aclosing, asynccontextmanager
+from functools import partial
 
-from grpc import StatusCode
+from grpclib import GRPCError, Status
+from grpclib.config import Configuration
+from grpclib.const import Cardinality, Handler
+from grpclib.server import Server, Stream
+from h2.exceptions import ProtocolError
 
-from deepgrid.errors import ConfigurationError
-from deepgrid.services.admission import Connections, Proxies
-from deepgrid.services.admission.acceptor import Acceptor, bound
-from deepgrid.services.admission.connections import Connection
 from deepgrid.services.admission.limits import source_of
 from deepgrid.services.context import Context
-from deepgrid.services.logger_api.http2 import Call, GrpcProtocol
-from deepgrid.services.logger_api.methods import LONGEST_REQUEST_BYTES, answers
-from deepgrid.services.logger_api.status import (
-    GrpcError,
-    as_grpc_errors,
-    seconds_of,
-    service_stops,
-    stream_is_over,
-    time_is_over,
-)
-from deepgrid.services.logger_api.web_frames import frames
+from deepgrid.services.logger_api.methods import LONGEST_REQUEST_BYTES, METHODS, NOT_OFFERED, answers
+from deepgrid.services.logger_api.status import as_grpc_errors, invalid, service_stops, stream_is_over
+from deepgrid.services.logger_api.web_frames import HEAD_BYTES, frames, require_plain
 
 STOP_WITHIN_S = 3.0
+LEAST_WINDOW_BYTES = 2**16 - 1  # what a client may send ahead; a request is smaller
+CONFIGURATION = Configuration(
+    http2_connection_window_size=LEAST_WINDOW_BYTES, http2_stream_window_size=LEAST_WINDOW_BYTES
+)
+Call = Stream[bytes, bytes]
+
+logging.getLogger("grpclib").setLevel(logging.CRITICAL)  # it logs the faults of callers, with tracebacks
 
 
 @asynccontextmanager
-async def serving_grpc(
-    context: Context, host: str, port: int, proxies: Proxies, tls: ssl.SSLContext | None
-) -> AsyncIterator[str]:
-    """Serve gRPC while the context lasts, and yield the address. Port 0 takes a free port.
-
-    Args:
-        context: The running service.
-        host: Address to listen at.
-        port: Port to listen at.
-        proxies: Proxies whose X-Forwarded-For is trusted.
-        tls: Certificate and its key. None serves without TLS.
-
-    Raises:
-        ConfigurationError: The port is taken.
-    """
-    if tls is not None:
-        tls.set_alpn_protocols(["h2"])
+async def serving_grpc(context: Context, listener: socket.socket) -> AsyncIterator[None]:
+    """Serve gRPC at a listening socket while the context lasts."""
+    calls = _Calls(context)
+    server = Server([calls], config=CONFIGURATION)
+    server._h2_config.header_encoding = "latin-1"  # any byte of a header; else there is a traceback
+    await server.start(sock=listener)
     try:
-        listener = bound(host, port, "The log service")
-    except ConfigurationError as error:
-        raise ConfigurationError(error.message, next_step="Choose a free port with --grpc-port.") from None
-    server = _Server(context, proxies)
-    limits = context.admission.limits
-    with listener:
-        acceptor = Acceptor(listener, server.open, server.protocol, tls, limits.head_within_s)
-        try:
-            yield f"{f'[{host}]' if ':' in host else host}:{listener.getsockname()[1]}"
-        finally:
-            await acceptor.stop()
-            await server.stop()
+        yield
+    finally:
+        calls.stops = True
+        server.close()
+        if calls.tasks:
+            await asyncio.wait(calls.tasks, timeout=STOP_WITHIN_S)
 
 
-class _Server:
-    """The connections and their calls, with the limits of the HTTP application."""
+class _Calls:
+    """The methods as grpclib calls them, with the limits of the HTTP application."""
 
-    def __init__(self, context: Context, proxies: Proxies) -> None:
+    def __init__(self, context: Context) -> None:
         self._context = context
-        self._limits = context.admission.limits
-        self._proxies = proxies
-        self._stops = False
-        self._protocols: set[GrpcProtocol] = set()
-        self._tasks: set[asyncio.Task[None]] = set()
-        self.open = Connections(self._limits, proxies)
+        self.stops = False
+        self.tasks = set[asyncio.Task[None]]()
 
-    def protocol(self, connection: Connection) -> GrpcProtocol:
-        """The protocol of a new connection."""
-        return GrpcProtocol(
-            connection, lambda: self.open.leave(connection), self._limits, LONGEST_REQUEST_BYTES, self._serve,
-            self._protocols,
-        )  # fmt: skip
+    def __mapping__(self) -> dict[str, Handler]:
+        """The handler of each path."""
+        paths = (*METHODS, *NOT_OFFERED)
+        return {path: Handler(partial(self._serve, path), Cardinality.UNARY_STREAM, None, None) for path in paths}
 
-    async def stop(self) -> None:
-        """End all calls with UNAVAILABLE, then the connections."""
-        self._stops = True
-        for task in self._tasks:
-            task.cancel()
-        if self._tasks:
-            await asyncio.wait(self._tasks, timeout=STOP_WITHIN_S)
-        for protocol in list(self._protocols):
-            protocol.close()
-
-    async def _serve(self, call: Call) -> None:
-        """Serve one call. A client that leaves cancels the task."""
+    async def _serve(self, path: str, call: Call) -> None:
+        """Serve one call. A client that leaves, or whose deadline is over, cancels the task."""
         task = asyncio.current_task()
         assert task is not None
-        self._tasks.add(task)
+        self.tasks.add(task)
+        task.add_done_callback(self.tasks.discard)
         try:
-            await self._within_limits(call)
-        except GrpcError as error:
-            call.end(error.code, error.sentence)
+            with as_grpc_errors():
+                await self._within_limits(path, call)
         except asyncio.CancelledError:
-            if not self._stops:
+            if not self.stops:
                 raise
             task.uncancel()
-            stopped = service_stops()
-            call.end(stopped.code, stopped.sentence)
-        else:
-            call.end(StatusCode.OK, "")
-        finally:
-            self._tasks.discard(task)
+            raise service_stops() from None
 
-    async def _within_limits(self, call: Call) -> None:
-        admission, source = self._context.admission, self._source_of(call)
-        asked_s, longest_s = seconds_of(call.headers.get("grpc-timeout")), self._limits.stream_s
+    async def _within_limits(self, path: str, call: Call) -> None:
+        admission, source, longest_s = (
+            self._context.admission,
+            _source_of(call),
+            self._context.admission.limits.stream_s,
+        )
         with admission.running.hold(source) as held:
-            if not held:
-                raise GrpcError(StatusCode.RESOURCE_EXHAUSTED, "too many requests at once")
-            with as_grpc_errors():
-                admission.admit(source)
+            if not held or self.stops:
+                raise GRPCError(Status.RESOURCE_EXHAUSTED, "too many requests at once")
+            admission.admit(source)
             try:
-                async with asyncio.timeout(min(asked_s, longest_s)):
-                    await self._answer(call, source, await self._request(call))
+                async with asyncio.timeout(longest_s):
+                    await self._answer(path, call, source)
             except TimeoutError:
-                raise (time_is_over() if asked_s <= longest_s else stream_is_over(longest_s)) from None
+                raise stream_is_over(longest_s) from None
 
-    async def _request(self, call: Call) -> bytes:
-        try:
-            async with asyncio.timeout(self._limits.body_within_s):
-                return await call.request()
-        except TimeoutError:
-            raise GrpcError(
-                StatusCode.DEADLINE_EXCEEDED, f"the request did not arrive within {self._limits.body_within_s:.0f} s"
-            ) from None
-
-    async def _answer(self, call: Call, source: str, message: bytes) -> None:
+    async def _answer(self, path: str, call: Call, source: str) -> None:
         """Send the answers. Each batch waits until the client has taken the earlier ones."""
-        async with aclosing(answers(call.path, self._context, source, message)) as batches:
+        async with aclosing(answers(path, self._context, source, await self._request(call))) as batches:
             async for batch in batches:
                 try:
-                    async with asyncio.timeout(self._limits.answer_within_s):
-                        await call.send(frames(batch, text=False))
+                    async with asyncio.timeout(self._context.admission.limits.answer_within_s):
+                        await _send(call, batch)
                 except TimeoutError:
-                    raise GrpcError(StatusCode.DEADLINE_EXCEEDED, "the output was not taken in time") from None
+                    raise GRPCError(Status.DEADLINE_EXCEEDED, "the output was not taken in time") from None
 
-    def _source_of(self, call: Call) -> str:
-        """The source address of a call, as uvicorn finds that of an HTTP request."""
-        host = call.host
-        if host in self._proxies:
-            for entry in reversed(call.headers.get("x-forwarded-for", "").split(",")):
-                host = entry.strip() or host
-                if host not in self._proxies:
-                    break
-        return source_of(host)
+    async def _request(self, call: Call) -> bytes:
+        within_s = self._context.admission.limits.body_within_s
+        try:
+            async with asyncio.timeout(within_s):
+                return await _message(call)
+        except TimeoutError:
+            raise GRPCError(Status.DEADLINE_EXCEEDED, f"the request did not arrive within {within_s:.0f} s") from None
+
+
+async def _message(call: Call) -> bytes:
+    """The request. grpclib's own `recv_message` would take one of any size."""
+    stream = call._stream
+    try:
+        head = await stream.recv_data(HEAD_BYTES)
+        if not head:
+            raise invalid("the call has no request")
+        require_plain(head[0])
+        size = int.from_bytes(head[1:], "big")
+        if size > LONGEST_REQUEST_BYTES:
+            raise GRPCError(Status.RESOURCE_EXHAUSTED, f"the request is larger than {LONGEST_REQUEST_BYTES} bytes")
+        return await stream.recv_data(size)
+    except AssertionError:  # the client ended the call within it
+        raise invalid("the request is cut off") from None
+
+
+async def _send(call: Call, batch: Sequence[bytes]) -> None:
+    """Send a batch at once. Waits until the client takes it."""
+    try:
+        if not call._send_initial_metadata_done:
+            await call.send_initial_metadata()
+        await call._stream.send_data(frames(batch, text=False))
+    except ProtocolError:
+        raise GRPCError(Status.CANCELLED, "the client is gone") from None
+
+
+def _source_of(call: Call) -> str:
+    """The source address that the proxy names; without one, that of the connection."""
+    assert call.metadata is not None
+    named = str(call.metadata.get("x-forwarded-for", "")).rpartition(",")[2].strip()
+    peer = call.peer.addr()
+    return source_of(named or (str(peer[0]) if peer else None))

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from contextlib import aclosing
 
 from fastapi import APIRouter, Request, Response
-from grpc import StatusCode
+from grpclib import GRPCError, Status
 from starlette.middleware.cors import CORSMiddleware
 from starlette.responses import StreamingResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -15,7 +15,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from deepgrid.services.context import Services
 from deepgrid.services.handlers.authentication import read_body
 from deepgrid.services.logger_api.methods import LONGEST_REQUEST_BYTES, SERVICE, Batches, answers
-from deepgrid.services.logger_api.status import GrpcError, seconds_of, service_stops, stream_is_over, time_is_over
+from deepgrid.services.logger_api.status import seconds_of, service_stops, stream_is_over, time_is_over
 from deepgrid.services.logger_api.web_frames import (
     BINARY_TYPES,
     TEXT_TYPES,
@@ -78,10 +78,10 @@ class FrameStream(StreamingResponse):
         await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
         try:
             await self._stream(send)
-        except GrpcError as error:
+        except GRPCError as error:
             await self._end(send, error)
         else:
-            await self._end(send, GrpcError(StatusCode.OK, ""))
+            await self._end(send, GRPCError(Status.OK, ""))
 
     async def _stream(self, send: Send) -> None:
         asked_s = seconds_of(self._timeout)
@@ -97,8 +97,8 @@ class FrameStream(StreamingResponse):
     def _frames(self, batch: Sequence[bytes]) -> bytes:
         return frames(batch, text=self._text)
 
-    async def _end(self, send: Send, error: GrpcError) -> None:
-        await send({"type": "http.response.body", "body": trailers(error.code, error.sentence, text=self._text)})
+    async def _end(self, send: Send, error: GRPCError) -> None:
+        await send({"type": "http.response.body", "body": trailers(error.status, error.message or "", text=self._text)})
 
 
 class LoggerCors:

@@ -1,6 +1,6 @@
 """The methods of the log service. Each takes a request's bytes and yields batches of answers, as bytes.
 
-They end by returning (status 0) or with a GrpcError. A batch is small, and nothing is read ahead: a slow reader costs
+They end by returning (status 0) or with a GRPCError. A batch is small, and nothing is read ahead: a slow reader costs
 one batch of memory.
 """
 
@@ -13,8 +13,8 @@ from contextlib import aclosing, contextmanager
 from typing import TypeVar
 
 from google.protobuf.message import DecodeError, Message
-from grpc import StatusCode
-from grpc_health.v1.health_pb2 import HealthCheckRequest, HealthCheckResponse
+from grpclib import GRPCError, Status
+from grpclib.health.v1.health_pb2 import HealthCheckRequest, HealthCheckResponse
 from sqlalchemy import select, text
 from sqlalchemy.exc import SQLAlchemyError
 
@@ -22,7 +22,7 @@ from deepgrid.services.context import Context
 from deepgrid.services.logger_api.log_lines import LineMessages
 from deepgrid.services.logger_api.logger_pb2 import ReadRequest, WatchListRequest, WatchListResponse
 from deepgrid.services.logger_api.signed_texts import reader_of, watcher_of
-from deepgrid.services.logger_api.status import BLAMED, GrpcError, as_grpc_errors, invalid
+from deepgrid.services.logger_api.status import BLAMED, as_grpc_errors, invalid
 from deepgrid.services.refusal import Refusal
 from deepgrid.services.storage.database import Log
 
@@ -39,17 +39,17 @@ M = TypeVar("M", bound=Message)
 
 
 async def answers(path: str, context: Context, source: str, message: bytes) -> Batches:
-    """Call the method at `path` for a caller at the address `source`. Raises GrpcError only."""
+    """Call the method at `path` for a caller at the address `source`. Raises GRPCError only."""
     try:
         with as_grpc_errors():
             method = METHODS.get(path)
             if method is None:
-                raise GrpcError(StatusCode.UNIMPLEMENTED, NOT_OFFERED.get(path, "there is no such method"))
+                raise GRPCError(Status.UNIMPLEMENTED, NOT_OFFERED.get(path, "there is no such method"))
             async with aclosing(method(context, source, message)) as batches:
                 async for batch in batches:
                     yield batch
-    except GrpcError as error:
-        if error.code in BLAMED:
+    except GRPCError as error:
+        if error.status in BLAMED:
             context.admission.refusals.take(source)
         raise
 
@@ -93,7 +93,7 @@ async def check_health(context: Context, _source: str, message: bytes) -> Batche
     """gRPC's health service: whether the store answers."""
     request = _parsed(HealthCheckRequest, message)
     if request.service not in ("", SERVICE):
-        raise GrpcError(StatusCode.NOT_FOUND, "this service is not here")
+        raise GRPCError(Status.NOT_FOUND, "this service is not here")
     yield [await _health(context, request)]
 
 
@@ -134,7 +134,7 @@ def _job_id(log_name: str) -> int:
         raise invalid("log_name must be the id of a job: 0x and 64 lower-case hex digits")
     job_id = int(log_name, 16)
     if not 0 < job_id < 2**63:
-        raise GrpcError(StatusCode.NOT_FOUND, f"there is no job {job_id}")
+        raise GRPCError(Status.NOT_FOUND, f"there is no job {job_id}")
     return job_id
 
 

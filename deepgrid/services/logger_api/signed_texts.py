@@ -9,10 +9,9 @@ import re
 
 from eth_account.messages import encode_defunct
 from eth_utils.address import to_checksum_address
-from grpc import StatusCode
+from grpclib import GRPCError, Status
 
 from deepgrid.services.logger_api.logger_pb2 import ReadRequest, WatchListRequest
-from deepgrid.services.logger_api.status import GrpcError
 from deepgrid.services.signing.signatures import BadRequestSignature, signer_of
 
 WINDOW_S = 600
@@ -23,7 +22,7 @@ RECOVERY_IDS = {0: 27, 1: 28, 27: 27, 28: 28}
 
 
 def reader_of(request: ReadRequest, now: int) -> str:
-    """The address that signed, with checksum. Raises GrpcError UNAUTHENTICATED unless it is that of the request."""
+    """The address that signed, with checksum. Raises GRPCError UNAUTHENTICATED unless it is that of the request."""
     text = f"read:{request.address.lower()}/{request.log_name}/{request.timestamp}"
     return _verified([text], request, now)
 
@@ -52,5 +51,5 @@ def _verified(texts: list[str], request: ReadRequest | WatchListRequest, now: in
     raise _refused("the signature is not one of this request by this address")
 
 
-def _refused(sentence: str) -> GrpcError:
-    return GrpcError(StatusCode.UNAUTHENTICATED, sentence)
+def _refused(sentence: str) -> GRPCError:
+    return GRPCError(Status.UNAUTHENTICATED, sentence)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import logging
-import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from grpc import StatusCode
+from grpclib import GRPCError, Status
+from grpclib.metadata import decode_timeout
 from sqlalchemy.exc import SQLAlchemyError
 
 from deepgrid.errors import GridError
@@ -15,74 +15,62 @@ from deepgrid.services.refusal import Refusal
 
 # 403 too: a stranger's call has a valid signature, but not of the one whose log it is.
 CODES = {
-    401: StatusCode.UNAUTHENTICATED,
-    403: StatusCode.UNAUTHENTICATED,
-    404: StatusCode.NOT_FOUND,
-    429: StatusCode.RESOURCE_EXHAUSTED,
-    503: StatusCode.UNAVAILABLE,
+    401: Status.UNAUTHENTICATED,
+    403: Status.UNAUTHENTICATED,
+    404: Status.NOT_FOUND,
+    429: Status.RESOURCE_EXHAUSTED,
+    503: Status.UNAVAILABLE,
 }
-TIMEOUT = re.compile(r"([0-9]{1,8})([HMSmun])")
-SECONDS = {"H": 3600.0, "M": 60.0, "S": 1.0, "m": 1e-3, "u": 1e-6, "n": 1e-9}
-BLAMED = frozenset({StatusCode.UNAUTHENTICATED, StatusCode.NOT_FOUND, StatusCode.INVALID_ARGUMENT})
+BLAMED = frozenset({Status.UNAUTHENTICATED, Status.NOT_FOUND, Status.INVALID_ARGUMENT})
 
 logger = logging.getLogger(__name__)
 
 
-class GrpcError(Exception):
-    """The end of a call: `code` and a sentence for the caller."""
-
-    def __init__(self, code: StatusCode, sentence: str) -> None:
-        super().__init__(sentence)
-        self.code, self.sentence = code, sentence
-
-
-def invalid(sentence: str) -> GrpcError:
+def invalid(sentence: str) -> GRPCError:
     """The error of a malformed request."""
-    return GrpcError(StatusCode.INVALID_ARGUMENT, sentence)
+    return GRPCError(Status.INVALID_ARGUMENT, sentence)
 
 
-def service_stops() -> GrpcError:
+def service_stops() -> GRPCError:
     """The end of all calls when the service stops."""
-    return GrpcError(StatusCode.UNAVAILABLE, "the service stops")
+    return GRPCError(Status.UNAVAILABLE, "the service stops")
 
 
-def stream_is_over(longest_s: float) -> GrpcError:
+def stream_is_over(longest_s: float) -> GRPCError:
     """The end of a stream that lasted for the longest time."""
-    return GrpcError(StatusCode.UNAVAILABLE, f"a stream ends after {longest_s / 3600:.0f} h; open it again")
+    return GRPCError(Status.UNAVAILABLE, f"a stream ends after {longest_s / 3600:.0f} h; open it again")
 
 
-def time_is_over() -> GrpcError:
+def time_is_over() -> GRPCError:
     """The end of a call whose `grpc-timeout` is over."""
-    return GrpcError(StatusCode.DEADLINE_EXCEEDED, "the call's own time limit is over")
+    return GRPCError(Status.DEADLINE_EXCEEDED, "the call's own time limit is over")
 
 
 def seconds_of(timeout: str | None) -> float:
-    """The header `grpc-timeout` in seconds; infinite without one. Raises GrpcError."""
-    if timeout is None:
-        return float("inf")
-    found = TIMEOUT.fullmatch(timeout)
-    if found is None:
-        raise invalid("grpc-timeout must be up to 8 digits and one of H, M, S, m, u, n")
-    return int(found[1]) * SECONDS[found[2]]
+    """The header `grpc-timeout` in seconds; infinite without one. Raises GRPCError."""
+    try:
+        return float("inf") if timeout is None else float(decode_timeout(timeout))
+    except (ValueError, OverflowError):
+        raise invalid("grpc-timeout must be a number and one of H, M, S, m, u, n") from None
 
 
 @contextmanager
 def as_grpc_errors() -> Iterator[None]:
-    """Turn every failure into a GrpcError, without a traceback in the log."""
+    """Turn every failure into a GRPCError, without a traceback in the log."""
     try:
         yield
-    except GrpcError:
+    except GRPCError:
         raise
     except Refusal as refusal:
-        raise GrpcError(CODES.get(refusal.status, StatusCode.INTERNAL), refusal.sentence) from None
+        raise GRPCError(CODES.get(refusal.status, Status.INTERNAL), refusal.sentence) from None
     except SQLAlchemyError as error:
         logger.error("the database failed: %s", type(error).__name__)
-        raise GrpcError(StatusCode.UNAVAILABLE, "the service's store does not answer at the moment") from None
+        raise GRPCError(Status.UNAVAILABLE, "the service's store does not answer at the moment") from None
     except GridError as error:
         if error.transient:
-            raise GrpcError(StatusCode.UNAVAILABLE, error.message) from None
+            raise GRPCError(Status.UNAVAILABLE, error.message) from None
         logger.error("a request failed: %s", error.message)
-        raise GrpcError(StatusCode.INTERNAL, "the service is not configured correctly") from None
+        raise GRPCError(Status.INTERNAL, "the service is not configured correctly") from None
     except Exception as error:
         logger.error("a stream of a log failed: %s", type(error).__name__)
-        raise GrpcError(StatusCode.INTERNAL, f"the service failed ({type(error).__name__})") from None
+        raise GRPCError(Status.INTERNAL, f"the service failed ({type(error).__name__})") from None
