@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from deepgrid.services.admission import Limits, Rate
+from deepgrid.services.admission import Rate
 
 STATIC = Path(__file__).parent / "static"
 
@@ -98,8 +98,3 @@ class WebSettings:
     prefect_url: str | None = None
     transactions: bool = False
     limits: WebLimits = field(default_factory=WebLimits)
-
-
-def limits_with_pages(limits: Limits) -> Limits:
-    """The services' limits with room for the connections of open pages, some of which share one address."""
-    return Limits(**(vars(limits) | {"connections": 8192, "connections_per_address": 4096}))

@@ -50,11 +50,9 @@ class ServicesSettings:
 
     `database_url`: `sqlite:///FILE` (for one process) or `postgresql://...`; it may contain a password.
     `secret_file`: the key for encryption at rest; created (mode 0600) if it is missing.
-    `grpc_port`: the loopback port of the log service over gRPC, for a proxy; None serves gRPC-web only.
-    `tls_cert`, `tls_key`: PEM files.
-    `trusted_proxies`: addresses or networks whose X-Forwarded-For is trusted.
+    `sockets`: folder of the Unix sockets for the proxy, `socket_group` the group that may open them.
+    `port`, `grpc_port`: ports of the loopback interface if there is no such folder; without `grpc_port` no gRPC.
     `debug_scripts`: shows the batch script of any definition, with its secrets, to anybody; for tests only.
-    `allow_plain_http`: lets the services listen without TLS at an address that other machines reach.
     `anonymous`: what clients that do not sign may store.
     `migrate`: changes the tables of an earlier release first, instead of refusing them.
     `metrics_port`: of the page for Prometheus, on the loopback interface; 0 for none.
@@ -62,17 +60,14 @@ class ServicesSettings:
 
     database_url: str = field(repr=False)
     secret_file: Path
-    host: str = "127.0.0.1"
+    sockets: Path | None = None
+    socket_group: str | None = None
     port: int = 3000
     grpc_port: int | None = None
     book: Path | None = None
     max_log_bytes: int = 64 * 1024 * 1024
     retention: Retention = field(default_factory=Retention)
     clean_up_every_s: float = 60.0
-    tls_cert: Path | None = None
-    tls_key: Path | None = None
-    trusted_proxies: tuple[str, ...] = ()
-    allow_plain_http: bool = False
     debug_scripts: bool = False
     limits: Limits = field(default_factory=Limits)
     anonymous: AnonymousSettings = field(default_factory=AnonymousSettings)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
+import sys
 from collections.abc import AsyncIterator
-from dataclasses import replace
 from pathlib import Path
 
 import httpx
@@ -14,10 +15,9 @@ import pytest
 from deepgrid.chain.book import AddressBook
 from deepgrid.errors import ConfigurationError, GridError, ServiceError
 from deepgrid.secure_url import PLAIN_HTTP_VARIABLE
-from deepgrid.services.admission import Limits
-from deepgrid.services.app import ServicesSettings
-from deepgrid.services.serve import serve
+from deepgrid.services.edge import EdgeLimits, open_listeners, proxy_settings
 from tests.attacks.http_support import connect
+from tests.services.edge_support import short_folder
 from tests.services.support import ACCOUNTS, Start, a_job, client_of, starting
 
 ADDRESS = "0x5FbDB2315678afecb367f032d93F642f64180aa3"
@@ -25,6 +25,7 @@ CLEAR = [
     "http://grid.example.org", "http://10.0.0.5:3000", "http://127.0.0.1.example.org", "http://localhost.example.org",
     "http://2130706433", "http://127.1", "http://[::ffff:10.0.0.5]", "HTTP://grid.example.org",
 ]  # fmt: skip
+CONNECT = "import socket, sys; socket.socket(socket.AF_UNIX).connect(sys.argv[1])"
 STRANGE = ["http://127.0.0.1@grid.example.org", "ftp://127.0.0.1", "//127.0.0.1", "http://", "http://[::1"]
 
 
@@ -32,17 +33,6 @@ STRANGE = ["http://127.0.0.1@grid.example.org", "ftp://127.0.0.1", "//127.0.0.1"
 async def start(tmp_path: Path) -> AsyncIterator[Start]:
     async with starting(tmp_path) as start_one:
         yield start_one
-
-
-@pytest.fixture
-def certificate(tmp_path: Path) -> tuple[Path, Path]:
-    """A self-signed certificate for 127.0.0.1, and its key."""
-    paths = tmp_path / "cert.pem", tmp_path / "key.pem"
-    argv = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"]
-    argv += ["-keyout", paths[1], "-out", paths[0], "-days", "2", "-subj", "/CN=grid", "-addext"]
-    subprocess.run([*argv, "subjectAltName=IP:127.0.0.1"], check=True, capture_output=True)
-    paths[1].chmod(0o600)
-    return paths
 
 
 @pytest.mark.parametrize("url", CLEAR + STRANGE)
@@ -100,47 +90,43 @@ async def test_no_redirection_is_followed(monkeypatch: pytest.MonkeyPatch) -> No
     assert all(url.startswith("https://") for url in asked)
 
 
-@pytest.mark.parametrize("host", ["0.0.0.0", "::", "10.0.0.5"])
+@pytest.mark.parametrize("address", ["80", "[::]:80", "0.0.0.0:3000", "10.0.0.5:3000"])
+@pytest.mark.parametrize("option", ["listen", "clear_grpc"])
 @pytest.mark.attack(
-    "services that listen on the network without TLS", attacker="an attacker on the network path", gain="nothing",
-    defence="they start only with a certificate, a trusted proxy or --allow-plain-http",
+    "a proxy that listens on the network without TLS", attacker="an attacker on the network path", gain="nothing",
+    defence="its file is made only with a certificate, or for addresses of this machine",
 )  # fmt: skip
-async def test_services_do_not_listen_in_clear_text(tmp_path: Path, host: str) -> None:
-    book = tmp_path / "none.json"
-    settings = ServicesSettings(f"sqlite:///{tmp_path}/db", tmp_path / "secret", host=host, book=book)
+def test_no_proxy_listens_in_clear_text(address: str, option: str) -> None:
+    chosen = {"listen": ("127.0.0.1:443",)} | {option: address if option == "clear_grpc" else (address,)}
     with pytest.raises(ConfigurationError, match="clear text"):
-        await serve(settings)
-    with pytest.raises(ConfigurationError, match="no address book"):
-        await serve(replace(settings, allow_plain_http=True))
+        proxy_settings(sockets=(Path("/run/deepgrid-services"),), **chosen)
 
 
 @pytest.mark.attack(
     "another certificate than the services'", attacker="an attacker on the network path", gain="nothing",
     defence="certificates are verified, on this machine too",
 )  # fmt: skip
-async def test_tls_is_verified(start: Start, certificate: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch) -> None:
-    grid = await start(tls_cert=certificate[0], tls_key=certificate[1])
+async def test_tls_is_verified(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+    grid = await start(edge=EdgeLimits(), tls=True)
     assert grid.url.startswith("https://")
     async with client_of(grid.url, ACCOUNTS["customer"]) as client:
         with pytest.raises(ServiceError, match="do not answer"):
             await client.upload(a_job())
-    monkeypatch.setenv("SSL_CERT_FILE", str(certificate[0]))
+    monkeypatch.setenv("SSL_CERT_FILE", str(grid.authority))
     async with client_of(grid.url, ACCOUNTS["customer"]) as client:
         definition_hash = await client.upload(a_job())
         assert await client.releases(definition_hash) == []
 
 
 @pytest.mark.attack(
-    "TLS handshakes that never finish", attacker="a stranger with HTTP", gain="a connection for 10 s",
-    defence="handshakes have a deadline and count as connections",
+    "TLS handshakes that never finish", attacker="a stranger with HTTP", gain="connections of the proxy for 10 s",
+    defence="handshakes have a deadline, and the services do not notice",
 )  # fmt: skip
-async def test_unfinished_handshakes_stop_no_other_client(
-    start: Start, certificate: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("SSL_CERT_FILE", str(certificate[0]))
-    limits = Limits(connections=60, connections_per_address=40, head_within_s=2)
-    grid = await start(tls_cert=certificate[0], tls_key=certificate[1], limits=limits)
-    held = [await connect(grid.url, f"127.0.6.{1 + n % 4}") for n in range(120)]
+async def test_unfinished_handshakes_stop_no_other_client(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+    grid = await start(edge=EdgeLimits(head_within_s=2), tls=True)
+    monkeypatch.setenv("SSL_CERT_FILE", str(grid.authority))
+    at_address = grid.url.replace("localhost", "127.0.0.1")
+    held = [await connect(at_address, f"127.0.6.{1 + n % 4}") for n in range(120)]
     async with client_of(grid.url, ACCOUNTS["customer"]) as client:
         await client.health()
     for raw in held:
@@ -149,15 +135,23 @@ async def test_unfinished_handshakes_stop_no_other_client(
 
 
 @pytest.mark.attack(
-    "a TLS key that others may read, or that does not match the certificate",
-    attacker="an account on the services' machine",
-    gain="nothing", defence="the services do not start with it",
+    "another account of the machine reaches the services past the proxy",
+    attacker="an account on the services' machine", gain="nothing",
+    defence="only the proxy's group can open the folder of their sockets",
 )  # fmt: skip
-async def test_a_key_that_others_read_is_refused(start: Start, certificate: tuple[Path, Path]) -> None:
-    certificate[1].chmod(0o644)
-    with pytest.raises(ConfigurationError, match="Others may read"):
-        await start(tls_cert=certificate[0], tls_key=certificate[1])
-    certificate[1].chmod(0o600)
-    for cert, key in ((certificate[0], None), (None, certificate[1]), (certificate[0], certificate[0])):
-        with pytest.raises(ConfigurationError, match="TLS"):
-            await start(tls_cert=cert, tls_key=key)
+@pytest.mark.parametrize("group", [None, "daemon"])
+def test_only_the_proxy_opens_the_sockets(tmp_path: Path, group: str | None) -> None:
+    if os.getuid() != 0:
+        pytest.skip("only root can give a folder to another group")
+    with short_folder() as folder, open_listeners(folder / "s", group, 0, None) as listeners:
+        folder.chmod(0o755)
+        assert listeners.are_behind_proxy
+        assert (folder / "s").stat().st_mode & 0o777 == (0o710 if group else 0o700)
+        assert (folder / "s/http.sock").stat().st_mode & 0o777 == (0o660 if group else 0o600)
+        nobody = ["setpriv", "--reuid", "nobody", "--clear-groups", "--regid"]
+        connects = [sys.executable, "-c", CONNECT, str(folder / "s/http.sock")]
+        assert subprocess.run([*nobody, "nogroup", *connects], check=False, capture_output=True).returncode != 0
+        if group:
+            subprocess.run([*nobody, group, *connects], check=True)
+        with pytest.raises(ConfigurationError, match="Another process"), open_listeners(folder / "s", group, 0, None):
+            pass

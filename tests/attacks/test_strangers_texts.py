@@ -54,7 +54,7 @@ def processor_s(pid: int) -> float:
 
 @pytest.fixture
 async def grid(start: Start) -> Grid:
-    return await start(limits=Limits(requests_per_address=MANY, strangers_per_address=MANY, refusals_per_address=MANY))
+    return await start(limits=Limits(strangers_per_address=MANY))
 
 
 async def checked(web: Backend, file: str, source: str = "127.0.0.1") -> dict[str, Any]:

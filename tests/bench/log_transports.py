@@ -56,7 +56,7 @@ class LongPolls:
     address = LISTENING
 
     def settings(self, settings: ServicesSettings) -> ServicesSettings:
-        limits = Limits(requests_per_address=MANY, requests_per_signer=MANY, running_per_address=512)
+        limits = Limits(requests_per_signer=MANY, strangers_per_address=MANY, running_per_address=512)
         return replace(settings, limits=limits)
 
     async def lines(

@@ -110,7 +110,7 @@ def services(folder: Path, book: Path, port: int) -> Iterator[None]:
         "DEEPGRID_BOOK": str(book),
         "DEEPGRID_SERVICES_DATABASE": f"sqlite:///{folder}/services.sqlite",
     }
-    argv = ["services", "serve", "--host", "127.0.0.1", "--port", str(port), "--secret-file", str(folder / "secret")]
+    argv = ["services", "serve", "--port", str(port), "--secret-file", str(folder / "secret")]
     with _process(argv, env, folder / "services.log"):
         deadline = time.monotonic() + WITHIN_S
         while not answers(port, "/v1/health"):

@@ -17,6 +17,7 @@ from deepgrid.chain.node.contract import interface
 from deepgrid.gateway.backend import WebApp, open_web
 from deepgrid.gateway.settings import WebLimits, WebSettings
 from deepgrid.services.app import ServicesSettings
+from deepgrid.services.edge import address_of
 from deepgrid.services.serve import listening
 
 BUILD = {
@@ -77,8 +78,8 @@ async def running(
     of_server = ServicesSettings("sqlite://", folder / "secret", port=0)
     async with (
         open_web(services, book, chosen) as app,
-        listening(app, of_server) as url,
-        httpx.AsyncClient(base_url=url, trust_env=False, timeout=60) as http,
+        listening(app, of_server) as listeners,
+        httpx.AsyncClient(base_url=f"http://{address_of(listeners.http)}", trust_env=False, timeout=60) as http,
     ):
         yield Backend(http, app, book)
 

@@ -21,11 +21,13 @@ from deepgrid.lifecycle.states import JobStatus
 from deepgrid.services.app import ServicesSettings, open_services
 from deepgrid.services.client import ServicesClient
 from deepgrid.services.context import Context
-from deepgrid.services.serve import listening, listening_grpc
+from deepgrid.services.edge import EdgeLimits, address_of
+from deepgrid.services.serve import listening, serving_logs
 from deepgrid.services.signing.request_signing import Domain
 from deepgrid.services.signing.session_keys import Rights
 from deepgrid.services.signing.signers import SessionKey, Signer
 from deepgrid.workflow import Definition, parse
+from tests.services.edge_support import running_edge, short_folder
 
 DOMAIN = Domain(31337, "0x5FbDB2315678afecb367f032d93F642f64180aa3")
 PATH = "/v1/jobs/1/log?offset=0"
@@ -125,6 +127,7 @@ class Grid:
     context: Context
     clients: dict[str, ServicesClient]
     grpc: str | None = None
+    authority: Path | None = None
 
     def __getattr__(self, name: str) -> ServicesClient:
         return self.clients[name]
@@ -137,23 +140,35 @@ Start = Callable[..., Awaitable[Grid]]
 async def starting(folder: Path) -> AsyncIterator[Start]:
     """Starts services with their files in `folder`; all end with the context.
 
-    `database_url` tells which store, SQLite if not given.
+    `database_url` tells which store, SQLite if not given. With `edge`, clients reach the services through nginx with
+    these limits, with `tls` over TLS.
     """
     async with AsyncExitStack() as stack:
 
         async def start_one(
-            chain: MemoryChain | None = None, database_url: str | None = None, **settings: object
-        ) -> Grid:
+            chain: MemoryChain | None = None, database_url: str | None = None, edge: EdgeLimits | None = None,
+            tls: bool = False, behind: tuple[str, ...] = (), **settings: object,
+        ) -> Grid:  # fmt: skip
             url = database_url or f"sqlite:///{folder}/services.sqlite"
-            chosen = ServicesSettings(url, folder / "secret", **{"port": 0} | settings)  # type: ignore[arg-type]
+            where: dict[str, object] = {"port": 0}
+            if edge is not None:
+                where = {"sockets": stack.enter_context(short_folder()) / "s"}
+            chosen = ServicesSettings(url, folder / "secret", **where | settings)  # type: ignore[arg-type]
             chain, clock = chain or rich_chain(), Clock()
             app = await stack.enter_async_context(open_services(chosen, DOMAIN, chain, clock))
-            address = await stack.enter_async_context(listening(app, chosen))
-            grpc = await stack.enter_async_context(listening_grpc(app, chosen))
+            listeners = await stack.enter_async_context(listening(app, chosen))
+            await stack.enter_async_context(serving_logs(app, listeners))
+            grpc = address_of(listeners.grpc) if listeners.grpc else None
+            address, authority = f"http://{address_of(listeners.http)}", None
+            if edge is not None:
+                assert chosen.sockets is not None
+                of_nginx = stack.enter_context(short_folder())
+                proxy = stack.enter_context(running_edge(of_nginx, chosen.sockets, edge, tls=tls, behind=behind))
+                address, grpc, authority = proxy.url, proxy.grpc, proxy.authority
             clients = {name: client_of(address, account) for name, account in ACCOUNTS.items()}
             for client in clients.values():
                 await stack.enter_async_context(client)
-            return Grid(address, chain, clock, chosen, app.state.context, clients, grpc)
+            return Grid(address, chain, clock, chosen, app.state.context, clients, grpc, authority)
 
         yield start_one
 

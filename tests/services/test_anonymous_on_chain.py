@@ -19,6 +19,7 @@ from deepgrid.services.app import ServicesSettings, open_services
 from deepgrid.services.cleanup import Retention, clean_up
 from deepgrid.services.client import ServicesClient
 from deepgrid.services.context import Context
+from deepgrid.services.edge import address_of
 from deepgrid.services.serve import listening
 from deepgrid.services.signing.request_signing import Domain
 from deepgrid.workflow import canonical
@@ -65,7 +66,8 @@ async def live(chain_grid: Grid, tmp_path: Path, request: pytest.FixtureRequest)
         await people.operator.mint(rival.address, LOCKED_WEI)
         domain = Domain(book.chain_id, book.meta_scheduler)
         app = await stack.enter_async_context(open_services(settings, domain, chain, clock))
-        url = await stack.enter_async_context(listening(app, settings))
+        listeners = await stack.enter_async_context(listening(app, settings))
+        url = f"http://{address_of(listeners.http)}"
         account = Wallet.load(chain_grid.keys / f"{request.node.name}-p").account
         provider = await stack.enter_async_context(ServicesClient.of(book, account, url))
         yield Live(app.state.context, people, rival, provider, clock)

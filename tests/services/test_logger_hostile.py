@@ -15,6 +15,7 @@ from grpc import aio
 
 from deepgrid.lifecycle.states import JobStatus
 from deepgrid.services.admission import Limits, Rate
+from deepgrid.services.edge import EdgeLimits
 from tests.services.logger_support import (
     PATH,
     TRANSPORTS,
@@ -33,8 +34,7 @@ from tests.waiting import until
 NAME = "0" * 64
 WEB = TRANSPORTS[1:]
 FREE = Rate(10_000, 10_000)
-OPEN = Limits(strangers_per_address=FREE, refusals_per_address=FREE, requests_per_address=FREE, lookups=FREE,
-              lookups_per_address=FREE)  # fmt: skip
+OPEN = Limits(strangers_per_address=FREE, lookups=FREE, lookups_per_address=FREE)
 
 
 @pytest.fixture
@@ -43,7 +43,7 @@ async def served(start: Start, caplog: pytest.LogCaptureFixture) -> AsyncIterato
     grid.chain.put(1, NAME, JobStatus.RUNNING)
     yield grid
     assert grid.context.admission.running.all_held == 0
-    assert grid.context.admission.followers_by_address.all_held == 0
+    assert grid.context.admission.followers_by_job.all_held == 0
     assert not [record for record in caplog.records if record.exc_info or record.levelno >= logging.ERROR]
 
 
@@ -122,7 +122,7 @@ async def test_a_huge_body_is_not_read(served: Grid) -> None:
 
 
 async def test_calls_without_a_request_end(start: Start) -> None:
-    grid = await start(grpc_port=0, limits=Limits(body_within_s=0.3))
+    grid = await start(grpc_port=0, limits=Limits(request_within_s=0.3))
     async with aio.insecure_channel(str(grid.grpc)) as channel:
         silent = channel.stream_stream(PATH + "Read")(timeout=WITHIN_S)
         assert (await silent.code()).name == "DEADLINE_EXCEEDED"
@@ -133,7 +133,7 @@ async def test_calls_without_a_request_end(start: Start) -> None:
 
 
 async def test_a_reader_that_takes_nothing_is_cut_off(start: Start) -> None:
-    grid = await start(grpc_port=0, limits=Limits(answer_within_s=0.5))
+    grid = await start(edge=EdgeLimits(answer_within_s=1), limits=Limits(answer_within_s=0.5))
     grid.chain.put(1, NAME, JobStatus.RUNNING)
     size = 0
     for _ in range(12):
@@ -149,7 +149,7 @@ async def test_a_reader_that_takes_nothing_is_cut_off(start: Start) -> None:
 
 
 async def test_streams_and_strangers_are_bounded(start: Start) -> None:
-    grid = await start(grpc_port=0, limits=Limits(followers_per_job=1, refusals_per_address=Rate(0.01, 8)))
+    grid = await start(grpc_port=0, limits=Limits(followers_per_job=1, strangers_per_address=Rate(0.01, 12)))
     grid.chain.put(1, NAME, JobStatus.RUNNING)
     await grid.provider.push_log(1, 0, b"x\n")
     first = stream(grid, "grpc", read_request().SerializeToString())

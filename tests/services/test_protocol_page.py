@@ -9,9 +9,9 @@ from Crypto.PublicKey import ECC
 
 from deepgrid.services import messages
 from deepgrid.services.admission import Limits, Rate, checks
-from deepgrid.services.admission.gate import BLAMED
 from deepgrid.services.anonymous import modules_of_strangers
 from deepgrid.services.cleanup import Retention
+from deepgrid.services.edge import EdgeLimits
 from deepgrid.services.graphql import documents, operations
 from deepgrid.services.handlers import definitions
 from deepgrid.services.script_check import MAX_SCRIPT_BYTES, CheckLimits
@@ -67,7 +67,6 @@ def test_the_limits_are_those_of_the_code() -> None:
     others = (messages.MAX_NOTICES_BODY_BYTES // 1024, messages.MAX_SMALL_BODY_BYTES // 1024)
     assert f"| {bodies[0]} KiB; {bodies[1]} MiB; {others[0]} KiB; {others[1]} KiB |" in PAGE
     assert f"| notices of one request on many jobs | {messages.MAX_NOTICES_AT_ONCE} |" in PAGE
-    assert f"| {Limits().body_within_s:.0f} s |" in PAGE
     assert f"| {Limits().definitions_per_customer:,} |" in PAGE
     assert f"| {messages.MAX_NOTICE_CHARS} characters; the last {Limits().notices_per_job} |" in PAGE
     assert f"| {definitions.MOST_RELEASES_OF_JOB}; {definitions.MOST_RELEASES:,} |" in PAGE
@@ -81,23 +80,29 @@ def test_the_limits_are_those_of_the_code() -> None:
 
 def test_the_bounds_on_strangers_are_those_of_the_code() -> None:
     limits = Limits()
-    mib = 1024 * 1024
-    assert f"| connections | {limits.connections_per_address} | {limits.connections:,}," in PAGE
-    assert f"| requests at once | {limits.running_per_address} | {limits.running} |" in PAGE
-    bodies = (limits.body_bytes_per_address // mib, limits.body_bytes // mib)
-    assert f"| bytes of bodies at once | {bodies[0]} MiB | {bodies[1]} MiB |" in PAGE
-    assert limits.requests_per_address == limits.requests_per_signer
-    assert f"| requests | {told(limits.requests_per_address)}; for each signer the same |" in PAGE
+    assert f"waiting readers | {limits.running_per_address} | {limits.running} |" in PAGE
+    assert f"| requests of a signer | {told(limits.requests_per_signer)} | |" in PAGE
     assert f"| {told(limits.strangers_per_address)} | |" in PAGE
-    assert f"| {told(limits.refusals_per_address)} | |" in PAGE
-    assert all(str(status) in PAGE.split("refused requests (")[1].split(")")[0] for status in BLAMED)
     assert f"| {told(limits.lookups_per_address)} | {told(limits.lookups)} |" in PAGE
-    followers = (limits.followers_per_job, limits.followers_per_address, limits.followers)
-    assert f"| {'; '.join(map(str, followers))} |" in PAGE
+    assert f"| {limits.followers_per_job}; {limits.followers:,} |" in PAGE
     assert f"| {limits.checks_waiting_per_uploader}; {limits.check_wait_s:.0f} s |" in PAGE
     assert f"| {CheckLimits().processor_s} s of processor time, {CheckLimits().within_s:.0f} s in all |" in PAGE
     assert f"| {checks.MAX_GENERATED_BYTES // 1024} KiB: about" in PAGE
-    assert f"has {limits.head_within_s:.0f} s from its first byte and {limits.head_bytes // 1024} KiB" in PAGE
+
+
+def test_the_bounds_of_the_proxy_are_those_of_its_file() -> None:
+    limits = EdgeLimits()
+    assert f"| requests to the services at once, waiting readers included | {limits.running} |" in PAGE
+    assert f"| requests with a body at once | {limits.sending} |" in PAGE
+    assert f"| {limits.requests_per_s} per second, {limits.requests_at_once:,} at once |" in PAGE
+    public = f"{limits.public_reads_per_s} per second, {limits.public_reads_at_once:,} at once"
+    assert f"| {public}; {limits.public_running:,} running |" in PAGE
+    assert f"| {limits.compat_per_s} per second, {limits.compat_at_once} at once |" in PAGE
+    assert f"relay at once | {limits.public_running:,} |" in PAGE
+    assert f"A request's head has {limits.head_within_s} s and 32 KiB. Each part of a body has" in PAGE
+    assert f"{limits.body_within_s} s, a TLS" in PAGE
+    assert f"idle\n  connection {limits.keep_alive_s} s. A client has {limits.answer_within_s} s" in PAGE
+    assert f"takes {limits.connections:,} per worker" in PAGE
 
 
 def test_the_bounds_of_graphql_are_those_of_the_code() -> None:

@@ -218,8 +218,8 @@ async def test_the_store_outlives_requests_that_are_cut_off(tmp_path: Path) -> N
             ended.append(True)
 
     settings = ServicesSettings(f"sqlite:///{tmp_path}/db", tmp_path / "secret", port=0)
-    async with listening(slow, settings) as url:
-        _, writer = await asyncio.open_connection("127.0.0.1", int(url.rpartition(":")[2]))
+    async with listening(slow, settings) as listeners:
+        _, writer = await asyncio.open_connection(*listeners.http.getsockname())
         writer.write(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
         await asyncio.wait_for(entered.wait(), 60)
     assert ended

@@ -39,7 +39,24 @@ SecretFile = Annotated[
     Path, typer.Option(envvar="DEEPGRID_SERVICES_SECRET_FILE", help="File with the key for encryption at rest.")
 ]
 BackupFile = Annotated[Path, typer.Argument(metavar="FILE", help="The backup, a tar file.")]
-Host = Annotated[str, typer.Option(envvar="DEEPGRID_SERVICES_HOST", help="Address to listen at.")]
+Sockets = Annotated[
+    Path | None,
+    typer.Option(
+        envvar="DEEPGRID_SERVICES_SOCKETS",
+        help="Folder of the sockets at which the proxy reaches the services. Without it they listen at --port of this"
+        " machine, for a look.",
+    ),
+]
+SocketGroup = Annotated[
+    str | None,
+    typer.Option(
+        envvar="DEEPGRID_SERVICES_SOCKET_GROUP", help="Unix group of the proxy. By default only this account."
+    ),
+]
+ProxyConfig = Annotated[
+    Path | None,
+    typer.Option(envvar="DEEPGRID_SERVICES_PROXY_CONFIG", help="The proxy's file that `dps services proxy` made."),
+]
 MetricsPort = Annotated[
     int,
     typer.Option(
@@ -47,22 +64,6 @@ MetricsPort = Annotated[
         help="Port of the metrics for Prometheus, on the loopback interface; 0 for none.",
         min=0,
     ),
-]
-TlsCert = Annotated[
-    Path | None, typer.Option(envvar="DEEPGRID_SERVICES_TLS_CERT", help="Certificate with its chain, PEM.")
-]
-TlsKey = Annotated[
-    Path | None, typer.Option(envvar="DEEPGRID_SERVICES_TLS_KEY", help="The certificate's private key, PEM.")
-]
-TrustedProxy = Annotated[
-    list[str] | None,
-    typer.Option(
-        envvar="DEEPGRID_SERVICES_TRUSTED_PROXY",
-        help="Address or network of a proxy whose X-Forwarded-For is trusted; repeatable. None by default.",
-    ),
-]
-AllowPlainHttp = Annotated[
-    bool, typer.Option(help="Listen without TLS at an address that other machines reach: secrets in clear text.")
 ]
 
 
@@ -123,21 +124,20 @@ def restore_services(file: BackupFile, database: DatabaseUrl, secret_file: Secre
 def serve_services(
     database: DatabaseUrl,
     secret_file: SecretFile,
-    host: Host = "127.0.0.1",
-    port: Annotated[int, typer.Option(envvar="DEEPGRID_SERVICES_PORT", help="Port to listen at.", min=0)] = 3000,
+    sockets: Sockets = None,
+    socket_group: SocketGroup = None,
+    port: Annotated[
+        int, typer.Option(envvar="DEEPGRID_SERVICES_PORT", help="Port of this machine without --sockets.", min=0)
+    ] = 3000,
     grpc_port: Annotated[
         int | None,
         typer.Option(
             envvar="DEEPGRID_SERVICES_GRPC_PORT",
-            help="Loopback port of the log service over gRPC, for a proxy with TLS in front. None by default.",
+            help="Port of the log service over gRPC without --sockets. None by default.",
             min=0,
         ),
     ] = None,
     metrics_port: MetricsPort = 0,
-    tls_cert: TlsCert = None,
-    tls_key: TlsKey = None,
-    trusted_proxy: TrustedProxy = None,
-    allow_plain_http: AllowPlainHttp = False,
     debug_scripts: Annotated[
         bool, typer.Option(help="Show batch scripts, with all secrets, by GraphQL. For tests on this machine only.")
     ] = False,
@@ -193,17 +193,16 @@ def serve_services(
         import uvloop
 
         from deepgrid.gateway.backend import open_web
-        from deepgrid.gateway.settings import WebSettings, limits_with_pages
-        from deepgrid.services.admission import AnonymousSettings, Limits
+        from deepgrid.gateway.settings import WebSettings
+        from deepgrid.services.admission import AnonymousSettings
         from deepgrid.services.app import ServicesSettings
         from deepgrid.services.serve import nothing_in_front
         from deepgrid.services.serve import serve as serve_until_stopped
 
     start_logging()
     settings = ServicesSettings(
-        database, secret_file, host=host, port=port, grpc_port=grpc_port, book=book, tls_cert=tls_cert, tls_key=tls_key,
-        trusted_proxies=tuple(trusted_proxy or ()), allow_plain_http=allow_plain_http,
-        debug_scripts=debug_scripts, limits=limits_with_pages(Limits()) if web else Limits(),
+        database, secret_file, sockets=sockets, socket_group=socket_group, port=port, grpc_port=grpc_port, book=book,
+        debug_scripts=debug_scripts,
         anonymous=AnonymousSettings(anonymous, hosts_of(module_hosts), private_module_hosts),
         migrate=migrate, metrics_port=metrics_port,
     )  # fmt: skip
@@ -214,17 +213,55 @@ def serve_services(
     uvloop.run(serve_until_stopped(settings, in_front))
 
 
+@services.command("proxy")
+def print_proxy_file(
+    sockets: Annotated[
+        list[Path], typer.Option(help="Folder with the sockets of a process of the services; repeatable.")
+    ],
+    name: Annotated[str, typer.Option(help="Host name of the services.")] = "",
+    certificate: Annotated[Path | None, typer.Option(help="Certificate with its chain, PEM.")] = None,
+    key: Annotated[Path | None, typer.Option(help="The certificate's private key, PEM.")] = None,
+    listen: Annotated[
+        list[str] | None,
+        typer.Option(help="Port, or IP address with a port; repeatable. 443 of IPv4 and IPv6 by default."),
+    ] = None,
+    clear_grpc: Annotated[
+        str | None, typer.Option(help="Loopback address with a port of gRPC in clear text. None by default.")
+    ] = None,
+    behind: Annotated[
+        list[str] | None,
+        typer.Option(help="Network of a proxy in front whose X-Forwarded-For is trusted; repeatable. None by default."),
+    ] = None,
+    state: Annotated[Path, typer.Option(help="Folder for nginx's own files.")] = Path("/var/lib/deepgrid/proxy"),
+    account: Annotated[
+        str | None, typer.Option(help="Account of nginx's worker processes. Leave it out if nginx is not root's.")
+    ] = None,
+    workers: Annotated[str, typer.Option(help="Number of nginx's worker processes, or auto.")] = "auto",
+) -> None:
+    """Print the configuration of nginx, which stands between the network and the services.
+
+    Start it by `nginx -e stderr -c FILE`. `dps services doctor` finds out whether the file is still this one.
+    """
+    with needs("services"):
+        from deepgrid.services.edge import proxy_file, proxy_settings
+
+    further = {"listen": tuple(listen)} if listen else {}
+    settings = proxy_settings(
+        sockets=tuple(sockets), name=name, certificate=certificate, key=key, clear_grpc=clear_grpc,
+        behind=tuple(behind or ()), state=state, account=account, workers=workers, **further,
+    )  # fmt: skip
+    typer.echo(proxy_file(settings), nl=False)
+
+
 @services.command("doctor")
 @runs
 async def examine(
     database: DatabaseUrl,
     secret_file: SecretFile,
-    host: Host = "127.0.0.1",
+    sockets: Sockets = None,
+    socket_group: SocketGroup = None,
+    proxy_config: ProxyConfig = None,
     metrics_port: MetricsPort = 0,
-    tls_cert: TlsCert = None,
-    tls_key: TlsKey = None,
-    trusted_proxy: TrustedProxy = None,
-    allow_plain_http: AllowPlainHttp = False,
     book: BookFile = None,
     as_json: AsJson = False,
 ) -> None:
@@ -237,10 +274,9 @@ async def examine(
         from deepgrid.services.doctor.examination import examine_services
 
     settings = ServicesSettings(
-        database, secret_file, host=host, book=book, tls_cert=tls_cert, tls_key=tls_key, metrics_port=metrics_port,
-        trusted_proxies=tuple(trusted_proxy or ()), allow_plain_http=allow_plain_http,
-    )  # fmt: skip
-    report(await examine_services(settings), "the services", as_json=as_json)
+        database, secret_file, sockets=sockets, socket_group=socket_group, book=book, metrics_port=metrics_port
+    )
+    report(await examine_services(settings, proxy_config), "the services", as_json=as_json)
 
 
 def public_url(url: str | None) -> str | None:

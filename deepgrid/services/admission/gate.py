@@ -20,11 +20,8 @@ from deepgrid.services.signing.request_signing import ADDRESS_HEADER, Verified
 KNOWN_FOR_S = 3600.0
 MOST_KNOWN = 20_000
 MOST_NONCES = 20_000
-BLAMED = frozenset({400, 401, 403, 404, 405, 408, 413, 422})  # statuses that count against the source address
 TOO_MANY = "too many requests"
-PUBLIC = re.compile(
-    r"/v1/(queue|jobs/[0-9]{1,19}/(queue|notices))\Z"
-)  # cheap reads, also for 1,000 pages of one address
+PUBLIC = re.compile(r"/v1/(queue|jobs/[0-9]{1,19}/(queue|notices))\Z")  # cheap reads, which the proxy limits
 
 
 class Admission:
@@ -33,14 +30,8 @@ class Admission:
     def __init__(self, limits: Limits, clock: Callable[[], float] = time.monotonic) -> None:
         self.limits = limits
         self._clock = clock
-        self.requests = Buckets(limits.requests_per_address, clock)
         self.strangers = Buckets(limits.strangers_per_address, clock)
-        self.refusals = Buckets(limits.refusals_per_address, clock)
         self.running = Shares(limits.running_per_address, limits.running)
-        self.public_reads = Buckets(limits.public_reads_per_address, clock)
-        self.public_running = Shares(limits.public_running_per_address, 2 * limits.public_running_per_address)
-        self.bodies = Shares(limits.body_bytes_per_address, limits.body_bytes)
-        self.followers_by_address = Shares(limits.followers_per_address, limits.followers)
         self.followers_by_job = Shares(limits.followers_per_job, limits.followers)
         self._signers = Buckets(limits.requests_per_signer, clock)
         self._lookups_by_address = Buckets(limits.lookups_per_address, clock)
@@ -49,21 +40,9 @@ class Admission:
         self._nonces: OrderedDict[tuple[str, bytes], None] = OrderedDict()
 
     def admit(self, source: str, signer: str = "") -> None:
-        """Count a request before it is read. `signer` is claimed, not verified. Refuses above the rates."""
-        if not self.knows(signer):
-            if not self.refusals.has(source):
-                raise too_many(self.refusals.wait_s(source))
-            if not self.strangers.take(source):
-                raise too_many(self.strangers.wait_s(source))
-        if not self.requests.take(source):
-            raise too_many(self.requests.wait_s(source))
-
-    def admit_public(self, source: str) -> None:
-        """Count a read that is public and cheap. Refuses above its rate, and after too many refused requests."""
-        if not self.refusals.has(source):
-            raise too_many(self.refusals.wait_s(source))
-        if not self.public_reads.take(source):
-            raise too_many(self.public_reads.wait_s(source))
+        """Count a request before it is read. `signer` is claimed, not verified. Refuses strangers above their rate."""
+        if not self.knows(signer) and not self.strangers.take(source):
+            raise too_many(self.strangers.wait_s(source))
 
     def verified(self, verified: Verified) -> None:
         """Count a request with a valid signature.
@@ -100,7 +79,10 @@ class Admission:
 
 
 class Gate:
-    """ASGI middleware: refuses requests above the limits of their source address, before reading them."""
+    """ASGI middleware: refuses requests above the limits of strangers, before reading them.
+
+    It also tells each handler the source address.
+    """
 
     def __init__(self, app: ASGIApp, admission: Admission) -> None:
         self._app = app
@@ -112,50 +94,34 @@ class Gate:
         client = scope.get("client")
         source = source_of(client[0] if client else None)
         scope["state"] = {**scope.get("state", {}), "source": source}
-        is_public = scope["method"] == "GET" and PUBLIC.match(scope["path"]) is not None
+        if scope["method"] == "GET" and PUBLIC.match(scope["path"]):
+            await self._answered(scope, receive, send)
+            return
         try:
-            if is_public:
-                self._admission.admit_public(source)
-            else:
-                self._admission.admit(source, _claimed_signer(scope))
+            self._admission.admit(source, _claimed_signer(scope))
         except Refusal as refusal:
             await _answer(refusal, send)
             return
-        running = self._admission.public_running if is_public else self._admission.running
-        with running.hold(source) as held:
+        with self._admission.running.hold(source) as held:
             if not held:
                 await _answer(Refusal(429, "too many requests at once", retry_after_s=1), send)
                 return
-            await self._guarded(source, scope, receive, send)
+            await self._answered(scope, receive, send)
 
-    async def _guarded(self, source: str, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer the request. Count the bytes of its body, and count a refusal against its source."""
-        admission, taken, begun = self._admission, 0, False
-
-        async def counted() -> Message:
-            nonlocal taken
-            message = await receive()
-            amount = len(message.get("body", b""))
-            if amount and not admission.bodies.take(source, amount):
-                raise Refusal(429, "too many bytes are on their way", hang_up=True, retry_after_s=1)
-            taken += amount
-            return message
+    async def _answered(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer the request, also when the service stops meanwhile."""
+        begun = False
 
         async def observed(message: Message) -> None:
             nonlocal begun
             begun = True
-            if message["type"] == "http.response.start" and message["status"] in BLAMED:
-                admission.refusals.take(source)
             await send(message)
 
         try:
-            await self._app(scope, counted, observed)
+            await self._app(scope, receive, observed)
         except asyncio.CancelledError:  # only the end of the service cancels a request
             if not begun:
                 await _answer(Refusal(503, "the service stops", retry_after_s=2), send)
-        finally:
-            if taken:
-                admission.bodies.give_back(source, taken)
 
 
 def too_many(wait_s: int) -> Refusal:

@@ -27,25 +27,17 @@ class Rate:
 class Limits:
     """Limits of the services. Times are seconds, sizes bytes. An address is a source address (IPv6: its /64).
 
-    Connections and running requests:
-        connections, connections_per_address: open connections. Above it the oldest idle connection is closed.
-        head_within_s, head_bytes: a request's head, from its first byte on.
-        keep_alive_s: an idle connection is closed after this time. It must exceed the clients' own timeout
-            (httpx: 5 s), or a request may meet a closing connection.
-        body_within_s: a request's body.
-        answer_within_s: the client takes the answer.
-        running, running_per_address: running requests.
-        body_bytes, body_bytes_per_address: bodies of running requests.
-        followers, followers_per_address, followers_per_job: requests and streams that wait for output. They do not
-            count as running. Fewer than the connections, so that waiting requests never take them all.
+    The proxy has further limits per address (`EdgeLimits`).
+
+    Running requests:
+        running, running_per_address: running requests. Public reads do not count.
+        followers, followers_per_job: requests and streams that wait for output. They do not count as running.
+        request_within_s, answer_within_s: a request over gRPC, and the next answer to it.
         stream_s: a gRPC stream.
         list_every_s: pause between two lists of logs in a gRPC stream.
     Rates:
-        requests_per_address, requests_per_signer: all requests. A signer counts once the signature is verified.
+        requests_per_signer: requests with a valid signature.
         strangers_per_address: requests without a recently accepted signer, unsigned ones included.
-        refusals_per_address: refused requests. Above it only requests with a recently accepted signer are read.
-        public_reads_per_address: reads of notices and of the queue, which any page may show. They count as no other
-            request, and `public_running_per_address` of them may run.
         lookups, lookups_per_address: chain calls for signers that were not accepted recently.
     Storage:
         definitions_per_customer: definitions of jobs that are not over.
@@ -68,28 +60,16 @@ class Limits:
         graphql_within_s: an examination. The process of a longer one is killed.
     """
 
-    connections: int = 1024
-    connections_per_address: int = 256
-    head_within_s: float = 10.0
-    head_bytes: int = 32 * 1024
-    keep_alive_s: int = 60
-    body_within_s: float = 30.0
-    answer_within_s: float = 60.0
     running: int = 512
     running_per_address: int = 128
-    body_bytes: int = 256 * 1024 * 1024
-    body_bytes_per_address: int = 64 * 1024 * 1024
-    followers: int = 768
-    followers_per_address: int = 512
+    followers: int = 2048
     followers_per_job: int = 512
+    request_within_s: float = 10.0
+    answer_within_s: float = 60.0
     stream_s: float = 24 * 3600.0
     list_every_s: float = 10.0
-    requests_per_address: Rate = Rate(100, 1000)
     requests_per_signer: Rate = Rate(100, 1000)
     strangers_per_address: Rate = Rate(5, 100)
-    refusals_per_address: Rate = Rate(2, 100)
-    public_reads_per_address: Rate = Rate(600, 5000)
-    public_running_per_address: int = 2048
     lookups: Rate = Rate(20, 300)
     lookups_per_address: Rate = Rate(2, 120)
     check_slots: int = max(2, os.cpu_count() or 1)

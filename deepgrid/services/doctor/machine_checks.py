@@ -1,4 +1,4 @@
-"""The machine of the services: programs, key file, certificate, and where they listen."""
+"""The machine of the services: programs and key file."""
 
 from __future__ import annotations
 
@@ -7,21 +7,17 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 
-from cryptography.x509 import load_pem_x509_certificate
-
 from deepgrid.errors import GridError
 from deepgrid.findings import Finding, Level
 from deepgrid.services.app import ServicesSettings
 from deepgrid.services.script_check import require_shellcheck
-from deepgrid.services.serve import require_secrecy, tls_of
 from deepgrid.services.storage.vault import Vault
 
 SOON_DAYS = 21
 
 
 def examine_machine(settings: ServicesSettings) -> list[Finding]:
-    found = [_programs(), _secret(settings.secret_file), _listening(settings)]
-    return [*found, _certificate(settings, settings.tls_cert)] if settings.tls_cert else found
+    return [_programs(), _secret(settings.secret_file)]
 
 
 def judge_end(ends: datetime, what: str) -> Finding:
@@ -45,25 +41,6 @@ def _secret(path: Path) -> Finding:
         step = "The services make a new one. If their database has data already, restore the file from the backup."
         return Finding("secret", Level.WARNING, f"There is no secret file {path}.", step)
     return _unless_refused("secret", lambda: Vault.open(path), f"{path} holds a key, which only its owner may read.")
-
-
-def _listening(settings: ServicesSettings) -> Finding:
-    words = f"At {settings.host} the services receive nothing in clear text from other machines."
-    if settings.allow_plain_http:
-        return Finding(
-            "listening", Level.WARNING, f"At {settings.host} secrets may arrive in clear text.",
-            "Leave out --allow-plain-http, unless you trust the network.",
-        )  # fmt: skip
-    return _unless_refused("listening", lambda: require_secrecy(settings), words)
-
-
-def _certificate(settings: ServicesSettings, certificate: Path) -> Finding:
-    try:
-        tls_of(settings)
-    except GridError as error:
-        return Finding.of("tls", error)
-    ends = load_pem_x509_certificate(certificate.read_bytes()).not_valid_after_utc
-    return judge_end(ends, f"The certificate {certificate}")
 
 
 def _unless_refused(subject: str, check: Callable[[], object], good: str) -> Finding:

@@ -107,14 +107,12 @@ class Hub:
                     await news.wait()
 
     @contextlib.contextmanager
-    def counted(self, source: str, job_id: int) -> Iterator[None]:
-        """Count a follower from a source address. Refuses with 429 if there are too many."""
+    def counted(self, job_id: int) -> Iterator[None]:
+        """Count a follower. Refuses with 429 if there are too many."""
         admission = self._parts.admission
-        with admission.followers_by_address.hold(source) as one, admission.followers_by_job.hold(str(job_id)) as other:
-            if not (one and other):
-                raise Refusal(
-                    429, f"too many requests wait for the output of job {job_id}, or from your address", retry_after_s=2
-                )
+        with admission.followers_by_job.hold(str(job_id)) as held:
+            if not held:
+                raise Refusal(429, f"too many requests wait for the output of job {job_id}", retry_after_s=2)
             yield
 
     @contextlib.asynccontextmanager

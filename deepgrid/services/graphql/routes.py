@@ -93,7 +93,7 @@ async def _body(request: Request, context: Context) -> bytes:
         raise Refusal(400, "GraphQL requests are not signed", hang_up=True)
     if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
         raise Refusal(415, "the body must have the type application/json", hang_up=True)
-    return await read_body(request, messages.MAX_UPLOAD_BODY_BYTES, context.admission.limits.body_within_s)
+    return await read_body(request, messages.MAX_UPLOAD_BODY_BYTES)
 
 
 def _entries(cause: Exception, path: list[str]) -> list[dict[str, Any]]:

@@ -7,7 +7,6 @@ A session key is refused unless the handler names a right that it has.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Annotated
@@ -84,7 +83,7 @@ def signed(body_limit: int, *rights: Right) -> Callable[..., Awaitable[Signed]]:
             require_form(request.headers, context.clock())  # wrong headers are refused without reading the body
         except BadRequestSignature as fault:
             raise Refusal(401, str(fault)) from None
-        body = await read_body(request, body_limit, context.admission.limits.body_within_s)
+        body = await read_body(request, body_limit)
         path = request.scope["raw_path"].decode("latin-1")
         if request.scope["query_string"]:
             path += "?" + request.scope["query_string"].decode("latin-1")
@@ -109,20 +108,17 @@ SignedChunk = Annotated[Signed, Depends(signed(messages.MAX_LOG_CHUNK_BYTES))]
 SignedRevocation = Annotated[Signed, Depends(signed(messages.MAX_SMALL_BODY_BYTES, "read", "store"))]
 
 
-async def read_body(request: Request, limit: int, within_s: float) -> bytes:
-    """Read the body. Refuse it as soon as it exceeds the limit."""
+async def read_body(request: Request, limit: int) -> bytes:
+    """Read the body, which the proxy has already received. Refuse it as soon as it exceeds the limit."""
     announced = request.headers.get("content-length", "")
     if announced.isascii() and announced.isdigit() and int(announced[:20]) > limit:
         raise _too_large(limit)
     received = bytearray()
     try:
-        async with asyncio.timeout(within_s):
-            async for piece in request.stream():
-                received += piece
-                if len(received) > limit:
-                    raise _too_large(limit, hang_up=True)
-    except TimeoutError:
-        raise Refusal(408, f"the body did not arrive within {within_s:.0f} s", hang_up=True) from None
+        async for piece in request.stream():
+            received += piece
+            if len(received) > limit:
+                raise _too_large(limit, hang_up=True)
     except ClientDisconnect:
         raise Refusal(400, "the connection was closed before the body's end") from None
     return bytes(received)

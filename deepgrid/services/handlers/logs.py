@@ -91,7 +91,7 @@ async def read(
         excerpt = await excerpt_of(feed, offset)
         await request.accept()
         if not (excerpt.data or excerpt.final):
-            with context.hub.counted(request.source, job_id), context.admission.running.lend(request.source):
+            with context.hub.counted(job_id), context.admission.running.lend(request.source):
                 excerpt = await wait_for_more(feed, request.address, offset, wait)
             await request.require_session()  # it may have ended while the reader waited
     return _answer(excerpt)

@@ -106,7 +106,7 @@ class _Calls:
                     raise GRPCError(Status.DEADLINE_EXCEEDED, "the output was not taken in time") from None
 
     async def _request(self, call: Call) -> bytes:
-        within_s = self._context.admission.limits.body_within_s
+        within_s = self._context.admission.limits.request_within_s
         try:
             async with asyncio.timeout(within_s):
                 return await _message(call)

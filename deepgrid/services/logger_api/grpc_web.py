@@ -44,7 +44,7 @@ async def call(request: Request, context: Services) -> Response:
     if kind not in BINARY_TYPES + TEXT_TYPES:
         raise Refusal(415, f"the content type must be {BINARY_TYPES[1]} or {TEXT_TYPES[0]}")
     limits = context.admission.limits
-    body = await read_body(request, LONGEST_BODY_BYTES, limits.body_within_s)
+    body = await read_body(request, LONGEST_BODY_BYTES)
     text = kind in TEXT_TYPES
 
     async def batches() -> Batches:

@@ -22,7 +22,7 @@ from deepgrid.services.context import Context
 from deepgrid.services.logger_api.log_lines import LineMessages
 from deepgrid.services.logger_api.logger_pb2 import ReadRequest, WatchListRequest, WatchListResponse
 from deepgrid.services.logger_api.signed_texts import reader_of, watcher_of
-from deepgrid.services.logger_api.status import BLAMED, as_grpc_errors, invalid
+from deepgrid.services.logger_api.status import as_grpc_errors, invalid
 from deepgrid.services.refusal import Refusal
 from deepgrid.services.storage.database import Log
 
@@ -40,18 +40,13 @@ M = TypeVar("M", bound=Message)
 
 async def answers(path: str, context: Context, source: str, message: bytes) -> Batches:
     """Call the method at `path` for a caller at the address `source`. Raises GRPCError only."""
-    try:
-        with as_grpc_errors():
-            method = METHODS.get(path)
-            if method is None:
-                raise GRPCError(Status.UNIMPLEMENTED, NOT_OFFERED.get(path, "there is no such method"))
-            async with aclosing(method(context, source, message)) as batches:
-                async for batch in batches:
-                    yield batch
-    except GRPCError as error:
-        if error.status in BLAMED:
-            context.admission.refusals.take(source)
-        raise
+    with as_grpc_errors():
+        method = METHODS.get(path)
+        if method is None:
+            raise GRPCError(Status.UNIMPLEMENTED, NOT_OFFERED.get(path, "there is no such method"))
+        async with aclosing(method(context, source, message)) as batches:
+            async for batch in batches:
+                yield batch
 
 
 async def read(context: Context, source: str, message: bytes) -> Batches:
@@ -61,7 +56,7 @@ async def read(context: Context, source: str, message: bytes) -> Batches:
     job_id = _job_id(request.log_name)
     context.admission.look_up(source, reader)
     lines, claimed_at, at_ns = LineMessages(), None, 0
-    with context.hub.counted(source, job_id), context.admission.running.lend(source):
+    with context.hub.counted(job_id), context.admission.running.lend(source):
         async with aclosing(context.hub.follow(job_id, reader)) as pieces:  # type: ignore[type-var]
             async for piece in pieces:
                 if claimed_at != piece.claimed_at:
@@ -142,9 +137,9 @@ def _job_id(log_name: str) -> int:
 def _counted(context: Context, source: str, key: str) -> Iterator[None]:
     """Count a stream that follows no log."""
     admission = context.admission
-    with admission.followers_by_address.hold(source) as one, admission.followers_by_job.hold(key) as other:
-        if not (one and other):
-            raise Refusal(429, "too many streams are open for you, or from your address", retry_after_s=2)
+    with admission.followers_by_job.hold(key) as held:
+        if not held:
+            raise Refusal(429, "too many streams are open for you", retry_after_s=2)
         with admission.running.lend(source):
             yield
 

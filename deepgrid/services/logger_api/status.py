@@ -21,7 +21,6 @@ CODES = {
     429: Status.RESOURCE_EXHAUSTED,
     503: Status.UNAVAILABLE,
 }
-BLAMED = frozenset({Status.UNAUTHENTICATED, Status.NOT_FOUND, Status.INVALID_ARGUMENT})
 
 logger = logging.getLogger(__name__)
 

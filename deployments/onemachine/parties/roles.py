@@ -51,7 +51,7 @@ class Roles:
     def services(self) -> Daemon:
         """The Job Definition and log services."""
         env = {"DEEPGRID_BOOK": str(self.book), "DEEPGRID_SERVICES_DATABASE": self.postgres.url("services")}
-        argv = [str(self.dps), "services", "serve", "--migrate", "--host", HOST, "--port", str(self.services_port)]
+        argv = [str(self.dps), "services", "serve", "--migrate", "--port", str(self.services_port)]
         argv += ["--grpc-port", str(self.ports.port(SERVICES_GRPC))]
         argv += ["--secret-file", str(self.state / "services" / "secret")]
         argv += ["--metrics-port", str(self.ports.port(SERVICES_METRICS))]

@@ -22,13 +22,13 @@ from deepgrid.services.app import ServicesSettings, open_services
 from deepgrid.services.doctor import store_checks
 from deepgrid.services.doctor.examination import examine_services
 from deepgrid.services.doctor.machine_checks import judge_end
+from deepgrid.services.edge import EdgeLimits, ProxySettings, address_of, proxy_file
 from deepgrid.services.serve import listening
 from deepgrid.services.service_metrics import ServiceMetrics
 from deepgrid.services.signing.request_signing import WINDOW_S, Domain
 from deepgrid.services.storage.database import Database
 from deepgrid.services.storage.vault import Vault
 from tests.chain.grid import Grid, running_grid
-from tests.cli.nginx import certify
 from tests.services.postgres_support import private_postgres
 from tests.services.support import ACCOUNTS, Start, a_job, client_of, rich_chain
 from tests.services.support import Grid as Services
@@ -83,7 +83,8 @@ async def serving(grid: Grid, folder: Path) -> AsyncIterator[ServicesSettings]:
     """Services on a real chain, with their metrics."""
     settings = ServicesSettings(f"sqlite:///{folder}/db", folder / "secret", port=0)
     domain = Domain(grid.book.chain_id, grid.book.meta_scheduler)
-    async with open_services(settings, domain, rich_chain()) as services, listening(services, settings) as url:
+    async with open_services(settings, domain, rich_chain()) as services, listening(services, settings) as listeners:
+        url = f"http://{address_of(listeners.http)}"
         port = int(url.rpartition(":")[2])
         book = grid.book.model_copy(update={"definitions_url": url, "logs_url": url})
         yield replace(settings, book=book.save(folder / "grid.json"), port=port)
@@ -93,9 +94,10 @@ async def test_a_right_set_up_is_ok_in_each_line(chain: Grid, tmp_path: Path, fr
     async with serving(chain, tmp_path) as settings, metrics_page(ServiceMetrics().registry, free_port):
         findings = await examine_services(replace(settings, metrics_port=free_port))
     assert of(findings, Level.GOOD) == [
-        "programs", "secret", "listening", "database", "sealed", "size", "chain", "clock", "url", "metrics",
+        "programs", "secret", "database", "sealed", "size", "chain", "clock", "url", "metrics",
     ]  # fmt: skip
-    assert len(findings) == 10
+    assert of(findings, Level.WARNING) == ["listening", "proxy"]  # a look, without a proxy
+    assert len(findings) == 11
 
 
 async def test_a_chain_that_is_down_hides_nothing_else(settings: ServicesSettings) -> None:
@@ -108,7 +110,7 @@ async def test_nothing_is_made(tmp_path: Path) -> None:
     settings = ServicesSettings(f"sqlite:///{tmp_path}/x/db", tmp_path / "y" / "secret", book=tmp_path / "book.json")
     findings = await examine_services(settings)
     assert bad(findings) == {"book"}
-    assert of(findings, Level.WARNING) == ["secret", "database", "metrics"]
+    assert of(findings, Level.WARNING) == ["secret", "listening", "database", "metrics"]
     assert not list(tmp_path.iterdir())
 
 
@@ -122,12 +124,13 @@ def readable_database(settings: ServicesSettings, folder: Path) -> ServicesSetti
     return settings
 
 
-def clear_text(settings: ServicesSettings, _: Path) -> ServicesSettings:
-    return replace(settings, host="0.0.0.0")
+def sockets_for_everybody(settings: ServicesSettings, folder: Path) -> ServicesSettings:
+    (folder / "sockets").mkdir(mode=0o755)
+    return replace(settings, sockets=folder / "sockets")
 
 
-def certificate_without_key(settings: ServicesSettings, folder: Path) -> ServicesSettings:
-    return replace(settings, tls_cert=folder / "cert.pem")
+def no_sockets(settings: ServicesSettings, folder: Path) -> ServicesSettings:
+    return replace(settings, sockets=folder / "none")
 
 
 def old_tables(settings: ServicesSettings, folder: Path) -> ServicesSettings:
@@ -158,8 +161,8 @@ def another_grid(settings: ServicesSettings, folder: Path) -> ServicesSettings:
 FAULTS: dict[Callable[[ServicesSettings, Path], ServicesSettings], str] = {
     readable_secret: "secret",
     readable_database: "file",
-    clear_text: "listening",
-    certificate_without_key: "tls",
+    sockets_for_everybody: "listening",
+    no_sockets: "listening",
     old_tables: "database",
     no_database: "database",
     strange_url: "database",
@@ -220,17 +223,35 @@ async def test_a_port_of_another_program_has_no_metrics(settings: ServicesSettin
 async def test_certificates_tell_when_they_end(
     in_book: bool, start: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    authority, certificate, key = certify(tmp_path)
-    key.chmod(0o600)
+    services = await start(edge=EdgeLimits(), tls=True)
+    assert services.authority is not None
     if not in_book:
-        monkeypatch.setenv("SSL_CERT_FILE", str(authority))
-    services = await start(tls_cert=certificate, tls_key=key)
-    url = services.url.replace("127.0.0.1", "localhost")
-    trusted = authority.read_text() if in_book else None
-    book = book_of(services, tmp_path, definitions_url=url, logs_url=url, authorities=trusted)
-    findings = await examine_services(replace(services.settings, book=book))
+        monkeypatch.setenv("SSL_CERT_FILE", str(services.authority))
+    book = book_of(services, tmp_path, authorities=services.authority.read_text() if in_book else None)
+    findings = await examine_services(replace(services.settings, book=book), services.authority.with_name("proxy.conf"))
     assert bad(findings) == {"chain"}
-    assert of(findings, Level.WARNING).count("tls") == 2  # they are valid for two days
+    assert {"listening", "proxy"} <= set(of(findings, Level.GOOD))
+    assert "tls" in of(findings, Level.WARNING)  # it is valid for two days
+
+
+async def test_what_runs_in_front_must_be_the_file_of_this_release(start: Start, tmp_path: Path) -> None:
+    services = await start(edge=EdgeLimits())
+    assert services.settings.sockets is not None
+    settings = replace(services.settings, book=book_of(services, tmp_path))
+    chosen = ProxySettings(sockets=(services.settings.sockets,), listen=("127.0.0.1:1",))
+    file = tmp_path / "proxy.conf"
+    for text, level, words in (
+        (proxy_file(chosen), Level.BAD, "runs another file"),
+        (proxy_file(chosen).replace("limit_req zone", "# limit_req zone"), Level.BAD, "it was changed"),
+        (proxy_file(chosen.model_copy(update={"sockets": (tmp_path,)})), Level.BAD, "does not lead to"),
+        ("server {}\n", Level.BAD, "not made by this release"),
+        (None, Level.WARNING, "not checked"),
+    ):
+        if text is not None:
+            file.write_text(text)
+        findings = await examine_services(settings, file if text is not None else None)
+        [found] = [one for one in findings if one.subject == "proxy"]
+        assert (found.level, words in found.words) == (level, True), found
 
 
 def test_an_ended_certificate_is_bad() -> None:

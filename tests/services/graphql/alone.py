@@ -17,9 +17,7 @@ MANY = Rate(10_000, 10_000)
 
 
 async def main(folder: Path) -> None:
-    limits = Limits(
-        requests_per_address=MANY, strangers_per_address=MANY, refusals_per_address=MANY, anonymous_per_address=MANY
-    )
+    limits = Limits(strangers_per_address=MANY, anonymous_per_address=MANY)
     async with starting(folder) as start:
         print((await start(limits=limits)).url, flush=True)
         await asyncio.to_thread(sys.stdin.read)

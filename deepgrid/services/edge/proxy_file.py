@@ -1,0 +1,171 @@
+"""Makes the configuration of nginx in front of the services."""
+
+from __future__ import annotations
+
+import hashlib
+import ipaddress
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from pydantic import BaseModel, ConfigDict, ValidationError, field_validator, model_validator
+
+from deepgrid.errors import ConfigurationError
+from deepgrid.secure_url import is_loopback
+
+RECORDED = "# settings: "
+DIGEST = "@digest@"  # of the file, which nginx tells at /v1/proxy
+REFUSALS = (
+    ("@large", 413, "the body is larger than 1 MiB"),
+    ("@many", 429, "too many requests of your address; try again in 1 s"),
+    ("@silent", 503, "the services of the grid do not answer at the moment"),
+)
+_PATH = re.compile(r"/[A-Za-z0-9._/+@=-]*\Z")
+_WORD = re.compile(r"[A-Za-z0-9._*-]+\Z")
+_LISTEN = re.compile(r"(?:([0-9.]+|\[[0-9a-f:]+\]):)?([0-9]{1,5})\Z")
+
+
+@dataclass(frozen=True, slots=True)
+class EdgeLimits:
+    """Limits of the proxy. Times are seconds. An address is a source address (IPv6: its /64).
+
+    Attributes:
+        connections: Of each worker process. The oldest idle one makes room for a new one.
+        running: Requests of an address at once, readers that wait for output included.
+        sending: Requests of an address with bodies, which may have 1 MiB each.
+        public_running: Requests of an address to the web app, and public reads. They do not count as running.
+        requests_per_s, requests_at_once: Rate and burst of the other requests of an address.
+        public_reads_per_s, public_reads_at_once: Rate and burst of reads of notices and of places in the queue.
+        compat_per_s, compat_at_once: Rate and burst of existing clients.
+        head_within_s: The head of a request.
+        body_within_s, answer_within_s: The next part of a body, and of an answer.
+        keep_alive_s: An idle connection.
+    """
+
+    connections: int = 8192
+    running: int = 640
+    sending: int = 64
+    public_running: int = 2048
+    requests_per_s: int = 100
+    requests_at_once: int = 1000
+    public_reads_per_s: int = 600
+    public_reads_at_once: int = 5000
+    compat_per_s: int = 20
+    compat_at_once: int = 200
+    head_within_s: int = 10
+    body_within_s: int = 10
+    answer_within_s: int = 60
+    keep_alive_s: int = 60
+
+
+class ProxySettings(BaseModel):
+    """What an operator chooses. All of it stands in the file's second line, so that the doctor can make it again.
+
+    Attributes:
+        sockets: Folders of the processes of the services (`dps services serve --sockets`).
+        listen: Addresses with ports, as nginx writes them.
+        name: Host name of the services.
+        certificate, key: PEM files. Without them, only this machine may be listened to.
+        clear_grpc: Address of gRPC in clear text, for clients on this machine.
+        behind: Networks of proxies in front, whose X-Forwarded-For is trusted.
+        state: Folder for nginx's own files.
+        account: Of nginx's workers, if root starts it.
+        workers: Processes of nginx, or `auto`.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    sockets: tuple[Path, ...]
+    listen: tuple[str, ...] = ("443", "[::]:443")
+    name: str = ""
+    certificate: Path | None = None
+    key: Path | None = None
+    clear_grpc: str | None = None
+    behind: tuple[str, ...] = ()
+    state: Path = Path("/var/lib/deepgrid/proxy")
+    account: str | None = None
+    workers: str = "auto"
+
+    @field_validator("certificate", "key", "state", "sockets")
+    @classmethod
+    def _require_plain_paths(cls, value: Path | tuple[Path, ...] | None) -> Path | tuple[Path, ...] | None:
+        for path in value if isinstance(value, tuple) else (value,):
+            if path is not None and not _PATH.match(str(path)):
+                raise ValueError(f"{path} must be an absolute path of letters, digits and ._/+@=-")
+        return value
+
+    @field_validator("name", "account", "workers")
+    @classmethod
+    def _require_words(cls, value: str | None) -> str | None:
+        if value and not _WORD.match(value):
+            raise ValueError(f"{value[:60]!r} must consist of letters, digits, dots and dashes")
+        return value
+
+    @field_validator("listen", "clear_grpc")
+    @classmethod
+    def _require_addresses(cls, value: tuple[str, ...] | str | None) -> tuple[str, ...] | str | None:
+        for address in (value,) if isinstance(value, str) else value or ():
+            if not _LISTEN.match(address):
+                raise ValueError(f"{address[:60]!r} must be a port, or an IP address with a port")
+        return value
+
+    @field_validator("behind")
+    @classmethod
+    def _require_networks(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        for network in value:
+            ipaddress.ip_network(network)
+        return value
+
+    @model_validator(mode="after")
+    def _require_secrecy(self) -> Self:
+        if not self.sockets:
+            raise ValueError("at least one folder with sockets of the services is needed")
+        if (self.certificate is None) != (self.key is None):
+            raise ValueError("TLS needs both a certificate and its key")
+        clear = () if self.certificate else self.listen
+        for address in (*clear, *([self.clear_grpc] if self.clear_grpc else [])):
+            if not is_loopback(address.rpartition(":")[0].strip("[]")):
+                raise ValueError(f"at {address} other machines would send secrets in clear text: give a certificate")
+        return self
+
+
+def proxy_file(settings: ProxySettings, limits: EdgeLimits | None = None) -> str:
+    """The text of nginx's configuration. Equal settings make equal texts."""
+    environment = Environment(
+        loader=PackageLoader("deepgrid.services.edge", "."), undefined=StrictUndefined, autoescape=False,  # noqa: S701 (no HTML)
+        keep_trailing_newline=True,
+    )  # fmt: skip
+    recorded = RECORDED.removeprefix("# ") + settings.model_dump_json(exclude_defaults=True)
+    template = environment.get_template("proxy.conf.j2")
+    text = template.render(settings=settings, limits=limits or EdgeLimits(), recorded=recorded, refusals=REFUSALS)
+    return text.replace(DIGEST, hashlib.sha256(text.encode()).hexdigest()[:16])
+
+
+def digest_in(text: str) -> str:
+    """The digest that nginx tells when it runs this configuration."""
+    found = re.search(r'"file": "([0-9a-f]{16})"', text)
+    return found[1] if found else ""
+
+
+def proxy_settings(**chosen: Any) -> ProxySettings:
+    """The settings that an operator chose. Raises ConfigurationError with one sentence per fault."""
+    try:
+        return ProxySettings(**chosen)
+    except ValidationError as error:
+        faults = (item["msg"].removeprefix("Value error, ") for item in error.errors())
+        raise ConfigurationError(f"The proxy cannot be configured: {'; '.join(faults)}.") from None
+
+
+def deployed_settings(text: str) -> ProxySettings:
+    """The settings that a configuration was made with. Raises ConfigurationError if it is none of `proxy_file`."""
+    for line in text.splitlines()[:5]:
+        if line.startswith(RECORDED):
+            try:
+                return ProxySettings.model_validate_json(line.removeprefix(RECORDED))
+            except ValidationError:
+                break
+    raise ConfigurationError(
+        "The proxy's file was not made by this release.", next_step="Make it with `dps services proxy`."
+    )
