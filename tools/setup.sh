@@ -7,7 +7,7 @@
 # `run` sources this file in the root of the checkout.
 
 grid_packages=(
-  slurmctld slurmd slurm-client slurmdbd slurm-wlm-mysql-plugin munge mariadb-server openssh-server postgresql
+  slurmctld slurmd slurm-client slurmdbd slurm-wlm-mysql-plugin munge mariadb-server openssh-server postgresql nginx
   python3 python3-venv hpcc openmpi-bin fio python3-mpi4py # the last four measure clusters
   git shellcheck # fetch modules, and check every script before it is stored
 )
@@ -21,8 +21,8 @@ test_packages=(
   nftables # limits on connections to slurmctld
   libpmix-dev # Slurm's PMIx plugin needs the library name that only this package has
 )
-scaled_packages=(redis-server haproxy) # the grid with several Prefect servers
-serve_packages=(python3 python3-venv git shellcheck curl) # a machine that only serves: no cluster, no database, no tests
+scaled_packages=(redis-server) # the grid with several Prefect servers
+serve_packages=(python3 python3-venv git shellcheck curl nginx) # a machine that only serves: no cluster, no database, no tests
 # Ubuntu has chromium only as a snap. The tests use it where it is installed.
 grep -q '^ID=ubuntu' /etc/os-release || test_packages+=(chromium)
 setup_log=.grid/log/setup.log
@@ -65,7 +65,7 @@ ensure_installed() {
 # Without these programs, their tests are skipped with a message.
 fetch_debian() {
   [ ! -e .grid/debian/complete ] || return 0
-  say "fetching nginx, Caddy, promtool and systemd-analyze for tests"
+  say "fetching promtool and systemd-analyze for tests"
   tools/fetch-debian >>"$setup_log" 2>&1 || say "they could not be fetched; their tests are skipped ($setup_log)"
 }
 

@@ -7,6 +7,7 @@ are under the state folder.
 from __future__ import annotations
 
 import asyncio
+import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from fcntl import LOCK_EX, flock
@@ -23,10 +24,11 @@ from deployments.onemachine.daemons.prefect_server import PrefectServer
 from deployments.onemachine.daemons.private_files import make_private_folder
 from deployments.onemachine.daemons.probes import HOST
 from deployments.onemachine.daemons.processes import Daemon, ProcessTable
+from deployments.onemachine.daemons.socket_folder import socket_path
 from deployments.onemachine.daemons.startup import Report, Step, run_steps
 from deployments.onemachine.node.anvil import Anvil
 from deployments.onemachine.parties.keys import CUSTOMER, KeyRing
-from deployments.onemachine.parties.roles import SERVICES_GRPC, Roles
+from deployments.onemachine.parties.roles import PROXY, SERVICES_GRPC, USERS_OF_PORTS, Roles, services_listen
 from deployments.onemachine.slurm import SlurmSite
 from deployments.onemachine.view import Row
 
@@ -55,7 +57,8 @@ class LocalGrid:
             if self.is_up():
                 return False
             self._marker.unlink(missing_ok=True)
-            self.ports.forget_taken(lambda name: self.table.alive("services" if name == SERVICES_GRPC else name))
+            self.end_leftovers()
+            self.ports.forget_taken(lambda name: self.table.alive(USERS_OF_PORTS.get(name, name)))
             run_steps(self.steps(), report)
             self.anvil.keep()
             self._marker.touch()
@@ -66,12 +69,19 @@ class LocalGrid:
         if (self.state / "scaled").exists():
             raise ConfigurationError("The grid has several Prefect servers.", next_step="Stop it first: ./run down")
 
+    def end_leftovers(self) -> None:
+        """End what holds ports of this grid: children of a killed process, and services of an earlier release."""
+        for row in self.rows():
+            if row.pid is None or (row.name == "services" and not services_listen(self.state)):
+                self.table.stop(row.name)
+
     def down(self) -> list[str]:
         """Stop all processes. Returns the names of the recorded ones."""
         with self._alone():
             self._marker.unlink(missing_ok=True)
             names = self.table.names()
             run_steps(self._stops(names))
+            shutil.rmtree(socket_path(self.state), ignore_errors=True)
             return names
 
     def is_up(self) -> bool:
@@ -104,7 +114,8 @@ class LocalGrid:
             Step("postgres", self._start_postgres),
             Step("prefect", self._start_prefect, ("postgres",)),
             Step("slurm", self._start_slurm),
-            Step("services", lambda: self._serve(self.roles.services()), ("contracts", "postgres")),
+            Step("proxy", lambda: self._serve(self.roles.proxy())),
+            Step("services", lambda: self._serve(self.roles.services()), ("contracts", "postgres", "proxy")),
             Step("web app", self._serve_web, ("services",)),
             Step("deployments", self._tell_prefect, ("contracts", "prefect", "slurm")),
             Step("operator", lambda: self._serve(self.roles.operator()), ("deployments",)),
@@ -238,9 +249,11 @@ class LocalGrid:
             yield
 
     def _address(self, name: str) -> str:
-        port = self.ports.known(name)
+        if name == "services":
+            return "behind proxy"
+        port = self.ports.known("services" if name == PROXY else name)
         if port is None:
             return ""
-        if name == "services" and (grpc_port := self.ports.known(SERVICES_GRPC)):
-            return f"127.0.0.1:{port}, gRPC {grpc_port}"
+        if name == PROXY:
+            return f"127.0.0.1:{port}, gRPC {self.ports.known(SERVICES_GRPC)}"
         return self.prefect.ui_url if name == self.prefect_processes[0][0] else f"127.0.0.1:{port}"

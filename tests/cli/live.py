@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import os
 import re
+import ssl
 import subprocess
 import sys
 import time
@@ -31,7 +32,7 @@ CREDIT = 10**18
 EXAMPLE = Path(__file__).parents[2] / "examples" / "hello-world.yaml"
 WITHIN_S = 120
 OWN_VARIABLES = ("DPS", "DEEPGRID", "METASCHEDULER", "SBATCH_ENDPOINT", "LOGGER_ENDPOINT", "ETH_PRIVATE")
-LISTENING = re.compile(r"listen at (http://\S+)")
+LISTENING = re.compile(r"listen (?:at|for their proxy at) (\S+)")
 HARDWARE = Hardware(gpus_per_node=(0, 0), cpus_per_node=(4, 4), mem_per_node_mb=(8000, 8000))
 PRICES = Prices(gpu_wei_per_minute=CREDIT, cpu_wei_per_minute=CREDIT // 2, mem_wei_per_mb_minute=CREDIT // 1000)
 LABELS = (Label("name", "alpha"), Label("os", "linux"))
@@ -141,10 +142,12 @@ class Wire:
     """A proxy to a server that can be cut and restored. `url` leads through it.
 
     `cut_after` names bytes of a request: the proxy is cut as soon as it has forwarded them, so no answer comes.
+    With `tls`, it speaks TLS for a server that does not.
     """
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, tls: ssl.SSLContext | None = None) -> None:
         self._target = urlsplit(url)
+        self._tls = tls
         self.cut_after: bytes | None = None
         self._server: asyncio.Server | None = None
         self._open: set[asyncio.StreamWriter] = set()
@@ -152,7 +155,7 @@ class Wire:
 
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self._port}"
+        return f"https://localhost:{self._port}" if self._tls else f"http://127.0.0.1:{self._port}"
 
     async def __aenter__(self) -> Wire:
         await self.mend()
@@ -163,7 +166,7 @@ class Wire:
 
     async def mend(self) -> None:
         """Forward connections, on the same port as before."""
-        self._server = await asyncio.start_server(self._connect, "127.0.0.1", self._port)
+        self._server = await asyncio.start_server(self._connect, "127.0.0.1", self._port, ssl=self._tls)
         self._port = self._server.sockets[0].getsockname()[1]
 
     def lead_to(self, url: str) -> None:
@@ -212,14 +215,14 @@ async def _copy(
 
 
 @contextmanager
-def services_of(book: AddressBook, folder: Path) -> Iterator[str]:
-    """`dps services serve` for the grid of `book`; yields its URL."""
+def services_of(book: AddressBook, folder: Path, *where: str) -> Iterator[str]:
+    """`dps services serve` for the grid of `book`; yields where it listens: its URL, or with `--sockets` a path."""
     book_file = book.save(folder / "services-book.json")
     log = folder / "services.log"
     argv = [
         sys.executable, "-m", "deepgrid.cli", "services", "serve", "--book", str(book_file),
         "--database", f"sqlite:///{folder / 'services.sqlite'}", "--secret-file", str(folder / "secret"),
-        "--port", "0",
+        *(where or ("--port", "0")),
     ]  # fmt: skip
     with log.open("wb") as file:
         process = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=file, stderr=file)

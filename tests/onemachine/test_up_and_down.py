@@ -6,13 +6,17 @@ import os
 import re
 import signal
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import httpx
 import pytest
 
-from deployments.onemachine.daemons.processes import ProcessTable
+from deepgrid.chain.book import AddressBook
+from deployments.onemachine.daemons.probes import answers, listens
+from deployments.onemachine.daemons.processes import Daemon, ProcessTable
+from deployments.onemachine.grid import LocalGrid
 from tests.onemachine.support import REPOSITORY, run
 from tests.waiting import wait_until
 
@@ -60,21 +64,45 @@ def test_up_and_down_put_right_whatever_was_killed(state: Path) -> None:
     assert again.returncode == 0
     assert again.stdout.startswith("The grid is up already.\n")
 
+    address = AddressBook.load(state / "grid.json").definitions_url.removeprefix("http://")
     table = ProcessTable(state)
-    victims = ("anvil", "postgres", "munged", "mariadbd", "alpha-slurmctld", "beta-n1", "services", "supervisor-alpha")
+    victims = (
+        "anvil", "postgres", "munged", "mariadbd", "alpha-slurmctld", "beta-n1", "proxy", "services",
+        "supervisor-alpha",
+    )  # fmt: skip
     for name in victims:
         table.stop(name, signal.SIGKILL)
     status = command(state, "status")
     assert status.returncode == 1
     assert status.stdout.count(" dead ") == len(victims)
     assert command(state, "up").returncode == 0
-    assert command(state, "status").stdout.endswith("The grid is up.\n")
+    status = command(state, "status")
+    assert status.stdout.endswith("The grid is up.\n")
+    services = re.search(r"^proxy +\d+ +(127\.0\.0\.1:\d+), gRPC", status.stdout, re.M)
+    assert services is not None and services[1] == address, "its address book names the address of the services"
 
     for name in ("prefect-server", "alpha-n1", "munged", "operator", "web"):
         table.stop(name, signal.SIGKILL)
     assert command(state, "down").returncode == 0
     wait_until(lambda: processes_of(state) == [], lambda: processes_of(state))
     assert command(state, "down").stdout == "Nothing runs.\n"
+
+
+def test_services_of_an_earlier_release_give_way_to_the_proxy(tmp_path: Path) -> None:
+    """They listened at its port. Their address stays."""
+    grid = LocalGrid(tmp_path / "state")
+    port = grid.ports.port("services")
+    earlier = [sys.executable, "-m", "http.server", "--bind", "127.0.0.1", str(port)]
+    grid.table.start(Daemon("services", earlier))
+    wait_until(lambda: listens(port))
+    proxy = grid.roles.proxy
+    try:
+        grid.end_leftovers()
+        grid.table.start(proxy())
+        grid.table.wait_ready(proxy())
+        assert answers(port, "/v1/proxy") and grid.ports.port("services") == port
+    finally:
+        grid.down()
 
 
 def test_the_demo_shows_a_job_to_its_bill_and_leaves_nothing_running(state: Path) -> None:

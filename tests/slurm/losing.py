@@ -11,8 +11,8 @@ from pathlib import Path
 
 from deepgrid.lifecycle.job import JobKey
 from deployments.onemachine.daemons.processes import ProcessTable
+from deployments.onemachine.daemons.socket_folder import socket_path
 from deployments.onemachine.slurm import SlurmSite
-from deployments.onemachine.slurm.slurm_files import socket_path
 
 WITHIN_S = 120.0
 NEVER_GIVEN = 4_000_000_000  # an id that no job here gets

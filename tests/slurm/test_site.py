@@ -15,7 +15,8 @@ from deepgrid.slurm.cluster import Cluster
 from deepgrid.slurm.ssh.login import Login
 from deepgrid.slurm.supervision.monitor import SlurmMonitor
 from deployments.onemachine.daemons.ports import PortBook
-from deployments.onemachine.slurm import ClusterSpec, SlurmSite, running_site, slurm_files
+from deployments.onemachine.daemons.socket_folder import socket_folder, socket_path
+from deployments.onemachine.slurm import ClusterSpec, SlurmSite, running_site
 from tests.slurm.support import SMALL, Box, bash, ended, new_key
 
 
@@ -55,8 +56,8 @@ async def test_two_clusters_beside_another_grid_leave_no_trace_and_start_again(b
             await login.close()
         await accounted(site, "one", "RUNNING")
         assert table.names()
-    assert living(str(state), str(slurm_files.socket_path(state)), mark) == []
-    assert not slurm_files.socket_path(state).exists()
+    assert living(str(state), str(socket_path(state)), mark) == []
+    assert not socket_path(state).exists()
     assert box.slurm("sinfo", "-h", "-o", "%T").strip(), "the other grid is unchanged"
 
     with running_site(state, ClusterSpec("one"), ClusterSpec("two", nodes=1)) as (site, _):
@@ -89,11 +90,11 @@ def test_ports_stay_the_same_and_are_free_and_different(tmp_path: Path) -> None:
 
 
 def test_a_socket_folder_of_another_account_is_not_used(tmp_path: Path) -> None:
-    path = slurm_files.socket_path(tmp_path)
+    path = socket_path(tmp_path)
     path.symlink_to(tmp_path)
     try:
         with pytest.raises(ConfigurationError, match="belongs to another account"):
-            slurm_files.socket_folder(tmp_path)
+            socket_folder(tmp_path)
     finally:
         path.unlink()
 

@@ -15,6 +15,7 @@ STEPS = {
     "worker-processes": "worker-processes",
     "web": "web-app",
     "services": "services",
+    "proxy": "proxy",
     "prefect-server": "prefect",
 }
 ENDS_WITHIN_S = 10.0

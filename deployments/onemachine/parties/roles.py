@@ -12,13 +12,16 @@ from pathlib import Path
 from deepgrid.errors import ConfigurationError
 from deepgrid.private_files import replace_file
 from deepgrid.sbatch import StoragePaths
+from deepgrid.services.edge import ProxySettings, proxy_file
 from deployments.onemachine.clusters import OFFERS, Offer
+from deployments.onemachine.daemons.nginx import nginx, worker_account
 from deployments.onemachine.daemons.ports import PortBook
 from deployments.onemachine.daemons.postgres import Postgres
 from deployments.onemachine.daemons.prefect_server import PrefectServer
 from deployments.onemachine.daemons.private_files import make_private_folder
-from deployments.onemachine.daemons.probes import HOST, answers
+from deployments.onemachine.daemons.probes import HOST, answers, connects, listens
 from deployments.onemachine.daemons.processes import Daemon
+from deployments.onemachine.daemons.socket_folder import socket_folder, socket_path
 from deployments.onemachine.parties.keys import CUSTOMER, OPERATOR, KeyRing
 from deployments.onemachine.parties.registration_plan import OPERATOR_NAME, REGISTERED, ClusterPlan, Plan
 from deployments.onemachine.parties.trust import ACCEPTED_GAPS, trusts_customers
@@ -29,7 +32,20 @@ from runtime.pools import PROCESSES, operator_pool, provider_pool
 
 COMMANDS = ("dps", "prefect")
 SERVED_WITHIN_S = 120.0
+PROXY = "proxy"
 SERVICES_GRPC, SERVICES_METRICS = "services-grpc", "services-metrics"  # further ports of the services
+# Processes that use a port of another name.
+USERS_OF_PORTS = {"services": PROXY, SERVICES_GRPC: PROXY, SERVICES_METRICS: "services"}
+
+
+def services_listen(state: Path) -> bool:
+    """Whether the services listen for the proxy. Those of earlier releases listened at its ports."""
+    return connects(_sockets(state) / "http.sock")
+
+
+def _sockets(state: Path) -> Path:
+    """Folder in which the services listen for the proxy."""
+    return socket_path(state) / "services"
 
 
 @dataclass(frozen=True)
@@ -48,14 +64,27 @@ class Roles:
     ports: PortBook
     claim_stays_s: float = 0.0
 
+    def proxy(self) -> Daemon:
+        """nginx in front of the services. Others reach them at its ports only."""
+        settings = ProxySettings(
+            sockets=(_sockets(self.state),), listen=(f"{HOST}:{self.services_port}",),
+            clear_grpc=f"{HOST}:{self.ports.port(SERVICES_GRPC)}", account=worker_account(), workers="1",
+            state=make_private_folder(socket_folder(self.state) / PROXY),
+        )  # fmt: skip
+        return nginx(PROXY, self.state / PROXY, proxy_file(settings), lambda: listens(self.services_port))
+
     def services(self) -> Daemon:
-        """The Job Definition and log services."""
+        """The Job Definition and log services. They are ready when they answer through the proxy."""
         env = {"DEEPGRID_BOOK": str(self.book), "DEEPGRID_SERVICES_DATABASE": self.postgres.url("services")}
-        argv = [str(self.dps), "services", "serve", "--migrate", "--port", str(self.services_port)]
-        argv += ["--grpc-port", str(self.ports.port(SERVICES_GRPC))]
+        argv = [str(self.dps), "services", "serve", "--migrate", "--sockets", str(_sockets(self.state))]
         argv += ["--secret-file", str(self.state / "services" / "secret")]
         argv += ["--metrics-port", str(self.ports.port(SERVICES_METRICS))]
-        return Daemon("services", argv, lambda: answers(self.services_port, "/v1/health"), SERVED_WITHIN_S, env)
+        socket_folder(self.state)
+
+        def is_ready() -> bool:  # nginx logs each request that it cannot pass on
+            return services_listen(self.state) and answers(self.services_port, "/v1/health")
+
+        return Daemon("services", argv, is_ready, SERVED_WITHIN_S, env)
 
     def web(self) -> Daemon:
         """The customer's web app. Each of its addresses with a fresh one-time token is in `web_address`."""
@@ -118,7 +147,7 @@ class Roles:
 
     @property
     def services_port(self) -> int:
-        """Port of the services."""
+        """Port at which the proxy passes requests to the services."""
         return self.ports.port("services")
 
     @property

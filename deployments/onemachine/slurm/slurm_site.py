@@ -24,6 +24,7 @@ from deepgrid.slurm.ssh.login import LoginSettings
 from deployments.onemachine.daemons.ports import PortBook
 from deployments.onemachine.daemons.probes import connects, listens
 from deployments.onemachine.daemons.processes import Daemon, ProcessTable
+from deployments.onemachine.daemons.socket_folder import socket_folder, socket_path
 from deployments.onemachine.slurm import accounts
 from deployments.onemachine.slurm import slurm_files as files
 from deployments.onemachine.slurm.slurm_steps import kill_descendants, kill_steps
@@ -70,7 +71,7 @@ class SlurmSite:
         self.clusters = {spec.name: spec for spec in clusters}
         self._port = port or PortBook(self.state / "slurm-ports.json").port
         self._shared = self.state / "slurm"
-        self._sockets = files.socket_path(self.state)
+        self._sockets = socket_path(self.state)
         self.job_account: str | None = None
         self.notes: list[str] = []
 
@@ -79,7 +80,7 @@ class SlurmSite:
         self.state.mkdir(parents=True, exist_ok=True)
         self.job_account, note = accounts.choose_job_account(self.state)
         self.notes = [f"{note} Customers are trusted (trust_customers)."] if note else []
-        files.socket_folder(self.state)
+        socket_folder(self.state)
         files.make_folder(self._sockets / "private", 0o700)
         files.make_folder(self._shared, 0o711)
         files.write_munge_key(self._shared / "munge.key")
