@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
 import subprocess
 import sys
 
+import httpx
 import pytest
 
 from deepgrid.errors import ConfigurationError
@@ -19,10 +21,12 @@ from tests.grid.gates import Gate
 from tests.grid.runs import FINAL, api, run_now, run_until
 from tests.grid.support import cold, in_slurm, steps
 from tests.onemachine.support import REPOSITORY
+from tests.waiting import wait_until
 
 pytestmark = pytest.mark.timeout(900)
 
 JOBS = 8
+REQUESTS = 20
 SERVER = "prefect-api-1"
 ON_THE_GRID = (
     "test_job_life",
@@ -73,6 +77,27 @@ async def test_jobs_end_right_while_a_server_is_killed_and_started_again(custome
 
 
 @pytest.mark.long
+async def test_a_server_that_hangs_delays_some_requests_and_fails_none(grid: ScaledGrid) -> None:
+    """It still accepts connections. The proxy waits for 40 s at most, then asks the other server."""
+    hanging = grid.table.pid(SERVER)
+    assert hanging is not None
+    os.kill(hanging, signal.SIGSTOP)
+    try:
+        async with api(grid) as client:
+            client.timeout = PATIENCE_S
+            for _ in range(3):
+                asked = await asyncio.gather(*(client.get("health") for _ in range(REQUESTS)))
+                assert {answer.status_code for answer in asked} == {httpx.codes.OK}
+    finally:
+        os.kill(hanging, signal.SIGCONT)
+    await asyncio.to_thread(until_both_answer, grid)
+
+
+def until_both_answer(grid: ScaledGrid) -> None:
+    wait_until(lambda: all(answers(port, "/api/health") for port in grid.prefect.api_ports.values()))
+
+
+@pytest.mark.long
 async def test_a_run_by_hand_is_scheduled_and_ends(grid: ScaledGrid) -> None:
     """As the Run button does. Background services, Redis and the worker take part."""
     done = await run_now(grid, "expire_claims/grid", operator="grid")
@@ -91,8 +116,8 @@ def test_passwords_stay_out_of_arguments_and_logs(grid: ScaledGrid) -> None:
     shown = subprocess.run(["ps", "-eo", "args", "-ww"], capture_output=True, text=True, check=True).stdout
     logs = "".join(file.read_text(errors="replace") for file in grid.table.log_dir.iterdir())
     assert not [secret for secret in secrets if secret in shown or secret in logs]
-    private = [*(grid.state / "redis").glob("*"), *(grid.prefect.home / "proxy").glob("*")]
-    assert not [file for file in private if file.is_file() and file.stat().st_mode & 0o077]
+    private = [*(file for file in (grid.state / "redis").glob("*") if file.is_file()), grid.prefect.home / "proxy"]
+    assert not [path for path in private if path.stat().st_mode & 0o077]
 
 
 @pytest.mark.deep
