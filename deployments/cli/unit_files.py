@@ -38,7 +38,7 @@ def operator_units(
     write: Write = None,
     checkout: Checkout = REPOSITORY,
 ) -> None:
-    """Print or write the systemd units of an operator's machine: Prefect server, operator, services, worker."""
+    """Print or write the systemd units of an operator's machine: Prefect server, operator, services, proxy, worker."""
     _give("operator", operator_processes(_plain(name)), write, checkout)
 
 

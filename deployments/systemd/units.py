@@ -15,7 +15,7 @@ from deployments.prefect_settings import QUIET, SERVER, WORKER
 from runtime.pools import PROCESSES
 
 STOP_S = 15  # after SIGTERM the processes end within 10 s
-OPEN_FILES = 16384
+OPEN_FILES = 32768  # of nginx: two for each connection that it accepts
 
 UNIT = Template("""\
 [Unit]
@@ -28,19 +28,18 @@ StartLimitIntervalSec=0
 
 [Service]
 Type=exec
-User=$account
+User=$user
 Group=$account
 WorkingDirectory=$checkout
 Environment=HOME=$state
-${settings}EnvironmentFile=/etc/deepgrid/$name.env
-ExecStart=$program
-${ready}Restart=on-failure
+${settings}ExecStart=$program
+${further}Restart=on-failure
 RestartSec=5
 TimeoutStopSec=$stop_s
 KillMode=mixed
 LimitNOFILE=$files
 StateDirectory=deepgrid/$name
-StateDirectoryMode=0700$writes
+StateDirectoryMode=$mode$writes
 UMask=0077
 
 # The process writes to its state folder only.
@@ -58,7 +57,7 @@ ProtectControlGroups=yes
 
 # It gains no rights.
 NoNewPrivileges=yes
-CapabilityBoundingSet=
+CapabilityBoundingSet=$capabilities
 AmbientCapabilities=
 RestrictSUIDSGID=yes
 RestrictNamespaces=yes
@@ -105,13 +104,19 @@ DEEPGRID_BOOK=/etc/deepgrid/grid.json
 # PostgreSQL of this machine knows the account without a password. Of another: postgresql://USER:PASSWORD@HOST/NAME
 DEEPGRID_SERVICES_DATABASE=postgresql://deepgrid-services@/deepgrid?host=/run/postgresql
 DEEPGRID_SERVICES_SECRET_FILE=/var/lib/deepgrid/services/secret
-DEEPGRID_SERVICES_HOST=127.0.0.1
-DEEPGRID_SERVICES_PORT=3000
-DEEPGRID_SERVICES_GRPC_PORT=3001
 DEEPGRID_SERVICES_METRICS_PORT=9466
-# The proxy that does TLS on this machine.
-DEEPGRID_SERVICES_TRUSTED_PROXY=127.0.0.1
+# Only the proxy's account can open the sockets at which the services listen.
+DEEPGRID_SERVICES_SOCKETS=/run/deepgrid-services
+DEEPGRID_SERVICES_SOCKET_GROUP=deepgrid-proxy
+DEEPGRID_SERVICES_PROXY_CONFIG=/etc/deepgrid/proxy.conf
 """
+# systemd makes the folder; the process hands it to the group of the proxy.
+SOCKETS = """SupplementaryGroups=deepgrid-proxy
+RuntimeDirectory=deepgrid-services
+RuntimeDirectoryMode=0710
+"""
+# nginx starts as root, binds port 443, reads the key of the certificate, and lets its workers change their account.
+PROXY_RIGHTS = "CAP_NET_BIND_SERVICE CAP_DAC_READ_SEARCH CAP_CHOWN CAP_SETUID CAP_SETGID CAP_KILL"
 STATE = "/var/lib/deepgrid"
 RIGHTS_SCRIPT = Path(__file__).with_name("with_rights_of")
 # An account of its own cannot write the UI's pages into the checkout.
@@ -120,26 +125,37 @@ SERVER_SETTINGS = {**SERVER, "PREFECT_UI_STATIC_DIRECTORY": f"{STATE}/prefect/ui
 
 @dataclass(frozen=True, slots=True)
 class Process:
-    """One process of a role. `command` is a program of the checkout's environment, with its arguments.
+    """One process of a role. `command` is a program of the checkout's environment or a path, with its arguments.
 
     One that `shares_state` runs flows with blocks of its role, whose state folders are those of other processes.
     `settings` are variables that hold no secret. `environment` is the text of its environment file, with `{login}` for
-    the login of Prefect. `ready` are lines of the unit that wait until it serves.
+    the login of Prefect; without a text there is no file. `further` are lines of the unit.
+    One with `capabilities` starts as root with these only, and then changes to its account.
     """
 
     name: str
     about: str
     command: str
-    environment: str
+    environment: str = ""
     after: tuple[str, ...] = ()
     account: str = ""
     shares_state: bool = False
     settings: Mapping[str, str] = field(default_factory=lambda: QUIET)
-    ready: str = ""
+    further: str = ""
+    capabilities: str = ""
 
     @property
     def user(self) -> str:
         return self.account or f"deepgrid-{self.name}"
+
+    @property
+    def started_by(self) -> str:
+        return "root" if self.capabilities else self.user
+
+    @property
+    def mode(self) -> str:
+        """Mode of its folder, which belongs to the account that starts it."""
+        return "0710" if self.capabilities else "0700"
 
     @property
     def unit(self) -> str:
@@ -179,9 +195,13 @@ def operator_processes(name: str) -> list[Process]:
     )  # fmt: skip
     services = Process(
         "services", "deepgrid Job Definition and log services", "dps services serve", SERVICES,
-        after=("postgresql.service",),
+        after=("postgresql.service",), further=SOCKETS,
     )  # fmt: skip
-    return [_prefect(), serve, services, _worker("deepgrid-operator")]
+    proxy = Process(
+        "proxy", "nginx in front of deepgrid's services", "/usr/sbin/nginx -e stderr -c /etc/deepgrid/proxy.conf",
+        settings={}, further="ExecReload=/bin/kill -HUP $MAINPID\n", capabilities=PROXY_RIGHTS,
+    )  # fmt: skip
+    return [_prefect(), serve, services, proxy, _worker("deepgrid-operator")]
 
 
 def _with_key(file: str) -> str:
@@ -194,8 +214,9 @@ def files_of(role: str, processes: Sequence[Process], checkout: Path, login: str
     accounts = sorted({process.user for process in processes})
     sysusers = "".join(f'u {name} - "deepgrid" {STATE}\n' for name in accounts)
     folders = ["d /etc/deepgrid 0755 root root -\n", f"d {STATE} 0755 root root -\n"]
-    folders += [f"d {one.state} 0700 {one.user} {one.user} -\n" for one in processes]
-    rights = [f"z /etc/deepgrid/{one.name}.env 0640 root {one.user} -\n" for one in processes]
+    folders += [f"d {one.state} {one.mode} {one.started_by} {one.user} -\n" for one in processes]
+    with_file = [one for one in processes if one.environment]
+    rights = [f"z /etc/deepgrid/{one.name}.env 0640 root {one.user} -\n" for one in with_file]
     return [
         File(f"etc/systemd/system/{TARGET}", TARGET_UNIT.format(checkout=checkout)),
         *(File(f"etc/systemd/system/{one.unit}", _unit(one, checkout)) for one in processes),
@@ -204,7 +225,7 @@ def files_of(role: str, processes: Sequence[Process], checkout: Path, login: str
         File(f"etc/tmpfiles.d/deepgrid-{role}.conf", "".join([*folders, *rights])),
         *(
             File(f"etc/deepgrid/{one.name}.env", one.environment.format(login=login), secret=True, group=one.user)
-            for one in processes
+            for one in with_file
         ),
     ]
 
@@ -212,7 +233,7 @@ def files_of(role: str, processes: Sequence[Process], checkout: Path, login: str
 def _prefect() -> Process:
     return Process(
         "prefect", "Prefect server", "prefect server start --host 127.0.0.1 --port 4200", PREFECT_SERVER,
-        after=("postgresql.service",), settings=SERVER_SETTINGS, ready=PREFECT_IS_READY,
+        after=("postgresql.service",), settings=SERVER_SETTINGS, further=PREFECT_IS_READY,
     )  # fmt: skip
 
 
@@ -227,11 +248,14 @@ def _worker(account: str) -> Process:
 
 def _unit(process: Process, checkout: Path) -> str:
     at_home = checkout.is_relative_to("/home") or checkout.is_relative_to("/root")
+    settings = "".join(f"Environment={name}={value}\n" for name, value in process.settings.items())
+    if process.environment:
+        settings += f"EnvironmentFile=/etc/deepgrid/{process.name}.env\n"
     return UNIT.substitute(
-        about=process.about, after="".join(f" {unit}" for unit in process.after), account=process.user,
-        checkout=checkout, name=process.name, state=process.state,
-        settings="".join(f"Environment={name}={value}\n" for name, value in process.settings.items()),
-        program=f"{checkout}/.venv/bin/{process.command}", stop_s=STOP_S, files=OPEN_FILES,
-        home="read-only" if at_home else "yes", target=TARGET, ready=process.ready,
+        about=process.about, after="".join(f" {unit}" for unit in process.after), user=process.started_by,
+        account=process.user, checkout=checkout, name=process.name, state=process.state, settings=settings,
+        program=Path(checkout, ".venv/bin", process.command), stop_s=STOP_S, files=OPEN_FILES,
+        home="read-only" if at_home else "yes", target=TARGET, further=process.further,
+        capabilities=process.capabilities, mode=process.mode,
         writes=f"\nReadWritePaths=-{STATE}" if process.shares_state else "",
     )  # fmt: skip

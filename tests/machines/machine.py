@@ -22,7 +22,7 @@ BASE = CHECKOUT / ".grid/machines/base"
 TOOLS = ("debootstrap", "systemd-nspawn", "ip", "nsenter")
 PACKAGES = (
     "systemd", "systemd-sysv", "dbus", "ca-certificates", "iproute2", "procps", "openssh-client", "openssl",
-    "curl", "git", "postgresql", "nginx-light", "python3", "python3-venv", "shellcheck",
+    "curl", "git", "postgresql", "nginx", "python3", "python3-venv", "shellcheck",
 )  # fmt: skip
 BOOT_S, COMMAND_S, STOP_S = 180, 600, 60
 

@@ -65,30 +65,29 @@ def admin(machines: Machines) -> Admin:
 def operator(machines: Machines, admin: Admin) -> Machine:
     """The operator's machine, set up as the page says."""
     here = machines.operator
-    key, units, databases, prefect, blocks, start, example, proxy, checks = commands(PAGE, "On the operator's machine")
+    key, units, databases, prefect, blocks, start, proxy, checks = commands(PAGE, "On the operator's machine")
     here.run(key)
     address = here.run("dps key show --key operator.key").strip()
     machines.world.fund(address)
     here.file("root/grid/grid.json").write_text(admin.deploy(address))
-    for step in (units, databases, prefect, blocks.replace("0x...", address), start, example):
+    for step in (units, databases, prefect, blocks.replace("0x...", address), start):
         here.run(step)
-    put_certificate(machines)
-    here.run(proxy)
+    here.run(with_certificate(proxy, machines))
     said = here.run(checks)
     assert "BAD" not in said, said
     return here
 
 
-def put_certificate(machines: Machines) -> None:
-    """Write the host's name and the paths of its certificate into the example for nginx."""
+def with_certificate(proxy: str, machines: Machines) -> str:
+    """The commands for the proxy with the host's name and certificate, which is put where they say."""
     here, world = machines.operator, machines.world
-    certificate, key = "/etc/nginx/grid.pem", "/etc/nginx/grid.key"
-    here.file(certificate).write_bytes(world.certificate.read_bytes())
-    here.file(key).write_bytes(world.key.read_bytes())
-    site = here.file("/etc/nginx/sites-available/deepgrid")
-    text = re.sub(r"/etc/letsencrypt/\S+fullchain.pem", certificate, site.read_text())
-    text = re.sub(r"/etc/letsencrypt/\S+privkey.pem", key, text)
-    site.write_text(text.replace("jobs.example.org", SERVICES))
+    text = proxy.replace("jobs.example.org", SERVICES)
+    for name, source in (("fullchain.pem", world.certificate), ("privkey.pem", world.key)):
+        found = re.search(rf"/etc/letsencrypt/\S+/{name}", text)
+        assert found is not None, text
+        here.file(found[0]).parent.mkdir(parents=True, exist_ok=True)
+        here.file(found[0]).write_bytes(source.read_bytes())
+    return text
 
 
 @pytest.fixture(scope="module")
@@ -148,7 +147,7 @@ def test_a_customer_runs_a_job_through_tls(customer: Machine) -> None:
 def test_all_units_restart_while_a_job_runs(machines: Machines, customer: Machine) -> None:
     job_id = start(customer, "sleep 60 && echo slept")
     stop_and_start(machines.provider, processes=3)
-    stop_and_start(machines.operator, processes=4)
+    stop_and_start(machines.operator, processes=5)
     assert "slept" in customer.run(f"dps job logs {job_id} --all")
     assert "FINISHED" in state_of(customer, job_id)
     for here in (machines.provider, machines.operator):
@@ -168,6 +167,18 @@ def stop_and_start(here: Machine, processes: int) -> None:
     wait_until(lambda: len(running(here)) == processes, here.complaints)
     counts = here.run(f"systemctl show --property NRestarts --value {' '.join(units)}").split()
     assert set(counts) == {"0"}, "each starts when the one that it needs serves"
+
+
+def test_the_proxy_takes_a_renewed_certificate_and_has_few_rights(machines: Machines, operator: Machine) -> None:
+    workers = "pgrep --uid deepgrid-proxy nginx"
+    before = operator.run(workers)
+    operator.run("systemctl reload deepgrid-proxy")
+    wait_until(lambda: not set(before.split()) & set(operator.run(workers).split()), operator.complaints)
+    doctor = operator.run("with_rights_of services dps services doctor")
+    assert "BAD" not in doctor and "runs /etc/deepgrid/proxy.conf" in doctor, doctor
+    past_it = "curl -s --unix-socket /run/deepgrid-services/http.sock http://services/v1/health"
+    assert operator.run(f"runuser -u nobody -- {past_it}", check=False) == ""
+    assert "ok" in operator.run(f"runuser -u deepgrid-proxy -- {past_it}")
 
 
 def test_slow_flows_run_with_the_rights_of_the_worker(machines: Machines, customer: Machine) -> None:

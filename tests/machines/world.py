@@ -21,8 +21,8 @@ from deployments.onemachine.daemons.ports import PortBook
 from deployments.onemachine.daemons.processes import ProcessTable
 from deployments.onemachine.node.anvil import Anvil
 from deployments.onemachine.slurm import ClusterSpec, SlurmSite, running_site
-from tests.cli.nginx import certify
 from tests.machines.machine import Network
+from tests.services.edge_support import certify
 
 CLUSTER = "gamma"
 SERVICES = "jobs.grid.test"

@@ -16,9 +16,10 @@ from deployments.prefect_settings import SERVER
 
 UNPACKED = Path(__file__).parents[3] / ".grid" / "debian"
 DPS = str(Path(sys.executable).with_name("dps"))
+PROXY = "deepgrid-proxy"  # its master process is root's, with few rights
 ROLES = [("provider", "gamma"), ("operator", "grid")]
 HARDENED = (
-    "NoNewPrivileges=yes", "ProtectSystem=strict", "PrivateTmp=yes", "CapabilityBoundingSet=\n", "UMask=0077",
+    "NoNewPrivileges=yes", "ProtectSystem=strict", "PrivateTmp=yes", "AmbientCapabilities=\n", "UMask=0077",
     "RestrictNamespaces=yes", "TimeoutStopSec=15", "Restart=on-failure",
 )  # fmt: skip
 
@@ -35,18 +36,21 @@ def units(role: str, name: str, folder: Path) -> list[str]:
 def test_units_are_hardened_and_secrets_are_private(role: str, name: str, tmp_path: Path) -> None:
     units(role, name, tmp_path)
     services = sorted((tmp_path / "etc/systemd/system").glob("*.service"))
-    assert len(services) == {"provider": 3, "operator": 4}[role]
+    assert len(services) == {"provider": 3, "operator": 5}[role]
     for unit in services:
         text = unit.read_text()
         assert not [line for line in HARDENED if line not in text]
-        assert "AUTH_STRING" not in text and "User=root" not in text
+        assert "AUTH_STRING" not in text
+        if unit.stem == PROXY:
+            continue
+        assert "User=root" not in text and "CapabilityBoundingSet=\n" in text
         file = tmp_path / "etc/deepgrid" / f"{unit.stem.removeprefix('deepgrid-')}.env"
         assert f"EnvironmentFile=/etc/deepgrid/{file.name}\n" in text
         assert stat.S_IMODE(file.stat().st_mode) & 0o037 == 0
     accounts = (tmp_path / "etc/sysusers.d").glob("*").__next__().read_text()
     for unit in services:
-        user = next(line for line in unit.read_text().splitlines() if line.startswith("User="))
-        assert f"u {user.removeprefix('User=')} " in accounts
+        group = next(line for line in unit.read_text().splitlines() if line.startswith("Group="))
+        assert f"u {group.removeprefix('Group=')} " in accounts
 
 
 @pytest.mark.parametrize(("role", "name"), ROLES)
@@ -58,8 +62,26 @@ def test_each_process_has_a_folder_that_it_may_write(role: str, name: str, tmp_p
         text = unit.read_text()
         user = next(line for line in text.splitlines() if line.startswith("User=")).removeprefix("User=")
         state = f"deepgrid/{unit.stem.removeprefix('deepgrid-')}"
-        assert f"d /var/lib/{state} 0700 {user} {user} -\n" in folders
+        if unit.stem != PROXY:
+            assert f"d /var/lib/{state} 0700 {user} {user} -\n" in folders
         assert f"StateDirectory={state}\n" in text
+
+
+def test_the_proxy_has_few_rights_of_root_and_its_account_opens_the_sockets(tmp_path: Path) -> None:
+    units(*ROLES[1], tmp_path)
+    found = tmp_path / "etc/systemd/system"
+    proxy, services = ((found / f"{name}.service").read_text() for name in (PROXY, "deepgrid-services"))
+    rights = re.search(r"^CapabilityBoundingSet=(.+)$", proxy, re.MULTILINE)
+    assert rights is not None
+    assert not {"CAP_SYS_ADMIN", "CAP_DAC_OVERRIDE", "CAP_SYS_PTRACE", "CAP_FOWNER"} & set(rights[1].split())
+    assert f"Group={PROXY}\n" in proxy and f"SupplementaryGroups={PROXY}\n" in services
+    assert (
+        "d /var/lib/deepgrid/proxy 0710 root deepgrid-proxy -\n"
+        in (tmp_path / "etc/tmpfiles.d/deepgrid-operator.conf").read_text()
+    )
+    settings = (tmp_path / "etc/deepgrid/services.env").read_text()
+    assert f"DEEPGRID_SERVICES_SOCKET_GROUP={PROXY}\n" in settings
+    assert "RuntimeDirectory=deepgrid-services\n" in services and "SOCKETS=/run/deepgrid-services\n" in settings
 
 
 def test_the_server_of_prefect_keeps_its_pages_in_its_folder(tmp_path: Path) -> None:
