@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import fcntl
 import os
+import re
 import shutil
 import subprocess
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -143,9 +144,10 @@ def machine(name: str, number: int, here: Network, hosts: dict[str, str], layers
         with (layers / f"{name}.log").open("wb") as log:
             container = subprocess.Popen(_boot(root, space, groups), stdin=subprocess.DEVNULL, stdout=log, stderr=log)
         undo.callback(_end, container)
-        wait_until(lambda: _children(container.pid) or container.poll() is not None, within_s=BOOT_S)
-        assert container.poll() is None, (layers / f"{name}.log").read_text()
-        one = Machine(name, here.address(number), root, _children(container.pid)[0])
+        wait_until(lambda: _first_process(container.pid) or container.poll() is not None, within_s=BOOT_S)
+        leader = _first_process(container.pid)
+        assert leader is not None, (layers / f"{name}.log").read_text()
+        one = Machine(name, here.address(number), root, leader)
         undo.callback(one.power_off)
         wait_until(lambda: "running" in one.run("systemctl is-system-running", check=False), one.complaints, BOOT_S)
         yield one
@@ -190,6 +192,16 @@ def _boot(root: Path, space: str, groups: Sequence[Path]) -> list[str]:
 
 def _children(pid: int) -> list[int]:
     return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
+def _first_process(container: int) -> int | None:
+    """The process that has the number 1 in the machine. systemd-nspawn has another child before."""
+    for pid in _children(container):
+        with suppress(OSError):  # it has just ended
+            numbers = re.search(r"^NSpid:(.*)$", Path(f"/proc/{pid}/status").read_text(), re.MULTILINE)
+            if numbers and numbers[1].split()[1:] == ["1"]:
+                return pid
+    return None
 
 
 def _end(container: subprocess.Popen[bytes]) -> None:
