@@ -30,7 +30,7 @@ from deepgrid.chain.client import Chain
 from deepgrid.chain.transactions.wallet import Wallet
 from deepgrid.services.client import ServicesClient
 from deepgrid.workflow import Definition
-from tests.bench.services_abuse import client_at
+from tests.bench.stranger_attacks import client_at
 from tests.chain.anvil import Anvil
 from tests.chain.grid import Grid, build, gather_people
 from tests.cli.live import services_of

@@ -27,6 +27,7 @@ from deepgrid.lifecycle.job import Hardware, Label, Prices
 from deepgrid.services.client import ServicesClient
 from tests.chain.grid import Grid
 from tests.cli import forker
+from tests.services.edge_support import Edge, running_edge, short_folder
 
 CREDIT = 10**18
 EXAMPLE = Path(__file__).parents[2] / "examples" / "hello-world.yaml"
@@ -212,6 +213,16 @@ async def _copy(
         pass
     finally:
         writer.close()
+
+
+@contextmanager
+def services_behind_proxy(book: AddressBook, folder: Path) -> Iterator[Edge]:
+    """`dps services serve` for the grid of `book`, and nginx in front of it."""
+    with (
+        short_folder() as at, short_folder() as of_nginx, services_of(book, folder, "--sockets", str(at / "s")),
+        running_edge(of_nginx, at / "s") as edge,
+    ):  # fmt: skip
+        yield edge
 
 
 @contextmanager
