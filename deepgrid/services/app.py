@@ -23,15 +23,12 @@ from sqlalchemy.exc import SQLAlchemyError
 from starlette.exceptions import HTTPException
 
 from deepgrid.errors import GridError, InputError
-from deepgrid.services import logger_api, messages, protocol_version
-from deepgrid.services.admission import Admission, AnonymousAdmission, AnonymousSettings, Gate, Limits, ScriptChecks
+from deepgrid.services import messages, protocol_version
+from deepgrid.services.admission import Admission, Gate, Limits, ScriptChecks
 from deepgrid.services.chain_view import ChainView
 from deepgrid.services.cleanup import Retention, clean_up_for_ever
 from deepgrid.services.context import Context, Services
 from deepgrid.services.fence import Fence
-from deepgrid.services.graphql.cross_origin import CrossOrigin
-from deepgrid.services.graphql.examiner import Examiner
-from deepgrid.services.graphql.routes import router as graphql_router
 from deepgrid.services.handlers import definitions, logs, notices, revocations
 from deepgrid.services.handlers.job_queue import JobQueue
 from deepgrid.services.handlers.job_queue import router as queue_router
@@ -53,7 +50,6 @@ class ServicesSettings:
     `sockets`: folder of the Unix sockets for the proxy, `socket_group` the group that may open them.
     `port`, `grpc_port`: ports of the loopback interface if there is no such folder; without `grpc_port` no gRPC.
     `debug_scripts`: shows the batch script of any definition, with its secrets, to anybody; for tests only.
-    `anonymous`: what clients that do not sign may store.
     `migrate`: changes the tables of an earlier release first, instead of refusing them.
     `metrics_port`: of the page for Prometheus, on the loopback interface; 0 for none.
     """
@@ -70,7 +66,6 @@ class ServicesSettings:
     clean_up_every_s: float = 60.0
     debug_scripts: bool = False
     limits: Limits = field(default_factory=Limits)
-    anonymous: AnonymousSettings = field(default_factory=AnonymousSettings)
     migrate: bool = False
     metrics_port: int = 0
 
@@ -83,12 +78,14 @@ async def open_services(
 
     Raises ConfigurationError when the database or the secret file cannot be used.
     """
-    vault = Vault.open(settings.secret_file)
+    vault, limits = Vault.open(settings.secret_file), settings.limits
     database, metrics = Database(settings.database_url), ServiceMetrics()
     context = Context(
         domain, chain, database, vault, lambda: int(clock()), settings.max_log_bytes,
-        Admission(settings.limits), ScriptChecks(settings.limits, checked=metrics.checked),
-        AnonymousAdmission(settings.anonymous, settings.limits, checked=metrics.checked),
+        Admission(limits),
+        ScriptChecks(
+            limits.check_slots, limits.checks_waiting_per_uploader, limits.check_wait_s, checked=metrics.checked
+        ),
         debug_scripts=settings.debug_scripts, metrics=metrics,
     )  # fmt: skip
     try:
@@ -99,7 +96,6 @@ async def open_services(
         try:
             yield app
         finally:
-            await app.state.examiner.pool.close()
             await context.hub.close()
             await context.nonces.close()
             cleaning.cancel()
@@ -113,13 +109,9 @@ def create_app(context: Context) -> FastAPI:
     app = FastAPI(title="deepgrid services", openapi_url=None)
     app.state.context = context
     app.add_middleware(Gate, admission=context.admission)
-    app.add_middleware(logger_api.LoggerCors)
-    app.add_middleware(CrossOrigin)
     app.add_middleware(Measured, metrics=context.metrics)
-    for router in (definitions.router, logs.router, notices.router, revocations.router, logger_api.router):
+    for router in (definitions.router, logs.router, notices.router, revocations.router):
         app.include_router(router)
-    app.include_router(graphql_router)
-    app.state.examiner = Examiner(context.admission.limits)
     app.state.job_queue = JobQueue(context.chain, context.clock)
     app.include_router(queue_router)
     app.add_api_route("/v1/health", health)

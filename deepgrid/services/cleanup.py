@@ -18,10 +18,10 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from deepgrid.errors import GridError
 from deepgrid.lifecycle.job import Job
-from deepgrid.services.anonymous import forget_unowned
 from deepgrid.services.context import Context
 from deepgrid.services.new_jobs import PAGE, read_new_jobs
 from deepgrid.services.signing.session_keys import CLOCK_SLACK_S
+from deepgrid.services.storage.binding import forget_unowned
 from deepgrid.services.storage.database import (
     Definition,
     Log,
@@ -44,10 +44,12 @@ logger = logging.getLogger(__name__)
 class Retention:
     """How long data is kept, in seconds.
 
-    `unused_s`: uploads without a job. `cold_s`: definitions after all their jobs are over. `log_s`: logs and notices.
+    `unused_s`: uploads without a job. `unowned_s`: definitions without a signature, likewise. `cold_s`: definitions
+    after all their jobs are over. `log_s`: logs and notices.
     """
 
     unused_s: int = DAY_S
+    unowned_s: int = 3600
     cold_s: int = 300
     log_s: int = 30 * DAY_S
 
@@ -75,7 +77,7 @@ async def clean_up(context: Context, retention: Retention) -> None:
     async with context.reading_jobs:
         await read_new_jobs(context)
     async with context.database.write() as session:  # only now: the new jobs may have named some
-        await forget_unowned(session, now - context.anonymous.limits.anonymous_for_s)
+        await forget_unowned(session, now - retention.unowned_s)
     last = ""
     while True:
         async with context.database.read() as session:

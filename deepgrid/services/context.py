@@ -11,7 +11,7 @@ from fastapi import Depends, Path, Request
 
 from deepgrid.errors import ChainError, NotFound
 from deepgrid.lifecycle.job import Job
-from deepgrid.services.admission import Admission, AnonymousAdmission, ScriptChecks
+from deepgrid.services.admission import Admission, ScriptChecks
 from deepgrid.services.chain_view import ChainView
 from deepgrid.services.fence import Fence
 from deepgrid.services.following import Hub
@@ -39,23 +39,24 @@ class Context:
     max_log_bytes: int
     admission: Admission
     checks: ScriptChecks
-    anonymous: AnonymousAdmission
     debug_scripts: bool = False
     fence: Fence = field(default_factory=Fence)
     metrics: ServiceMetrics = field(default_factory=ServiceMetrics)
     reading_jobs: asyncio.Lock = field(default_factory=asyncio.Lock)  # held while new jobs of the chain are read
+    all_checks: list[ScriptChecks] = field(init=False)  # that metrics count
     hub: Hub = field(init=False)
     nonces: Nonces = field(init=False)
     _minimum: tuple[int, int] | None = None  # the contract's value, and the time until which it is cached
 
     def __post_init__(self) -> None:
+        self.all_checks = [self.checks]
         self.hub = Hub(self)
         self.nonces = Nonces(self.database)
         self.metrics.load = self._load
 
     def _load(self) -> dict[str, float]:
         """What the service does now, for its metrics."""
-        checks = (self.checks, self.anonymous.checks)
+        checks = self.all_checks
         return {
             "deepgrid_services_checks_running": sum(one.running for one in checks),
             "deepgrid_services_checks_waiting": sum(one.waiting for one in checks),

@@ -8,8 +8,8 @@ from sqlalchemy import select
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from deepgrid.lifecycle.job import Job
-from deepgrid.services.anonymous import bind_to_customers
 from deepgrid.services.context import Context
+from deepgrid.services.storage.binding import bind_to_customers
 from deepgrid.services.storage.database import Cursor, Definition, Use
 
 PAGE = 200

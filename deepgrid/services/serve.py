@@ -20,7 +20,6 @@ from deepgrid.errors import ConfigurationError
 from deepgrid.metrics_page import metrics_page
 from deepgrid.services.app import ServicesSettings, open_services
 from deepgrid.services.edge import Listeners, address_of, open_listeners
-from deepgrid.services.logger_api import serving_grpc
 from deepgrid.services.script_check import require_shellcheck
 from deepgrid.services.signing.request_signing import Domain
 
@@ -31,18 +30,24 @@ KEEP_ALIVE_S = 75  # longer than the proxy's 60 s, or a request may meet a closi
 logger = logging.getLogger(__name__)
 
 
-InFront = Callable[[FastAPI, AddressBook], contextlib.AbstractAsyncContextManager[ASGIApp]]
+ExistingClients = Callable[[FastAPI, socket.socket | None], contextlib.AbstractAsyncContextManager[ASGIApp]]
+InFront = Callable[[ASGIApp, AddressBook], contextlib.AbstractAsyncContextManager[ASGIApp]]
 
 
-def nothing_in_front(app: FastAPI, _book: AddressBook) -> contextlib.AbstractAsyncContextManager[ASGIApp]:
+def nothing_in_front(app: ASGIApp, _: object) -> contextlib.AbstractAsyncContextManager[ASGIApp]:
     """The services alone."""
     return contextlib.nullcontext(app)
 
 
-async def serve(settings: ServicesSettings, in_front: InFront = nothing_in_front) -> None:
+async def serve(
+    settings: ServicesSettings,
+    in_front: InFront = nothing_in_front,
+    existing_clients: ExistingClients | None = None,
+) -> None:
     """Serve the grid of the address book until SIGTERM or SIGINT.
 
-    `in_front` makes an application that takes all requests, and hands on those of the services.
+    `in_front` makes an application that takes all requests, and hands on those of the services. `existing_clients` does
+    the same behind it, and serves gRPC; without it, there is no socket for that.
 
     Raises ConfigurationError (address book, database, secret file, sockets, missing shellcheck) and ChainError.
     """
@@ -56,46 +61,42 @@ async def serve(settings: ServicesSettings, in_front: InFront = nothing_in_front
     sys.setrecursionlimit(RECURSION_LIMIT)
     try:
         domain = Domain(book.chain_id, book.meta_scheduler)
-        async with (
-            open_services(settings, domain, chain) as app,
-            metrics_page(app.state.context.metrics.registry, settings.metrics_port),
-            in_front(app, book) as served,
-            listening(served, settings) as listeners,
-            serving_logs(app, listeners),
-        ):
-            log_where(listeners)
-            await stop.wait()
-            app.state.context.hub.stop()  # the followers get an answer, and come back to the next process
+        with listeners_of(settings, grpc=existing_clients is not None) as listeners:
+            async with (
+                open_services(settings, domain, chain) as app,
+                metrics_page(app.state.context.metrics.registry, settings.metrics_port),
+                (existing_clients or nothing_in_front)(app, listeners.grpc) as with_existing,
+                in_front(with_existing, book) as served,
+                listening(served, listeners),
+            ):
+                log_where(listeners)
+                await stop.wait()
+                app.state.context.hub.stop()  # the followers get an answer, and come back to the next process
     finally:
         await chain.close()
 
 
-@contextlib.asynccontextmanager
-async def listening(app: ASGIApp, settings: ServicesSettings) -> AsyncIterator[Listeners]:
-    """Serve `app` at the sockets of the settings while the context lasts."""
-    with open_listeners(settings.sockets, settings.socket_group, settings.port, settings.grpc_port) as listeners:
-        config = uvicorn.Config(
-            app, lifespan="off", log_config=None, server_header=False, ws="none",
-            proxy_headers=listeners.are_behind_proxy, forwarded_allow_ips="*",  # only the proxy opens the socket
-            timeout_keep_alive=KEEP_ALIVE_S, timeout_graceful_shutdown=STOP_WITHIN_S,
-        )  # fmt: skip
-        server = _Server(config)
-        serving = asyncio.create_task(server.serve(sockets=[listeners.http]))
-        try:
-            yield listeners
-        finally:
-            server.should_exit = True
-            await serving
+def listeners_of(settings: ServicesSettings, *, grpc: bool = True) -> contextlib.AbstractContextManager[Listeners]:
+    """The sockets of these settings; that of gRPC only if it is wanted."""
+    port = settings.grpc_port if grpc else None
+    return open_listeners(settings.sockets, settings.socket_group, settings.port, port, with_grpc=grpc)
 
 
 @contextlib.asynccontextmanager
-async def serving_logs(app: FastAPI, listeners: Listeners) -> AsyncIterator[None]:
-    """Serve the log service of `app` over gRPC, if it has a listener."""
-    if listeners.grpc is None:
+async def listening(app: ASGIApp, listeners: Listeners) -> AsyncIterator[None]:
+    """Serve `app` over HTTP while the context lasts."""
+    config = uvicorn.Config(
+        app, lifespan="off", log_config=None, server_header=False, ws="none",
+        proxy_headers=listeners.are_behind_proxy, forwarded_allow_ips="*",  # only the proxy opens the socket
+        timeout_keep_alive=KEEP_ALIVE_S, timeout_graceful_shutdown=STOP_WITHIN_S,
+    )  # fmt: skip
+    server = _Server(config)
+    serving = asyncio.create_task(server.serve(sockets=[listeners.http]))
+    try:
         yield
-        return
-    async with serving_grpc(app.state.context, listeners.grpc):
-        yield
+    finally:
+        server.should_exit = True
+        await serving
 
 
 def log_where(listeners: Listeners) -> None:

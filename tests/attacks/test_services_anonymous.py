@@ -5,18 +5,23 @@ from __future__ import annotations
 import asyncio
 import threading
 
+import httpx
 import pytest
+from grpc import aio
 
+from deepgrid.compat import CompatLimits, CompatSettings
+from deepgrid.compat.anonymous import store_anonymous
+from deepgrid.compat.compat_context import NICENESS
+from deepgrid.compat.logger_api.methods import SERVICE
 from deepgrid.errors import NotFound
 from deepgrid.lifecycle.states import JobStatus
 from deepgrid.services.admission import Limits, checks
-from deepgrid.services.anonymous import store_anonymous
 from deepgrid.services.cleanup import Retention, clean_up
 from deepgrid.services.refusal import Refusal
 from deepgrid.services.storage.database import UnownedDefinition
 from deepgrid.workflow import canonical
 from tests.attacks.http_support import rows
-from tests.services.support import ACCOUNTS, Grid, Start, a_job
+from tests.services.support import ACCOUNTS, Grid, Start, a_job, waits
 from tests.waiting import until
 
 SOURCE = "192.0.2.1"
@@ -30,7 +35,7 @@ THEFT = {"customer": ACCOUNTS["rival"].address, "provider": ACCOUNTS["other_prov
 )  # fmt: skip
 async def test_a_later_copy_gets_nothing(start: Start) -> None:
     grid = await start()
-    definition_hash = await store_anonymous(grid.context, SOURCE, canonical(a_job()))
+    definition_hash = await store_anonymous(grid.compat, SOURCE, canonical(a_job()))
     grid.chain.put(1, definition_hash, JobStatus.PENDING)
     grid.chain.put(2, definition_hash, **THEFT)
     for job_id in (2, 1):
@@ -48,7 +53,7 @@ async def test_a_later_copy_gets_nothing(start: Start) -> None:
 )  # fmt: skip
 async def test_who_is_mined_first_gets_the_unsigned_definition_only(start: Start) -> None:
     grid = await start()
-    unsigned = await store_anonymous(grid.context, SOURCE, canonical(a_job()))
+    unsigned = await store_anonymous(grid.compat, SOURCE, canonical(a_job()))
     signed = await grid.customer.upload(a_job())
     for job_id, definition_hash in ((1, unsigned), (2, signed)):
         grid.chain.put(job_id, definition_hash, **THEFT)
@@ -67,10 +72,10 @@ async def test_who_is_mined_first_gets_the_unsigned_definition_only(start: Start
     defence="limits per source address and in all; signed uploads do not count",
 )  # fmt: skip
 async def test_definitions_that_nobody_wants_are_bounded_and_go(start: Start) -> None:
-    grid = await start(limits=Limits(anonymous_definitions=4, anonymous_definitions_per_address=2))
+    grid = await start(compat=CompatSettings(limits=CompatLimits(definitions=4, definitions_per_address=2)))
     for number in range(10):
         try:
-            await store_anonymous(grid.context, f"192.0.2.{number // 3}", canonical(a_job()))
+            await store_anonymous(grid.compat, f"192.0.2.{number // 3}", canonical(a_job()))
         except Refusal as refusal:
             assert refusal.status == 429  # noqa: PT017 - some are accepted
     assert await rows(grid, UnownedDefinition) == 4
@@ -89,18 +94,18 @@ async def test_checks_for_strangers_delay_no_customer(start: Start, monkeypatch:
     go_on = threading.Event()
 
     def check(_script: str, *, niceness: int) -> None:
-        assert niceness != checks.ANONYMOUS_NICENESS or go_on.wait(120)
+        assert niceness != NICENESS or go_on.wait(120)
 
     monkeypatch.setattr(checks, "lint_script", lambda *_, **__: None)
     monkeypatch.setattr(checks, "check_grammar", check)  # every script has this check
-    grid = await start(limits=Limits(anonymous_check_wait_s=0.2, anonymous_checks_waiting_per_address=1))
+    grid = await start(compat=CompatSettings(limits=CompatLimits(check_wait_s=0.2, checks_waiting_per_address=1)))
     try:
         # The first one holds the only slot; the others leave the queue after their time.
-        first = asyncio.create_task(store_anonymous(grid.context, "192.0.2.0", canonical(a_job("echo first"))))
+        first = asyncio.create_task(store_anonymous(grid.compat, "192.0.2.0", canonical(a_job("echo first"))))
         await until(lambda: running(grid))
         for number in range(1, 4):
             with pytest.raises(Refusal):
-                await store_anonymous(grid.context, f"192.0.2.{number}", canonical(a_job(f"echo {number}")))
+                await store_anonymous(grid.compat, f"192.0.2.{number}", canonical(a_job(f"echo {number}")))
         for number in range(3):
             await grid.customer.upload(a_job(f"echo signed {number}"))
         assert not first.done()
@@ -109,5 +114,39 @@ async def test_checks_for_strangers_delay_no_customer(start: Start, monkeypatch:
     assert len(await first) == 64
 
 
+@pytest.mark.attack(
+    "fills all places for requests with calls over gRPC that never send their request, and with streams of health",
+    attacker="a stranger with HTTP", gain="other existing clients are refused for 30 s",
+    defence="running requests and streams of existing clients are counted apart from signed requests and their readers",
+)  # fmt: skip
+async def test_calls_of_existing_clients_take_no_place_of_signed_requests(start: Start) -> None:
+    grid = await start(
+        grpc_port=0, limits=Limits(running=2, followers=2), compat=CompatSettings(limits=CompatLimits(running=2))
+    )
+    grid.chain.put(1, "0" * 64, JobStatus.RUNNING)
+    await grid.provider.push_log(1, 0, b"first")
+    async with aio.insecure_channel(str(grid.grpc)) as channel:
+        watching = [channel.unary_stream("/grpc.health.v1.Health/Watch")(b"") for _ in range(2)]
+        for call in watching:
+            await call.read()
+        silent = [channel.stream_stream(f"/{SERVICE}/Read")() for _ in range(2)]
+        await until(lambda: all_run(grid))
+        refused = channel.unary_stream(f"/{SERVICE}/Read")(b"")
+        assert (await refused.code()).name == "RESOURCE_EXHAUSTED"
+        async with httpx.AsyncClient() as client:
+            assert (await client.get(f"{grid.url}/graphql")).status_code == 429
+        await grid.customer.upload(a_job())
+        reading = asyncio.create_task(grid.customer.read_log(1, 5, wait_s=25))
+        await until(lambda: waits(grid, 1))
+        await grid.provider.push_log(1, 5, b" second")
+        assert (await reading).data == b" second"
+        for call in (*watching, *silent):
+            call.cancel()
+
+
+async def all_run(grid: Grid) -> bool:
+    return grid.compat.admission.running.all_held == 2
+
+
 async def running(grid: Grid) -> bool:
-    return grid.context.anonymous.checks.running == 1
+    return grid.compat.checks.running == 1

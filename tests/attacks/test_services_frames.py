@@ -10,10 +10,11 @@ from h2.config import H2Configuration
 from h2.connection import H2Connection
 from h2.events import StreamEnded, StreamReset
 
+from deepgrid.compat import CompatLimits, CompatSettings
 from deepgrid.services.admission import Limits
 from deepgrid.services.edge import EdgeLimits
 from tests.attacks.http_support import PATIENCE_S, person
-from tests.services.logger_support import PATH, end_of, read_request
+from tests.compat.logger_support import PATH, end_of, read_request
 from tests.services.support import Start
 from tests.waiting import until
 
@@ -52,7 +53,7 @@ async def test_control_frames_end_at_the_proxy(start: Start, frame: str) -> None
             await asyncio.sleep(0)
     writer.transport.abort()
     await asyncio.gather(ended, return_exceptions=True)
-    assert grid.context.admission.running.all_held == 0
+    assert grid.compat.admission.running.all_held == 0
     async with person("127.0.0.2") as honest:
         assert (await honest.get(f"{grid.url}/v1/health")).status_code == 200
 
@@ -63,7 +64,11 @@ async def test_control_frames_end_at_the_proxy(start: Start, frame: str) -> None
     defence="requests have a deadline; calls at once are limited per address, and their rate in the proxy",
 )  # fmt: skip
 async def test_half_open_streams_end_at_their_deadline(start: Start) -> None:
-    grid = await start(edge=EdgeLimits(), limits=Limits(request_within_s=1.0, running_per_address=20))
+    grid = await start(
+        edge=EdgeLimits(),
+        limits=Limits(running_per_address=20),
+        compat=CompatSettings(limits=CompatLimits(request_within_s=1.0)),
+    )
     host, _, port = str(grid.grpc).rpartition(":")
     reader, writer = await asyncio.open_connection(host, int(port), local_addr=("127.0.6.6", 0))
     client = H2Connection(H2Configuration(client_side=True))
@@ -78,8 +83,8 @@ async def test_half_open_streams_end_at_their_deadline(start: Start) -> None:
         while len(ended) < 100:
             events = client.receive_data(await reader.read(65536))
             ended.update(event.stream_id for event in events if isinstance(event, StreamEnded | StreamReset))
-            most = max(most, grid.context.admission.running.all_held)
+            most = max(most, grid.compat.admission.running.all_held)
     assert most <= 20
-    await until(lambda: grid.context.admission.running.all_held == 0)
+    await until(lambda: grid.compat.admission.running.all_held == 0)
     assert (await end_of(grid, "grpc", read_request().SerializeToString()))[0] == 5, "others are answered"
     writer.transport.abort()

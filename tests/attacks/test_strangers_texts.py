@@ -21,8 +21,8 @@ from deepgrid.workflow import parse
 from deepgrid.workflow.yaml_text import yaml_nodes
 from tests.attacks.http_support import person
 from tests.attacks.loop_watch import LONGEST_STEP_S, watched_loop
+from tests.compat.graphql.support import SUBMIT, job_with
 from tests.gateway.relay_support import BOOK, QUICK, Backend, replace, running
-from tests.services.graphql.support import SUBMIT, job_with
 from tests.services.support import Grid, Start
 from tests.waiting import until
 

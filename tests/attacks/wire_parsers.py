@@ -18,6 +18,12 @@ from deepgrid.chain.batches import Request, request_args
 from deepgrid.chain.node.contract import interface
 from deepgrid.client.display.colours import COLOUR
 from deepgrid.client.display.text import LogLines
+from deepgrid.compat.graphql.documents import read_body, read_document
+from deepgrid.compat.graphql.operations import executed
+from deepgrid.compat.logger_api.logger_pb2 import ReadRequest, WatchListRequest
+from deepgrid.compat.logger_api.methods import _job_id, _parsed
+from deepgrid.compat.logger_api.signed_texts import reader_of, watcher_of
+from deepgrid.compat.logger_api.web_frames import frames, message_of
 from deepgrid.errors import InputError
 from deepgrid.gateway.check import _file_of
 from deepgrid.gateway.relay.read_rules import Rules
@@ -25,12 +31,6 @@ from deepgrid.gateway.relay.rpc_answers import Fault
 from deepgrid.gateway.settings import WebLimits
 from deepgrid.modules.gotemplate import TemplateLimits, fill_in_go
 from deepgrid.modules.template import TemplateFault
-from deepgrid.services.graphql.documents import read_body, read_document
-from deepgrid.services.graphql.operations import executed
-from deepgrid.services.logger_api.logger_pb2 import ReadRequest, WatchListRequest
-from deepgrid.services.logger_api.methods import _job_id, _parsed
-from deepgrid.services.logger_api.signed_texts import reader_of, watcher_of
-from deepgrid.services.logger_api.web_frames import frames, message_of
 from deepgrid.services.refusal import Refusal
 from deepgrid.services.signing.request_signing import BadRequestSignature, sign, verify
 from deepgrid.signer.calls import parse as parse_call
@@ -40,9 +40,9 @@ from deepgrid.signer.typed_data import Grid as SignerGrid
 from deepgrid.signer.typed_data import parse as parse_typed
 from deepgrid.workflow import parse
 from tests.chain.grid import DEFINITION
+from tests.compat.graphql.support import SUBMIT, WHOLE_JOB
 from tests.gateway.relay_support import BOOK
 from tests.modules.go_support import ROOT
-from tests.services.graphql.support import SUBMIT, WHOLE_JOB
 from tests.services.support import ACCOUNTS, DOMAIN, session_key
 
 NOW = 1_700_000_000

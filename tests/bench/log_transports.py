@@ -15,10 +15,10 @@ from eth_account.signers.local import LocalAccount
 from grpc import StatusCode, aio
 
 from deepgrid.chain.book import AddressBook
+from deepgrid.compat.logger_api.logger_pb2 import ReadRequest, ReadResponse
 from deepgrid.services.admission import Limits
 from deepgrid.services.admission.limits import Rate
 from deepgrid.services.app import ServicesSettings
-from deepgrid.services.logger_api.logger_pb2 import ReadRequest, ReadResponse
 from deepgrid.services.signing.request_signing import Domain, sign
 from tests.bench.grpc_frames import messages
 from tests.cli.live import LISTENING

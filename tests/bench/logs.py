@@ -22,6 +22,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import uvloop
@@ -31,6 +32,7 @@ from rich.table import Table
 from deepgrid.chain.book import AddressBook
 from deepgrid.chain.client import Chain
 from deepgrid.chain.transactions.wallet import Wallet
+from deepgrid.compat import CompatSettings, serving_existing_clients
 from deepgrid.errors import GridError
 from deepgrid.lifecycle.job import JobDefinition
 from deepgrid.services.app import ServicesSettings
@@ -188,7 +190,8 @@ async def serve_for(name: str, book: Path, folder: Path) -> None:
     """Serve with the settings that the transport needs."""
     logging.basicConfig(level=logging.INFO, format="%(message)s")
     settings = ServicesSettings(f"sqlite:///{folder}/services.sqlite", folder / "secret", port=0, book=book)
-    await serve(TRANSPORTS[name].settings(settings))
+    existing_clients = partial(serving_existing_clients, settings=CompatSettings())
+    await serve(TRANSPORTS[name].settings(settings), existing_clients=existing_clients)
 
 
 @contextlib.contextmanager

@@ -18,7 +18,7 @@ from deepgrid.gateway.backend import WebApp, open_web
 from deepgrid.gateway.settings import WebLimits, WebSettings
 from deepgrid.services.app import ServicesSettings
 from deepgrid.services.edge import address_of
-from deepgrid.services.serve import listening
+from deepgrid.services.serve import listeners_of, listening
 
 BUILD = {
     "index.html": b"<!doctype html><title>deepgrid</title><script type=module src=./assets/app-a1b2.js></script>",
@@ -76,12 +76,13 @@ async def running(
     static = write_build(folder / "static")
     chosen = WebSettings(**{"static": static, "limits": limits, **settings})
     of_server = ServicesSettings("sqlite://", folder / "secret", port=0)
-    async with (
-        open_web(services, book, chosen) as app,
-        listening(app, of_server) as listeners,
-        httpx.AsyncClient(base_url=f"http://{address_of(listeners.http)}", trust_env=False, timeout=60) as http,
-    ):
-        yield Backend(http, app, book)
+    with listeners_of(of_server) as listeners:
+        async with (
+            open_web(services, book, chosen) as app,
+            listening(app, listeners),
+            httpx.AsyncClient(base_url=f"http://{address_of(listeners.http)}", trust_env=False, timeout=60) as http,
+        ):
+            yield Backend(http, app, book)
 
 
 def write_build(folder: Path) -> Path:

@@ -14,6 +14,8 @@ from eth_account import Account
 from eth_account.signers.local import LocalAccount
 
 from deepgrid.chain.figures import Constants
+from deepgrid.compat import CompatSettings, serving_existing_clients
+from deepgrid.compat.compat_context import CompatContext
 from deepgrid.errors import ChainError, NotFound
 from deepgrid.lifecycle.job import Job as ChainJob
 from deepgrid.lifecycle.job import JobDefinition
@@ -22,7 +24,7 @@ from deepgrid.services.app import ServicesSettings, open_services
 from deepgrid.services.client import ServicesClient
 from deepgrid.services.context import Context
 from deepgrid.services.edge import EdgeLimits, address_of
-from deepgrid.services.serve import listening, serving_logs
+from deepgrid.services.serve import listeners_of, listening
 from deepgrid.services.signing.request_signing import Domain
 from deepgrid.services.signing.session_keys import Rights
 from deepgrid.services.signing.signers import SessionKey, Signer
@@ -126,6 +128,7 @@ class Grid:
     settings: ServicesSettings
     context: Context
     clients: dict[str, ServicesClient]
+    compat: CompatContext
     grpc: str | None = None
     authority: Path | None = None
 
@@ -141,13 +144,13 @@ async def starting(folder: Path) -> AsyncIterator[Start]:
     """Starts services with their files in `folder`; all end with the context.
 
     `database_url` tells which store, SQLite if not given. With `edge`, clients reach the services through nginx with
-    these limits, with `tls` over TLS.
+    these limits, with `tls` over TLS. Existing clients are served, too.
     """
     async with AsyncExitStack() as stack:
 
         async def start_one(
             chain: MemoryChain | None = None, database_url: str | None = None, edge: EdgeLimits | None = None,
-            tls: bool = False, behind: tuple[str, ...] = (), **settings: object,
+            tls: bool = False, behind: tuple[str, ...] = (), compat: CompatSettings | None = None, **settings: object,
         ) -> Grid:  # fmt: skip
             url = database_url or f"sqlite:///{folder}/services.sqlite"
             where: dict[str, object] = {"port": 0}
@@ -155,9 +158,11 @@ async def starting(folder: Path) -> AsyncIterator[Start]:
                 where = {"sockets": stack.enter_context(short_folder()) / "s"}
             chosen = ServicesSettings(url, folder / "secret", **where | settings)  # type: ignore[arg-type]
             chain, clock = chain or rich_chain(), Clock()
+            listeners = stack.enter_context(listeners_of(chosen))
             app = await stack.enter_async_context(open_services(chosen, DOMAIN, chain, clock))
-            listeners = await stack.enter_async_context(listening(app, chosen))
-            await stack.enter_async_context(serving_logs(app, listeners))
+            mounted = serving_existing_clients(app, listeners.grpc, compat or CompatSettings())
+            front = await stack.enter_async_context(mounted)
+            await stack.enter_async_context(listening(front, listeners))
             grpc = address_of(listeners.grpc) if listeners.grpc else None
             address, authority = f"http://{address_of(listeners.http)}", None
             if edge is not None:
@@ -168,7 +173,7 @@ async def starting(folder: Path) -> AsyncIterator[Start]:
             clients = {name: client_of(address, account) for name, account in ACCOUNTS.items()}
             for client in clients.values():
                 await stack.enter_async_context(client)
-            return Grid(address, chain, clock, chosen, app.state.context, clients, grpc, authority)
+            return Grid(address, chain, clock, chosen, app.state.context, clients, front.compat, grpc, authority)
 
         yield start_one
 

@@ -7,12 +7,13 @@ from pathlib import Path
 
 from Crypto.PublicKey import ECC
 
+from deepgrid.compat import CompatLimits
+from deepgrid.compat.anonymous import modules_of_strangers
+from deepgrid.compat.graphql import documents, operations
 from deepgrid.services import messages
 from deepgrid.services.admission import Limits, Rate, checks
-from deepgrid.services.anonymous import modules_of_strangers
 from deepgrid.services.cleanup import Retention
 from deepgrid.services.edge import EdgeLimits
-from deepgrid.services.graphql import documents, operations
 from deepgrid.services.handlers import definitions
 from deepgrid.services.script_check import MAX_SCRIPT_BYTES, CheckLimits
 from deepgrid.services.signing import request_signing
@@ -81,6 +82,7 @@ def test_the_limits_are_those_of_the_code() -> None:
 def test_the_bounds_on_strangers_are_those_of_the_code() -> None:
     limits = Limits()
     assert f"waiting readers | {limits.running_per_address} | {limits.running} |" in PAGE
+    assert f"gRPC, gRPC-web | {limits.running_per_address} | {CompatLimits().running} |" in PAGE
     assert f"| requests of a signer | {told(limits.requests_per_signer)} | |" in PAGE
     assert f"| {told(limits.strangers_per_address)} | |" in PAGE
     assert f"| {told(limits.lookups_per_address)} | {told(limits.lookups)} |" in PAGE
@@ -111,21 +113,21 @@ def test_the_bounds_of_graphql_are_those_of_the_code() -> None:
     words = " ".join(PAGE.split())
     assert f"{documents.MOST_VALUES:,} values, {documents.MOST_OBJECTS:,} objects and" in words
     assert f"{documents.MOST_ANSWERED:,} fields and {operations.MOST_ANSWER_BYTES // 1024} KiB" in words
-    limits = Limits()
-    waiting = f"{limits.graphql_waiting_per_address} of an address may wait, for {limits.anonymous_check_wait_s:.0f} s"
+    limits = CompatLimits()
+    waiting = f"{limits.graphql_waiting_per_address} of an address may wait, for {limits.check_wait_s:.0f} s"
     assert waiting in words
     assert f"After {limits.graphql_within_s:.0f} s an examination is ended" in words
     assert limits.graphql_slots == 2
 
 
 def test_the_bounds_on_definitions_without_a_signature_are_those_of_the_code() -> None:
-    limits, mib = Limits(), 1024 * 1024
-    each = f"{limits.anonymous_definitions_per_address:,} and {limits.anonymous_bytes_per_address // mib} MiB"
-    assert f"| {each}; {limits.anonymous_definitions:,} and {limits.anonymous_bytes // mib} MiB |" in PAGE
-    assert f"| {told(limits.anonymous_per_address)} |" in PAGE
-    assert f"| {limits.anonymous_checks_waiting_per_address}; {limits.anonymous_check_wait_s:.0f} s |" in PAGE
-    assert f"without an owner is deleted after {limits.anonymous_for_s // 3600} h" in PAGE
-    assert limits.anonymous_check_slots == 1
+    limits, mib = CompatLimits(), 1024 * 1024
+    each = f"{limits.definitions_per_address:,} and {limits.definition_bytes_per_address // mib} MiB"
+    assert f"| {each}; {limits.definitions:,} and {limits.definition_bytes // mib} MiB |" in PAGE
+    assert f"| {told(limits.submissions_per_address)} |" in PAGE
+    assert f"| {limits.checks_waiting_per_address}; {limits.check_wait_s:.0f} s |" in PAGE
+    assert f"without an owner is deleted after {Retention().unowned_s // 3600} h" in PAGE
+    assert limits.check_slots == 1
     used = modules_of_strangers.LIMITS
     assert f"use {used.uses} modules, {used.depth} levels deep. It has {used.within_s:.0f} s in all" in PAGE
     assert f"{used.fetch_within_s:.0f} s for each call of git, and\n  {used.repository_bytes // mib} MiB" in PAGE

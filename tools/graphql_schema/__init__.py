@@ -13,7 +13,7 @@ from typing import Any, Literal, Union, get_args, get_origin
 from deepgrid.workflow.models import Definition, Module, StepModule
 from deepgrid.workflow.models.base import Model, is_list, model_in
 
-FILE = Path(__file__).parents[2] / "deepgrid" / "services" / "graphql" / "schema.graphql"
+FILE = Path(__file__).parents[2] / "deepgrid" / "compat" / "graphql" / "schema.graphql"
 WIDTH = 110
 
 HEAD = '''# Made by `python -m tools.graphql_schema` from the models of the workflow language; do not edit.

@@ -141,11 +141,11 @@ def serve_services(
     debug_scripts: Annotated[
         bool, typer.Option(help="Show batch scripts, with all secrets, by GraphQL. For tests on this machine only.")
     ] = False,
-    anonymous: Annotated[
+    existing_clients: Annotated[
         bool,
         typer.Option(
-            envvar="DEEPGRID_SERVICES_ANONYMOUS",
-            help="Store definitions of clients that do not sign, for the customer of the first job that names them.",
+            envvar="DEEPGRID_SERVICES_EXISTING_CLIENTS",
+            help="Serve clients of the original grid: GraphQL, logs over gRPC, definitions without a signature.",
         ),
     ] = True,
     module_hosts: Annotated[
@@ -192,9 +192,9 @@ def serve_services(
     with needs("services"):
         import uvloop
 
+        from deepgrid.compat import CompatSettings, serving_existing_clients
         from deepgrid.gateway.backend import open_web
         from deepgrid.gateway.settings import WebSettings
-        from deepgrid.services.admission import AnonymousSettings
         from deepgrid.services.app import ServicesSettings
         from deepgrid.services.serve import nothing_in_front
         from deepgrid.services.serve import serve as serve_until_stopped
@@ -202,15 +202,15 @@ def serve_services(
     start_logging()
     settings = ServicesSettings(
         database, secret_file, sockets=sockets, socket_group=socket_group, port=port, grpc_port=grpc_port, book=book,
-        debug_scripts=debug_scripts,
-        anonymous=AnonymousSettings(anonymous, hosts_of(module_hosts), private_module_hosts),
-        migrate=migrate, metrics_port=metrics_port,
+        debug_scripts=debug_scripts, migrate=migrate, metrics_port=metrics_port,
     )  # fmt: skip
     pages = WebSettings(
         node_url=public_url(web_node_url), prefect_url=public_url(web_prefect_url), transactions=web_transactions
     )
     in_front = partial(open_web, settings=pages) if web else nothing_in_front
-    uvloop.run(serve_until_stopped(settings, in_front))
+    compat = CompatSettings(hosts_of(module_hosts), private_module_hosts)
+    behind = partial(serving_existing_clients, settings=compat) if existing_clients else None
+    uvloop.run(serve_until_stopped(settings, in_front, behind))
 
 
 @services.command("proxy")

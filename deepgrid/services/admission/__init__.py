@@ -10,8 +10,7 @@ share limits only itself.
 from deepgrid.services.admission.checks import ScriptChecks
 from deepgrid.services.admission.gate import Admission, Gate
 from deepgrid.services.admission.limits import Limits, Rate
-from deepgrid.services.admission.unsigned import AnonymousAdmission, AnonymousSettings
 
 __all__ = [
-    "Admission", "AnonymousAdmission", "AnonymousSettings", "Gate", "Limits", "Rate", "ScriptChecks",
+    "Admission", "Gate", "Limits", "Rate", "ScriptChecks",
 ]  # fmt: skip

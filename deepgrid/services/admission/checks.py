@@ -19,7 +19,6 @@ from dataclasses import dataclass
 from deepgrid.errors import InputError, ServiceError
 from deepgrid.sbatch import Containers, ScriptParts, StoragePaths, render, render_parts
 from deepgrid.services.admission.fair_queue import FairQueue
-from deepgrid.services.admission.limits import Limits
 from deepgrid.services.refusal import Refusal
 from deepgrid.services.script_check import check_grammar, lint_script
 from deepgrid.workflow import from_canonical, without_texts
@@ -28,7 +27,7 @@ MOST_VERDICTS = 2000
 MAX_GENERATED_BYTES = 256 * 1024  # shellcheck takes about 4 s for them; its time grows with their square
 SMALL_DEFINITION_BYTES = 4 * 1024
 RETRY_AFTER_S = 5  # when the machine was too busy for a check
-LARGE_NICENESS, ANONYMOUS_NICENESS = 3, 5
+LARGE_NICENESS = 3
 ACROSS_PARTS = ("SC2034", "SC2154")  # one part sets variables that the other reads
 NUMBERS = re.compile(r"^export ([A-Z_]+)=[0-9]+$", re.MULTILINE)
 
@@ -49,19 +48,17 @@ class Verdict:
 class ScriptChecks:
     """Checks definitions in a `FairQueue` of uploaders, and caches the verdicts.
 
-    Those of definitions without a signature have a queue, threads and a cache of their own. They get the processor time
-    that the others leave. `checked` gets the seconds of each check.
+    `slots` run at once, and `waiting` of an uploader wait for `wait_s` at most. `niceness` lowers the priority of all.
+    `checked` gets the seconds of each check.
     """
 
     def __init__(
-        self, limits: Limits, *, anonymous: bool = False, checked: Callable[[float], None] | None = None
-    ) -> None:
-        slots = limits.anonymous_check_slots if anonymous else limits.check_slots
-        waiting = limits.anonymous_checks_waiting_per_address if anonymous else limits.checks_waiting_per_uploader
-        wait_s = limits.anonymous_check_wait_s if anonymous else limits.check_wait_s
+        self, slots: int, waiting: int, wait_s: float, *, niceness: int = 0,
+        checked: Callable[[float], None] | None = None,
+    ) -> None:  # fmt: skip
         self._queue = FairQueue(slots, waiting, wait_s)
         self._threads = ThreadPoolExecutor(slots, "check")
-        self._anonymous = anonymous
+        self._niceness = niceness
         self._checked = checked
         self._verdicts: OrderedDict[bytes, Verdict] = OrderedDict()
 
@@ -102,7 +99,7 @@ class ScriptChecks:
             return self._verdicts[key]
 
     def _examine(self, content: bytes, large: bool) -> Verdict:
-        niceness = ANONYMOUS_NICENESS if self._anonymous else LARGE_NICENESS if large else 0
+        niceness = max(self._niceness, LARGE_NICENESS if large else 0)
         try:
             job = from_canonical(content)
             common = without_texts(job)

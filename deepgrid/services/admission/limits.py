@@ -32,9 +32,6 @@ class Limits:
     Running requests:
         running, running_per_address: running requests. Public reads do not count.
         followers, followers_per_job: requests and streams that wait for output. They do not count as running.
-        request_within_s, answer_within_s: a request over gRPC, and the next answer to it.
-        stream_s: a gRPC stream.
-        list_every_s: pause between two lists of logs in a gRPC stream.
     Rates:
         requests_per_signer: requests with a valid signature.
         strangers_per_address: requests without a recently accepted signer, unsigned ones included.
@@ -46,28 +43,12 @@ class Limits:
     Checks of scripts:
         check_slots: checks at the same time. One slot is reserved for small definitions.
         checks_waiting_per_uploader, check_wait_s: waiting checks, and their time, before the client must retry.
-    Definitions without a signature, which have no owner until a job names them:
-        anonymous_per_address: submissions.
-        anonymous_definitions, anonymous_definitions_per_address: definitions without an owner.
-        anonymous_bytes, anonymous_bytes_per_address: their stored bytes.
-        anonymous_for_s: they are deleted after this time.
-        anonymous_check_slots, anonymous_checks_waiting_per_address, anonymous_check_wait_s: as above, for their own
-            queue. Existing clients never retry, so they wait longer.
-        module_fetches: jobs whose modules are fetched at the same time.
-    GraphQL, whose requests are examined in processes of their own:
-        graphql_slots: processes. One is reserved for small requests.
-        graphql_waiting_per_address: requests that wait for their turn, for `anonymous_check_wait_s`.
-        graphql_within_s: an examination. The process of a longer one is killed.
     """
 
     running: int = 512
     running_per_address: int = 128
     followers: int = 2048
     followers_per_job: int = 512
-    request_within_s: float = 10.0
-    answer_within_s: float = 60.0
-    stream_s: float = 24 * 3600.0
-    list_every_s: float = 10.0
     requests_per_signer: Rate = Rate(100, 1000)
     strangers_per_address: Rate = Rate(5, 100)
     lookups: Rate = Rate(20, 300)
@@ -75,19 +56,6 @@ class Limits:
     check_slots: int = max(2, os.cpu_count() or 1)
     checks_waiting_per_uploader: int = 64
     check_wait_s: float = 8.0
-    anonymous_per_address: Rate = Rate(1, 100)
-    anonymous_definitions: int = 10_000
-    anonymous_definitions_per_address: int = 1000
-    anonymous_bytes: int = 256 * 1024 * 1024
-    anonymous_bytes_per_address: int = 32 * 1024 * 1024
-    anonymous_for_s: int = 3600
-    anonymous_check_slots: int = 1
-    anonymous_checks_waiting_per_address: int = 16
-    anonymous_check_wait_s: float = 45.0
-    module_fetches: int = 2
-    graphql_slots: int = 2
-    graphql_waiting_per_address: int = 64
-    graphql_within_s: float = 10.0
     definitions_per_customer: int = 5000
     notices_per_job: int = 100
     revocations_per_wallet: int = 100

@@ -27,7 +27,9 @@ class Listeners:
 
 
 @contextmanager
-def open_listeners(sockets: Path | None, group: str | None, port: int, grpc_port: int | None) -> Iterator[Listeners]:
+def open_listeners(
+    sockets: Path | None, group: str | None, port: int, grpc_port: int | None, *, with_grpc: bool = True
+) -> Iterator[Listeners]:
     """Listen in the folder `sockets`, for the proxy's group; without a folder at these ports of loopback.
 
     Args:
@@ -35,6 +37,7 @@ def open_listeners(sockets: Path | None, group: str | None, port: int, grpc_port
         group: Unix group that may open them; None for this account only.
         port: TCP port of HTTP; 0 takes a free one.
         grpc_port: TCP port of gRPC; None for none.
+        with_grpc: Whether the folder holds a socket of gRPC.
 
     Raises:
         ConfigurationError: The folder cannot be used, a port is taken, or another process serves there.
@@ -46,7 +49,8 @@ def open_listeners(sockets: Path | None, group: str | None, port: int, grpc_port
             yield Listeners(http, grpc, are_behind_proxy=False)
             return
         _share_folder(sockets, group)
-        http, grpc = (stack.enter_context(_in_folder(sockets / name, group)) for name in ("http.sock", "grpc.sock"))
+        http = stack.enter_context(_in_folder(sockets / "http.sock", group))
+        grpc = stack.enter_context(_in_folder(sockets / "grpc.sock", group)) if with_grpc else None
         yield Listeners(http, grpc, are_behind_proxy=True)
 
 

@@ -23,7 +23,7 @@ from deepgrid.services.doctor import store_checks
 from deepgrid.services.doctor.examination import examine_services
 from deepgrid.services.doctor.machine_checks import judge_end
 from deepgrid.services.edge import EdgeLimits, ProxySettings, address_of, proxy_file
-from deepgrid.services.serve import listening
+from deepgrid.services.serve import listeners_of, listening
 from deepgrid.services.service_metrics import ServiceMetrics
 from deepgrid.services.signing.request_signing import WINDOW_S, Domain
 from deepgrid.services.storage.database import Database
@@ -83,11 +83,12 @@ async def serving(grid: Grid, folder: Path) -> AsyncIterator[ServicesSettings]:
     """Services on a real chain, with their metrics."""
     settings = ServicesSettings(f"sqlite:///{folder}/db", folder / "secret", port=0)
     domain = Domain(grid.book.chain_id, grid.book.meta_scheduler)
-    async with open_services(settings, domain, rich_chain()) as services, listening(services, settings) as listeners:
+    with listeners_of(settings) as listeners:
         url = f"http://{address_of(listeners.http)}"
         port = int(url.rpartition(":")[2])
         book = grid.book.model_copy(update={"definitions_url": url, "logs_url": url})
-        yield replace(settings, book=book.save(folder / "grid.json"), port=port)
+        async with open_services(settings, domain, rich_chain()) as services, listening(services, listeners):
+            yield replace(settings, book=book.save(folder / "grid.json"), port=port)
 
 
 async def test_a_right_set_up_is_ok_in_each_line(chain: Grid, tmp_path: Path, free_port: int) -> None:

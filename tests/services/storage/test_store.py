@@ -11,10 +11,10 @@ import httpx
 import pytest
 from sqlalchemy import select, text
 
+from deepgrid.compat import CompatLimits, CompatSettings
+from deepgrid.compat.anonymous import store_anonymous
 from deepgrid.errors import AccessDenied, ConfigurationError, NotFound, ServiceError
 from deepgrid.lifecycle.states import JobStatus
-from deepgrid.services.admission import Limits
-from deepgrid.services.anonymous import store_anonymous
 from deepgrid.services.cleanup import Retention, clean_up
 from deepgrid.services.refusal import Refusal
 from deepgrid.services.signing.request_signing import sign
@@ -139,12 +139,12 @@ async def listens(grid: Grid) -> bool:
 
 
 async def test_two_services_on_one_postgresql_give_a_definition_one_owner(start: Start, postgres: str) -> None:
-    one = await start(database_url=postgres, limits=Limits(anonymous_definitions_per_address=20))
+    one = await start(database_url=postgres, compat=CompatSettings(limits=CompatLimits(definitions_per_address=20)))
     other = await start(one.chain, database_url=postgres)
     before = max(one.chain.jobs_by_id, default=0)
-    hashes = [await store_anonymous(one.context, "192.0.2.1", canonical(a_job())) for _ in range(20)]
+    hashes = [await store_anonymous(one.compat, "192.0.2.1", canonical(a_job())) for _ in range(20)]
     with pytest.raises(Refusal, match="wait for their jobs"):
-        await store_anonymous(one.context, "192.0.2.1", canonical(a_job()))
+        await store_anonymous(one.compat, "192.0.2.1", canonical(a_job()))
     for number, definition_hash in enumerate(hashes, before + 1):
         one.chain.put(number, definition_hash)
     asked = [(grid, n, name) for n, name in enumerate(hashes, before + 1) for grid in (one, other)]

@@ -1,0 +1,125 @@
+"""`/graphql`, its playground, and the `/health` that existing clients ask."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+from fastapi import APIRouter, Request, Response
+from fastapi.responses import JSONResponse, PlainTextResponse
+from sqlalchemy.exc import SQLAlchemyError
+
+from deepgrid.compat.anonymous import store_anonymous
+from deepgrid.compat.compat_context import Compat, CompatContext
+from deepgrid.compat.cross_origin import GRAPHQL_PATH
+from deepgrid.compat.graphql.examiner import Examiner
+from deepgrid.compat.graphql.fault_entries import FaultyInput, faults_of_lines
+from deepgrid.compat.graphql.playground import page
+from deepgrid.errors import ConfigurationError, GridError, InputError
+from deepgrid.sbatch import StoragePaths, render
+from deepgrid.services import messages
+from deepgrid.services.handlers.authentication import read_body
+from deepgrid.services.refusal import Refusal
+from deepgrid.services.signing.request_signing import ADDRESS_HEADER
+from deepgrid.services.storage.database import Definition, UnownedDefinition
+from deepgrid.workflow import from_canonical
+from deepgrid.workflow.canonical import SALT_BYTES
+
+router = APIRouter()
+logger = logging.getLogger(__name__)
+
+
+@router.post(GRAPHQL_PATH)
+async def answer(request: Request, context: Compat) -> Response:
+    """Execute one operation. The status is 200 if it began, and 422 if GraphQL itself refuses the request."""
+    examiner: Examiner = request.app.state.examiner
+    source: str = request.scope["state"]["source"]
+    try:
+        found = await examiner.examine(source, await _body(request, context))
+    except Refusal as refusal:
+        entry = {"message": refusal.sentence} | ({"extensions": _extensions(refusal)} if refusal.retry_after_s else {})
+        return JSONResponse({"data": None, "errors": [entry]}, refusal.status, refusal.headers())
+    content = found["content"]
+    for need in found["needs"]:
+        field = need["field"]
+        try:
+            content["data"][field] = await _needed(context, source, need)
+        except Exception as error:
+            return JSONResponse({"data": None, "errors": _entries(error, [field])})
+    return JSONResponse(content, found["status"])
+
+
+async def _needed(context: CompatContext, source: str, need: dict[str, str]) -> str:
+    """The hash of a job that is stored now, or the batch script of a stored one."""
+    if "show" in need:
+        return await _batch_script(context, need["show"])
+    try:
+        return await store_anonymous(context, source, need["store"].encode())
+    except InputError as error:
+        raise FaultyInput(faults_of_lines(error.message)) from None
+
+
+async def _batch_script(context: CompatContext, definition_hash: str) -> str:
+    """The batch script of a stored definition, if the service runs for tests. Raises Refusal."""
+    services = context.services
+    if not services.debug_scripts:
+        raise Refusal(403, "this service does not show batch scripts")
+    async with services.database.read() as session:
+        owned = await session.get(Definition, definition_hash)
+        unowned = await session.get(UnownedDefinition, definition_hash)
+    sealed = (owned and owned.sealed) or (unowned and unowned.sealed)
+    if not sealed:
+        raise Refusal(404, "there is no definition under this hash")
+    return render(from_canonical(services.vault.unseal(sealed)[SALT_BYTES:]), StoragePaths())
+
+
+@router.get("/")
+@router.get(GRAPHQL_PATH)
+async def playground(request: Request) -> Response:
+    """The page on which people try queries. Queries themselves are never sent by GET."""
+    if "query" in request.query_params:
+        raise Refusal(405, "send queries in the body of a POST")
+    return page()
+
+
+@router.get("/health")
+async def health() -> PlainTextResponse:
+    """Answers `ok` while the process runs. `/v1/health` also asks the store."""
+    return PlainTextResponse("ok")
+
+
+async def _body(request: Request, context: CompatContext) -> bytes:
+    """The body of a request that may be answered. Refuses with 400, 408, 413 and 415."""
+    if ADDRESS_HEADER in request.headers:  # a known signer's name would lift the limits for strangers
+        raise Refusal(400, "GraphQL requests are not signed", hang_up=True)
+    if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
+        raise Refusal(415, "the body must have the type application/json", hang_up=True)
+    return await read_body(request, messages.MAX_UPLOAD_BODY_BYTES)
+
+
+def _entries(cause: Exception, path: list[str]) -> list[dict[str, Any]]:
+    """The entries of an error of the service, or of the faults of a job."""
+    if isinstance(cause, FaultyInput):
+        return cause.entries(path)
+    return [{"message": _sentence(cause), "path": path, "extensions": _extensions(cause)}]
+
+
+def _sentence(cause: Exception) -> str:
+    """What the client reads of an error that is not a fault of its job. Errors of the service are logged."""
+    if isinstance(cause, Refusal):
+        return cause.sentence
+    if isinstance(cause, SQLAlchemyError):
+        logger.error("the database failed: %s", type(cause).__name__)
+        return "the service's store does not answer at the moment"
+    if isinstance(cause, ConfigurationError):
+        logger.error("a request failed: %s", cause.message)
+        return "the service is not configured correctly"
+    if isinstance(cause, GridError):
+        return cause.message
+    logger.error("a GraphQL request failed: %s", type(cause).__name__)
+    return f"the service failed ({type(cause).__name__})"
+
+
+def _extensions(cause: Exception) -> dict[str, Any]:
+    wait_s = cause.retry_after_s if isinstance(cause, Refusal) else None
+    return {"type": "internal"} | ({} if wait_s is None else {"retry_after_s": wait_s})

@@ -1,0 +1,92 @@
+"""gRPC-web as a route of the HTTP application, for browsers and for networks without HTTP/2."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from contextlib import aclosing
+
+from fastapi import APIRouter, Request, Response
+from grpclib import GRPCError, Status
+from starlette.responses import StreamingResponse
+from starlette.types import Receive, Scope, Send
+
+from deepgrid.compat.compat_context import Compat
+from deepgrid.compat.logger_api.methods import LONGEST_REQUEST_BYTES, SERVICE, Batches, answers
+from deepgrid.compat.logger_api.status import seconds_of, service_stops, stream_is_over, time_is_over
+from deepgrid.compat.logger_api.web_frames import (
+    BINARY_TYPES,
+    TEXT_TYPES,
+    frames,
+    message_of,
+    trailers,
+)
+from deepgrid.services.handlers.authentication import read_body
+from deepgrid.services.refusal import Refusal
+
+LONGEST_BODY_BYTES = 2 * LONGEST_REQUEST_BYTES  # base64 and the frame add a third
+
+router = APIRouter()
+
+
+@router.post(f"/{SERVICE}/{{method}}")
+async def call(request: Request, context: Compat) -> Response:
+    """Call a method of the log service: one frame in the body, frames in the answer, the status in the last one."""
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if kind not in BINARY_TYPES + TEXT_TYPES:
+        raise Refusal(415, f"the content type must be {BINARY_TYPES[1]} or {TEXT_TYPES[0]}")
+    body = await read_body(request, LONGEST_BODY_BYTES)
+    text = kind in TEXT_TYPES
+
+    async def batches() -> Batches:
+        message = message_of(body, text=text)
+        async for batch in answers(request.url.path, context, request.scope["state"]["source"], message):
+            yield batch
+
+    return FrameStream(batches(), request.headers.get("grpc-timeout"), context.limits.stream_s, text=text)
+
+
+class FrameStream(StreamingResponse):
+    """The answers as frames. Ends with the status, also when the time is over or the service stops.
+
+    Each batch waits until the client has taken the earlier ones.
+    """
+
+    def __init__(self, batches: Batches, timeout: str | None, longest_s: float, *, text: bool) -> None:
+        super().__init__((), media_type=(TEXT_TYPES if text else BINARY_TYPES)[1])
+        self._batches, self._timeout, self._longest_s, self._text = batches, timeout, longest_s, text
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            await super().__call__(scope, receive, send)
+        except asyncio.CancelledError:  # by the server, which stops
+            task = asyncio.current_task()
+            assert task is not None
+            task.uncancel()
+            await self._end(send, service_stops())
+
+    async def stream_response(self, send: Send) -> None:
+        await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
+        try:
+            await self._stream(send)
+        except GRPCError as error:
+            await self._end(send, error)
+        else:
+            await self._end(send, GRPCError(Status.OK, ""))
+
+    async def _stream(self, send: Send) -> None:
+        asked_s = seconds_of(self._timeout)
+        try:
+            async with asyncio.timeout(min(asked_s, self._longest_s)), aclosing(self._batches) as batches:
+                async for batch in batches:
+                    await send({"type": "http.response.body", "body": self._frames(batch), "more_body": True})
+        except TimeoutError:
+            if asked_s <= self._longest_s:
+                raise time_is_over() from None
+            raise stream_is_over(self._longest_s) from None
+
+    def _frames(self, batch: Sequence[bytes]) -> bytes:
+        return frames(batch, text=self._text)
+
+    async def _end(self, send: Send, error: GRPCError) -> None:
+        await send({"type": "http.response.body", "body": trailers(error.status, error.message or "", text=self._text)})
