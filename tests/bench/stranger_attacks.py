@@ -127,7 +127,7 @@ async def dear_reads(target: Target, met: Counter[str]) -> None:
 
 
 async def control_frames(target: Target, met: Counter[str]) -> None:
-    """One connection of HTTP/2 without a request: PING, SETTINGS, WINDOW_UPDATE and PRIORITY frames."""
+    """PING, SETTINGS, WINDOW_UPDATE and PRIORITY frames on one connection, and no request."""
     host, _, port = target.grpc.rpartition(":")
     while True:
         h2 = H2Connection(H2Configuration(client_side=True))
