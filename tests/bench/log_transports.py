@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import re
 import time
 from collections.abc import AsyncIterator
-from dataclasses import replace
 from typing import Protocol
 
 import aiohttp
@@ -18,10 +16,10 @@ from deepgrid.chain.book import AddressBook
 from deepgrid.compat.logger_api.logger_pb2 import ReadRequest, ReadResponse
 from deepgrid.services.admission import Limits
 from deepgrid.services.admission.limits import Rate
-from deepgrid.services.app import ServicesSettings
+from deepgrid.services.edge import EdgeLimits
 from deepgrid.services.signing.request_signing import Domain, sign
 from tests.bench.grpc_frames import messages
-from tests.cli.live import LISTENING
+from tests.services.edge_support import Edge
 
 SOURCES = [f"127.0.5.{number}" for number in range(1, 5)]
 READ = "/logger.v1alpha1.LoggerAPI/Read"
@@ -34,13 +32,15 @@ class Transport(Protocol):
     """A way to follow a log.
 
     Attributes:
-        address: Finds the address for followers in the log of the services, as its first group.
+        edge: The proxy's limits for 500 followers of this kind.
+        limits: The limits of the services for them.
     """
 
-    address: re.Pattern[str]
+    edge: EdgeLimits
+    limits: Limits
 
-    def settings(self, settings: ServicesSettings) -> ServicesSettings:
-        """The settings of the services for 500 followers of this kind."""
+    def address(self, edge: Edge) -> str:
+        """Where followers read."""
         ...
 
     def lines(
@@ -53,11 +53,11 @@ class Transport(Protocol):
 class LongPolls:
     """Signed HTTP requests, each of which waits for output. A follower asks again as soon as it has an answer."""
 
-    address = LISTENING
+    edge = EdgeLimits(requests_per_s=5000, requests_at_once=20_000)
+    limits = Limits(requests_per_signer=MANY, strangers_per_address=MANY, running_per_address=512)
 
-    def settings(self, settings: ServicesSettings) -> ServicesSettings:
-        limits = Limits(requests_per_signer=MANY, strangers_per_address=MANY, running_per_address=512)
-        return replace(settings, limits=limits)
+    def address(self, edge: Edge) -> str:
+        return edge.url
 
     async def lines(
         self, url: str, book: AddressBook, account: LocalAccount, job_id: int, number: int
@@ -86,10 +86,11 @@ class GrpcStreams:
     The first follower of each process reads with grpcio. The others read the frames, which costs little.
     """
 
-    address = re.compile(r"speaks gRPC at (\S+)")
+    edge = EdgeLimits()
+    limits = Limits()
 
-    def settings(self, settings: ServicesSettings) -> ServicesSettings:
-        return replace(settings, grpc_port=0)
+    def address(self, edge: Edge) -> str:
+        return edge.grpc
 
     async def lines(
         self, url: str, book: AddressBook, account: LocalAccount, job_id: int, number: int

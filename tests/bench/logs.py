@@ -1,7 +1,7 @@
 """`./run bench logs [TRANSPORT]`: 500 followers of one log, and one of a fast log, at the same time.
 
-The services run as their own process on a development chain. A provider appends 10 lines per second to one log with
-500 followers, and 2,000 lines per second to a log with one follower. Each line tells its number and when it was
+The services run as their own process behind nginx, on a development chain. A provider appends 10 lines per second to
+one log with 500 followers, and 2,000 lines per second to a log with one follower. Each line tells its number and when it was
 written. The followers run in their own processes, count missing and misplaced lines, and measure each line's delay.
 
 TRANSPORT tells how followers read: `grpc` (streams) or `http` (long polls). Many long polls of one customer exceed the
@@ -38,9 +38,10 @@ from deepgrid.lifecycle.job import JobDefinition
 from deepgrid.services.app import ServicesSettings
 from deepgrid.services.client import ServicesClient
 from deepgrid.services.serve import serve
-from tests.bench.log_transports import LISTENING, TRANSPORTS
+from tests.bench.log_transports import TRANSPORTS
 from tests.chain.anvil import Anvil
 from tests.chain.grid import CREDIT, Grid, People, build, gather_people
+from tests.services.edge_support import running_edge, short_folder
 
 FOLLOWERS, PROCESSES = 500, 2
 MEASURED_S = 30
@@ -189,9 +190,12 @@ async def claimed_job(people: People) -> int:
 async def serve_for(name: str, book: Path, folder: Path) -> None:
     """Serve with the settings that the transport needs."""
     logging.basicConfig(level=logging.INFO, format="%(message)s")
-    settings = ServicesSettings(f"sqlite:///{folder}/services.sqlite", folder / "secret", port=0, book=book)
+    settings = ServicesSettings(
+        f"sqlite:///{folder}/services.sqlite", folder / "secret", sockets=folder / "s", book=book,
+        limits=TRANSPORTS[name].limits,
+    )  # fmt: skip
     existing_clients = partial(serving_existing_clients, settings=CompatSettings())
-    await serve(TRANSPORTS[name].settings(settings), existing_clients=existing_clients)
+    await serve(settings, existing_clients=existing_clients)
 
 
 @contextlib.contextmanager
@@ -203,12 +207,12 @@ def service(name: str, book: Path, folder: Path) -> Iterator[tuple[str, str, int
         process = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=file, stderr=file)
     try:
         deadline = time.monotonic() + START_WITHIN_S
-        patterns = (LISTENING, TRANSPORTS[name].address)
-        while None in (found := [pattern.search(log.read_text()) for pattern in patterns]):
+        while "the services listen " not in log.read_text():
             if process.poll() is not None or time.monotonic() > deadline:
                 raise GridError(f"the services do not start: {log.read_text()}")
             time.sleep(0.05)
-        yield *(match[1] for match in found if match), process.pid
+        with short_folder() as of_nginx, running_edge(of_nginx, folder / "s", TRANSPORTS[name].edge) as edge:
+            yield edge.url, TRANSPORTS[name].address(edge), process.pid
     finally:
         process.terminate()
         process.wait(START_WITHIN_S)

@@ -24,6 +24,7 @@ from deepgrid.compat.logger_api.methods import LONGEST_REQUEST_BYTES, METHODS, N
 from deepgrid.compat.logger_api.status import as_grpc_errors, invalid, service_stops, stream_is_over
 from deepgrid.compat.logger_api.web_frames import HEAD_BYTES, frames, require_plain
 from deepgrid.services.admission.limits import source_of
+from deepgrid.services.edge import BACKLOG
 
 STOP_WITHIN_S = 3.0
 LEAST_WINDOW_BYTES = 2**16 - 1  # what a client may send ahead; a request is smaller
@@ -41,7 +42,7 @@ async def serving_grpc(context: CompatContext, listener: socket.socket) -> Async
     calls = _Calls(context)
     server = Server([calls], config=CONFIGURATION)
     server._h2_config.header_encoding = "latin-1"  # any byte of a header; else there is a traceback
-    await server.start(sock=listener)
+    await server.start(sock=listener, backlog=BACKLOG)  # asyncio would set it to 100
     try:
         yield
     finally:

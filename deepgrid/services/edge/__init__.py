@@ -4,7 +4,7 @@ TLS, HTTP/2, slow clients, sizes, and limits per source address are nginx's, in 
 The services listen on Unix sockets that only the proxy's account can open, or on loopback for a look.
 """
 
-from deepgrid.services.edge.listeners import Listeners, address_of, open_listeners
+from deepgrid.services.edge.listeners import BACKLOG, Listeners, address_of, open_listeners
 from deepgrid.services.edge.proxy_file import (
     EdgeLimits,
     ProxySettings,
@@ -15,6 +15,6 @@ from deepgrid.services.edge.proxy_file import (
 )
 
 __all__ = [
-    "EdgeLimits", "Listeners", "ProxySettings", "address_of", "deployed_settings", "digest_in", "open_listeners",
-    "proxy_file", "proxy_settings",
+    "BACKLOG", "EdgeLimits", "Listeners", "ProxySettings", "address_of", "deployed_settings", "digest_in",
+    "open_listeners", "proxy_file", "proxy_settings",
 ]  # fmt: skip
