@@ -1,8 +1,9 @@
 """`./run bench logs [TRANSPORT]`: 500 followers of one log, and one of a fast log, at the same time.
 
 The services run as their own process behind nginx, on a development chain. A provider appends 10 lines per second to
-one log with 500 followers, and 2,000 lines per second to a log with one follower. Each line tells its number and when it was
-written. The followers run in their own processes, count missing and misplaced lines, and measure each line's delay.
+one log with 500 followers, and 2,000 lines per second to a log with one follower. Each line tells its number and when
+it was written. The followers run in their own processes, count missing and misplaced lines, and measure each line's
+delay.
 
 TRANSPORT tells how followers read: `grpc` (streams) or `http` (long polls). Many long polls of one customer exceed the
 default limits of requests per signer and address, so these are raised for `http`. Streams need no such change.
