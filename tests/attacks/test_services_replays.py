@@ -99,9 +99,13 @@ async def test_a_wrong_time_is_refused(grid: Grid, ahead_s: int) -> None:
     "bodies of a megabyte at once, without their last byte", attacker="a stranger with HTTP",
     gain="64 MiB of the proxy for 10 s", defence="the proxy bounds requests with bodies per address, and keeps them",
 )  # fmt: skip
-async def test_unfinished_bodies_never_reach_the_services(start: Start) -> None:
-    grid = await start(edge=EdgeLimits(sending=5, body_within_s=2))
-    path, size, opened = "/v1/jobs/1/log?offset=0", 1024 * 1024, []
+@pytest.mark.parametrize(
+    ("path", "size"),
+    [("/v1/jobs/1/log?offset=0", 2**20), ("/v1/jobs/1/notices", 2**20), ("/graphql", 2**20), ("/rpc", 2**18)],
+)
+async def test_unfinished_bodies_never_reach_the_services(start: Start, path: str, size: int) -> None:
+    grid = await start(edge=EdgeLimits(sending=5, public_sending=5, body_within_s=2))
+    opened = []
     for _ in range(12):
         raw = await connect(grid.url, "127.0.6.6")
         signed = sign(stranger(), DOMAIN, "POST", path, b"", int(grid.clock()))

@@ -95,7 +95,7 @@ def test_the_bounds_on_strangers_are_those_of_the_code() -> None:
 def test_the_bounds_of_the_proxy_are_those_of_its_file() -> None:
     limits = EdgeLimits()
     assert f"| requests to the services at once, waiting readers included | {limits.running} |" in PAGE
-    assert f"| requests with a body at once | {limits.sending} |" in PAGE
+    assert f"| requests with a body at once; to the relay | {limits.sending}; {limits.public_sending} |" in PAGE
     assert f"| {limits.requests_per_s} per second, {limits.requests_at_once:,} at once |" in PAGE
     public = f"{limits.public_reads_per_s} per second, {limits.public_reads_at_once:,} at once"
     assert f"| {public}; {limits.public_running:,} running |" in PAGE

@@ -18,7 +18,7 @@ from deepgrid.secure_url import is_loopback
 RECORDED = "# settings: "
 DIGEST = "@digest@"  # of the file, which nginx tells at /v1/proxy
 REFUSALS = (
-    ("@large", 413, "the body is larger than 1 MiB"),
+    ("@large", 413, "the body is too large"),
     ("@many", 429, "too many requests of your address; try again in 1 s"),
     ("@silent", 503, "the services of the grid do not answer at the moment"),
 )
@@ -35,6 +35,7 @@ class EdgeLimits:
         connections: Of each worker process. The oldest idle one makes room for a new one.
         running: Requests of an address at once, readers that wait for output included.
         sending: Requests of an address with bodies, which may have 1 MiB each.
+        public_sending: The same for the web app and its relay, with 256 KiB each.
         public_running: Requests of an address to the web app, and public reads. They do not count as running.
         requests_per_s, requests_at_once: Rate and burst of the other requests of an address.
         public_reads_per_s, public_reads_at_once: Rate and burst of reads of notices and of places in the queue.
@@ -47,6 +48,7 @@ class EdgeLimits:
     connections: int = 8192
     running: int = 640
     sending: int = 64
+    public_sending: int = 512
     public_running: int = 2048
     requests_per_s: int = 100
     requests_at_once: int = 1000
