@@ -94,6 +94,7 @@ async def silent_pools() -> list[str]:
 
 
 def _notifies(block: UUID, name: str, body: str, **trigger: Any) -> AutomationCore:
+    trigger = {"posture": Posture.Reactive} | trigger  # Prefect's client sends no defaults when it changes one
     return AutomationCore(
         name=name,
         description="Made by `dps provider notify` or `dps operator notify`, which also change it.",
@@ -122,8 +123,8 @@ def _difference(found: Sequence[Automation], wanted: AutomationCore) -> str:
 
 
 def _compared(one: AutomationCore) -> dict[str, Any]:
-    """What a deployment sets. A person may disable an automation, and that stays."""
-    whole = one.model_dump(mode="json", include={"description", "trigger", "actions"})
+    """What a deployment sets. A person may disable an automation, and that stays. Sets have no order here."""
+    whole = one.model_dump(include={"description", "trigger", "actions"})
     whole["trigger"].pop("id", None)
     return whole
 
