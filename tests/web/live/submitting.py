@@ -18,7 +18,11 @@ async def start(page: Page, *, approve: bool = False) -> None:
     if approve:
         await page.get_by_label("Approve by a transaction").check()
     submit = page.get_by_role("button", name="Submit", exact=True)
-    await expect(submit).to_be_enabled(timeout=PATIENCE_MS)
+    try:
+        await expect(submit).to_be_enabled(timeout=PATIENCE_MS)
+    except AssertionError as error:
+        hint = await submit.locator("xpath=..").inner_text()
+        raise AssertionError(f"the page takes no submission: {hint}") from error
     await submit.click()
     await page.get_by_role("dialog").get_by_text("Contract").wait_for()
 
