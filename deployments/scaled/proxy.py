@@ -17,7 +17,7 @@ daemon off;
 ${user}worker_processes 1;
 worker_rlimit_nofile 8448;
 pid $folder/nginx.pid;
-error_log stderr warn;
+error_log stderr error;
 
 events {
     worker_connections 8192;    # a request has one to the client, and one to the server
