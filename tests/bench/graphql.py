@@ -31,8 +31,7 @@ from deepgrid.chain.transactions.wallet import Wallet
 from deepgrid.services.client import ServicesClient
 from deepgrid.workflow import Definition
 from tests.bench.stranger_attacks import client_at
-from tests.chain.anvil import Anvil
-from tests.chain.grid import Grid, build, gather_people
+from tests.chain.grid import Grid, gather_people, running_grid
 from tests.cli.live import services_of
 
 DISTINCT, SWEPT, AT_ONCE = 30, 300, 8
@@ -146,14 +145,8 @@ def report(found: dict[str, tuple[Run, Run]]) -> int:
 def main() -> int:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        anvil = Anvil(folder)
-        anvil.start()
-        try:
-            grid = build(anvil, folder / "keys")
-            with services_of(grid.book, folder) as url:
-                found = asyncio.run(measure(grid, url))
-        finally:
-            anvil.stop()
+        with running_grid(folder / "chain") as grid, services_of(grid.book, folder) as url:
+            found = asyncio.run(measure(grid, url))
     return report(found)
 
 

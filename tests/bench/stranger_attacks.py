@@ -16,9 +16,10 @@ import secrets
 import sys
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 import httpx
@@ -71,7 +72,7 @@ class Target:
         return json.dumps(asdict(self))
 
 
-Attack = Callable[[Target, Counter[str]], Awaitable[None]]
+Attack = Callable[[Target, Counter[str]], Coroutine[Any, Any, None]]
 
 
 def client_at(source: str) -> httpx.AsyncClient:
@@ -255,16 +256,12 @@ ATTACKS: dict[str, Attack] = {
 
 async def attack(name: str, target: Target) -> None:
     met: Counter[str] = Counter()
-    running = asyncio.create_task(_run(name, target, met))
+    running = asyncio.create_task(ATTACKS[name](target, met))
     print("begun", flush=True)
     await asyncio.to_thread(sys.stdin.read)
     running.cancel()
     await asyncio.gather(running, return_exceptions=True)
     print(json.dumps(met), flush=True)
-
-
-async def _run(name: str, target: Target, met: Counter[str]) -> None:
-    await ATTACKS[name](target, met)
 
 
 if __name__ == "__main__":

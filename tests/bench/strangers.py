@@ -35,8 +35,7 @@ from deepgrid.lifecycle.job import JobDefinition
 from deepgrid.services.client import ServicesClient
 from deepgrid.workflow import Definition
 from tests.bench.stranger_attacks import ATTACKS, Target, client_at
-from tests.chain.anvil import Anvil
-from tests.chain.grid import CREDIT, Grid, build, gather_people
+from tests.chain.grid import CREDIT, Grid, gather_people, running_grid
 from tests.cli.live import services_behind_proxy
 from tests.services.support import a_job
 
@@ -229,14 +228,8 @@ async def _client(grid: Grid, url: str, name: str, source: str) -> AsyncIterator
 def main() -> int:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        anvil = Anvil(folder)
-        anvil.start()
-        try:
-            grid = build(anvil, folder / "keys")
-            with services_behind_proxy(grid.book, folder) as edge:
-                found, largest = asyncio.run(measure(grid, folder, edge.url, edge.grpc))
-        finally:
-            anvil.stop()
+        with running_grid(folder / "chain") as grid, services_behind_proxy(grid.book, folder) as edge:
+            found, largest = asyncio.run(measure(grid, folder, edge.url, edge.grpc))
     return report(found, largest)
 
 

@@ -29,8 +29,7 @@ from deepgrid.sbatch import StoragePaths, render
 from deepgrid.services.client import ServicesClient
 from deepgrid.services.script_check import check_script
 from deepgrid.workflow import Definition, Step, StepRun
-from tests.chain.anvil import Anvil
-from tests.chain.grid import Grid, build, gather_people
+from tests.chain.grid import Grid, gather_people, running_grid
 from tests.cli.live import services_of
 
 CUSTOMERS, UPLOADS_EACH, AT_ONCE_EACH, FULL_CHECKS = 4, 75, 4, 8
@@ -139,14 +138,8 @@ def report(found: Rates) -> int:
 def main() -> int:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        anvil = Anvil(folder)
-        anvil.start()
-        try:
-            grid = build(anvil, folder / "keys")
-            with services_of(grid.book, folder) as url:
-                found = asyncio.run(measure(grid, url))
-        finally:
-            anvil.stop()
+        with running_grid(folder / "chain") as grid, services_of(grid.book, folder) as url:
+            found = asyncio.run(measure(grid, url))
     return report(found)
 
 
