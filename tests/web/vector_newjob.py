@@ -27,27 +27,8 @@ ODD_FILES = [
     HEAD + "steps:\n- run:\n    command: |+\n      keep\n\n    env: [{key: A, value: null }, {key: B, value: 'x'}]\n",
     HEAD + "continuousOutputSync: True\nsteps:\n- finally: []\n  catch: [{name: yes}]\n  name: 1e3\n",
 ]
-VALUES = [
-    "1",
-    "1.0",
-    "01",
-    "-1",
-    "1e3",
-    "1000",
-    "0",
-    "-0",
-    ".5",
-    "abc",
-    "a\U0001f642",
-    "a\uffff",
-    "1_0",
-    "10",
-    " 1",
-    "1e-400",
-    "",
-    "NaN",
-    "inf",
-]
+NUMBERS = ["1", "1.0", "01", "-1", "1e3", "1000", "0", "-0", ".5", "10", "1e-400"]
+VALUES = [*NUMBERS, "abc", "a\U0001f642", "a\uffff", "1_0", " 1", "", "NaN", "inf"]
 OPERATORS = ["<", "<=", "==", "=", ">=", ">", "!=", "in", ":in:", "?"]
 WRITTEN = [
     "os=linux",
@@ -83,11 +64,12 @@ def canonical_forms() -> list[dict[str, Any]]:
 
 
 def labels() -> dict[str, Any]:
-    """Comparisons of all pairs of values, and conditions as they are read."""
+    """The operators that hold between two values, for all pairs; and conditions as they are read."""
+    pairs = product(VALUES, VALUES)
     return {
+        "operators": OPERATORS,
         "compared": [
-            [a, op, b, compare(LabelValue.parse(a), op, LabelValue.parse(b))]
-            for a, op, b in product(VALUES, OPERATORS, VALUES)
+            [a, b, [op for op in OPERATORS if compare(LabelValue.parse(a), op, LabelValue.parse(b))]] for a, b in pairs
         ],
         "uses": [[text, _read(parse_use, text)] for text in WRITTEN],
         "affinities": [[text, _read(parse_affinity, text)] for text in WRITTEN],

@@ -1,6 +1,6 @@
 """Vectors that Python and the web app must agree on. `python -m tests.web.vectors` writes them again.
 
-Each module of `tests/web/vector_*` would be one topic; here are signatures, hashes and amounts.
+`tests/web/vector_*` compute those of one page each; here are signatures, hashes and amounts.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from deepgrid.services.signing.request_signing import message_of
 from deepgrid.services.signing.session_keys import TYPES as SESSION_TYPES
 from deepgrid.services.signing.signatures import Domain, digest
 from deepgrid.workflow.canonical import hash_definition
+from tests.web.vector_job import bills, log_lines, reasons
 from tests.web.vector_newjob import newjob
 
 FOLDER = Path(__file__).parent / "vectors"
@@ -59,12 +60,24 @@ def texts() -> dict[str, Any]:
     }
 
 
-ALL = {"newjob": newjob, "signatures": signatures, "texts": texts}
+ALL = {
+    "bills": bills, "log_lines": log_lines, "newjob": newjob, "reasons": reasons, "signatures": signatures,
+    "texts": texts,
+}  # fmt: skip
 
 
 def content_of(name: str) -> str:
-    """The text of a file of vectors."""
-    return json.dumps(ALL[name](), indent=1) + "\n"
+    """The text of a file of vectors, with one vector per line."""
+    return f"{_lines(ALL[name]())}\n"
+
+
+def _lines(value: Any) -> str:
+    """JSON in which dictionaries of vectors and lists of vectors have one line per member."""
+    if isinstance(value, dict) and any(isinstance(one, (dict, list)) for one in value.values()):
+        return "{\n" + ",\n".join(f"{json.dumps(key)}: {_lines(one)}" for key, one in value.items()) + "\n}"
+    if isinstance(value, list):
+        return "[\n" + ",\n".join(json.dumps(one) for one in value) + "\n]"
+    return json.dumps(value)
 
 
 if __name__ == "__main__":

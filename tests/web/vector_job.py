@@ -1,11 +1,9 @@
-"""Vectors of bills, lines of logs and reasons of clusters. `python -m tests.web.job_vectors` writes them again."""
+"""Vectors of the page of a job: bills, lines of logs and reasons of clusters."""
 
 from __future__ import annotations
 
 import itertools
-import json
 import random
-from pathlib import Path
 from typing import Any
 
 from deepgrid.billing.formulas import affordable_minutes, bill, rate_wei_per_minute
@@ -16,7 +14,6 @@ from deepgrid.lifecycle.minutes import minutes_begun
 from deepgrid.scheduling.fit import misfit, unmet
 from tests.tui.hostile_texts import PAYLOADS
 
-FOLDER = Path(__file__).parent / "vectors"
 CREDIT = 10**18
 AMOUNTS = (0, 1, 2, 99, 3 * CREDIT + 1, 100 * CREDIT, 2**96 - 1)
 LINES = (
@@ -74,17 +71,3 @@ def reasons() -> dict[str, Any]:
         "labels": [[label.key, label.value] for label in labels],
         "unmet": [[[one.key, one.op, one.value], unmet(labels, (), (one,))] for one in wanted],
     }
-
-
-ALL = {"bills": bills, "log_lines": log_lines, "reasons": reasons}
-
-
-def content_of(name: str) -> str:
-    """The text of a file of vectors."""
-    return json.dumps(ALL[name](), indent=1) + "\n"
-
-
-if __name__ == "__main__":
-    FOLDER.mkdir(exist_ok=True)
-    for name in ALL:
-        (FOLDER / f"{name}.json").write_text(content_of(name))
