@@ -14,6 +14,8 @@ REPOSITORY = Path(__file__).parents[1]
 TESTS = REPOSITORY / "tests"
 PACKAGES = ("deepgrid", "runtime", "tasks", "flows", "blocks", "deployments")
 MOST_LINES_PER_FILE, MOST_LINES_PER_FUNCTION = 300, 40
+MOST_LINES_OF_A_PUBLIC_CLASS = 500  # with the docstrings that customers read
+PUBLIC_CLASSES = {"deepgrid/client/grid.py", "deepgrid/client/job.py", "deepgrid/client/sync/grid.py"}
 MOST_MODULES = 14  # in one folder; a larger package has rooms
 INDENT = 4  # of a code block in Markdown
 
@@ -153,7 +155,8 @@ def test_no_package_is_a_long_list_of_modules() -> None:
 @pytest.mark.parametrize("folder", [*PACKAGES, "tests"])
 def test_no_file_is_too_long(folder: str) -> None:
     lengths = {str(file.relative_to(REPOSITORY)): len(file.read_text().splitlines()) for file in modules(folder)}
-    assert not {file: length for file, length in lengths.items() if length > MOST_LINES_PER_FILE}
+    most = dict.fromkeys(PUBLIC_CLASSES, MOST_LINES_OF_A_PUBLIC_CLASS)
+    assert not {file: length for file, length in lengths.items() if length > most.get(file, MOST_LINES_PER_FILE)}
 
 
 @pytest.mark.parametrize("folder", [*PACKAGES, "tests"])

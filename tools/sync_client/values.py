@@ -9,9 +9,7 @@ import re
 TWINS = {
     "AsyncGrid": ("Grid", "grid"),
     "AsyncJob": ("Job", "job"),
-    "AsyncJobReader": ("JobReader", "job_reader"),
     "AsyncJobSet": ("JobSet", "job_set"),
-    "AsyncReader": ("Reader", "reader"),
     "AsyncWallet": ("Wallet", "wallet"),
 }
 SYNC_OF = {name: sync for name, (sync, _) in TWINS.items()} | {
@@ -20,8 +18,8 @@ SYNC_OF = {name: sync for name, (sync, _) in TWINS.items()} | {
     "AsyncIterable": "Iterable",
 }
 IN_DOCSTRINGS = (
-    (re.compile(r"\b([Aa])n(\s+`?)(?=Async(?:Grid|Job|JobReader|JobSet|Reader|Wallet)\b)"), r"\1\2"),
-    (re.compile(r"\bAsync(Grid|JobReader|JobSet|Job|Reader|Wallet)\b"), r"\1"),
+    (re.compile(r"\b([Aa])n(\s+`?)(?=Async(?:Grid|Job|JobSet|Wallet)\b)"), r"\1\2"),
+    (re.compile(r"\bAsync(Grid|JobSet|Job|Wallet)\b"), r"\1"),
     (re.compile(r"\basync (with|for|def)\b"), r"\1"),
     (re.compile(r"\bawait "), ""),
 )
