@@ -4,5 +4,5 @@
 where there is room, `speed` how fast a cluster is. `tables` holds jobs x clusters as arrays.
 
 `fit` compares a job with one cluster, `explain` with all of them, `quote` gives prices. `expiry` takes jobs back,
-`top_ups` buys time, `proposals` judges changes of providers. These need no numpy. `simulate` compares policies.
+`top_ups` buys time, `proposals` judges changes of providers. These need no numpy.
 """

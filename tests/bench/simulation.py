@@ -1,6 +1,6 @@
 """`./run bench simulation`: policies of the meta-scheduler on generated workloads, as docs/explanation/scheduling.md.
 
-Arguments go to `python -m deepgrid.scheduling.simulate`. Exit status 1: the meta-scheduler misses one of the bars:
+Arguments go to `python -m tools.simulation`. Exit status 1: the meta-scheduler misses one of the bars:
 fairness under overload, slowdown and utilisation against first come, first served at the cheapest cluster.
 """
 
@@ -11,8 +11,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-from deepgrid.scheduling import simulate
-from deepgrid.scheduling.simulation import comparison
+from tools.simulation import __main__ as simulate
+from tools.simulation import comparison
 
 
 def main() -> int:

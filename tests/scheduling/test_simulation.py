@@ -7,12 +7,12 @@ from collections import Counter
 import pytest
 
 from deepgrid.billing.formulas import rate_wei_per_minute
-from deepgrid.scheduling.simulation.comparison import POLICIES
-from deepgrid.scheduling.simulation.measures import jain, measure
-from deepgrid.scheduling.simulation.policies import OLDEST, Deepgrid, FirstComeCheapest
-from deepgrid.scheduling.simulation.simulator import Outcome, Simulator
-from deepgrid.scheduling.simulation.testbed import CAPACITY, SITES, START, Site, chain_job
-from deepgrid.scheduling.simulation.workloads import TraceJob, equal_demand, mixed, with_load
+from tools.simulation.comparison import POLICIES
+from tools.simulation.measures import jain, measure
+from tools.simulation.policies import OLDEST, Deepgrid, FirstComeCheapest
+from tools.simulation.simulator import Outcome, Simulator
+from tools.simulation.testbed import CAPACITY, SITES, START, Site, chain_job
+from tools.simulation.workloads import TraceJob, equal_demand, mixed, with_load
 
 MILLI = 10**15
 

@@ -8,8 +8,7 @@ import pytest
 
 from deepgrid.lifecycle.job import Hardware, JobDefinition, Prices, Provider
 from deepgrid.scheduling.fit import misfit
-from deepgrid.scheduling.simulation.easy import Queued, SimulatedCluster
-from deepgrid.scheduling.simulation.node_pool import NodePool
+from tools.simulation.cluster import NodePool, Queued, SimulatedCluster
 
 HARDWARE = Hardware((0, 0), (4, 4), (8_000, 8_000))
 

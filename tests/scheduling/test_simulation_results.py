@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from deepgrid.scheduling import simulate
-from deepgrid.scheduling.simulation import comparison, plots
-from deepgrid.scheduling.simulation.testbed import CAPACITY
-from deepgrid.scheduling.simulation.workloads import equal_demand, mixed, with_load
+from tools.simulation import __main__ as simulate
+from tools.simulation import comparison, plots
+from tools.simulation.testbed import CAPACITY
+from tools.simulation.workloads import equal_demand, mixed, with_load
 
 DOCS = Path(__file__).parents[2] / "docs"
 RESULTS = DOCS / "images" / "simulation.csv"
@@ -58,7 +58,7 @@ def test_a_run_repeats_a_stored_result() -> None:
 
 def test_the_commands_of_the_page_run_with_fewer_jobs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     page = (DOCS / "explanation" / "scheduling.md").read_text()
-    commands = re.findall(r"^    \.venv/bin/python -m deepgrid\.scheduling\.simulate (.*)$", page, re.MULTILINE)
+    commands = re.findall(r"^    \.venv/bin/python -m tools\.simulation (.*)$", page, re.MULTILINE)
     assert len(commands) == 2
     for command in commands:
         fewer = ["--jobs", "16", "--load", "0.9", "--seed", "1", "--out", str(tmp_path)]

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from deepgrid.scheduling.simulation import swf
-from deepgrid.scheduling.simulation.workloads import mixed
+from tools.simulation import swf
+from tools.simulation.workloads import mixed
 
 STORED = Path(__file__).parents[2] / "examples" / "traces" / "mixed.swf.gz"
 GOOD = "1 100 5 60 4 -1 -1 4 120 2048 1 7 1 -1 1 1 -1 -1"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -11,14 +12,16 @@ from typing import Protocol
 from deepgrid.billing.formulas import affordable_minutes, rate_wei_per_minute
 from deepgrid.lifecycle.job import Job, JobDefinition, Provider
 from deepgrid.scheduling.fit import misfit
-from deepgrid.scheduling.market import Assignment, HotJob, Market, Resources, Round, SchedulerSettings
-from deepgrid.scheduling.occupancy import free_steps
+from deepgrid.scheduling.market import Assignment, Market, Resources, Round, SchedulerSettings
+from deepgrid.scheduling.occupancy import capacity, free_steps
 from deepgrid.scheduling.past_use import Account, Hold, usage_at
 from deepgrid.scheduling.rounds.scheduler import Scheduler
 
 OLDEST, MORE = 5, 25
 """A simulated round of `Deepgrid` considers this number of jobs per customer, to bound its cost: the oldest, and
 more of those for which some cluster has enough free."""
+Offer = tuple[int, int]
+"""Rate in wei per minute, and the index of the provider."""
 RETRY_S = 600
 """A round follows after this time where no waiting job has an estimated start."""
 
@@ -40,52 +43,64 @@ class Policy(Protocol):
         """Decide on `jobs`, which are in the order of submission."""
 
 
-class Offers:
-    """Providers that fit a definition, with their rates. Each definition is looked up once."""
+class FirstCome(ABC):
+    """Assigns each job at once, in the order of submission, to a cluster that fits."""
+
+    name: str
 
     def __init__(self) -> None:
-        self._known: dict[JobDefinition, list[tuple[int, int]]] = {}
+        self._offers: dict[JobDefinition, list[Offer]] = {}
 
-    def of(self, definition: JobDefinition, providers: Sequence[Provider]) -> list[tuple[int, int]]:
-        """Rate in wei per minute and index of each provider that fits, cheapest first."""
-        if definition not in self._known:
-            self._known[definition] = sorted(
-                (rate_wei_per_minute(definition, provider.prices), index)
+    def decide(self, jobs: Sequence[Job], market: Market) -> Decision:
+        providers = [cluster.provider for cluster in market.clusters]
+        self.begin(market)
+        return Decision([
+            Assignment(job.id, providers[self.choose(job, self._fitting(job, providers))].address, self.name)
+            for job in jobs
+        ])  # fmt: skip
+
+    def begin(self, market: Market) -> None:  # noqa: B027
+        """Look at the market before the first job of a round."""
+
+    @abstractmethod
+    def choose(self, job: Job, offers: Sequence[Offer]) -> int:
+        """The index of the provider that gets the job, of these offers."""
+
+    def _fitting(self, job: Job, providers: Sequence[Provider]) -> list[Offer]:
+        """What each provider that fits offers, cheapest first. Each definition is looked up once."""
+        one = job.definition
+        if one not in self._offers:
+            self._offers[one] = sorted(
+                (rate_wei_per_minute(one, provider.prices), index)
                 for index, provider in enumerate(providers)
-                if not misfit(definition, provider.hardware)
+                if not misfit(one, provider.hardware)
             )
-        return self._known[definition]
+        return self._offers[one]
 
 
-class FirstComeCheapest:
+class FirstComeCheapest(FirstCome):
     """Each job goes at once to the cheapest cluster that fits. The first version of deepgrid did this."""
 
     name = "cheapest"
 
-    def __init__(self) -> None:
-        self._offers = Offers()
-
-    def decide(self, jobs: Sequence[Job], market: Market) -> Decision:
-        providers = [cluster.provider for cluster in market.clusters]
-        chosen = [(job, self._offers.of(job.definition, providers)[0][1]) for job in jobs]
-        return Decision([Assignment(job.id, providers[index].address, self.name) for job, index in chosen])
+    def choose(self, job: Job, offers: Sequence[Offer]) -> int:
+        return offers[0][1]
 
 
-class RandomChoice:
+class RandomChoice(FirstCome):
     """Each job goes at once to a random cluster that fits."""
 
     name = "random"
 
     def __init__(self, seed: int) -> None:
-        self._offers, self._random = Offers(), Random(f"choice {seed}")
+        super().__init__()
+        self._random = Random(f"choice {seed}")
 
-    def decide(self, jobs: Sequence[Job], market: Market) -> Decision:
-        providers = [cluster.provider for cluster in market.clusters]
-        chosen = [(job, self._random.choice(self._offers.of(job.definition, providers))[1]) for job in jobs]
-        return Decision([Assignment(job.id, providers[index].address, self.name) for job, index in chosen])
+    def choose(self, job: Job, offers: Sequence[Offer]) -> int:
+        return self._random.choice(offers)[1]
 
 
-class FirstComeLeastBacklog:
+class FirstComeLeastBacklog(FirstCome):
     """Each job goes at once to the cheapest cluster with free CPUs, else to the least work queued per CPU.
 
     A stronger reference than `FirstComeCheapest`, which queues at the cheapest cluster while others are idle.
@@ -93,26 +108,21 @@ class FirstComeLeastBacklog:
 
     name = "least backlog"
 
-    def __init__(self) -> None:
-        self._offers = Offers()
+    def begin(self, market: Market) -> None:
+        busy = [[(hot.needs.cpus, hot.remaining_minutes) for hot in cluster.busy] for cluster in market.clusters]
+        self._cpus = [capacity(cluster.provider.hardware).cpus for cluster in market.clusters]
+        self._backlog = [sum(cpus * minutes for cpus, minutes in hot) for hot in busy]
+        self._free = [total - sum(cpus for cpus, _ in hot) for total, hot in zip(self._cpus, busy, strict=True)]
 
-    def decide(self, jobs: Sequence[Job], market: Market) -> Decision:
-        providers = [cluster.provider for cluster in market.clusters]
-        cpus = [sum(provider.hardware.cpus_per_node) for provider in providers]
-        backlog = [float(sum(_cpus(hot) * hot.remaining_minutes for hot in c.busy)) for c in market.clusters]
-        free = [total - sum(map(_cpus, c.busy)) for total, c in zip(cpus, market.clusters, strict=True)]
-        assignments: list[Assignment] = []
-        for job in jobs:
-            wanted = job.definition.ntasks * job.definition.cpus_per_task
-            offers = self._offers.of(job.definition, providers)
-            rate, index = next(
-                (offer for offer in offers if free[offer[1]] >= wanted),
-                min(offers, key=lambda offer: (backlog[offer[1]] / cpus[offer[1]], offer)),
-            )
-            free[index] -= wanted
-            backlog[index] += wanted * affordable_minutes(job.locked_wei, rate)
-            assignments.append(Assignment(job.id, providers[index].address, self.name))
-        return Decision(assignments)
+    def choose(self, job: Job, offers: Sequence[Offer]) -> int:
+        wanted = job.definition.ntasks * job.definition.cpus_per_task
+        rate, index = next(
+            (offer for offer in offers if self._free[offer[1]] >= wanted),
+            min(offers, key=lambda offer: (self._backlog[offer[1]] / self._cpus[offer[1]], offer)),
+        )
+        self._free[index] -= wanted
+        self._backlog[index] += wanted * affordable_minutes(job.locked_wei, rate)
+        return index
 
 
 class Deepgrid:
@@ -180,7 +190,3 @@ class Deepgrid:
             self._accounts[hold.customer] = account.with_hold(hold, market.now, self.settings.half_life_s)
         for job_id in busy.keys() - self._holds.keys():
             self._holds[job_id] = Hold(self._customers[job_id], busy[job_id].needs, market.now)
-
-
-def _cpus(hot: HotJob) -> int:
-    return hot.ntasks * hot.cpus_per_task

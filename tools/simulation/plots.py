@@ -9,7 +9,7 @@ import matplotlib as mpl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from deepgrid.scheduling.simulation.comparison import Result
+from tools.simulation.comparison import Result
 
 PANELS = {
     "mean_wait_s": "mean wait (s)",

@@ -12,10 +12,10 @@ from deepgrid.billing.formulas import affordable_minutes, bill, rate_wei_per_min
 from deepgrid.lifecycle.job import Job
 from deepgrid.lifecycle.states import JobStatus
 from deepgrid.scheduling.market import Assignment, ClusterState, HotJob, Market
-from deepgrid.scheduling.simulation.easy import Queued, SimulatedCluster
-from deepgrid.scheduling.simulation.policies import Policy
-from deepgrid.scheduling.simulation.testbed import START, Site, chain_job
-from deepgrid.scheduling.simulation.workloads import TraceJob
+from tools.simulation.cluster import Queued, SimulatedCluster
+from tools.simulation.policies import Policy
+from tools.simulation.testbed import START, Site, chain_job
+from tools.simulation.workloads import TraceJob
 
 ROUND_S = 10
 """Least time between two rounds. A round follows each change: a submission or an end."""

@@ -8,17 +8,17 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from statistics import fmean
 
-from deepgrid.scheduling.simulation.measures import Measures, measure
-from deepgrid.scheduling.simulation.policies import (
+from tools.simulation.measures import Measures, measure
+from tools.simulation.policies import (
     Deepgrid,
     FirstComeCheapest,
     FirstComeLeastBacklog,
     Policy,
     RandomChoice,
 )
-from deepgrid.scheduling.simulation.simulator import Simulator
-from deepgrid.scheduling.simulation.testbed import CAPACITY, SITES
-from deepgrid.scheduling.simulation.workloads import TraceJob, with_load
+from tools.simulation.simulator import Simulator
+from tools.simulation.testbed import CAPACITY, SITES
+from tools.simulation.workloads import TraceJob, with_load
 
 POLICIES: dict[str, Callable[[int], Policy]] = {
     "cheapest": lambda seed: FirstComeCheapest(),

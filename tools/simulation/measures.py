@@ -11,8 +11,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from statistics import fmean, median
 
-from deepgrid.scheduling.simulation.simulator import Outcome
-from deepgrid.scheduling.simulation.testbed import MILLICREDIT, Site
+from tools.simulation.simulator import Outcome
+from tools.simulation.testbed import MILLICREDIT, Site
 
 TAU_S = 10
 """Shorter run times count as this in the bounded slowdown."""

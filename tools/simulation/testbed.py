@@ -13,7 +13,7 @@ from deepgrid.billing.formulas import rate_wei_per_minute
 from deepgrid.lifecycle.job import Hardware, Job, JobDefinition, Label, Prices, Provider
 from deepgrid.lifecycle.states import JobStatus
 from deepgrid.scheduling.fit import misfit
-from deepgrid.scheduling.simulation.workloads import TraceJob
+from tools.simulation.workloads import TraceJob
 
 MILLICREDIT = 10**15
 START = 1_700_000_000

@@ -11,13 +11,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from deepgrid.scheduling.simulation.workloads import TraceJob, numbered
+from tools.simulation.workloads import TraceJob, numbered
 
 FIELDS = 18
 PARTIAL = (2, 3, 4)  # statuses of lines that describe a part of a job; another line describes the whole job
 HEADER = """\
 ; Version: 2.2
-; Computer: simulated, see deepgrid/scheduling/simulation/workloads.py
+; Computer: simulated, see tools/simulation/workloads.py
 ; MaxJobs: {jobs}
 ; MaxRecords: {jobs}
 ; Partitions: 1 without GPUs, 2 with one GPU per 4 processors

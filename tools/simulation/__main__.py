@@ -1,4 +1,4 @@
-"""Simulates the grid under several policies of the meta-scheduler: `python -m deepgrid.scheduling.simulate`.
+"""Simulates the grid under several policies of the meta-scheduler: `python -m tools.simulation`.
 
 Prints a Markdown table. With `--out` it also writes the results as CSV and the plots as SVG. The same arguments give
 the same results. Workloads, policies and measures are explained in `docs/explanation/scheduling.md`.
@@ -12,9 +12,9 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
-from deepgrid.scheduling.simulation import comparison, swf
-from deepgrid.scheduling.simulation.comparison import POLICIES, Result
-from deepgrid.scheduling.simulation.workloads import TraceJob, equal_demand, mixed
+from tools.simulation import comparison, swf
+from tools.simulation.comparison import POLICIES, Result
+from tools.simulation.workloads import TraceJob, equal_demand, mixed
 
 Generator = Callable[[int], Sequence[TraceJob]]
 LOADS, SEEDS = (0.9, comparison.OVERLOAD), (1, 2, 3)
@@ -51,7 +51,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def publish(results: Sequence[Result], folder: Path) -> None:
     """Write `simulation.csv`, and one plot per workload of what it holds, into `folder`."""
-    from deepgrid.scheduling.simulation import plots  # matplotlib takes a second
+    from tools.simulation import plots  # matplotlib takes a second
 
     folder.mkdir(parents=True, exist_ok=True)
     comparison.write_csv(folder / "simulation.csv", results)
@@ -70,7 +70,7 @@ def _trace(path: Path, jobs: int) -> dict[str, Generator]:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m deepgrid.scheduling.simulate", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m tools.simulation", description=__doc__)
     source = parser.add_mutually_exclusive_group()
     source.add_argument("--trace", type=Path, help="a file in the Standard Workload Format, maybe compressed (.gz)")
     source.add_argument("--workload", nargs="+", choices=list(JOBS), help="generated workloads (default: all)")
