@@ -15,7 +15,7 @@ from deepgrid.errors import GridError
 
 if TYPE_CHECKING:
     from deepgrid.client.job import AsyncJob
-    from deepgrid.client.overview import Account, Overview, Terms
+    from deepgrid.tui.overview import Account, ContractTerms, Overview
 
 POLL_S = 2.0
 PAGE = 50
@@ -37,7 +37,7 @@ class Feed:
         self.overview = overview
         self.now = now
         self.account: Account | None = None
-        self.terms: Terms | None = None
+        self.terms: ContractTerms | None = None
         self.ids: list[int] | None = None
         self.jobs: dict[int, AsyncJob] = {}
         self.outage = ""

@@ -79,8 +79,8 @@ class GridApp(App[None], inherit_bindings=False):
     async def _serve(self) -> None:
         """Open the grid, and read it until the app ends."""
         try:
-            await asyncio.to_thread(import_module, "deepgrid.client.overview")  # takes a second; the screen is there
-            from deepgrid.client.overview import Overview
+            await asyncio.to_thread(import_module, "deepgrid.tui.overview")  # takes a second; the screen is there
+            from deepgrid.tui.overview import Overview
 
             self._grid = self._open_grid()
             self.feed = Feed(Overview(self._grid, self._customer or self._grid.address), self.show_news, self.now)

@@ -18,12 +18,12 @@ from typing import Any, cast
 from textual.widgets import Input
 
 from deepgrid.client.job import AsyncJob
-from deepgrid.client.overview import Account, Overview, Terms
 from deepgrid.client.values.returned import Remark
 from deepgrid.lifecycle.job import Job, JobDefinition
 from deepgrid.lifecycle.states import JobStatus
 from deepgrid.tui.feed import Feed
 from deepgrid.tui.grid_app import GridApp
+from deepgrid.tui.overview import Account, ContractTerms, Overview
 from deepgrid.tui.widgets.table import Table
 
 COUNT, DELAY_S = 10_000, 0.02
@@ -40,8 +40,8 @@ class ManyJobs:
         await asyncio.sleep(DELAY_S)
         return Account(Decimal(5), Decimal(0), Decimal(1), 7, datetime.now(UTC))
 
-    async def terms(self) -> Terms:
-        return Terms(CUSTOMER, CUSTOMER, Decimal(100), 5, 10)
+    async def terms(self) -> ContractTerms:
+        return ContractTerms(CUSTOMER, CUSTOMER, Decimal(100), 5, 10)
 
     async def ids(self, start: int = 0) -> list[int]:
         await asyncio.sleep(DELAY_S * 10 if start == 0 else DELAY_S)

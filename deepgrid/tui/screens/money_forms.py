@@ -15,7 +15,7 @@ from deepgrid.tui.words import exact, span
 
 if TYPE_CHECKING:
     from deepgrid.client.job import AsyncJob
-    from deepgrid.client.overview import Terms
+    from deepgrid.tui.overview import ContractTerms
 
 
 def amount_of(text: str) -> Decimal:
@@ -31,7 +31,7 @@ class MoneyForm(Form):
     """A form with an amount."""
 
     @property
-    def terms(self) -> Terms:
+    def terms(self) -> ContractTerms:
         """The grid's terms. Raises InputError while they are unknown."""
         if self.feed is None or self.feed.terms is None:
             raise InputError("The grid's contract is not known yet.")

@@ -39,8 +39,8 @@ class Account:
 
 
 @dataclass(frozen=True, slots=True)
-class Terms:
-    """Terms of the grid for new jobs, and where credits go.
+class ContractTerms:
+    """Terms of the contract for new jobs, and where credits go.
 
     Attributes:
         contract: Address of the contract that locks credits.
@@ -115,11 +115,11 @@ class Overview:
             end = (end + piece.data)[-size:]
         return end
 
-    async def terms(self) -> Terms:
+    async def terms(self) -> ContractTerms:
         """The terms of the grid. Raises ChainError."""
         connection = await self.grid._connect()
         constants = await connection.patiently(connection.chain.constants)
-        return Terms(
+        return ContractTerms(
             contract=connection.chain.book.meta_scheduler,
             credit=connection.chain.book.credit,
             minimum=credits_of(constants.minimum_wei),
