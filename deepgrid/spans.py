@@ -1,6 +1,7 @@
 """Spans of a trace around what leaves the process: commands over SSH, requests to the chain's node.
 
-They cost nothing until a process has a tracer (`runtime.tracing`). Prefect's spans of flow and task runs enclose them.
+They cost nothing until a process has a tracer (`orchestration.tracing`). Prefect's spans of flow and task runs enclose
+them.
 """
 
 from __future__ import annotations

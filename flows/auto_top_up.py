@@ -11,7 +11,7 @@ from prefect.states import Completed
 from pydantic import Field
 
 from deepgrid.scheduling.top_ups import Slice, Unpaid
-from runtime import sessions
+from orchestration import sessions
 from tasks.auto_top_up import buy_slice, plan_slices, tell_unpaid
 
 

@@ -13,7 +13,7 @@ from deepgrid.benchmark.outcome import Outcome, compared, nothing_worked, summar
 from deepgrid.benchmark.settings import PROGRAMS, Program
 from deepgrid.errors import GridError
 from deepgrid.provider.session import ProviderSession
-from runtime import sessions
+from orchestration import sessions
 from tasks.benchmark_cluster import last_measured, measure, propose_if_moved, show_comparison
 from tasks.claim_jobs import check_slurm
 

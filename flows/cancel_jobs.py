@@ -7,7 +7,7 @@ from prefect.client.schemas.objects import State
 from prefect.states import Completed
 
 from deepgrid.provider.claims.steering import Steered, summary
-from runtime import sessions
+from orchestration import sessions
 from tasks.job_requests import have_ended, next_cancel_request, read_cancel_requests
 
 

@@ -6,8 +6,8 @@ from prefect import flow
 from prefect.client.schemas.objects import State
 from prefect.states import Completed
 
-from runtime import sessions
-from runtime.claiming_pause import why_closed
+from orchestration import sessions
+from orchestration.claiming_pause import why_closed
 from tasks.claim_jobs import check_approval, check_slurm, claim_waiting, start_runs
 
 

@@ -11,7 +11,7 @@ from prefect.client.schemas.objects import State
 from prefect.states import Completed
 from pydantic import Field
 
-from runtime import sessions
+from orchestration import sessions
 from tasks.collect_zombies import (
     cancel_left_over,
     end_foreign,

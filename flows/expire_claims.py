@@ -10,7 +10,7 @@ from prefect.client.schemas.objects import State
 from prefect.states import Completed
 from pydantic import Field
 
-from runtime import sessions
+from orchestration import sessions
 from tasks.expire_claims import read_overdue, take_back
 
 

@@ -6,7 +6,7 @@ from prefect import flow
 from prefect.client.schemas.objects import State
 from prefect.states import Completed
 
-from runtime import sessions
+from orchestration import sessions
 from tasks.meta_schedule import assign, decide, end_jobs, publish, read_market, tell
 
 

@@ -10,7 +10,7 @@ from prefect.client.schemas.objects import State
 from prefect.states import Completed
 from pydantic import Field
 
-from runtime import sessions
+from orchestration import sessions
 from tasks.claim_jobs import check_slurm
 from tasks.register_provider import await_approval, propose, read_hardware
 

@@ -15,7 +15,7 @@ from deepgrid.lifecycle.actions import Action
 from deepgrid.lifecycle.drive import drive
 from deepgrid.provider.claims.carrier import Carrier, carry
 from deepgrid.provider.claims.steps import Steps
-from runtime import sessions
+from orchestration import sessions
 from tasks.run_job import TaskSteps
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from deepgrid.operator import approvals
-from runtime.retry_policy import side_effect
+from orchestration.retry_policy import side_effect
 
 read_proposals = side_effect("read proposals")(approvals.read_proposals)
 approve = side_effect("approve measurements of {proposal.name}")(approvals.approve)

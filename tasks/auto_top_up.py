@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from deepgrid.operator import delegated_top_ups
-from runtime.retry_policy import side_effect
+from orchestration.retry_policy import side_effect
 
 plan_slices = side_effect("plan slices")(delegated_top_ups.plan_slices)
 buy_slice = side_effect("buy {wanted.minutes} min for job {wanted.job.id}")(delegated_top_ups.buy_slice)

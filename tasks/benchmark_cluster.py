@@ -8,7 +8,7 @@ from prefect.artifacts import acreate_table_artifact
 
 from deepgrid.benchmark.outcome import Comparison
 from deepgrid.provider import measurements
-from runtime.retry_policy import side_effect
+from orchestration.retry_policy import side_effect
 
 last_measured = side_effect("read measured labels")(measurements.last_measured)
 measure = side_effect("measure {program} of {session.settings.cluster}")(measurements.measure)

@@ -11,10 +11,10 @@ from prefect.states import AwaitingRetry
 from deepgrid.chain.offers import Standing, read_versions
 from deepgrid.lifecycle.job import Job, JobKey
 from deepgrid.provider.session import ProviderSession
-from runtime.pools import provider_pool
-from runtime.retry_policy import side_effect
-from runtime.runs.bulk_runs import NewRun, find_or_begin_runs
-from runtime.runs.flow_runs import call_worker, schedule
+from orchestration.pools import provider_pool
+from orchestration.retry_policy import side_effect
+from orchestration.runs.bulk_runs import NewRun, find_or_begin_runs
+from orchestration.runs.flow_runs import call_worker, schedule
 from tasks.run_keys import run_key, run_parameters
 
 

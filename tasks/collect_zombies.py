@@ -11,7 +11,7 @@ from deepgrid.provider import cleanup, zombies
 from deepgrid.provider.session import ProviderSession
 from deepgrid.provider.zombies import LeftOver, Zombie
 from deepgrid.slurm.observe.commands import Row
-from runtime.retry_policy import side_effect
+from orchestration.retry_policy import side_effect
 
 QUERY_RETRIES = 2  # a cluster that does not answer is queried again by the next run
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from deepgrid.operator import expiry
-from runtime.retry_policy import side_effect
+from orchestration.retry_policy import side_effect
 
 read_overdue = side_effect("read overdue jobs")(expiry.read_overdue)
 take_back = side_effect("take back job {taken.job.id} from {taken.cluster}")(expiry.take_back)

@@ -6,7 +6,7 @@ from deepgrid.lifecycle.job import Job
 from deepgrid.provider.claims import steering
 from deepgrid.provider.claims.steering import Steered
 from deepgrid.provider.session import ProviderSession
-from runtime.retry_policy import side_effect
+from orchestration.retry_policy import side_effect
 from tasks.claim_jobs import schedule_again, start_job_runs
 
 read_cancel_requests = side_effect("read cancel requests on {session.settings.cluster}")(steering.read_cancel_requests)

@@ -11,7 +11,7 @@ from prefect.artifacts import acreate_table_artifact
 from deepgrid.operator import rounds
 from deepgrid.operator.rounds import Decision
 from deepgrid.operator.session import OperatorSession
-from runtime.retry_policy import side_effect
+from orchestration.retry_policy import side_effect
 
 ROWS = 30  # of each kind in the table of a round
 ROUNDS = 60  # in the table of the history

@@ -11,8 +11,8 @@ from prefect.client.schemas.objects import FlowRun
 
 from deepgrid.chain.book import AddressBook
 from deepgrid.chain.client import Chain
-from runtime.retry_policy import side_effect
-from runtime.runs.pruning import PAGE, delete_runs, old_runs
+from orchestration.retry_policy import side_effect
+from orchestration.runs.pruning import PAGE, delete_runs, old_runs
 from tasks.run_keys import carries_claim, claim_of, is_key_of
 
 UNKNOWN = 0  # job ids count from 1

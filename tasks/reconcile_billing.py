@@ -14,8 +14,8 @@ from deepgrid.billing.entries import Ledger, Runs, Span
 from deepgrid.billing.period import file_name
 from deepgrid.books import Books, OperatorBooks, ProviderBooks
 from deepgrid.errors import InputError
-from runtime import sessions
-from runtime.retry_policy import side_effect
+from orchestration import sessions
+from orchestration.retry_policy import side_effect
 
 if TYPE_CHECKING:
     from deepgrid.billing.reconcile import Reconciliation

@@ -5,7 +5,7 @@ from __future__ import annotations
 from deepgrid.chain.offers import Standing
 from deepgrid.provider import registration
 from deepgrid.provider.session import ProviderSession
-from runtime.retry_policy import side_effect
+from orchestration.retry_policy import side_effect
 
 read_hardware = side_effect("read hardware on {session.settings.cluster}")(registration.read_hardware)
 propose = side_effect("propose on {session.settings.cluster}")(registration.propose)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from deepgrid.lifecycle.actions import Awaited, ExtendLimit, ReportRunning, Settle
 from deepgrid.provider.claims.steps import PlainSteps
-from runtime.retry_policy import side_effect, waiting
-from runtime.task_calls import as_task
+from orchestration.retry_policy import side_effect, waiting
+from orchestration.task_calls import as_task
 
 
 @side_effect("fetch script of job {steps.job_id} on {steps.cluster}")

@@ -14,7 +14,7 @@ from blocks import Customer
 from deepgrid.billing.credits import parse_credits
 from deepgrid.customer.order import Order, read_order
 from deepgrid.customer.session import CustomerSession, customer_session
-from runtime.retry_policy import side_effect
+from orchestration.retry_policy import side_effect
 
 
 @asynccontextmanager

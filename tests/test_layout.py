@@ -12,7 +12,7 @@ import pytest
 
 REPOSITORY = Path(__file__).parents[1]
 TESTS = REPOSITORY / "tests"
-PACKAGES = ("deepgrid", "runtime", "tasks", "flows", "blocks", "deployments")
+PACKAGES = ("deepgrid", "orchestration", "tasks", "flows", "blocks", "deployments")
 MOST_LINES_PER_FILE, MOST_LINES_PER_FUNCTION = 300, 40
 MOST_LINES_OF_A_PUBLIC_CLASS = 500  # with the docstrings that customers read
 PUBLIC_CLASSES = {"deepgrid/client/grid.py", "deepgrid/client/job.py", "deepgrid/client/sync/grid.py"}

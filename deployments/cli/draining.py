@@ -14,7 +14,7 @@ from deepgrid.cli.access.grid import as_anyone, wallet
 from deepgrid.cli.border import runs
 from deepgrid.cli.options import ClusterName
 from deployments.cli.serving import provider_settings
-from runtime import claiming_pause
+from orchestration import claiming_pause
 
 POLL_S = 2.0
 

@@ -10,7 +10,7 @@ from blocks.prefect_faults import prefect_faults
 from deepgrid.cli.border import runs
 from deepgrid.errors import InputError
 from deployments.cli.serving import require_prefect
-from runtime.automations import deploy_automations, remove_automations, silent_pools
+from orchestration.automations import deploy_automations, remove_automations, silent_pools
 
 Block = Annotated[
     str | None, typer.Argument(metavar="[BLOCK]", help="A notification block of Prefect, such as slack-webhook/ops.")

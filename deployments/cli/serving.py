@@ -13,8 +13,8 @@ from deepgrid.cli.border import complain
 from deepgrid.cli.logs import start_logging
 from deepgrid.errors import ConfigurationError, GridError
 from deepgrid.provider.session import ProviderSettings
-from runtime.service import leave, serve_until_signalled
-from runtime.tracing import start_tracing
+from orchestration.service import leave, serve_until_signalled
+from orchestration.tracing import start_tracing
 
 logger = logging.getLogger(__name__)
 

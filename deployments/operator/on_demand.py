@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from runtime.runs.required_runs import run_to_completion
+from orchestration.runs.required_runs import run_to_completion
 
 RETRY_S = 5.0  # the first pause after a failed run; each further pause is twice as long
 LONGEST_PAUSE_S = 60.0

@@ -17,11 +17,11 @@ from deepgrid.metrics_page import metrics_page
 from deepgrid.operator.session import OperatorSession, follow_jobs, operator_session
 from deployments.operator.on_demand import OnDemand
 from deployments.operator.provider_watch import ProviderWatch
-from runtime import sessions
-from runtime.lost_runs import end_lost_runs
-from runtime.pools import operator_pool
-from runtime.runs.flow_runs import calling_to_runs
-from runtime.worker import InProcessWorker
+from orchestration import sessions
+from orchestration.lost_runs import end_lost_runs
+from orchestration.pools import operator_pool
+from orchestration.runs.flow_runs import calling_to_runs
+from orchestration.worker import InProcessWorker
 
 ROUND_RETRY_S = 0.5  # after a run that Prefect skipped, because a scheduled one was under way
 DUE_POLL_S = 0.5

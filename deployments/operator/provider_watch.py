@@ -10,7 +10,7 @@ from deepgrid.chain.chain_findings import OPERATOR_GAS, judge_gas
 from deepgrid.chain.provider_log import providers_changed
 from deepgrid.errors import GridError
 from deepgrid.operator.session import OperatorSession
-from runtime.grid_events import LOW_ON_GAS, Conditions
+from orchestration.grid_events import LOW_ON_GAS, Conditions
 
 POLL_S = 5.0
 GAS_EVERY_S = 60.0

@@ -15,9 +15,9 @@ from prefect.client.schemas.objects import FlowRun, StateType
 
 from deepgrid.lifecycle.job import JobKey
 from deepgrid.provider.session import ProviderSession
-from runtime.pools import provider_pool
-from runtime.runs.flow_runs import is_carried, some_at_once
-from runtime.runs.orphaned_runs import PAGE, RESUMED, runs_in
+from orchestration.pools import provider_pool
+from orchestration.runs.flow_runs import is_carried, some_at_once
+from orchestration.runs.orphaned_runs import PAGE, RESUMED, runs_in
 from tasks.claim_jobs import schedule_again, start_job_runs
 from tasks.run_keys import claim_of, run_key
 

@@ -26,9 +26,9 @@ from deepgrid.provider.claims.carrier import Carrier, carry
 from deepgrid.provider.session import ProviderSession
 from deepgrid.provider.shared.claim_journal import ClaimJournal
 from deployments.provider.adoption import adopt_all, complete_stale_runs, runs_of
-from runtime.outages import asking, warn
-from runtime.pools import provider_pool
-from runtime.runs.flow_runs import worker_of
+from orchestration.outages import asking, warn
+from orchestration.pools import provider_pool
+from orchestration.runs.flow_runs import worker_of
 
 logger = logging.getLogger(__name__)
 

@@ -10,8 +10,8 @@ from collections.abc import Callable
 from prefect.context import AsyncClientContext
 
 from deepgrid.provider.session import ProviderSession
-from runtime.claiming_pause import is_claiming, is_for_good
-from runtime.outages import until_it_answers, warn
+from orchestration.claiming_pause import is_claiming, is_for_good
+from orchestration.outages import until_it_answers, warn
 
 POLL_S = 5.0
 LOGS_WITHIN_S = 600.0  # what is not delivered then stays incomplete

@@ -19,7 +19,7 @@ from deepgrid.errors import GridError, ServiceError
 from deepgrid.metrics_page import metrics_page
 from deepgrid.observability.liveness import Need
 from deepgrid.provider.session import ProviderSession
-from runtime.grid_events import DEGRADED, LOW_ON_GAS, Conditions
+from orchestration.grid_events import DEGRADED, LOW_ON_GAS, Conditions
 
 logger = logging.getLogger(__name__)
 

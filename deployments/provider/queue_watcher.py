@@ -13,7 +13,7 @@ from deepgrid.chain.figures import Queues
 from deepgrid.errors import GridError
 from deepgrid.provider.claims import steering
 from deepgrid.provider.session import ProviderSession
-from runtime.runs.required_runs import run_to_completion
+from orchestration.runs.required_runs import run_to_completion
 
 logger = logging.getLogger(__name__)
 

@@ -17,13 +17,13 @@ from deployments.provider.drain_exit import until_drained
 from deployments.provider.endpoint import health_and_metrics
 from deployments.provider.queue_watcher import QueueWatcher
 from deployments.provider.settings_cache import provider_settings
-from runtime import sessions
-from runtime.lost_runs import end_lost_runs
-from runtime.outages import until_it_answers, warn
-from runtime.pools import provider_pool
-from runtime.runs.flow_runs import calling_to_runs, run_ended, start_run
-from runtime.runs.required_runs import start_eventually
-from runtime.worker import InProcessWorker
+from orchestration import sessions
+from orchestration.lost_runs import end_lost_runs
+from orchestration.outages import until_it_answers, warn
+from orchestration.pools import provider_pool
+from orchestration.runs.flow_runs import calling_to_runs, run_ended, start_run
+from orchestration.runs.required_runs import start_eventually
+from orchestration.worker import InProcessWorker
 
 CLAIM_RETRY_S = 15.0
 OPEN_RETRY_S = 2.0

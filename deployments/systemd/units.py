@@ -12,7 +12,7 @@ from pathlib import Path
 from string import Template
 
 from deployments.prefect_settings import QUIET, SERVER, WORKER
-from runtime.pools import PROCESSES
+from orchestration.pools import PROCESSES
 
 STOP_S = 15  # after SIGTERM the processes end within 10 s
 OPEN_FILES = 32768  # of nginx: two for each connection that it accepts

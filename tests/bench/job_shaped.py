@@ -2,7 +2,7 @@
 
 from prefect import flow, task
 
-from runtime.task_calls import as_task
+from orchestration.task_calls import as_task
 
 
 @task

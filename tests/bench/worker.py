@@ -116,7 +116,7 @@ async def _all_completed(client: PrefectClient, deployment: UUID, runs: int) -> 
 
 async def in_process(pool: str) -> Callable[[], Awaitable[None]]:
     """Serve the pool in a thread of this process, as the supervisor does."""
-    from runtime.worker import InProcessWorker
+    from orchestration.worker import InProcessWorker
 
     loop = asyncio.new_event_loop()
     task: list[asyncio.Task[None]] = []

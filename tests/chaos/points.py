@@ -32,8 +32,8 @@ POINTS = {
     "acknowledge": ("deepgrid.slurm.cluster", "Cluster.acknowledge"),
     "look at a cancel request": ("deepgrid.chain.writer", "Writer.claim_next_cancelling"),
     "look at a top-up": ("deepgrid.chain.writer", "Writer.claim_next_top_up"),
-    "taking over": ("runtime.runs.orphaned_runs", "_without_limit"),
-    "tidying": ("runtime.worker", "tidy"),
+    "taking over": ("orchestration.runs.orphaned_runs", "_without_limit"),
+    "tidying": ("orchestration.worker", "tidy"),
 }
 # In the middle of an effect. On the login node sbatch is about to run, or it has answered and the supervisor has not
 # read that. Or a transaction is at the node and the supervisor does not know that it is mined.

@@ -124,7 +124,7 @@ def _import_all() -> None:
         "deepgrid.cli.main",
         "deployments.cli.provider",
         "deployments.provider.supervisor",
-        "runtime.service",
+        "orchestration.service",
         "tests.chaos.points",
         *FLOWS,
     ):

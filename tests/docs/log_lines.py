@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-LOGGED = ("deepgrid", "runtime", "tasks", "flows", "deployments")
+LOGGED = ("deepgrid", "orchestration", "tasks", "flows", "deployments")
 LEVELS = {"debug", "info", "warning", "error", "exception", "critical"}
 
 

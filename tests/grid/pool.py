@@ -15,8 +15,8 @@ from prefect.client.schemas.objects import ConcurrencyLimitStrategy, Concurrency
 from prefect.context import FlowRunContext
 from prefect.exceptions import ObjectAlreadyExists
 
-from runtime.runs.flow_runs import calling_to_runs, start_run
-from runtime.worker import WORKER_TYPE, InProcessWorker
+from orchestration.runs.flow_runs import calling_to_runs, start_run
+from orchestration.worker import WORKER_TYPE, InProcessWorker
 
 POOL = "worker-test"
 attempts: list[int] = []

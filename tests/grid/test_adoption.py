@@ -24,8 +24,8 @@ from deepgrid.provider.session import ProviderSession
 from deepgrid.provider.shared.claim_journal import ClaimJournal
 from deployments.provider.adoption import runs_of
 from deployments.provider.carriers import CarrierWatchdog
-from runtime.runs.orphaned_runs import runs_in
-from runtime.worker import WORKER_TYPE
+from orchestration.runs.orphaned_runs import runs_in
+from orchestration.worker import WORKER_TYPE
 from tasks.claim_jobs import start_job_runs
 from tests.grid.customer import PATIENCE_S
 

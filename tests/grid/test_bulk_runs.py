@@ -11,10 +11,10 @@ from prefect.client.schemas.actions import WorkPoolUpdate
 from prefect.client.schemas.objects import FlowRun
 from prefect.states import Cancelling
 
-from runtime.runs import bulk_runs
-from runtime.runs.bulk_runs import NewRun
-from runtime.runs.flow_runs import some_at_once
-from runtime.worker import InProcessWorker
+from orchestration.runs import bulk_runs
+from orchestration.runs.bulk_runs import NewRun
+from orchestration.runs.flow_runs import some_at_once
+from orchestration.worker import InProcessWorker
 from tests.grid.pool import POOL, create, final, parents, until, working
 
 pytestmark = pytest.mark.timeout(300)

@@ -13,9 +13,9 @@ from prefect.client.schemas.schedules import IntervalSchedule
 from prefect.states import AwaitingRetry, Scheduled
 from prefect.types import _datetime as prefect_time
 
-from runtime.runs.flow_runs import schedule, start_run
-from runtime.runs.orphaned_runs import runs_in
-from runtime.worker import InProcessWorker
+from orchestration.runs.flow_runs import schedule, start_run
+from orchestration.runs.orphaned_runs import runs_in
+from orchestration.worker import InProcessWorker
 from tests.grid.pool import POOL, create, end_of, final, until, working
 
 pytestmark = pytest.mark.timeout(300)

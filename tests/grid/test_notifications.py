@@ -17,8 +17,8 @@ from prefect.events.schemas.automations import Automation
 from deepgrid.chain.transactions.wallet import Wallet
 from deepgrid.errors import ConfigurationError
 from deployments.onemachine.grid import LocalGrid
-from runtime.automations import compare_automations, deploy_automations, remove_automations, silent_pools
-from runtime.grid_events import DEGRADED, Conditions
+from orchestration.automations import compare_automations, deploy_automations, remove_automations, silent_pools
+from orchestration.grid_events import DEGRADED, Conditions
 from tests.grid.customer import PATIENCE_S, Customer
 from tests.grid.runs import run_now
 

@@ -15,9 +15,9 @@ from prefect.client.schemas.responses import DeploymentResponse
 from prefect.client.schemas.schedules import CronSchedule
 from prefect.states import AwaitingRetry, Cancelling, Pending, Running
 
-from runtime.runs.flow_runs import Paused, start_run
-from runtime.runs.orphaned_runs import ENDED
-from runtime.worker import InProcessWorker
+from orchestration.runs.flow_runs import Paused, start_run
+from orchestration.runs.orphaned_runs import ENDED
+from orchestration.worker import InProcessWorker
 from tests.grid.pool import POOL, create, end_of, final, hold, parents, step, until, working
 
 pytestmark = pytest.mark.timeout(300)

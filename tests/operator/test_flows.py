@@ -14,7 +14,7 @@ from deepgrid.lifecycle.job import Label
 from flows.approve_labels import approve_labels
 from flows.auto_top_up import auto_top_up
 from flows.expire_claims import expire_claims
-from runtime.sessions import serving_operator
+from orchestration.sessions import serving_operator
 from tests.chain.grid import CREDIT, HARDWARE, LABELS, PRICES, RATE
 from tests.operator.office import MINUTE_S, Office
 

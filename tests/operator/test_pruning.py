@@ -18,8 +18,8 @@ from prefect.testing.utilities import prefect_test_harness
 
 from deepgrid.lifecycle.job import JobKey
 from flows.prune_history import prune_history
-from runtime.runs import pruning
-from runtime.sessions import serving_operator
+from orchestration.runs import pruning
+from orchestration.sessions import serving_operator
 from tasks.prune_history import prune_rounds, prune_runs
 from tests.operator.office import Office
 

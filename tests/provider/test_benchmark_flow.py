@@ -10,7 +10,7 @@ from prefect.artifacts import Artifact
 from prefect.testing.utilities import prefect_test_harness
 
 from flows.benchmark_cluster import benchmark_cluster
-from runtime import sessions
+from orchestration import sessions
 from tests.provider.scene import Scene
 
 pytestmark = pytest.mark.long

@@ -15,7 +15,7 @@ from prefect.testing.utilities import prefect_test_harness
 
 from deepgrid.lifecycle.decide import LOST
 from flows.collect_zombies import MOST_NAMED, collect_zombies
-from runtime import sessions
+from orchestration import sessions
 from tests.provider.claims import account_of, in_queue, running
 from tests.provider.scene import Scene
 from tests.slurm.losing import lose

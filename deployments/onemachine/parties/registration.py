@@ -22,8 +22,8 @@ from prefect.workers.process import ProcessWorker
 from blocks import Benchmarks, Grid, Operator, Provider, Services, SlurmLogin, Wallet
 from deepgrid.errors import ConfigurationError
 from deployments.onemachine.parties.registration_plan import OPERATOR_NAME, REGISTERED, ClusterPlan, Plan
-from runtime.pools import PROCESSES
-from runtime.worker import InProcessWorker
+from orchestration.pools import PROCESSES
+from orchestration.worker import InProcessWorker
 
 REPOSITORY = Path(__file__).resolve().parents[3]
 

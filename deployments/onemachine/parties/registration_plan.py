@@ -7,7 +7,7 @@ from pathlib import Path
 
 from pydantic import BaseModel
 
-from runtime.pools import operator_pool, provider_pool
+from orchestration.pools import operator_pool, provider_pool
 
 OPERATOR_NAME = "grid"
 REGISTERED = "deepgrid_registered"  # Prefect variable with the digest of the registered plan

@@ -28,7 +28,7 @@ from deployments.onemachine.parties.trust import ACCEPTED_GAPS, trusts_customers
 from deployments.onemachine.slurm import SlurmSite
 from deployments.onemachine.view import environment_file
 from deployments.prefect_settings import WORKER
-from runtime.pools import PROCESSES, operator_pool, provider_pool
+from orchestration.pools import PROCESSES, operator_pool, provider_pool
 
 COMMANDS = ("dps", "prefect")
 SERVED_WITHIN_S = 120.0

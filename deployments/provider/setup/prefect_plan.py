@@ -23,9 +23,9 @@ from deepgrid.billing.credits import parse_credits
 from deepgrid.chain.transactions.wallet import Wallet as Key
 from deepgrid.errors import ConfigurationError, ServiceError
 from deployments.provider.setup.answer_checks import path_of
-from runtime.automations import compare_automations, deploy_automations
-from runtime.pools import PROCESSES, provider_pool
-from runtime.worker import InProcessWorker
+from orchestration.automations import compare_automations, deploy_automations
+from orchestration.pools import PROCESSES, provider_pool
+from orchestration.worker import InProcessWorker
 
 REPOSITORY = Path(__file__).resolve().parents[3]
 PREFECT_FILE = REPOSITORY / "deployments" / "provider" / "prefect.yaml"

@@ -10,7 +10,7 @@ import pytest
 from prefect.client.schemas.objects import FlowRun
 
 from deployments.operator.on_demand import OnDemand
-from runtime.runs import required_runs
+from orchestration.runs import required_runs
 
 WITHIN_S = 60
 

@@ -27,7 +27,7 @@ from prefect.testing.utilities import prefect_test_harness
 from blocks import Grid, Operator, Wallet
 from deepgrid.lifecycle.job import Label
 from deepgrid.lifecycle.states import JobStatus
-from runtime.runs.flow_runs import run_ended, start_run
+from orchestration.runs.flow_runs import run_ended, start_run
 from tests.chain.grid import CREDIT, DEFINITION, HARDWARE, LABELS, PRICES
 from tests.operator.office import MINUTE_S, Office
 from tests.waiting import until

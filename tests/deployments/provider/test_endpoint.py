@@ -24,7 +24,7 @@ from deepgrid.lifecycle.states import JobStatus
 from deepgrid.provider.claims.carrier import Carrier, carry
 from deepgrid.provider.session import ProviderSession, follow_jobs, provider_session
 from deployments.provider.endpoint import EndpointSettings, health_and_metrics
-from runtime import grid_events
+from orchestration import grid_events
 from tests.chain.grid import Grid
 from tests.chaos.lagging import LaggingNode
 from tests.provider.scene import Scene

@@ -16,7 +16,7 @@ from deepgrid.errors import ChainError
 from deepgrid.provider.session import ProviderSession
 from deepgrid.provider.shared.wakeups import Wakeups
 from deployments.provider.queue_watcher import QueueWatcher, QueueWatcherSettings
-from runtime.runs import required_runs
+from orchestration.runs import required_runs
 from tests.waiting import until
 
 WITHIN_S = 60

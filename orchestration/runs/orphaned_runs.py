@@ -36,8 +36,8 @@ from prefect.client.schemas.sorting import FlowRunSort
 from prefect.exceptions import ObjectNotFound
 from prefect.states import AwaitingRetry, Cancelled, Crashed
 
-from runtime.outages import is_outage
-from runtime.runs.flow_runs import schedule, some_at_once
+from orchestration.outages import is_outage
+from orchestration.runs.flow_runs import schedule, some_at_once
 
 RESUMED = ("run_job",)  # flows whose runs continue from what the chain and Slurm say
 LEFT = (StateType.PENDING, StateType.RUNNING, StateType.CANCELLING)

@@ -8,8 +8,8 @@ from typing import Any
 
 from prefect.client.schemas.objects import FlowRun
 
-from runtime.outages import warn
-from runtime.runs.flow_runs import run_ended, start_run
+from orchestration.outages import warn
+from orchestration.runs.flow_runs import run_ended, start_run
 
 RETRY_S = 2.0
 

@@ -19,7 +19,7 @@ from prefect.client.schemas.filters import FlowRunFilter, FlowRunFilterId
 from prefect.client.schemas.objects import FlowRun, StateDetails, StateType
 from prefect.client.schemas.responses import DeploymentResponse
 
-from runtime.runs.flow_runs import call_worker, some_at_once, worker_of
+from orchestration.runs.flow_runs import call_worker, some_at_once, worker_of
 
 DEPLOYMENT_CACHE_S = 10.0
 BATCH_SIZE = 10  # the server writes a batch in one transaction; its first run begins when the last is written

@@ -19,7 +19,7 @@ import uvloop
 from prefect.events.worker import EventsWorker
 from prefect.logging.handlers import APILogWorker
 
-from runtime.tracing import send_last_spans
+from orchestration.tracing import send_last_spans
 
 DRAIN_TIMEOUT_S = 3.0
 RUN_LOGGERS = ("prefect.flow_runs", "prefect.task_runs")

@@ -15,7 +15,7 @@ from deepgrid import spans
 from deepgrid.errors import ConfigurationError
 from deepgrid.slurm.ssh.channel import CommandResult
 from deepgrid.slurm.ssh.metered import MeteredLogin
-from runtime.tracing import ENDPOINTS, start_tracing
+from orchestration.tracing import ENDPOINTS, start_tracing
 
 
 class Answering:

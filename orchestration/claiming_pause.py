@@ -19,8 +19,8 @@ from prefect.variables import Variable
 from deepgrid.errors import ConfigurationError
 from deepgrid.provider.session import ProviderSession
 from deepgrid.provider.terms import why_not_claimed
-from runtime.retry_policy import side_effect
-from runtime.runs.flow_runs import is_paused
+from orchestration.retry_policy import side_effect
+from orchestration.runs.flow_runs import is_paused
 
 
 def claiming(cluster: str) -> str:

@@ -13,8 +13,8 @@ from prefect.client.schemas.objects import StateType
 from prefect.events.actions import ChangeFlowRunState
 from prefect.events.schemas.automations import AutomationCore, EventTrigger, Posture
 
-from runtime.automations import deploy
-from runtime.outages import asking, until_it_answers, warn
+from orchestration.automations import deploy
+from orchestration.outages import asking, until_it_answers, warn
 
 LOST_AFTER = timedelta(minutes=2)  # four heartbeats
 HEARTBEAT = "prefect.flow-run.heartbeat"

@@ -9,8 +9,8 @@ import httpx
 import pytest
 from prefect.client.schemas.objects import FlowRun
 
-from runtime.runs import required_runs
-from runtime.runs.flow_runs import Paused
+from orchestration.runs import required_runs
+from orchestration.runs.flow_runs import Paused
 
 AWAY = httpx.ConnectError("All connection attempts failed")
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from runtime import grid_events
-from runtime.grid_events import DEGRADED, LOW_ON_GAS, Conditions
+from orchestration import grid_events
+from orchestration.grid_events import DEGRADED, LOW_ON_GAS, Conditions
 
 RESOURCE = {"prefect.resource.id": "deepgrid.provider.alpha", "prefect.resource.name": "provider alpha"}
 

@@ -17,7 +17,7 @@ from prefect.exceptions import ObjectNotFound
 from prefect.states import Scheduled
 
 from deepgrid.errors import GridError
-from runtime.outages import is_outage
+from orchestration.outages import is_outage
 
 MAX_PARALLEL = 8
 END_POLL_S = 0.5

@@ -11,7 +11,7 @@ from prefect.client.schemas.objects import State, TaskRun
 from prefect.tasks import Task, exponential_backoff
 
 from deepgrid.errors import GridError
-from runtime.outages import is_outage
+from orchestration.outages import is_outage
 
 P = ParamSpec("P")
 R = TypeVar("R")

@@ -18,7 +18,7 @@ from prefect.client.schemas.objects import FlowRun, State
 from prefect.flow_engine import AsyncFlowRunEngine
 from prefect.states import Cancelled
 
-from runtime.outages import is_outage
+from orchestration.outages import is_outage
 
 STOPPED = "Carrying was stopped; the job itself goes on."
 REPORT_RETRY_S = 2.0

@@ -1,7 +1,7 @@
 """Tells Prefect about conditions that a person must know of: an event when one begins, and one when it is over.
 
-`runtime.automations` makes notifications of the events. Events that Prefect does not get are lost: metrics and alerts
-of Prometheus do not depend on them.
+`orchestration.automations` makes notifications of the events. Events that Prefect does not get are lost: metrics and
+alerts of Prometheus do not depend on them.
 """
 
 from __future__ import annotations

@@ -3,8 +3,8 @@
 A job that waits in Slurm costs this worker about one megabyte, not a Python process, and a run starts in milliseconds.
 Everything else is Prefect's: the work pool, retries from the UI, cancelling, the worker's heartbeat.
 
-Run its loop outside the main thread (see `runtime.service`): Prefect's engine replaces the SIGTERM handler for each
-flow run in a main thread.
+Run its loop outside the main thread (see `orchestration.service`): Prefect's engine replaces the SIGTERM handler for
+each flow run in a main thread.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ from prefect.settings import (
 from prefect.utilities.callables import get_call_parameters, parameters_to_args_kwargs
 from prefect.workers.base import BaseJobConfiguration, BaseVariables, BaseWorker, BaseWorkerResult
 
-from runtime.engine import STOPPED, SharedProcessEngine, is_running
-from runtime.outages import warn
-from runtime.runs.orphaned_runs import RESUMED, end_tasks, runs_in, skip_overtaken, tidy
-from runtime.server_clock import ServerClock
+from orchestration.engine import STOPPED, SharedProcessEngine, is_running
+from orchestration.outages import warn
+from orchestration.runs.orphaned_runs import RESUMED, end_tasks, runs_in, skip_overtaken, tidy
+from orchestration.server_clock import ServerClock
 
 WORKER_TYPE = "deepgrid"
 GATHER_S = 0.1  # runs that are scheduled together are polled together

@@ -14,9 +14,9 @@ from prefect.client.schemas.objects import FlowRun
 from prefect.exceptions import ObjectNotFound
 from prefect.states import Completed, Failed, Running
 
-from runtime.outages import is_outage, warn
-from runtime.runs import flow_runs
-from runtime.runs.flow_runs import run_ended
+from orchestration.outages import is_outage, warn
+from orchestration.runs import flow_runs
+from orchestration.runs.flow_runs import run_ended
 
 REQUEST = httpx.Request("GET", "http://127.0.0.1:1/api")
 AWAY = httpx.ConnectError("All connection attempts failed")

@@ -16,8 +16,8 @@ from prefect.events.schemas.automations import Automation, AutomationCore, Event
 from prefect.exceptions import ObjectNotFound
 
 from deepgrid.errors import ConfigurationError
-from runtime.grid_events import DEGRADED, LOW_ON_GAS, OVER
-from runtime.pools import OURS, PROCESSES
+from orchestration.grid_events import DEGRADED, LOW_ON_GAS, OVER
+from orchestration.pools import OURS, PROCESSES
 
 SILENT_AFTER = timedelta(minutes=5)
 PREFECT_NOTICES_AFTER = timedelta(seconds=90)  # three missed heartbeats; then its event starts the wait
