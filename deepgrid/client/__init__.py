@@ -21,6 +21,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from deepgrid.client.display.record import JobEnd as JobEnd
+    from deepgrid.client.display.record import JobEvent as JobEvent
     from deepgrid.client.display.record import JobRecord as JobRecord
     from deepgrid.client.errors import IdempotencyConflict as IdempotencyConflict
     from deepgrid.client.errors import JobCancelled as JobCancelled
@@ -31,29 +33,27 @@ if TYPE_CHECKING:
     from deepgrid.client.errors import OutOfCredits as OutOfCredits
     from deepgrid.client.errors import QuoteExpired as QuoteExpired
     from deepgrid.client.errors import WaitTimeout as WaitTimeout
-    from deepgrid.client.events import JobEnd as JobEnd
-    from deepgrid.client.events import JobEvent as JobEvent
     from deepgrid.client.grid import AsyncGrid as AsyncGrid
     from deepgrid.client.job import AsyncJob as AsyncJob
     from deepgrid.client.job_set import AsyncJobSet as AsyncJobSet
     from deepgrid.client.settings import ClientSettings as ClientSettings
-    from deepgrid.client.sweep import Summary as Summary
-    from deepgrid.client.sweep import Unsubmitted as Unsubmitted
+    from deepgrid.client.sweep.summary import Summary as Summary
+    from deepgrid.client.sweep.summary import Unsubmitted as Unsubmitted
     from deepgrid.client.sync.grid import Grid as Grid
     from deepgrid.client.sync.job import Job as Job
     from deepgrid.client.sync.job_set import JobSet as JobSet
     from deepgrid.client.sync.wallet import Wallet as Wallet
+    from deepgrid.client.values.cluster_offers import Cluster as Cluster
     from deepgrid.client.values.cluster_offers import ClusterOffer as ClusterOffer
+    from deepgrid.client.values.cluster_offers import Clusters as Clusters
     from deepgrid.client.values.cluster_offers import Offers as Offers
-    from deepgrid.client.values.log_status import LogStatus as LogStatus
+    from deepgrid.client.values.quotes import Misfit as Misfit
+    from deepgrid.client.values.quotes import Offer as Offer
+    from deepgrid.client.values.quotes import Quote as Quote
     from deepgrid.client.values.returned import Bill as Bill
-    from deepgrid.client.values.returned import Cluster as Cluster
-    from deepgrid.client.values.returned import Clusters as Clusters
     from deepgrid.client.values.returned import JobChange as JobChange
     from deepgrid.client.values.returned import LogLine as LogLine
-    from deepgrid.client.values.returned import Misfit as Misfit
-    from deepgrid.client.values.returned import Offer as Offer
-    from deepgrid.client.values.returned import Quote as Quote
+    from deepgrid.client.values.returned import LogStatus as LogStatus
     from deepgrid.client.values.returned import Remark as Remark
     from deepgrid.client.values.returned import Step as Step
     from deepgrid.client.values.returned import ViewMessage as ViewMessage
@@ -75,9 +75,8 @@ if TYPE_CHECKING:
     from deepgrid.lifecycle.states import JobStatus as JobStatus
 
 _MODULES = {
-    "deepgrid.client.values.cluster_offers": ("ClusterOffer", "Offers"),
-    "deepgrid.client.display.record": ("JobRecord",),
-    "deepgrid.client.events": ("JobEnd", "JobEvent"),
+    "deepgrid.client.values.cluster_offers": ("Cluster", "ClusterOffer", "Clusters", "Offers"),
+    "deepgrid.client.display.record": ("JobEnd", "JobEvent", "JobRecord"),
     "deepgrid.client.errors": (
         "IdempotencyConflict", "JobCancelled", "JobError", "JobFailed", "JobPanicked", "NoOutput", "OutOfCredits",
         "QuoteExpired", "WaitTimeout",
@@ -85,16 +84,15 @@ _MODULES = {
     "deepgrid.client.grid": ("AsyncGrid",),
     "deepgrid.client.job": ("AsyncJob",),
     "deepgrid.client.job_set": ("AsyncJobSet",),
-    "deepgrid.client.values.log_status": ("LogStatus",),
     "deepgrid.client.settings": ("ClientSettings",),
-    "deepgrid.client.sweep": ("Summary", "Unsubmitted"),
+    "deepgrid.client.sweep.summary": ("Summary", "Unsubmitted"),
     "deepgrid.client.sync.grid": ("Grid",),
     "deepgrid.client.sync.job": ("Job",),
     "deepgrid.client.sync.job_set": ("JobSet",),
     "deepgrid.client.sync.wallet": ("Wallet",),
+    "deepgrid.client.values.quotes": ("Misfit", "Offer", "Quote"),
     "deepgrid.client.values.returned": (
-        "Bill", "Cluster", "Clusters", "JobChange", "LogLine", "Misfit", "Offer", "Quote", "Remark", "Step",
-        "ViewMessage",
+        "Bill", "JobChange", "LogLine", "LogStatus", "Remark", "Step", "ViewMessage",
     ),
     "deepgrid.client.wallet": ("AsyncWallet",),
     "deepgrid.client.workflow": ("Workflow",),

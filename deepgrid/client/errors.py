@@ -1,10 +1,10 @@
-"""The errors that only the client raises. All others come from `deepgrid.errors`.
-
-Each has `message`, `next_step` and `transient`, as every `GridError` has. Errors about one job have it as `job`.
-"""
+"""The errors that only the client raises, and notes on calls that were interrupted. Other errors: ."""
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from deepgrid.errors import GridError, InputError
@@ -76,3 +76,19 @@ class IdempotencyConflict(InputError):
 
 class NoOutput(GridError):
     """The job's workflow names no output that can be downloaded."""
+
+
+@contextmanager
+def noted(words: str) -> Iterator[None]:
+    """Add a note to a cancellation, which a traceback shows as its last line. `Grid` moves it to KeyboardInterrupt."""
+    try:
+        yield
+    except asyncio.CancelledError as error:
+        error.add_note(words)
+        raise
+
+
+def continues(job_id: int) -> str:
+    """How to go on with a job after an interrupted wait."""
+    again = f"wait for it again with `grid.job({job_id}).wait()`, or look at `dps job get {job_id}`"
+    return f"Job {job_id} continues; {again}."

@@ -5,32 +5,36 @@ from __future__ import annotations
 import asyncio
 import os
 import warnings
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Self
 
+from deepgrid.chain.client import JOBS_PER_CALL
 from deepgrid.chain.transactions.wallet import Wallet
-from deepgrid.client import language
 from deepgrid.client.engine.changes import job_changes
 from deepgrid.client.engine.connection import Connection, open_connection
-from deepgrid.client.engine.interruption import noted
-from deepgrid.client.engine.listing import States, newest_first, states_of, unix_s
 from deepgrid.client.engine.submission import submit
+from deepgrid.client.errors import noted
 from deepgrid.client.job import AsyncJob
-from deepgrid.client.job_set import AsyncJobSet
+from deepgrid.client.job_set import AsyncJobSet, start_sweep
 from deepgrid.client.settings import DEFAULTS, ClientSettings
-from deepgrid.client.sweep import OrderTerms, SweepLimits, start_sweep
+from deepgrid.client.sweep.driver import SweepLimits
+from deepgrid.client.sweep.plan import OrderTerms
 from deepgrid.client.values.amounts import Credits, Duration, wei_of
-from deepgrid.client.values.cluster_offers import Offers, read_offers
-from deepgrid.client.values.quotes import quoted
-from deepgrid.client.values.returned import Cluster, Clusters, JobChange, Quote
+from deepgrid.client.values.cluster_offers import Cluster, Clusters, Offers, read_offers
+from deepgrid.client.values.quotes import Quote, quoted
+from deepgrid.client.values.returned import JobChange
 from deepgrid.client.values.wishes import Preference, wanted
 from deepgrid.client.wallet import AsyncWallet, checked_address
 from deepgrid.client.workflow import Source, Workflow, read_workflow
+from deepgrid.customer.order import order_of
 from deepgrid.errors import ChainError, GridError, InputError
+from deepgrid.lifecycle.job import Job
+from deepgrid.lifecycle.states import JobStatus
 
 FilePath = str | os.PathLike[str]
+States = JobStatus | str | Collection[JobStatus | str]
 
 KEY_VARIABLE = "DPS_KEY_FILE"
 DEFAULT_KEY = "~/.dps/key"
@@ -181,7 +185,7 @@ class AsyncGrid:
             ChainError: The node does not answer.
         """
         read = await read_workflow(workflow)
-        order = language.order_of(read.definition, 0, name=read.name, cut_name=True, uses=uses, affinities=affinities)
+        order = order_of(read.definition, 0, name=read.name, cut_name=True, uses=uses, affinities=affinities)
         connection = await self._connect()
         return await connection.patiently(lambda: quoted(connection.chain, order, minutes))
 
@@ -210,7 +214,7 @@ class AsyncGrid:
             ChainError: The node does not answer.
         """
         read = await read_workflow(workflow)
-        order = language.order_of(
+        order = order_of(
             read.definition, wei_of(credits), name=read.name, cut_name=True, uses=uses, affinities=affinities
         )
         wishes = wanted(min_time, max_price, None, "balanced")
@@ -270,7 +274,7 @@ class AsyncGrid:
             ChainError: The node does not answer. If it is not transient, the job may have been submitted.
         """
         read = await read_workflow(workflow)
-        order = language.order_of(
+        order = order_of(
             read.definition, wei_of(credits), name=read.name if name is None else name, cut_name=name is None,
             uses=uses, affinities=affinities, delegate_spending=delegate_spending, warnings=read.validate(),
         )  # fmt: skip
@@ -412,3 +416,40 @@ class AsyncGrid:
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._who()})"
+
+
+async def newest_first(connection: Connection, customer: str) -> AsyncIterator[tuple[Job, str]]:
+    """All jobs of a customer with the name of their cluster, newest first."""
+    chain = connection.chain
+    ids = await connection.patiently(lambda: chain.jobs_by_customer(customer))
+    for last in range(len(ids), 0, -JOBS_PER_CALL):
+        page = ids[max(0, last - JOBS_PER_CALL) : last][::-1]
+        jobs = await connection.patiently(lambda page=page: chain.jobs(page))  # type: ignore[misc]
+        for job in jobs:
+            yield job, await connection.cluster_names.of(job.provider)
+
+
+def states_of(status: States | None) -> frozenset[JobStatus] | None:
+    """The states that a filter names; None for no filter. Raises InputError."""
+    if status is None:
+        return None
+    named = [status] if isinstance(status, str | JobStatus) else status
+    return frozenset(one if isinstance(one, JobStatus) else _state(one) for one in named)
+
+
+def _state(text: str) -> JobStatus:
+    wanted = text.strip().lower().replace("-", " ").replace("_", " ")
+    for status in JobStatus:
+        if status.words.replace("-", " ") == wanted:
+            return status
+    known = ", ".join(status.words for status in JobStatus)
+    raise InputError(f"{text[:40]!r} is not a state of a job.", next_step=f"Use one of: {known}.")
+
+
+def unix_s(since: datetime | None) -> int:
+    """A time in unix seconds; 0 for None. Raises InputError for a time without a zone."""
+    if since is None:
+        return 0
+    if since.tzinfo is None:
+        raise InputError("The time `since` has no time zone.", next_step="Use datetime.now(UTC), or add one.")
+    return int(since.timestamp())

@@ -11,23 +11,27 @@ from pathlib import Path
 from typing import Self
 
 from deepgrid.chain.transactions.transaction import Receipt
-from deepgrid.client.display.record import JobRecord
-from deepgrid.client.display.screens import screen_here
-from deepgrid.client.display.story import cancel_words, steps_of
+from deepgrid.client.display.record import JobEnd, JobEvent, JobRecord
+from deepgrid.client.display.screens import screen_here, show_event
+from deepgrid.client.display.story import cancel_words, outcome, own_exit_status, steps_of
 from deepgrid.client.engine.connection import Connection
-from deepgrid.client.engine.interruption import continues, noted
 from deepgrid.client.engine.live import live_events
 from deepgrid.client.engine.output import last_lines, lines_of, pieces, status_of
 from deepgrid.client.engine.records import read_record, read_remarks
-from deepgrid.client.engine.watching import show_live
-from deepgrid.client.errors import WaitTimeout
-from deepgrid.client.events import JobEnd, JobEvent
-from deepgrid.client.job_end import error_of
+from deepgrid.client.errors import (
+    JobCancelled,
+    JobError,
+    JobFailed,
+    JobPanicked,
+    OutOfCredits,
+    WaitTimeout,
+    continues,
+    noted,
+)
 from deepgrid.client.job_view import JobView, Seen
 from deepgrid.client.values.amounts import Credits, Duration, seconds_of, wei_of
 from deepgrid.client.values.html import job_html
-from deepgrid.client.values.log_status import LogStatus
-from deepgrid.client.values.returned import LogLine, Remark, Step
+from deepgrid.client.values.returned import LogLine, LogStatus, Remark, Step, ViewMessage
 from deepgrid.client.workflow import Source, Workflow, read_workflow
 from deepgrid.errors import ChainError, GridError, InputError
 from deepgrid.lifecycle.job import Job as ChainJob
@@ -248,7 +252,7 @@ class AsyncJob(JobView):
         if not self.over:
             raise InputError(f"Job {self.id} is not over: it is {self.status.words}.", next_step="Wait for it first.")
         if self.status is not JobStatus.FINISHED:
-            raise error_of(self, self.on_chain, await self._last_lines())
+            raise _error_of(self, self.on_chain, await self._last_lines())
         return self
 
     async def watch(self) -> Self:
@@ -262,7 +266,15 @@ class AsyncJob(JobView):
         Raises:
             ConfigurationError: In a notebook, the extra `notebook` is missing.
         """
-        await show_live(self._connection, self, self.events(), screen_here())
+        screen = screen_here()
+        try:
+            async for event in self.events():
+                show_event(screen, self.id, event)
+                if not isinstance(event, LogLine | ViewMessage):
+                    await self._connection.patiently(self.refresh, forever=True)
+                    screen.show_job(self)
+        finally:
+            screen.close()
         return self
 
     # -- changing ----------------------------------------------------------------------------
@@ -346,3 +358,20 @@ class AsyncJob(JobView):
 
     def _repr_html_(self) -> str:
         return job_html(self)
+
+
+def _error_of(handle: AsyncJob, job: ChainJob, last_lines: tuple[str, ...]) -> JobError:
+    """The error of a job that is over and did not finish."""
+    words = f"Job {job.id} is {job.status.words}" + (f": {how}" if (how := outcome(job)) else "")
+    message = f"{words.rstrip('.')}."
+    match job.status:
+        case JobStatus.FAILED:
+            signal = job.exit_status & 0x7F
+            code = own_exit_status(job.exit_status) if job.exit_status else None
+            return JobFailed(message, handle, exit_code=code, signal=signal or None, last_lines=last_lines)
+        case JobStatus.CANCELLED:
+            return JobCancelled(message, handle)
+        case JobStatus.OUT_OF_CREDITS:
+            return OutOfCredits(message, handle, next_step="Submit it with more credits, or top it up while it runs.")
+        case _:
+            return JobPanicked(message, handle, next_step="Submit it again; all its credits came back.")

@@ -28,7 +28,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from deepgrid.client.sweep import Unsubmitted
+from deepgrid.client.sweep.summary import Unsubmitted
 from deepgrid.client.sync.grid import Grid
 from deepgrid.client.sync.job import Job
 from deepgrid.client.sync.job_set import JobSet

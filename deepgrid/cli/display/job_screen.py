@@ -5,9 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from deepgrid.cli.display.screen import STYLES, Screen
-from deepgrid.client.display.bill import bill_rows, transaction_rows
-from deepgrid.client.display.record import JOB_COLUMNS, JobRecord, facts, job_row, life
-from deepgrid.client.events import JobEnd, JobEvent
+from deepgrid.client.display.record import (
+    JOB_COLUMNS,
+    JobEnd,
+    JobEvent,
+    JobRecord,
+    bill_rows,
+    facts,
+    job_row,
+    life,
+    transaction_rows,
+)
 from deepgrid.client.values.returned import LogLine, Remark, Step
 from deepgrid.lifecycle.job import Job
 

@@ -13,7 +13,7 @@ from deepgrid import modules, sbatch
 from deepgrid.cli.access.grid import amount, as_reader
 from deepgrid.cli.border import runs
 from deepgrid.cli.options import BookFile, IgnoreUnknownFields
-from deepgrid.client.display.prices import price_sentences
+from deepgrid.client.display.story import price_sentences
 from deepgrid.client.display.text import printable
 from deepgrid.client.workflow import Workflow, read_workflow
 from deepgrid.errors import ChainError, ConfigurationError, InputError

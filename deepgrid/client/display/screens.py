@@ -6,12 +6,16 @@ import asyncio
 import sys
 from collections import deque
 from datetime import datetime
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
+from deepgrid.client.display.record import JobEvent
 from deepgrid.client.display.text import clock, printable
 from deepgrid.client.values.html import watch_html
-from deepgrid.client.values.shown import ShownJob
+from deepgrid.client.values.returned import LogLine, Remark, Step, ViewMessage
 from deepgrid.extras import needs
+
+if TYPE_CHECKING:
+    from deepgrid.client.job import AsyncJob
 
 LINES_IN_CELL = 20
 REDRAW_S = 0.3  # shortest time between two drawings of a cell
@@ -20,7 +24,7 @@ REDRAW_S = 0.3  # shortest time between two drawings of a cell
 class Screen(Protocol):
     """Shows a job and its output as they change."""
 
-    def show_job(self, job: ShownJob) -> None:
+    def show_job(self, job: AsyncJob) -> None:
         """The job has changed."""
 
     def show_change(self, at: datetime, text: str) -> None:
@@ -38,6 +42,20 @@ def screen_here() -> Screen:
     return CellScreen() if _is_in_notebook() else LineScreen()
 
 
+def show_event(screen: Screen, job_id: int, event: JobEvent) -> None:
+    """Show what happened to a job."""
+    match event:
+        case LogLine():
+            screen.show_line(event.text)
+        case ViewMessage():
+            screen.show_line(printable(event.text))
+        case Step():
+            words = f"{event.status.words}: {event.words}" if event.words else event.status.words
+            screen.show_change(event.at, f"job {job_id} {words}")
+        case Remark():
+            screen.show_change(event.at, event.text)
+
+
 def _is_in_notebook() -> bool:
     ipython = sys.modules.get("IPython")  # a notebook's kernel has imported it
     return ipython is not None and getattr(ipython.get_ipython(), "kernel", None) is not None
@@ -46,7 +64,7 @@ def _is_in_notebook() -> bool:
 class LineScreen:
     """Prints a line for each change, and the output as it is."""
 
-    def show_job(self, job: ShownJob) -> None:
+    def show_job(self, job: AsyncJob) -> None:
         pass
 
     def show_change(self, at: datetime, text: str) -> None:
@@ -68,10 +86,10 @@ class CellScreen:
         self._html: Any = HTML
         self._cell: Any = display(HTML(""), display_id=True)  # type: ignore[no-untyped-call]
         self._lines: deque[str] = deque(maxlen=LINES_IN_CELL)
-        self._job: ShownJob | None = None
+        self._job: AsyncJob | None = None
         self._due: asyncio.TimerHandle | None = None
 
-    def show_job(self, job: ShownJob) -> None:
+    def show_job(self, job: AsyncJob) -> None:
         self._job = job
         self._soon()
 

@@ -1,20 +1,53 @@
-"""Describes the life of a job in words: what each state means, where the job waits and why."""
+"""Describes jobs and prices in words: what each state means, where a job waits and why, how it ended, what it costs."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from deepgrid.billing.credits import format_credits
 from deepgrid.billing.expected import releasable_wei
+from deepgrid.billing.formulas import MAX_LIMIT_MINUTES, affordable_minutes
 from deepgrid.chain.client import Chain
 from deepgrid.chain.figures import Constants
 from deepgrid.chain.history import Transition
-from deepgrid.client.display.exits import exit_words
 from deepgrid.client.display.text import moment, moment_utc, plural
+from deepgrid.client.values.amounts import wei_of
+from deepgrid.client.values.quotes import Quote
 from deepgrid.client.values.returned import Remark, Step, datetime_of
 from deepgrid.errors import NotFound
 from deepgrid.lifecycle.job import Affinity, Job, Label, Provider
 from deepgrid.lifecycle.states import JobStatus
+
+# For jobs without an exit status of their own. 124 is that of timeout(1); the others are next to it.
+WITHOUT_STATUS = {
+    JobStatus.FINISHED: 0,
+    JobStatus.FAILED: 1,
+    JobStatus.PANICKED: 123,
+    JobStatus.OUT_OF_CREDITS: 124,
+    JobStatus.CANCELLED: 125,
+}
+
+
+def exit_status_of(job: Job) -> int:
+    """The exit status for a job that is over: its own, or one for its final state."""
+    return own_exit_status(job.exit_status) or WITHOUT_STATUS[job.status]
+
+
+def own_exit_status(wait_status: int) -> int:
+    """A shell's exit status from Slurm's wait status: 768 -> 3, 9 -> 137 (128 + signal)."""
+    signal = wait_status & 0x7F
+    return 128 + signal if signal else (wait_status >> 8) & 0xFF
+
+
+def exit_words(job: Job) -> str:
+    """`exit status 3`, `killed by signal 9`, or empty if the job never ran and did not finish."""
+    signal = job.exit_status & 0x7F
+    if signal:
+        return f"killed by signal {signal}"
+    if job.exit_status or job.status is JobStatus.FINISHED:
+        return f"exit status {own_exit_status(job.exit_status)}"
+    return ""
+
 
 NAME_LABEL = "name"
 
@@ -172,3 +205,31 @@ def _use(label: Label) -> str:
 
 def _affinity(wanted: Affinity) -> str:
     return f"{wanted.key}{':in:' if wanted.op == 'in' else wanted.op}{wanted.value}"
+
+
+def price_sentences(quote: Quote, credits_wei: int | None = None) -> Iterator[str]:
+    """What a job costs at the clusters of a grid, and how long `credits_wei` last; or why none can run it."""
+    if not quote.offers:
+        yield "No cluster of the grid can run it." if quote.misfits else "No cluster has joined the grid yet."
+        yield from (f"{misfit.cluster}: {misfit.why}." for misfit in quote.misfits)
+        return
+    cheapest, dearest = quote.offers[0], quote.offers[-1]
+    least, most = wei_of(cheapest.rate), wei_of(dearest.rate)
+    count, minute, hour = plural(len(quote.offers), "cluster"), format_credits(least), format_credits(60 * least)
+    if least == most:
+        where = f" ({cheapest.cluster})" if len(quote.offers) == 1 else ""
+        yield f"{count} can run it{where}: {minute} credits per minute, {hour} per hour."
+    else:
+        dear = f"{format_credits(most)} ({dearest.cluster})"
+        yield f"{count} can run it: from {minute} credits per minute ({cheapest.cluster}) to {dear}."
+        yield f"An hour costs {hour} to {format_credits(60 * most)} credits."
+    if credits_wei is not None:
+        yield f"{format_credits(credits_wei)} credits last {_duration(credits_wei, least, most)}."
+
+
+def _duration(credits_wei: int, least: int, most: int) -> str:
+    longest, shortest = affordable_minutes(credits_wei, least), affordable_minutes(credits_wei, most)
+    bound = ", the most that a job can have" if longest == MAX_LIMIT_MINUTES else ""
+    if longest == shortest:
+        return plural(longest, "minute") + bound
+    return f"{plural(shortest, 'minute')} to {plural(longest, 'minute')}{bound}"

@@ -17,8 +17,7 @@ import aiohttp
 from yarl import URL
 
 from deepgrid.client.download.folder import open_part, part_of, size_of, writing
-from deepgrid.client.engine.patience import pauses_s
-from deepgrid.client.settings import ClientSettings
+from deepgrid.client.settings import ClientSettings, pauses_s
 from deepgrid.errors import AccessDenied, ServiceError
 from deepgrid.secure_url import is_loopback
 

@@ -17,10 +17,9 @@ from deepgrid.chain.client import Chain
 from deepgrid.chain.transactions.earlier import until_mined
 from deepgrid.chain.transactions.wallet import Wallet
 from deepgrid.client.display.story import ClusterNames
-from deepgrid.client.engine.patience import patiently
+from deepgrid.client.engine.idempotency import IdempotencyKey, RequestedJobs
 from deepgrid.client.engine.poller import JobPoller
-from deepgrid.client.idempotency import IdempotencyKey, RequestedJobs
-from deepgrid.client.settings import ClientSettings
+from deepgrid.client.settings import ClientSettings, patiently
 from deepgrid.customer.session import CustomerSession
 from deepgrid.errors import GridError, InputError
 

@@ -8,14 +8,12 @@ from datetime import UTC, datetime
 from typing import TypeVar
 
 from deepgrid.chain.history import Transition
-from deepgrid.client.display.record import cancel_requested
+from deepgrid.client.display.record import JobEnd, JobEvent, cancel_requested
 from deepgrid.client.display.story import steps_of
 from deepgrid.client.engine.connection import Connection
 from deepgrid.client.engine.output import lines_of
-from deepgrid.client.engine.patience import patiently
-from deepgrid.client.engine.queue_place import read_place
-from deepgrid.client.engine.records import read_record, read_remarks
-from deepgrid.client.events import JobEnd, JobEvent
+from deepgrid.client.engine.records import read_place, read_record, read_remarks
+from deepgrid.client.settings import patiently
 from deepgrid.client.values.returned import ViewMessage
 from deepgrid.errors import GridError
 from deepgrid.lifecycle.job import Job

@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING
 
 from deepgrid.client.display.text import LogLines
 from deepgrid.client.engine.connection import Connection
-from deepgrid.client.engine.interruption import continues, noted
-from deepgrid.client.engine.patience import patiently
-from deepgrid.client.values.log_status import LogStatus
-from deepgrid.client.values.returned import LogLine
+from deepgrid.client.errors import continues, noted
+from deepgrid.client.settings import patiently
+from deepgrid.client.values.returned import LogLine, LogStatus
 from deepgrid.errors import GridError
 
 if TYPE_CHECKING:

@@ -12,8 +12,7 @@ from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 
 from deepgrid.chain.client import JOBS_PER_CALL, Chain
 from deepgrid.chain.history import job_of_event
-from deepgrid.client.engine.patience import pauses_s
-from deepgrid.client.settings import ClientSettings
+from deepgrid.client.settings import ClientSettings, pauses_s
 from deepgrid.errors import GridError, InputError, NotFound
 from deepgrid.lifecycle.job import Job
 

@@ -5,14 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from deepgrid.client import language
 from deepgrid.client.engine.connection import Connection
-from deepgrid.client.engine.interruption import noted
-from deepgrid.client.errors import IdempotencyConflict
-from deepgrid.client.idempotency import IdempotencyKey, Journal, KeyLock
-from deepgrid.client.idempotency.journal import Use
-from deepgrid.client.values.quotes import confirm
-from deepgrid.client.values.returned import Quote
+from deepgrid.client.engine.idempotency import IdempotencyKey, Journal, KeyLock, Use
+from deepgrid.client.errors import IdempotencyConflict, noted
+from deepgrid.client.values.quotes import Quote, confirm
 from deepgrid.client.values.wishes import Wanted, wishes_now
 
 if TYPE_CHECKING:
@@ -31,9 +27,11 @@ async def submit(
     """
     if key is None:
         return await _submit(connection, order, wishes, approve=approve, quote=quote, salt=None)
+    from deepgrid.workflow import canonical, hash_definition  # here: the language takes 0.3 s to load
+
     named = connection.idempotency_key(SUBMIT, key)
-    content, salt = language.canonical(order.job), named.salt()
-    definition_hash = language.hash_definition(salt, content)
+    content, salt = canonical(order.job), named.salt()
+    definition_hash = hash_definition(salt, content)
     async with KeyLock(named.folder, named.id, connection.settings.key_wait_s):
         await connection.refresh_requested()
         existing = connection.requested.find(definition_hash)

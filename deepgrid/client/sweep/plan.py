@@ -9,12 +9,12 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from deepgrid.chain.client import Chain
-from deepgrid.client import language
-from deepgrid.client.idempotency import IdempotencyKey
+from deepgrid.client.engine.idempotency import IdempotencyKey
 from deepgrid.client.job import AsyncJob
 from deepgrid.client.sweep.summary import Unsubmitted
 from deepgrid.client.values.wishes import NO_WISH, Wanted, wishes_now
 from deepgrid.client.workflow import Workflow
+from deepgrid.customer.order import order_of
 from deepgrid.errors import InputError
 
 if TYPE_CHECKING:
@@ -87,16 +87,18 @@ class Plan:
 
     def __init__(self, workflow: Workflow, terms: OrderTerms, pack_size: int, key: IdempotencyKey, *, named: bool):
         """Raises InputError for wrong terms."""
+        from deepgrid.workflow import canonical  # here, as below: the language takes 0.3 s to load
+
         self._definition = workflow.definition
         self._pack_size = pack_size
-        self._order = language.order_of(
+        self._order = order_of(
             workflow.definition, terms.locked_wei, name=terms.name, cut_name=terms.cut_name, uses=terms.uses,
             affinities=terms.affinities, delegate_spending=terms.delegate_spending, warnings=workflow.validate(),
         )  # fmt: skip
         self._wanted = terms.wishes
         self.key = key
         self.named = named
-        self.fingerprint = key.fingerprint(language.canonical(workflow.definition) + b"\0%d" % pack_size)
+        self.fingerprint = key.fingerprint(canonical(workflow.definition) + b"\0%d" % pack_size)
 
     @property
     def credits_wei(self) -> int:
@@ -117,9 +119,11 @@ class Plan:
 
     def again(self, entry: Entry) -> Entry:
         """The next attempt of an entry; the same attempt of one that has no job."""
+        from deepgrid.workflow import canonical, hash_definition
+
         attempt = entry.attempt + (entry.job is not None)
         salt = self.key.salt(entry.occurrence, attempt)
-        definition_hash = language.hash_definition(salt, language.canonical(entry.definition))
+        definition_hash = hash_definition(salt, canonical(entry.definition))
         return Entry(entry.parameters, entry.definition, salt, definition_hash, entry.occurrence, attempt)
 
     def order(self, entry: Entry) -> Order:
@@ -139,20 +143,18 @@ class Plan:
     def _entry(
         self, sets: Sequence[Mapping[str, object]], texts: Sequence[Mapping[str, str]], first: int, seen: Counter[bytes]
     ) -> Entry:
+        from deepgrid.workflow import canonical, hash_definition, pack, with_variables
+
         try:
             packed = self._pack_size > 1
-            definition = (
-                language.pack(self._definition, texts)
-                if packed
-                else language.with_variables(self._definition, texts[0])
-            )
-            content = language.canonical(definition)
+            definition = pack(self._definition, texts) if packed else with_variables(self._definition, texts[0])
+            content = canonical(definition)
         except InputError as error:
             raise InputError(f"Parameter set {first + 1}: {error.message}", next_step=error.next_step) from None
         salt = self.key.salt(occurrence := seen[content])
         seen[content] += 1
         parameters = tuple(sets) if packed else sets[0]
-        return Entry(parameters, definition, salt, language.hash_definition(salt, content), occurrence, 0)
+        return Entry(parameters, definition, salt, hash_definition(salt, content), occurrence, 0)
 
 
 def _texts(number: int, parameters: object) -> dict[str, str]:

@@ -11,13 +11,11 @@ from pathlib import Path
 from typing import Self
 
 from deepgrid.client.blocking.twin import Twin
-from deepgrid.client.display.record import JobRecord
-from deepgrid.client.events import JobEvent
+from deepgrid.client.display.record import JobEvent, JobRecord
 from deepgrid.client.job import AsyncJob, _silent
 from deepgrid.client.job_view import JobView, Seen
 from deepgrid.client.values.amounts import Credits, Duration
-from deepgrid.client.values.log_status import LogStatus
-from deepgrid.client.values.returned import LogLine, Step
+from deepgrid.client.values.returned import LogLine, LogStatus, Step
 from deepgrid.client.workflow import Source, Workflow
 
 

@@ -11,7 +11,7 @@ from typing import Self
 from deepgrid.client.blocking.twin import Twin
 from deepgrid.client.job import AsyncJob
 from deepgrid.client.job_set import AsyncJobSet
-from deepgrid.client.sweep import Summary, Unsubmitted
+from deepgrid.client.sweep.summary import Summary, Unsubmitted
 from deepgrid.client.sync.job import Job
 from deepgrid.client.values.amounts import Duration
 

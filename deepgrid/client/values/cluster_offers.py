@@ -1,20 +1,22 @@
-"""Offers: what each cluster of the grid would be for a job, before any money moves."""
+"""The clusters of the grid, and their offers: what each would be for a job, before any money moves."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
-from typing import TYPE_CHECKING, overload
+from typing import TYPE_CHECKING, Self
 
+from deepgrid.billing.formulas import rate_wei_per_minute
 from deepgrid.chain.client import Chain
 from deepgrid.client.values.amounts import credits_of
+from deepgrid.client.values.html import clusters_html
 from deepgrid.client.values.returned import datetime_of
 from deepgrid.client.values.wishes import Wanted
 from deepgrid.errors import NotFound
-from deepgrid.lifecycle.job import Job, Provider, Wishes
+from deepgrid.lifecycle.job import Job, JobDefinition, Provider, Wishes
 from deepgrid.lifecycle.states import JobStatus
 from deepgrid.plain_text import plain
 from deepgrid.scheduling.explain import explain
@@ -28,7 +30,92 @@ if TYPE_CHECKING:
 MOST_ESTIMATED = 50  # clusters whose jobs are read to estimate a start, the cheapest first
 MOST_JOBS = 2000  # that are read for it
 
-Clusters = Sequence[tuple[Provider, Reliability]]
+MB_PER_GB = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    """A cluster of the grid.
+
+    Attributes:
+        name: Its `name` label, else its address. Strangers choose names; the address is what identifies it.
+        address: Address of its provider.
+        nodes: Number of nodes.
+        cpus: CPUs of all nodes.
+        memory_mb: Memory of all nodes in MB.
+        gpus: GPUs of all nodes.
+        cpu_price: Credits per CPU and minute.
+        memory_price: Credits per GB (1,000 MB) of memory and minute.
+        gpu_price: Credits per GPU and minute.
+        labels: Its labels. Of several with one key, the first.
+        approved: Whether the operator approved it.
+        banned: Whether the operator banned it.
+    """
+
+    provider: Provider
+
+    @property
+    def name(self) -> str:
+        return self.provider.name
+
+    @property
+    def address(self) -> str:
+        return self.provider.address
+
+    @property
+    def nodes(self) -> int:
+        return self.provider.hardware.nodes
+
+    @property
+    def cpus(self) -> int:
+        return sum(self.provider.hardware.cpus_per_node)
+
+    @property
+    def memory_mb(self) -> int:
+        return sum(self.provider.hardware.mem_per_node_mb)
+
+    @property
+    def gpus(self) -> int:
+        return sum(self.provider.hardware.gpus_per_node)
+
+    @property
+    def cpu_price(self) -> Decimal:
+        return credits_of(self.provider.prices.cpu_wei_per_minute)
+
+    @property
+    def memory_price(self) -> Decimal:
+        return credits_of(self.provider.prices.mem_wei_per_mb_minute * MB_PER_GB)
+
+    @property
+    def gpu_price(self) -> Decimal:
+        return credits_of(self.provider.prices.gpu_wei_per_minute)
+
+    @property
+    def labels(self) -> dict[str, str]:
+        return {label.key: label.value for label in reversed(self.provider.labels)}
+
+    @property
+    def approved(self) -> bool:
+        return self.provider.approved
+
+    @property
+    def banned(self) -> bool:
+        return self.provider.banned
+
+    def rate(self, *, tasks: int = 1, cpus_per_task: int = 1, memory_mb_per_cpu: int = 1, gpus: int = 0) -> Decimal:
+        """Credits per minute for a job of this shape."""
+        shape = JobDefinition(gpus, memory_mb_per_cpu, cpus_per_task, tasks, "")
+        return credits_of(rate_wei_per_minute(shape, self.provider.prices))
+
+
+class Clusters(tuple[Cluster, ...]):
+    """The clusters of a grid, in the order of their first registration."""
+
+    def __repr__(self) -> str:
+        return f"Clusters({', '.join(cluster.name for cluster in self)})"
+
+    def _repr_html_(self) -> str:
+        return clusters_html(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +150,7 @@ class ClusterOffer:
         return not self.obstacle
 
 
-class Offers(Sequence[ClusterOffer]):
+class Offers(tuple[ClusterOffer, ...]):
     """The offers of all approved clusters: those that can take the job by price, then the others by name.
 
     Attributes:
@@ -71,25 +158,16 @@ class Offers(Sequence[ClusterOffer]):
         at: Time of that block.
     """
 
-    def __init__(self, offers: Sequence[ClusterOffer], block: int, at: datetime) -> None:
-        self._offers = tuple(offers)
-        self.block = block
-        self.at = at
+    block: int
+    at: datetime
 
-    @overload
-    def __getitem__(self, index: int) -> ClusterOffer: ...
+    def __new__(cls, offers: Iterable[ClusterOffer], block: int, at: datetime) -> Self:
+        made = super().__new__(cls, offers)
+        made.block, made.at = block, at
+        return made
 
-    @overload
-    def __getitem__(self, index: slice) -> tuple[ClusterOffer, ...]: ...
-
-    def __getitem__(self, index: int | slice) -> ClusterOffer | tuple[ClusterOffer, ...]:
-        return self._offers[index]
-
-    def __len__(self) -> int:
-        return len(self._offers)
-
-    def __iter__(self) -> Iterator[ClusterOffer]:
-        return iter(self._offers)
+    def __reduce__(self) -> tuple[type[Self], tuple[tuple[ClusterOffer, ...], int, datetime]]:
+        return type(self), (tuple(self), self.block, self.at)
 
     def __repr__(self) -> str:
         return f"Offers({sum(offer.fits for offer in self)} of {len(self)} clusters)"
@@ -118,7 +196,7 @@ async def read_offers(chain: Chain, order: Order, wishes: Wanted, provider: str 
     return Offers(offers, head.number, datetime_of(head.timestamp))
 
 
-def _market(clusters: Clusters, busy: Mapping[str, Sequence[HotJob]], now: int) -> Market:
+def _market(clusters: Sequence[tuple[Provider, Reliability]], busy: Mapping[str, Sequence[HotJob]], now: int) -> Market:
     return Market(
         [ClusterState(one, busy.get(one.address, ()), record, measured_speeds(one)) for one, record in clusters], now
     )

@@ -11,12 +11,17 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from decimal import Decimal
+from typing import TYPE_CHECKING
 
 from markupsafe import Markup
 
 from deepgrid.client.values.amounts import credits_of, wei_of
-from deepgrid.client.values.shown import Parameters, ShownCluster, ShownJob, ShownQuote
 from deepgrid.plain_text import marked
+
+if TYPE_CHECKING:
+    from deepgrid.client.job import AsyncJob
+    from deepgrid.client.values.cluster_offers import Cluster
+    from deepgrid.client.values.quotes import Quote
 
 MOST_ROWS = 50
 LONGEST_TEXT = 120
@@ -31,7 +36,7 @@ _COLOUR = re.compile(r"\x1b\[[0-9;:]*m")  # the only sequences that a log line k
 Value = str | int | Decimal | None
 
 
-def job_html(job: ShownJob) -> str:
+def job_html(job: AsyncJob) -> str:
     """A job: its state, where it is, when what happened, and its price or bill."""
     bill = job.bill if job.over else None
     facts: list[tuple[str, Value | Markup]] = [
@@ -52,7 +57,7 @@ def job_html(job: ShownJob) -> str:
     return _facts(title, facts)
 
 
-def jobs_html(jobs: Sequence[ShownJob], title: str = "") -> str:
+def jobs_html(jobs: Sequence[AsyncJob], title: str = "") -> str:
     """A table of jobs, with the number of jobs in each state and their cost."""
     states = Counter(job.status.words for job in jobs)
     cost = credits_of(sum(wei_of(job.bill.cost) for job in jobs if job.over))
@@ -73,7 +78,7 @@ def summary_html(jobs: int, states: Mapping[str, int], cost: Decimal, refunds: D
     return _facts(Markup("{} jobs").format(jobs), [*states.items(), *money])
 
 
-def quote_html(quote: ShownQuote) -> str:
+def quote_html(quote: Quote) -> str:
     """A quote: the offers, the clusters that cannot run the job, and the credits to lock."""
     offers = _table(
         f"Quote for {quote.minutes} minutes: lock {quote.needed:f} credits (block {quote.block}, {_time(quote.at)})",
@@ -87,7 +92,7 @@ def quote_html(quote: ShownQuote) -> str:
     return offers + _more(len(quote.offers)) + others + _more(len(quote.misfits))
 
 
-def clusters_html(clusters: Sequence[ShownCluster]) -> str:
+def clusters_html(clusters: Sequence[Cluster]) -> str:
     """A table of clusters with hardware and prices."""
     rows = [
         (_cluster(one.name, one.address), one.nodes, one.cpus, Decimal(one.memory_mb) / MB_PER_GB, one.gpus,
@@ -111,7 +116,7 @@ def wallet_html(
     )
 
 
-def watch_html(job: ShownJob, lines: Iterable[str]) -> str:
+def watch_html(job: AsyncJob, lines: Iterable[str]) -> str:
     """A job with the last lines of its output."""
     output = "\n".join(marked(_COLOUR.sub("", line)) for line in lines)
     return job_html(job) + (Markup('<pre style="{}">{}</pre>').format(_PRE, output) if output else "")
@@ -134,7 +139,7 @@ def _cluster(name: str, address: str) -> Markup:
     return Markup('{} <code title="{}">{}</code>').format(_text(name), address, short)
 
 
-def _parameters(parameters: Parameters) -> str:
+def _parameters(parameters: Mapping[str, object] | tuple[Mapping[str, object], ...] | None) -> str:
     if isinstance(parameters, tuple):
         return "; ".join(_parameters(one) for one in parameters)
     return ", ".join(f"{name}={value}" for name, value in (parameters or {}).items())

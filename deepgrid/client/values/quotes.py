@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import UTC, datetime
+from decimal import Decimal
 from typing import TYPE_CHECKING
 
 from deepgrid.billing.formulas import MAX_LIMIT_MINUTES
 from deepgrid.chain.client import Chain
 from deepgrid.client.errors import QuoteExpired
 from deepgrid.client.values.amounts import credits_of
-from deepgrid.client.values.returned import Misfit, Offer, Quote
+from deepgrid.client.values.html import quote_html
 from deepgrid.errors import InputError
 from deepgrid.lifecycle.job import Provider
 from deepgrid.scheduling.fit import unmet
@@ -17,6 +19,58 @@ from deepgrid.scheduling.quote import quote
 
 if TYPE_CHECKING:
     from deepgrid.customer.order import Order
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """What one cluster charges for a job.
+
+    Attributes:
+        cluster: Name of the cluster.
+        address: Address of its provider.
+        rate: Credits per minute.
+        cost: Credits for the minutes of the quote.
+    """
+
+    cluster: str
+    address: str
+    rate: Decimal
+    cost: Decimal
+
+
+@dataclass(frozen=True, slots=True)
+class Misfit:
+    """A cluster that cannot run a job, and why."""
+
+    cluster: str
+    address: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Quote:
+    """Prices of a job at the clusters of the grid, before money moves.
+
+    A quote is an offer, not a promise: the rate is fixed when the job is assigned to a cluster.
+
+    Attributes:
+        offers: Clusters that can run the job, cheapest first.
+        misfits: The other approved clusters.
+        minutes: The minutes that `cost` is for.
+        needed: Credits to lock: for these minutes at the dearest offer, and at least the contract's minimum.
+        block: Number of the block that was read.
+        at: Time of that block.
+    """
+
+    offers: tuple[Offer, ...]
+    misfits: tuple[Misfit, ...]
+    minutes: int
+    needed: Decimal
+    block: int
+    at: datetime
+
+    def _repr_html_(self) -> str:
+        return quote_html(self)
 
 
 async def quoted(chain: Chain, order: Order, minutes: int) -> Quote:

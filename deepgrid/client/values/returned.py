@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import Decimal
-from typing import overload
 
-from deepgrid.billing.formulas import rate_wei_per_minute
+from deepgrid.billing.formulas import bill
 from deepgrid.client.values.amounts import credits_of
-from deepgrid.client.values.html import clusters_html, quote_html
-from deepgrid.lifecycle.job import JobDefinition, Provider
+from deepgrid.lifecycle.job import Job
 from deepgrid.lifecycle.states import JobStatus
-
-MB_PER_GB = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,159 +116,15 @@ class LogLine:
     claim: int = 1
 
 
-@dataclass(frozen=True, slots=True)
-class Cluster:
-    """A cluster of the grid.
-
-    Attributes:
-        name: Its `name` label, else its address. Strangers choose names; the address is what identifies it.
-        address: Address of its provider.
-        nodes: Number of nodes.
-        cpus: CPUs of all nodes.
-        memory_mb: Memory of all nodes in MB.
-        gpus: GPUs of all nodes.
-        cpu_price: Credits per CPU and minute.
-        memory_price: Credits per GB (1,000 MB) of memory and minute.
-        gpu_price: Credits per GPU and minute.
-        labels: Its labels. Of several with one key, the first.
-        approved: Whether the operator approved it.
-        banned: Whether the operator banned it.
-    """
-
-    provider: Provider
-
-    @property
-    def name(self) -> str:
-        return self.provider.name
-
-    @property
-    def address(self) -> str:
-        return self.provider.address
-
-    @property
-    def nodes(self) -> int:
-        return self.provider.hardware.nodes
-
-    @property
-    def cpus(self) -> int:
-        return sum(self.provider.hardware.cpus_per_node)
-
-    @property
-    def memory_mb(self) -> int:
-        return sum(self.provider.hardware.mem_per_node_mb)
-
-    @property
-    def gpus(self) -> int:
-        return sum(self.provider.hardware.gpus_per_node)
-
-    @property
-    def cpu_price(self) -> Decimal:
-        return credits_of(self.provider.prices.cpu_wei_per_minute)
-
-    @property
-    def memory_price(self) -> Decimal:
-        return credits_of(self.provider.prices.mem_wei_per_mb_minute * MB_PER_GB)
-
-    @property
-    def gpu_price(self) -> Decimal:
-        return credits_of(self.provider.prices.gpu_wei_per_minute)
-
-    @property
-    def labels(self) -> dict[str, str]:
-        return {label.key: label.value for label in reversed(self.provider.labels)}
-
-    @property
-    def approved(self) -> bool:
-        return self.provider.approved
-
-    @property
-    def banned(self) -> bool:
-        return self.provider.banned
-
-    def rate(self, *, tasks: int = 1, cpus_per_task: int = 1, memory_mb_per_cpu: int = 1, gpus: int = 0) -> Decimal:
-        """Credits per minute for a job of this shape."""
-        shape = JobDefinition(gpus, memory_mb_per_cpu, cpus_per_task, tasks, "")
-        return credits_of(rate_wei_per_minute(shape, self.provider.prices))
-
-
-class Clusters(Sequence[Cluster]):
-    """The clusters of a grid, in the order of their first registration."""
-
-    def __init__(self, clusters: Sequence[Cluster]) -> None:
-        self._clusters = tuple(clusters)
-
-    @overload
-    def __getitem__(self, index: int) -> Cluster: ...
-
-    @overload
-    def __getitem__(self, index: slice) -> tuple[Cluster, ...]: ...
-
-    def __getitem__(self, index: int | slice) -> Cluster | tuple[Cluster, ...]:
-        return self._clusters[index]
-
-    def __len__(self) -> int:
-        return len(self._clusters)
-
-    def __iter__(self) -> Iterator[Cluster]:
-        return iter(self._clusters)
-
-    def __repr__(self) -> str:
-        return f"Clusters({', '.join(cluster.name for cluster in self)})"
-
-    def _repr_html_(self) -> str:
-        return clusters_html(self)
-
-
-@dataclass(frozen=True, slots=True)
-class Offer:
-    """What one cluster charges for a job.
-
-    Attributes:
-        cluster: Name of the cluster.
-        address: Address of its provider.
-        rate: Credits per minute.
-        cost: Credits for the minutes of the quote.
-    """
-
-    cluster: str
-    address: str
-    rate: Decimal
-    cost: Decimal
-
-
-@dataclass(frozen=True, slots=True)
-class Misfit:
-    """A cluster that cannot run a job, and why."""
-
-    cluster: str
-    address: str
-    why: str
-
-
-@dataclass(frozen=True, slots=True)
-class Quote:
-    """Prices of a job at the clusters of the grid, before money moves.
-
-    A quote is an offer, not a promise: the rate is fixed when the job is assigned to a cluster.
-
-    Attributes:
-        offers: Clusters that can run the job, cheapest first.
-        misfits: The other approved clusters.
-        minutes: The minutes that `cost` is for.
-        needed: Credits to lock: for these minutes at the dearest offer, and at least the contract's minimum.
-        block: Number of the block that was read.
-        at: Time of that block.
-    """
-
-    offers: tuple[Offer, ...]
-    misfits: tuple[Misfit, ...]
-    minutes: int
-    needed: Decimal
-    block: int
-    at: datetime
-
-    def _repr_html_(self) -> str:
-        return quote_html(self)
+def bill_of(job: Job) -> Bill:
+    """The bill of a job that is over. Its cost is the contract's; the division is by the contract's formula."""
+    rate, cost = job.rate_wei_per_minute, job.final_cost_wei
+    minutes = -(-cost // rate) if rate else None  # a last minute that the credits did not cover is billed in part
+    parts = bill(minutes or 0, rate, job.locked_wei, job.cut_percent)
+    return Bill(
+        rate=credits_of(rate), minutes=minutes, cost=credits_of(cost), to_provider=credits_of(parts.paid),
+        platform_cut=credits_of(parts.cut), refund=credits_of(job.locked_wei - cost), locked=credits_of(job.locked_wei),
+    )  # fmt: skip
 
 
 def datetime_of(unix_s: int) -> datetime:
@@ -284,3 +135,40 @@ def datetime_of(unix_s: int) -> datetime:
 def moment_of(unix_s: int) -> datetime | None:
     """A time of the chain as a datetime; None for 0, which means that it did not happen."""
     return datetime_of(unix_s) if unix_s else None
+
+
+@dataclass(frozen=True, slots=True)
+class LogStatus:
+    """How complete the log of a job is. Unlike lines in the log, which a job can print too, these figures are facts.
+
+    Attributes:
+        size: Bytes of the log that can be read now.
+        left_out: Bytes of the output that are not in the log and will not be.
+        pending: Bytes of the output that the cluster still has to deliver.
+        final: Whether nothing will be added to the log.
+        closed: Whether the cluster said that the log is complete but for what is left out.
+    """
+
+    size: int
+    left_out: int = 0
+    pending: int = 0
+    final: bool = False
+    closed: bool = False
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether the log holds all that the job wrote."""
+        return self.final and self.closed and not self.left_out
+
+    @property
+    def words(self) -> str:
+        """The same as a sentence."""
+        if self.is_whole:
+            return f"The log is whole: {self.size:,} bytes."
+        lacks = [f"{self.left_out:,} bytes are left out"] if self.left_out else []
+        if not self.final:
+            lacks.append(f"{self.pending:,} bytes are still to come" if self.pending else "more may come")
+        elif not self.closed:
+            count = f"the last {self.pending:,} bytes" if self.pending else "its end"
+            lacks.append(f"its cluster did not deliver {count}")
+        return f"The log is not whole: {', and '.join(lacks)}."

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal
 from deepgrid.billing.formulas import MAX_LIMIT_MINUTES, affordable_minutes
 from deepgrid.chain.client import Chain
 from deepgrid.client.values.amounts import Credits, Duration, seconds_of, wei_of
-from deepgrid.client.values.returned import Quote
+from deepgrid.client.values.quotes import Quote
 from deepgrid.errors import InputError
 from deepgrid.lifecycle.job import Prefer, Provider, Wishes
 from deepgrid.scheduling.fit import unmet

@@ -5,9 +5,8 @@ from __future__ import annotations
 import pytest
 
 from deepgrid.client import AsyncGrid
-from deepgrid.client.display.record import QueuePlace, facts
-from deepgrid.client.engine.queue_place import place_in
-from deepgrid.client.events import JobEvent
+from deepgrid.client.display.record import JobEvent, QueuePlace, facts
+from deepgrid.client.engine.records import place_in
 from deepgrid.client.settings import ClientSettings
 from deepgrid.client.values.returned import ViewMessage
 from deepgrid.errors import ServiceError

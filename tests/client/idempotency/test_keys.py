@@ -12,8 +12,7 @@ import pytest
 
 from deepgrid.chain.book import AddressBook
 from deepgrid.chain.transactions.wallet import Wallet
-from deepgrid.client.idempotency import IdempotencyKey, Journal, KeyLock, random_key
-from deepgrid.client.idempotency.journal import Use
+from deepgrid.client.engine.idempotency import IdempotencyKey, Journal, KeyLock, Use, random_key
 from deepgrid.errors import ConfigurationError, GridError, InputError
 
 ADDRESS = "0x" + "1" * 40
@@ -104,7 +103,7 @@ async def test_one_holder_at_a_time_among_tasks(tmp_path: Path) -> None:
 
 async def test_a_lock_ends_with_its_process_and_others_wait_for_a_limited_time(tmp_path: Path) -> None:
     program = (
-        "import asyncio, sys; from pathlib import Path; from deepgrid.client.idempotency import KeyLock\n"
+        "import asyncio, sys; from pathlib import Path; from deepgrid.client.engine.idempotency import KeyLock\n"
         "async def hold():\n"
         "    async with KeyLock(Path(sys.argv[1]), 'k', 1):\n"
         "        print('held', flush=True); await asyncio.sleep(600)\n"

@@ -1,0 +1,253 @@
+"""Idempotency keys: the same key with the same definition finds the same job, from any machine with that wallet.
+
+The salt of the definition's hash is an HMAC of the key's text, and the hash is on chain. So the chain itself is the
+record of what was requested. Files beside the key file only keep processes of one machine from requesting at the same
+time, and tell when a key is used again with another definition. They hold no definition and no key text.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import fcntl
+import hashlib
+import hmac
+import json
+import os
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+
+from deepgrid.chain.book import AddressBook
+from deepgrid.chain.client import Chain
+from deepgrid.chain.transactions.wallet import Wallet
+from deepgrid.errors import ConfigurationError, GridError, InputError
+from deepgrid.private_files import replace_file
+
+LONGEST_KEY = 1000
+FOLDER_SUFFIX = ".idempotency"
+
+_PURPOSE = b"idempotency keys v1"
+
+
+def random_key() -> str:
+    """A key that is used once."""
+    return secrets.token_hex(16)
+
+
+class IdempotencyKey:
+    """A key of one wallet, for one use (`submit` or `map`) on one grid.
+
+    Attributes:
+        id: 64 hex digits that stand for the key in files. They do not reveal its text.
+    """
+
+    def __init__(self, wallet: Wallet, book: AddressBook, use: str, text: str) -> None:
+        """Raises InputError for a text that is empty or longer than 1,000 characters."""
+        if not isinstance(text, str) or not text or len(text) > LONGEST_KEY:
+            raise InputError(f"An idempotency key is a text of 1 to {LONGEST_KEY} characters.")
+        self._secret = wallet.secret_for(_PURPOSE)
+        self._bound = [book.chain_id, book.meta_scheduler.lower(), use, text]
+        self._key_file = wallet.key_file
+        self.id = self._hmac("id").hex()
+
+    def salt(self, occurrence: int = 0, attempt: int = 0) -> bytes:
+        """Salt of a definition's hash: for the n-th equal definition under this key, and the n-th retry of it."""
+        return self._hmac("salt", occurrence, attempt)
+
+    def fingerprint(self, content: bytes) -> str:
+        """64 hex digits that stand for a definition in files. They do not reveal it."""
+        return self._hmac("fingerprint", hashlib.sha256(content).hexdigest()).hex()
+
+    @property
+    def folder(self) -> Path | None:
+        """Where the files about the wallet's keys are; None for a wallet without a key file."""
+        return None if self._key_file is None else self._key_file.with_name(self._key_file.name + FOLDER_SUFFIX)
+
+    def _hmac(self, *parts: str | int) -> bytes:
+        message = json.dumps([*self._bound, *parts]).encode(errors="surrogatepass")
+        return hmac.digest(self._secret, message, hashlib.sha256)
+
+    def __repr__(self) -> str:
+        return f"IdempotencyKey({self.id[:8]})"
+
+
+POLL_S = 0.05
+
+
+class KeyLock:
+    """Lets one call at a time decide whether to request jobs under a key. Without a folder it does nothing.
+
+    It is a `flock` on a file, so it works between processes, threads and tasks of one machine, and the kernel drops it
+    when its holder dies. Raises GridError (transient) if another call holds it for longer than `wait_s` seconds. None
+    means no limit.
+    """
+
+    def __init__(self, folder: Path | None, key_id: str, wait_s: float | None) -> None:
+        self._file = None if folder is None else folder / f"{key_id}.lock"
+        self._wait_s = wait_s
+        self._descriptor: int | None = None
+
+    async def __aenter__(self) -> KeyLock:
+        if self._file is None:
+            return self
+        deadline = None if self._wait_s is None else asyncio.get_running_loop().time() + self._wait_s
+        while not self._take(self._file):
+            if deadline is not None and asyncio.get_running_loop().time() > deadline:
+                raise GridError(
+                    f"Another call with this idempotency key has not ended for {self._wait_s:.0f} s.",
+                    transient=True, next_step="Try again when it has ended.",
+                )  # fmt: skip
+            await asyncio.sleep(POLL_S)
+        return self
+
+    def _take(self, file: Path) -> bool:
+        descriptor = open_private(file)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            # The last holder may have removed the file between the two calls. Then others lock a new one.
+            if os.fstat(descriptor).st_ino == file.stat().st_ino:
+                self._descriptor = descriptor
+                return True
+        except (BlockingIOError, FileNotFoundError):
+            pass
+        os.close(descriptor)
+        return False
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._descriptor is not None and self._file is not None:
+            self._file.unlink(missing_ok=True)
+            os.close(self._descriptor)  # closing drops the lock
+            self._descriptor = None
+
+
+def open_private(file: Path) -> int:
+    """Open a file to read and append. It and its folder are made, for their owner only. Raises ConfigurationError."""
+    try:
+        file.parent.mkdir(mode=0o700, exist_ok=True)
+        return os.open(file, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    except OSError as error:
+        raise ConfigurationError(
+            f"The file {file} of idempotency keys cannot be opened: {error.strerror}.",
+            next_step="Make the key's folder writable for this account.",
+        ) from None
+
+
+MOST_KEYS = 5000
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """What a key stands for: the fingerprint of a definition, and the hash of the first job to be requested."""
+
+    fingerprint: str
+    first_hash: str
+
+
+class Journal:
+    """The definitions of the keys that this machine used, in `folder`. Without a folder it knows nothing.
+
+    A line of JSON per use is appended in one write. The last line about a key counts, and one that was cut off is
+    ignored. A lost journal loses warnings about keys that are used twice, and nothing else.
+    """
+
+    def __init__(self, folder: Path | None, most_keys: int = MOST_KEYS) -> None:
+        self._file = None if folder is None else folder / "journal"
+        self._most_keys = most_keys
+
+    def find(self, key_id: str) -> Use | None:
+        """What the key stands for; None if it was not used on this machine, or long ago."""
+        if self._file is None or not self._file.exists():
+            return None
+        return _uses(self._file.read_bytes()).get(key_id)
+
+    def record(self, key_id: str, use: Use) -> None:
+        """Remember what the key stands for."""
+        if self._file is None:
+            return
+        with _locked(self._file.with_suffix(".lock")):
+            descriptor = open_private(self._file)
+            try:
+                content = _content(descriptor)
+                cut_off = b"\n" if content and not content.endswith(b"\n") else b""
+                os.write(descriptor, cut_off + _line(key_id, use))
+                os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
+            if content.count(b"\n") >= 2 * self._most_keys:
+                self._shorten(self._file)
+
+    def _shorten(self, file: Path) -> None:
+        newest = list(_uses(file.read_bytes()).items())[-self._most_keys :]
+        replace_file(file, b"".join(_line(key_id, use) for key_id, use in newest))
+
+
+def _line(key_id: str, use: Use) -> bytes:
+    return json.dumps({"key": key_id, "definition": use.fingerprint, "first": use.first_hash}).encode() + b"\n"
+
+
+def _uses(content: bytes) -> dict[str, Use]:
+    """The last use of each key, the newest key last."""
+    found: dict[str, Use] = {}
+    for line in content.splitlines():
+        try:
+            entry = json.loads(line)
+            key_id, use = entry["key"], Use(entry["definition"], entry["first"])
+        except (ValueError, KeyError, TypeError):
+            continue  # cut off, or damaged
+        found.pop(key_id, None)
+        found[key_id] = use
+    return found
+
+
+def _content(descriptor: int) -> bytes:
+    os.lseek(descriptor, 0, os.SEEK_SET)
+    parts = []
+    while part := os.read(descriptor, 1 << 20):
+        parts.append(part)
+    return b"".join(parts)
+
+
+@contextmanager
+def _locked(file: Path) -> Iterator[None]:
+    descriptor = open_private(file)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)  # for the time of one write
+        yield
+    finally:
+        os.close(descriptor)
+
+
+class RequestedJobs:
+    """An index of all jobs of a customer. It is read once, and from then on only what is new.
+
+    The hash of a job never changes.
+    """
+
+    def __init__(self, chain: Chain, customer: str) -> None:
+        self._chain = chain
+        self._customer = customer
+        self._known = 0  # jobs of the customer that were read
+        self._ids: dict[str, int] = {}
+        self._reading = asyncio.Lock()
+
+    async def refresh(self) -> None:
+        """Read the jobs that are new. Raises ChainError."""
+        async with self._reading:
+            new = await self._chain.jobs_by_customer(self._customer, self._known)
+            for job in await self._chain.jobs(new):
+                self._ids.setdefault(job.definition.definition_hash, job.id)
+            self._known += len(new)
+
+    def find(self, definition_hash: str) -> int | None:
+        """The id of the first job with this hash, as of the last `refresh`; None if there is none."""
+        return self._ids.get(definition_hash)
+
+    def forget(self) -> None:
+        """Read everything again next time, because a reorganisation of the chain has replaced jobs."""
+        self._known = 0
+        self._ids.clear()
