@@ -14,9 +14,8 @@ from deepgrid.errors import GridError
 from deepgrid.lifecycle.actions import Action
 from deepgrid.lifecycle.drive import drive
 from deepgrid.provider.claims.carrier import Carrier, carry
-from deepgrid.provider.claims.steps import Steps
 from orchestration import sessions
-from tasks.run_job import TaskSteps
+from tasks.run_step import run_step
 
 
 @flow(name="run_job", flow_run_name="job {job_id} on {cluster}", persist_result=False)
@@ -35,15 +34,15 @@ async def run_job(
         if not session.may_carry(key):
             return Completed(message=f"Job {job_id} is carried by another run of this supervisor.")
         async with carry(session, key) as carrier:
-            done = await drive(carrier.observe, partial(_act, carrier, TaskSteps(carrier.steps)))
+            done = await drive(carrier.observe, partial(_act, carrier))
             await carrier.finish()
     return Completed(message=f"{done.reason[0].upper()}{done.reason[1:]}.")
 
 
-async def _act(carrier: Carrier, steps: Steps, action: Action) -> None:
-    """Do one action. An outage that outlasts its task only delays the job: `drive` observes and decides again."""
+async def _act(carrier: Carrier, action: Action) -> None:
+    """Do one action by tasks. An outage that outlasts a task only delays the job: `drive` observes again."""
     try:
-        await carrier.act(action, steps)
+        await carrier.act(action, run_step)
     except GridError as error:
         if not error.transient:
             raise

@@ -27,12 +27,11 @@ async def is_transient(_task: Task[..., Any], _run: TaskRun, state: State[Any]) 
     return error.transient if isinstance(error, GridError) else is_outage(error)
 
 
-def side_effect(name: str, retries: int = RETRIES) -> Callable[[Callable[P, R]], Task[P, R]]:
+def side_effect(name: str | Callable[[], str], retries: int = RETRIES) -> Callable[[Callable[P, R]], Task[P, R]]:
     """Make a function a task that retries transient errors, by default for about half a minute.
 
-    `name` is the template of its run names. As `task = side_effect("...")(role.function)` the task keeps the
-    function's name and docstring. Its result is never cached or persisted: it reads the truth each time, and
-    scripts hold secrets.
+    `name` is the template of its run names, or returns the name. The task keeps the function's name and docstring.
+    Its result is never cached or persisted: it reads the truth each time, and scripts hold secrets.
     """
     return task(
         task_run_name=name,
@@ -43,17 +42,4 @@ def side_effect(name: str, retries: int = RETRIES) -> Callable[[Callable[P, R]],
         cache_policy=NO_CACHE,
         persist_result=False,
         log_prints=False,
-    )
-
-
-def waiting(name: str) -> Callable[[Callable[P, R]], Task[P, R]]:
-    """Make a function a task that waits without a time limit. It retries through any outage."""
-    return task(
-        task_run_name=name,
-        retries=1_000_000,
-        retry_delay_seconds=15,
-        retry_jitter_factor=JITTER,
-        retry_condition_fn=is_transient,
-        cache_policy=NO_CACHE,
-        persist_result=False,
     )

@@ -42,7 +42,6 @@ SAME_NAME: dict[str, str] = {
     "prune_history": LAYERS,
     "reconcile_billing": LAYERS,
     "register_provider": LAYERS,
-    "run_job": LAYERS,
     "submit_job": LAYERS,
     "accounts": "Unix accounts: on any cluster, and those of the one-machine grid",
     "checkup": VERBS,

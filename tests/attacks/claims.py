@@ -21,9 +21,9 @@ from deepgrid.lifecycle.drive import drive
 from deepgrid.lifecycle.job import Job, JobDefinition, JobKey
 from deepgrid.lifecycle.minutes import started_minutes
 from deepgrid.lifecycle.states import JobStatus, may_move
-from deepgrid.provider.claims.carrier import Carrier
+from deepgrid.provider.claims.carrier import Carrier, RunStep, call_step
 from deepgrid.provider.claims.observer import ClaimObserver
-from deepgrid.provider.claims.steps import PlainSteps, Steps
+from deepgrid.provider.claims.steps import ClaimSteps
 from deepgrid.provider.session import Intervals, ProviderSession
 from deepgrid.provider.shared.wakeups import Wakeups
 from deepgrid.slurm.cluster import Cluster
@@ -159,7 +159,7 @@ class Supervisor:
             self.monitor.unwatch(claim.key)
 
 
-class _Steps(PlainSteps):
+class _Steps(ClaimSteps):
     """The product's steps, except that the script comes from the test and not from a definition."""
 
     def __init__(self, observer: ClaimObserver, script: str) -> None:
@@ -178,10 +178,10 @@ class ScriptedCarrier(Carrier):
         super().__init__(session, key)
         self.steps = _Steps(self._observer, script)
 
-    async def act(self, action: Action, steps: Steps | None = None) -> None:
+    async def act(self, action: Action, run: RunStep = call_step) -> None:
         while True:
             try:
-                return await super().act(action, steps)
+                return await super().act(action, run)
             except GridError as error:
                 if not error.transient:
                     raise

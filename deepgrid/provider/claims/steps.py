@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable
-from typing import Protocol
 
 from deepgrid.errors import AccessDenied, ContractError, InputError, NotFound, SlurmError
 from deepgrid.lifecycle.actions import Awaited, ExtendLimit, ReportRunning, Settle, Wait
@@ -33,42 +32,13 @@ OVERTAKEN = frozenset(
 )  # fmt: skip
 
 
-class Steps(Protocol):
-    """The steps of one claim. `PlainSteps` does them; `tasks.run_job.TaskSteps` does each as a Prefect task."""
-
-    async def fetch_script(self) -> str | None: ...
-
-    async def submit(self, script: str) -> None: ...
-
-    async def wait(self, awaited: Awaited) -> None: ...
-
-    async def report_running(self, action: ReportRunning) -> None: ...
-
-    async def extend_limit(self, action: ExtendLimit) -> None: ...
-
-    async def settle(self, action: Settle) -> None: ...
-
-    async def refuse(self, reason: str) -> None: ...
-
-    async def cancel_at_slurm(self) -> None: ...
-
-
-class PlainSteps:
-    """The steps themselves, as plain coroutines."""
+class ClaimSteps:
+    """The steps of one claim. `Carrier.act` names each of them and chooses the next one."""
 
     def __init__(self, observer: ClaimObserver) -> None:
         self._observer = observer
         self._session = observer.session
         self._key = observer.key
-
-    @property
-    def job_id(self) -> int:
-        return self._key.job_id
-
-    @property
-    def cluster(self) -> str:
-        """Name of the cluster that runs the job."""
-        return self._session.settings.cluster
 
     async def fetch_script(self) -> str | None:
         """Get the definition from the Job Definition service, verify it, and render the batch script.
