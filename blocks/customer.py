@@ -7,7 +7,7 @@ from pydantic import Field
 from blocks.block_schema import GridBlock
 from blocks.grid import Grid, Wallet
 from blocks.services import Services
-from deepgrid.customer.session import CustomerSettings
+from deepgrid.client.session import CustomerSettings
 
 
 class Customer(GridBlock):
@@ -21,6 +21,6 @@ class Customer(GridBlock):
     services: Services | None = Field(default=None, description="Empty for the URL in the address book.")
 
     def settings(self) -> CustomerSettings:
-        """Convert to the settings of `deepgrid.customer`."""
+        """Convert to the settings of `deepgrid.client`."""
         services_url = self.services.url if self.services else ""
         return CustomerSettings(self.wallet.key_file, self.grid.address_book, services_url)

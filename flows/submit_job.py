@@ -8,6 +8,7 @@ from prefect import flow
 from prefect.client.schemas.objects import State
 from prefect.states import Completed
 
+from deepgrid.client.order import Preference, Terms
 from tasks.submit_job import allow_credits, open_customer, request_job, store_definition, validate
 
 
@@ -20,6 +21,10 @@ async def submit_job(
     uses: tuple[str, ...] = (),
     affinities: tuple[str, ...] = (),
     delegate_spending: bool = False,
+    min_time: str | None = None,
+    max_price: str | None = None,
+    give_up_after: str | None = None,
+    prefer: Preference = "balanced",
 ) -> State[int]:
     """Submit a job. The result is its id.
 
@@ -31,9 +36,15 @@ async def submit_job(
         uses: Labels that the cluster must have, such as os=linux.
         affinities: Conditions on labels of the cluster, such as mem>=4000.
         delegate_spending: Let the grid top the job up from the customer's allowance.
+        min_time: Time that the credits must buy at the cluster, such as 2h. The default is one minute.
+        max_price: Most credits per minute, which the contract enforces, or any. The default is the dearest price of the
+            clusters that can take the job now.
+        give_up_after: If no cluster has the job after this time, it is cancelled and refunded. At least 10 minutes.
+        prefer: What counts most when a cluster is chosen.
     """
     async with open_customer(customer) as session:
-        order = await validate(session, file, credits, job_name, uses, affinities, delegate_spending)
+        terms = Terms.of(uses, affinities, delegate_spending, min_time, max_price, give_up_after, prefer)
+        order = await validate(session, file, credits, job_name, terms)
         definition_hash = await store_definition(session, order)
         await allow_credits(session, order)
         job_id = await request_job(session, order, definition_hash)

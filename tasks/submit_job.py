@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import cast
@@ -12,8 +11,9 @@ from prefect import get_run_logger
 
 from blocks import Customer
 from deepgrid.billing.credits import parse_credits
-from deepgrid.customer.order import Order, read_order
-from deepgrid.customer.session import CustomerSession, customer_session
+from deepgrid.client.order import Order, Terms, order_of
+from deepgrid.client.session import CustomerSession, customer_session
+from deepgrid.client.workflow import read_workflow
 from orchestration.retry_policy import side_effect
 
 
@@ -26,25 +26,9 @@ async def open_customer(name: str) -> AsyncIterator[CustomerSession]:
 
 
 @side_effect("validate {file}")
-async def validate(
-    session: CustomerSession,
-    file: Path,
-    credits: str,
-    job_name: str | None,
-    uses: Sequence[str],
-    affinities: Sequence[str],
-    delegate_spending: bool,
-) -> Order:
+async def validate(session: CustomerSession, file: Path, credits: str, job_name: str | None, terms: Terms) -> Order:
     """Read the workflow file, and check that the grid accepts the job for these credits."""
-    order = await asyncio.to_thread(  # it fetches modules
-        read_order,
-        file,
-        parse_credits(credits),
-        name=job_name,
-        uses=uses,
-        affinities=affinities,
-        delegate_spending=delegate_spending,
-    )
+    order = order_of(await read_workflow(file), parse_credits(credits), job_name, terms)
     for warning in order.warnings:
         get_run_logger().warning("workflow file: %s", warning)
     await session.check(order)
@@ -65,5 +49,5 @@ async def allow_credits(session: CustomerSession, order: Order) -> None:
 
 @side_effect("request job")
 async def request_job(session: CustomerSession, order: Order, definition_hash: str) -> int:
-    """Request the job, or find the one that an earlier attempt requested. Returns its id."""
+    """Request the job with its price ceiling, or find the one that an earlier attempt requested. Returns its id."""
     return await session.request(order, definition_hash)

@@ -36,6 +36,11 @@ if TYPE_CHECKING:
     from deepgrid.client.grid import AsyncGrid as AsyncGrid
     from deepgrid.client.job import AsyncJob as AsyncJob
     from deepgrid.client.job_set import AsyncJobSet as AsyncJobSet
+    from deepgrid.client.order import Order as Order
+    from deepgrid.client.order import read_order as read_order
+    from deepgrid.client.session import CustomerSession as CustomerSession
+    from deepgrid.client.session import CustomerSettings as CustomerSettings
+    from deepgrid.client.session import customer_session as customer_session
     from deepgrid.client.settings import ClientSettings as ClientSettings
     from deepgrid.client.sweep.summary import Summary as Summary
     from deepgrid.client.sweep.summary import Unsubmitted as Unsubmitted
@@ -59,11 +64,6 @@ if TYPE_CHECKING:
     from deepgrid.client.values.returned import ViewMessage as ViewMessage
     from deepgrid.client.wallet import AsyncWallet as AsyncWallet
     from deepgrid.client.workflow import Workflow as Workflow
-    from deepgrid.customer.order import Order as Order
-    from deepgrid.customer.order import read_order as read_order
-    from deepgrid.customer.session import CustomerSession as CustomerSession
-    from deepgrid.customer.session import CustomerSettings as CustomerSettings
-    from deepgrid.customer.session import customer_session as customer_session
     from deepgrid.errors import AccessDenied as AccessDenied
     from deepgrid.errors import ChainError as ChainError
     from deepgrid.errors import ConfigurationError as ConfigurationError
@@ -96,8 +96,8 @@ _MODULES = {
     ),
     "deepgrid.client.wallet": ("AsyncWallet",),
     "deepgrid.client.workflow": ("Workflow",),
-    "deepgrid.customer.order": ("Order", "read_order"),
-    "deepgrid.customer.session": ("CustomerSession", "CustomerSettings", "customer_session"),
+    "deepgrid.client.order": ("Order", "read_order"),
+    "deepgrid.client.session": ("CustomerSession", "CustomerSettings", "customer_session"),
     "deepgrid.errors": (
         "AccessDenied", "ChainError", "ConfigurationError", "ContractError", "GridError", "InputError", "NotFound",
         "ServiceError",

@@ -12,23 +12,21 @@ from typing import Any, Self
 
 from deepgrid.chain.client import JOBS_PER_CALL
 from deepgrid.chain.transactions.wallet import Wallet
+from deepgrid.client.amounts import Credits, Duration, wei_of
 from deepgrid.client.engine.changes import job_changes
 from deepgrid.client.engine.connection import Connection, open_connection
 from deepgrid.client.engine.submission import submit
 from deepgrid.client.errors import noted
 from deepgrid.client.job import AsyncJob
 from deepgrid.client.job_set import AsyncJobSet, start_sweep
+from deepgrid.client.order import Preference, Terms, order_of
 from deepgrid.client.settings import DEFAULTS, ClientSettings
 from deepgrid.client.sweep.driver import SweepLimits
-from deepgrid.client.sweep.plan import OrderTerms
-from deepgrid.client.values.amounts import Credits, Duration, wei_of
 from deepgrid.client.values.cluster_offers import Cluster, Clusters, Offers, read_offers
 from deepgrid.client.values.quotes import Quote, quoted
 from deepgrid.client.values.returned import JobChange
-from deepgrid.client.values.wishes import Preference, wanted
 from deepgrid.client.wallet import AsyncWallet, checked_address
 from deepgrid.client.workflow import Source, Workflow, read_workflow
-from deepgrid.customer.order import order_of
 from deepgrid.errors import ChainError, GridError, InputError
 from deepgrid.lifecycle.job import Job
 from deepgrid.lifecycle.states import JobStatus
@@ -185,7 +183,7 @@ class AsyncGrid:
             ChainError: The node does not answer.
         """
         read = await read_workflow(workflow)
-        order = order_of(read.definition, 0, name=read.name, cut_name=True, uses=uses, affinities=affinities)
+        order = order_of(read, 0, None, Terms.of(uses, affinities))
         connection = await self._connect()
         return await connection.patiently(lambda: quoted(connection.chain, order, minutes))
 
@@ -214,12 +212,10 @@ class AsyncGrid:
             ChainError: The node does not answer.
         """
         read = await read_workflow(workflow)
-        order = order_of(
-            read.definition, wei_of(credits), name=read.name, cut_name=True, uses=uses, affinities=affinities
-        )
-        wishes = wanted(min_time, max_price, None, "balanced")
+        terms = Terms.of(uses, affinities, min_time=min_time, max_price=max_price)
+        order = order_of(read, wei_of(credits), None, terms)
         connection = await self._connect()
-        return await connection.patiently(lambda: read_offers(connection.chain, order, wishes, provider))
+        return await connection.patiently(lambda: read_offers(connection.chain, order, provider))
 
     async def wallet_of(self, address: str) -> AsyncWallet:
         """The balances of any address.
@@ -274,13 +270,10 @@ class AsyncGrid:
             ChainError: The node does not answer. If it is not transient, the job may have been submitted.
         """
         read = await read_workflow(workflow)
-        order = order_of(
-            read.definition, wei_of(credits), name=read.name if name is None else name, cut_name=name is None,
-            uses=uses, affinities=affinities, delegate_spending=delegate_spending, warnings=read.validate(),
-        )  # fmt: skip
-        wishes = wanted(min_time, max_price, give_up_after, prefer)
+        terms = Terms.of(uses, affinities, delegate_spending, min_time, max_price, give_up_after, prefer)
+        order = order_of(read, wei_of(credits), name, terms)
         connection = await self._connect()
-        job_id = await submit(connection, order, wishes, approve=approve, quote=quote, key=key)
+        job_id = await submit(connection, order, approve=approve, quote=quote, key=key)
         with noted(f"Job {job_id} was submitted."):
             try:
                 return await AsyncJob.read(connection, job_id)
@@ -344,11 +337,10 @@ class AsyncGrid:
             ChainError: The node does not answer.
         """
         read = await read_workflow(workflow)
-        own_name = read.name if name is None else name
-        wishes = wanted(min_time, max_price, give_up_after, prefer)
-        terms = OrderTerms(wei_of(credits), own_name, name is None, uses, affinities, delegate_spending, wishes)
+        terms = Terms.of(uses, affinities, delegate_spending, min_time, max_price, give_up_after, prefer)
+        order = order_of(read, wei_of(credits), name, terms)
         limits = SweepLimits(at_once, None if most is None else wei_of(most))
-        sweep = await start_sweep(await self._connect(), read, parameters, terms, limits, pack=pack, key=key)
+        sweep = await start_sweep(await self._connect(), order, parameters, limits, pack=pack, key=key)
         return AsyncJobSet(sweep, sweep.entries)
 
     # -- jobs --------------------------------------------------------------------------------

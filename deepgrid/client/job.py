@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Self
 
 from deepgrid.chain.transactions.transaction import Receipt
+from deepgrid.client.amounts import Credits, Duration, seconds_of, wei_of
 from deepgrid.client.display.record import JobEnd, JobEvent, JobRecord
 from deepgrid.client.display.screens import screen_here, show_event
 from deepgrid.client.display.story import cancel_words, outcome, own_exit_status, steps_of
@@ -29,7 +30,6 @@ from deepgrid.client.errors import (
     noted,
 )
 from deepgrid.client.job_view import JobView, Seen
-from deepgrid.client.values.amounts import Credits, Duration, seconds_of, wei_of
 from deepgrid.client.values.html import job_html
 from deepgrid.client.values.returned import LogLine, LogStatus, Remark, Step, ViewMessage
 from deepgrid.client.workflow import Source, Workflow, read_workflow

@@ -6,16 +6,16 @@ import asyncio
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from typing import Self
 
+from deepgrid.client.amounts import Duration, seconds_of
 from deepgrid.client.engine.connection import Connection
 from deepgrid.client.engine.idempotency import random_key
 from deepgrid.client.errors import WaitTimeout, noted
 from deepgrid.client.job import AsyncJob
+from deepgrid.client.order import Order
 from deepgrid.client.sweep.driver import Sweep, SweepLimits
-from deepgrid.client.sweep.plan import Entry, OrderTerms, Plan
+from deepgrid.client.sweep.plan import Entry, Plan
 from deepgrid.client.sweep.summary import Summary, Unsubmitted, summary_of
-from deepgrid.client.values.amounts import Duration, seconds_of
 from deepgrid.client.values.html import jobs_html
-from deepgrid.client.workflow import Workflow
 from deepgrid.errors import ContractError, InputError
 from deepgrid.lifecycle.states import JobStatus
 
@@ -194,26 +194,26 @@ class AsyncJobSet:
 
 
 async def start_sweep(
-    connection: Connection, workflow: Workflow, parameters: Iterable[Mapping[str, object]], terms: OrderTerms,
-    limits: SweepLimits, *, pack: int, key: str | None,
+    connection: Connection, order: Order, parameters: Iterable[Mapping[str, object]], limits: SweepLimits, *, pack: int,
+    key: str | None,
 ) -> Sweep:  # fmt: skip
     """Check the arguments and all definitions, then begin to request jobs. Raises what `AsyncGrid.map` raises."""
     for name, value in (("at_once", limits.at_once), ("pack", pack)):
         if isinstance(value, bool) or not isinstance(value, int) or value < 1:
             raise InputError(f"{name} is {value!r}; it must be a whole number of at least 1.")
-    if limits.most_wei is not None and limits.most_wei < terms.locked_wei:
+    if limits.most_wei is not None and limits.most_wei < order.locked_wei:
         raise InputError("The budget `most` is smaller than the credits of one job.")
-    if limits.most_wei is not None and terms.delegate_spending:
+    if limits.most_wei is not None and order.delegate_spending:
         raise InputError(
             "The budget `most` does not hold with delegate_spending, because top-ups lock further credits.",
             next_step="Leave one of them out.",
         )
     named = connection.idempotency_key(MAP, random_key() if key is None else key)
-    plan = Plan(workflow, terms, pack, named, named=key is not None)
+    plan = Plan(order, pack, named, named=key is not None)
     entries = await asyncio.to_thread(plan.entries, parameters)
     constants = await connection.patiently(connection.chain.constants)
-    connection.session.purse.check_minimum(terms.locked_wei, constants.minimum_wei)
-    await connection.patiently(lambda: plan.quote(connection.chain))
+    connection.session.purse.check_minimum(order.locked_wei, constants.minimum_wei)
+    await connection.patiently(lambda: plan.set_ceiling(connection.session))
     sweep = Sweep(connection, plan, entries, limits)
     sweep.start()
     return sweep

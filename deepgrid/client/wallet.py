@@ -9,8 +9,8 @@ from decimal import Decimal
 from eth_utils.address import is_checksum_address
 
 from deepgrid.billing.credits import format_credits
+from deepgrid.client.amounts import TOO_FEW_CREDITS, Credits, credits_of, wei_of
 from deepgrid.client.engine.connection import Connection
-from deepgrid.client.values.amounts import TOO_FEW_CREDITS, Credits, credits_of, wei_of
 from deepgrid.client.values.html import wallet_html
 from deepgrid.errors import ChainError, ContractError, InputError
 

@@ -12,10 +12,10 @@ from datetime import UTC, datetime
 from decimal import Decimal
 
 from deepgrid.chain.figures import TrackRecord
+from deepgrid.client.amounts import credits_of
 from deepgrid.client.engine.output import pieces
 from deepgrid.client.grid import AsyncGrid
 from deepgrid.client.job import AsyncJob
-from deepgrid.client.values.amounts import credits_of
 from deepgrid.client.values.returned import Remark
 
 

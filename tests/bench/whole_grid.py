@@ -14,8 +14,8 @@ from pathlib import Path
 import httpx
 
 from deepgrid.chain.batches import Request
-from deepgrid.customer.order import Order, parse_use
-from deepgrid.customer.session import CustomerSession, CustomerSettings, customer_session
+from deepgrid.client.order import Order, parse_use
+from deepgrid.client.session import CustomerSession, CustomerSettings, customer_session
 from deepgrid.lifecycle.job import Job
 from deepgrid.workflow import Definition
 from deployments.onemachine.grid import LocalGrid

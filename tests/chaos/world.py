@@ -21,7 +21,7 @@ from deepgrid.chain.client import Chain
 from deepgrid.chain.transactions.sender import Sender
 from deepgrid.chain.transactions.wallet import Wallet
 from deepgrid.chain.writer import Writer
-from deepgrid.customer.session import CustomerSession, CustomerSettings, customer_session
+from deepgrid.client.session import CustomerSession, CustomerSettings, customer_session
 from deepgrid.provider.session import ProviderSettings
 from deployments.onemachine.clusters import OFFERS, Offer
 from deployments.onemachine.daemons.processes import Daemon

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from deepgrid.customer.order import parse_affinity, parse_use, read_order
+from deepgrid.client.order import parse_affinity, parse_use, read_order
 from deepgrid.errors import InputError
 from deepgrid.lifecycle.job import Affinity, JobDefinition, Label
 

@@ -14,11 +14,13 @@ from prefect.settings import PREFECT_API_URL
 from prefect.testing.utilities import prefect_test_harness
 
 from blocks import Customer, Grid, Wallet
+from deepgrid.billing.formulas import rate_wei_per_minute
 from deepgrid.chain.client import Chain
 from deepgrid.chain.transactions.wallet import Wallet as KeyFile
+from deepgrid.lifecycle.job import Prefer, Wishes
 from deepgrid.lifecycle.states import JobStatus
 from flows.submit_job import submit_job
-from tests.cli.live import CREDIT, EXAMPLE, Dps, finished
+from tests.cli.live import CREDIT, EXAMPLE, PRICES, Dps, finished
 
 pytestmark = pytest.mark.long
 
@@ -58,6 +60,16 @@ async def test_the_flow_submits_a_job(dps: Dps, chain: Chain) -> None:
     assert await chain.allowance(job.customer) == 0
     wanted = {f"validate {EXAMPLE}", "store definition", "allow credits", "request job"}
     assert {run.name for run in await _task_runs(state, len(wanted))} == wanted
+
+
+@pytest.mark.usefixtures("prefect", "provider")
+async def test_the_price_ceiling_and_the_terms_reach_the_contract(dps: Dps, chain: Chain) -> None:
+    block, owner = await _block(dps), KeyFile.load(dps.key).address
+    await submit_job(block, EXAMPLE, "100")
+    await submit_job(block, EXAMPLE, "100", max_price="1.5", min_time="20m", prefer="price")
+    by_default, by_terms = await chain.jobs(await chain.jobs_by_customer(owner))
+    assert by_default.wishes.max_rate_wei == rate_wei_per_minute(by_default.definition, PRICES), "the quoted price"
+    assert by_terms.wishes == Wishes(15 * CREDIT // 10, 20, 0, Prefer.PRICE)
 
 
 @pytest.mark.usefixtures("prefect")

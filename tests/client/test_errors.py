@@ -28,7 +28,7 @@ from deepgrid.client import (
     OutOfCredits,
     ServiceError,
 )
-from deepgrid.customer.session import CustomerSession
+from deepgrid.client.session import CustomerSession
 from deepgrid.services.client.answers import Answer, error_of
 from tests.cli.live import EXAMPLE, Live, Wire
 from tests.client.stage import Customer, Stage

@@ -15,8 +15,8 @@ from pathlib import Path
 from deepgrid.billing.entries import Settlement
 from deepgrid.chain.book import AddressBook
 from deepgrid.chain.client import Chain
-from deepgrid.customer.order import Order, read_order
-from deepgrid.customer.session import CustomerSettings, customer_session
+from deepgrid.client.order import Order, read_order
+from deepgrid.client.session import CustomerSettings, customer_session
 from deepgrid.lifecycle.job import Job
 from deployments.onemachine.grid import LocalGrid
 

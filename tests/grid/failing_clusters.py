@@ -16,8 +16,8 @@ from deepgrid.chain.client import Chain
 from deepgrid.chain.transactions.sender import Sender
 from deepgrid.chain.transactions.wallet import Wallet
 from deepgrid.chain.writer import Writer
-from deepgrid.customer.order import read_order
-from deepgrid.customer.session import CustomerSettings, customer_session
+from deepgrid.client.order import read_order
+from deepgrid.client.session import CustomerSettings, customer_session
 from deepgrid.lifecycle.job import Hardware, Label, Prices
 from deployments.onemachine.grid import LocalGrid
 from deployments.onemachine.slurm import PARTITION

@@ -13,7 +13,7 @@ import pytest
 
 from deepgrid.chain.client import Chain
 from deepgrid.chain.transactions.wallet import Wallet
-from deepgrid.customer.session import CustomerSession, CustomerSettings, customer_session
+from deepgrid.client.session import CustomerSession, CustomerSettings, customer_session
 from deepgrid.lifecycle.job import Job
 from deepgrid.lifecycle.states import JobStatus
 from deployments.onemachine.grid import LocalGrid

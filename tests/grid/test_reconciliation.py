@@ -15,8 +15,8 @@ from deepgrid.billing.period import format_time
 from deepgrid.chain.book import AddressBook
 from deepgrid.chain.client import Chain
 from deepgrid.chain.transactions.wallet import Wallet
-from deepgrid.customer.order import Order, parse_use, read_order
-from deepgrid.customer.session import CustomerSession, CustomerSettings, customer_session
+from deepgrid.client.order import Order, read_order
+from deepgrid.client.session import CustomerSession, CustomerSettings, customer_session
 from deepgrid.lifecycle.job import Job, JobKey
 from deepgrid.lifecycle.slurm_state import Phase, SlurmJob
 from deepgrid.lifecycle.states import JobStatus
@@ -122,8 +122,7 @@ async def submit_many(customer: Customer, count: int, cluster: str = "alpha") ->
     """Submit small jobs for one cluster at the same time. Returns their ids."""
     file = customer.home / f"many-{cluster}.yaml"
     file.write_text(steps("true"))
-    order = read_order(file, LOCKED_WEI)
-    order = Order(order.job, order.name, order.locked_wei, uses=(parse_use(f"name={cluster}"),))
+    order = read_order(file, LOCKED_WEI, uses=(f"name={cluster}",))
     settings = CustomerSettings(customer.grid.keys.file("customer"), customer.grid.book)
     async with customer_session(settings) as session:
         async with writer_of(customer.grid, "admin") as admin:

@@ -7,8 +7,8 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
-from deepgrid.customer.order import Order
-from deepgrid.customer.session import CustomerSession
+from deepgrid.client.order import Order
+from deepgrid.client.session import CustomerSession
 from deepgrid.errors import GridError
 
 PATIENCE_S = 300.0

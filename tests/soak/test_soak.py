@@ -11,8 +11,8 @@ import time
 import pytest
 
 from deepgrid.billing.period import format_time
-from deepgrid.customer.order import read_order
-from deepgrid.customer.session import CustomerSession, CustomerSettings, customer_session
+from deepgrid.client.order import read_order
+from deepgrid.client.session import CustomerSession, CustomerSettings, customer_session
 from deepgrid.lifecycle.job import Job
 from deepgrid.lifecycle.states import JobStatus
 from tests.grid.customer import Customer

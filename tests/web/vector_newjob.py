@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from deepgrid.billing.formulas import affordable_minutes, rate_wei_per_minute
-from deepgrid.customer.order import parse_affinity, parse_use
+from deepgrid.client.order import parse_affinity, parse_use
 from deepgrid.errors import InputError
 from deepgrid.lifecycle.job import Affinity, Hardware, JobDefinition, Label, Prices, Provider
 from deepgrid.scheduling.fit import LabelValue, compare, misfit, unmet

@@ -17,8 +17,8 @@ from deepgrid.cli.access.address_book import found_book
 from deepgrid.cli.access.environment import ORACLE, variables
 from deepgrid.cli.access.key_file import present
 from deepgrid.client.grid import AsyncGrid
+from deepgrid.client.session import CustomerSession, CustomerSettings, customer_session
 from deepgrid.client.settings import ClientSettings
-from deepgrid.customer.session import CustomerSession, CustomerSettings, customer_session
 from deepgrid.errors import InputError
 
 # A command says at once that the node does not answer. Waits for a job are patient still.

@@ -21,7 +21,7 @@ from deepgrid.cli.options import (
     OnlyCluster,
     Uses,
 )
-from deepgrid.client.values.amounts import credits_of, wei_of
+from deepgrid.client.amounts import credits_of, wei_of
 from deepgrid.client.values.cluster_offers import ClusterOffer, Offers
 from deepgrid.client.workflow import read_workflow
 

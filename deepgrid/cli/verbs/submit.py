@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any, cast
 
@@ -30,13 +29,12 @@ from deepgrid.cli.options import (
 )
 from deepgrid.cli.standard_streams import OutputLost, print_result, require_output
 from deepgrid.cli.verbs.offer_table import show_offers
+from deepgrid.client.amounts import credits_of
 from deepgrid.client.display.text import printable
 from deepgrid.client.grid import AsyncGrid
 from deepgrid.client.job import AsyncJob
-from deepgrid.client.values.amounts import credits_of
-from deepgrid.client.values.wishes import Preference, wanted
+from deepgrid.client.order import Preference, Terms
 from deepgrid.client.workflow import Workflow, read_workflow
-from deepgrid.customer.order import parse_affinity, parse_use
 from deepgrid.errors import InputError
 
 WorkflowFile = Annotated[Path, typer.Argument(metavar="FILE", help="Workflow file of the job.")]
@@ -91,8 +89,9 @@ async def submit(
 ) -> None:
     """Submit a job, and lock credits for it. Credits that it does not use are returned."""
     locked_wei = _locked(credits, credits_wei)
-    wanted(min_time, max_price, give_up_after, cast(Preference, prefer))  # before the question
-    workflow = await _checked(file, uses or (), affinities or (), ignore_unknown_fields=ignore_unknown_fields)
+    preferred = cast(Preference, prefer)  # checked with the other terms, before the question
+    Terms.of(uses or (), affinities or (), delegate_spending, min_time, max_price, give_up_after, preferred)
+    workflow = await _checked(file, ignore_unknown_fields=ignore_unknown_fields)
     choice: dict[str, Any] = {
         "uses": uses or (), "affinities": affinities or (), "min_time": min_time, "max_price": max_price,
     }  # fmt: skip
@@ -112,7 +111,7 @@ async def submit(
         with interruptions_explained():
             job = await grid.submit(
                 workflow, credits_of(locked_wei), name=job_name, delegate_spending=delegate_spending,
-                approve=not no_approve, give_up_after=give_up_after, prefer=cast(Preference, prefer), **choice,
+                approve=not no_approve, give_up_after=give_up_after, prefer=preferred, **choice,
             )  # fmt: skip
         print_result(f"job {job.id} submitted")
         if delegate_spending:
@@ -121,15 +120,9 @@ async def submit(
             await _follow(job, workflow, timestamps=not no_timestamp, exits=exit_on_job_exit)
 
 
-async def _checked(
-    file: Path, uses: Sequence[str], affinities: Sequence[str], *, ignore_unknown_fields: bool
-) -> Workflow:
-    """The workflow, with its warnings on standard error. Raises InputError for it or for a condition."""
+async def _checked(file: Path, *, ignore_unknown_fields: bool) -> Workflow:
+    """The workflow, with its warnings on standard error. Raises InputError for its faults."""
     workflow = await read_workflow(file, ignore_unknown_fields=ignore_unknown_fields)
-    for condition in uses:
-        parse_use(condition)
-    for condition in affinities:
-        parse_affinity(condition)
     for warning in workflow.validate():
         typer.echo(printable(warning), err=True)
     return workflow

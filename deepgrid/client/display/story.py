@@ -10,8 +10,8 @@ from deepgrid.billing.formulas import MAX_LIMIT_MINUTES, affordable_minutes
 from deepgrid.chain.client import Chain
 from deepgrid.chain.figures import Constants
 from deepgrid.chain.history import Transition
+from deepgrid.client.amounts import wei_of
 from deepgrid.client.display.text import moment, moment_utc, plural
-from deepgrid.client.values.amounts import wei_of
 from deepgrid.client.values.quotes import Quote
 from deepgrid.client.values.returned import Remark, Step, datetime_of
 from deepgrid.errors import NotFound

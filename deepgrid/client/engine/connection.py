@@ -19,8 +19,8 @@ from deepgrid.chain.transactions.wallet import Wallet
 from deepgrid.client.display.story import ClusterNames
 from deepgrid.client.engine.idempotency import IdempotencyKey, RequestedJobs
 from deepgrid.client.engine.poller import JobPoller
+from deepgrid.client.session import CustomerSession
 from deepgrid.client.settings import ClientSettings, patiently
-from deepgrid.customer.session import CustomerSession
 from deepgrid.errors import GridError, InputError
 
 if TYPE_CHECKING:

@@ -2,31 +2,28 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from deepgrid.client.amounts import wei_of
 from deepgrid.client.engine.connection import Connection
 from deepgrid.client.engine.idempotency import IdempotencyKey, Journal, KeyLock, Use
 from deepgrid.client.errors import IdempotencyConflict, noted
 from deepgrid.client.values.quotes import Quote, confirm
-from deepgrid.client.values.wishes import Wanted, wishes_now
 
 if TYPE_CHECKING:
-    from deepgrid.customer.order import Order
+    from deepgrid.client.order import Order
 
 SUBMIT = "submit"
 
 
-async def submit(
-    connection: Connection, order: Order, wishes: Wanted, *, approve: bool, quote: Quote | None, key: str | None
-) -> int:
+async def submit(connection: Connection, order: Order, *, approve: bool, quote: Quote | None, key: str | None) -> int:
     """Submit an order; returns the id of its job.
 
     Only checks are retried. An interruption of the request carries a note, because the job may exist then.
     Raises what `AsyncGrid.submit` raises.
     """
     if key is None:
-        return await _submit(connection, order, wishes, approve=approve, quote=quote, salt=None)
+        return await _submit(connection, order, approve=approve, quote=quote, salt=None)
     from deepgrid.workflow import canonical, hash_definition  # here: the language takes 0.3 s to load
 
     named = connection.idempotency_key(SUBMIT, key)
@@ -39,7 +36,7 @@ async def submit(
             connection.outputs[existing] = order.job.output
             return existing
         record_use(connection, named, Use(named.fingerprint(content), definition_hash))
-        return await _submit(connection, order, wishes, approve=approve, quote=quote, salt=salt)
+        return await _submit(connection, order, approve=approve, quote=quote, salt=salt)
 
 
 def record_use(connection: Connection, key: IdempotencyKey, use: Use) -> None:
@@ -63,20 +60,21 @@ def record_use(connection: Connection, key: IdempotencyKey, use: Use) -> None:
 
 
 async def _submit(
-    connection: Connection, order: Order, wishes: Wanted, *, approve: bool, quote: Quote | None, salt: bytes | None
+    connection: Connection, order: Order, *, approve: bool, quote: Quote | None, salt: bytes | None
 ) -> int:
     session = connection.session
     if quote is not None:
         await confirm(connection.chain, order, quote, connection.settings.quote_age_s)
+        if order.terms.max_rate_wei is None:
+            order = order.with_ceiling(max((wei_of(offer.rate) for offer in quote.offers), default=0))
     await connection.patiently(lambda: session.check(order, approve=approve))
-    kept = await connection.patiently(lambda: wishes_now(connection.chain, order, wishes, quote))
-    order = replace(order, wishes=kept)
+    ceiled = await connection.patiently(lambda: session.with_ceiling(order))
     async with connection.uploads:
         definition_hash = await session.store(order, salt)
     async with connection.spending:
         with noted(
             "The job may have been requested; look at `grid.jobs()` or `dps job list` before you submit it again."
         ):
-            job_id = await session.request(order, definition_hash, approve=approve)
+            job_id = await session.request(ceiled, definition_hash, approve=approve)
     connection.outputs[job_id] = order.job.output
     return job_id

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 from deepgrid.billing.credits import format_credits
 from deepgrid.chain.batches import MOST_AT_ONCE
+from deepgrid.client.amounts import TOO_FEW_CREDITS
 from deepgrid.client.engine.connection import Connection
 from deepgrid.client.engine.idempotency import KeyLock, Use
 from deepgrid.client.engine.submission import record_use
@@ -21,7 +22,6 @@ from deepgrid.client.job import AsyncJob
 from deepgrid.client.settings import pauses_s
 from deepgrid.client.sweep.plan import Entry, Plan
 from deepgrid.client.sweep.summary import Unsubmitted
-from deepgrid.client.values.amounts import TOO_FEW_CREDITS
 from deepgrid.errors import AccessDenied, ChainError, ContractError, GridError, InputError, ServiceError
 from deepgrid.lifecycle.job import Job
 from deepgrid.lifecycle.states import JobStatus
@@ -144,7 +144,7 @@ class Sweep:
                 return
             if wanted:
                 record_use(self.connection, key, Use(self.plan.fingerprint, batch[0].definition_hash))
-            orders = await self.connection.patiently(lambda: self.plan.requests(self.connection.chain, batch))
+            orders = [(self.plan.order(entry), entry.definition_hash) for entry in batch]
             try:
                 async with self.connection.spending:
                     job_ids = await self.connection.session.request_all(orders)

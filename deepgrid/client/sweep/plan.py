@@ -8,36 +8,20 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from deepgrid.chain.client import Chain
 from deepgrid.client.engine.idempotency import IdempotencyKey
 from deepgrid.client.job import AsyncJob
 from deepgrid.client.sweep.summary import Unsubmitted
-from deepgrid.client.values.wishes import NO_WISH, Wanted, wishes_now
-from deepgrid.client.workflow import Workflow
-from deepgrid.customer.order import order_of
 from deepgrid.errors import InputError
 
 if TYPE_CHECKING:
-    from deepgrid.customer.order import Order
+    from deepgrid.client.order import Order
+    from deepgrid.client.session import CustomerSession
     from deepgrid.workflow import Definition
 
 MOST_SETS = 100_000
 
 Parameters = Mapping[str, object] | tuple[Mapping[str, object], ...]
 """The parameters of one job: one set, or with `pack` a tuple of sets."""
-
-
-@dataclass(frozen=True, slots=True)
-class OrderTerms:
-    """What all orders of a sweep have in common."""
-
-    locked_wei: int
-    name: str
-    cut_name: bool
-    uses: Sequence[str]
-    affinities: Sequence[str]
-    delegate_spending: bool
-    wishes: Wanted = NO_WISH
 
 
 @dataclass(eq=False)
@@ -77,7 +61,7 @@ class Entry:
 
 
 class Plan:
-    """The workflow, the terms and the key of a sweep.
+    """The order and the key of a sweep.
 
     Attributes:
         key: The key.
@@ -85,20 +69,14 @@ class Plan:
         fingerprint: Stands for the workflow in the journal.
     """
 
-    def __init__(self, workflow: Workflow, terms: OrderTerms, pack_size: int, key: IdempotencyKey, *, named: bool):
-        """Raises InputError for wrong terms."""
+    def __init__(self, order: Order, pack_size: int, key: IdempotencyKey, *, named: bool) -> None:
         from deepgrid.workflow import canonical  # here, as below: the language takes 0.3 s to load
 
-        self._definition = workflow.definition
+        self._order = order
         self._pack_size = pack_size
-        self._order = order_of(
-            workflow.definition, terms.locked_wei, name=terms.name, cut_name=terms.cut_name, uses=terms.uses,
-            affinities=terms.affinities, delegate_spending=terms.delegate_spending, warnings=workflow.validate(),
-        )  # fmt: skip
-        self._wanted = terms.wishes
         self.key = key
         self.named = named
-        self.fingerprint = key.fingerprint(canonical(workflow.definition) + b"\0%d" % pack_size)
+        self.fingerprint = key.fingerprint(canonical(order.job) + b"\0%d" % pack_size)
 
     @property
     def credits_wei(self) -> int:
@@ -127,18 +105,12 @@ class Plan:
         return Entry(entry.parameters, entry.definition, salt, definition_hash, entry.occurrence, attempt)
 
     def order(self, entry: Entry) -> Order:
-        """The order of an entry, without the wishes."""
+        """The order of an entry."""
         return replace(self._order, job=entry.definition)
 
-    async def quote(self, chain: Chain) -> None:
+    async def set_ceiling(self, session: CustomerSession) -> None:
         """Make the dearest price of today the ceiling of all jobs, unless the caller named a ceiling."""
-        now = await wishes_now(chain, self._order, self._wanted)
-        self._wanted = replace(self._wanted, max_rate_wei=now.max_rate_wei)
-
-    async def requests(self, chain: Chain, entries: Iterable[Entry]) -> list[tuple[Order, str]]:
-        """The orders of entries that are requested now, each with the hash of its definition."""
-        wishes = await wishes_now(chain, self._order, self._wanted)
-        return [(replace(self.order(entry), wishes=wishes), entry.definition_hash) for entry in entries]
+        self._order = await session.with_ceiling(self._order)
 
     def _entry(
         self, sets: Sequence[Mapping[str, object]], texts: Sequence[Mapping[str, str]], first: int, seen: Counter[bytes]
@@ -147,7 +119,7 @@ class Plan:
 
         try:
             packed = self._pack_size > 1
-            definition = pack(self._definition, texts) if packed else with_variables(self._definition, texts[0])
+            definition = pack(self._order.job, texts) if packed else with_variables(self._order.job, texts[0])
             content = canonical(definition)
         except InputError as error:
             raise InputError(f"Parameter set {first + 1}: {error.message}", next_step=error.next_step) from None

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 
+from deepgrid.client.amounts import credits_of
 from deepgrid.client.job import AsyncJob
-from deepgrid.client.values.amounts import credits_of
 from deepgrid.client.values.html import summary_html
 from deepgrid.client.values.returned import Bill
 from deepgrid.errors import GridError

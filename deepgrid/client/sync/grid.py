@@ -9,17 +9,17 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Self
 
+from deepgrid.client.amounts import Credits, Duration
 from deepgrid.client.blocking.twin import Twin
 from deepgrid.client.grid import AsyncGrid, FilePath, States
+from deepgrid.client.order import Preference
 from deepgrid.client.settings import DEFAULTS, ClientSettings
 from deepgrid.client.sync.job import Job
 from deepgrid.client.sync.job_set import JobSet
 from deepgrid.client.sync.wallet import Wallet
-from deepgrid.client.values.amounts import Credits, Duration
 from deepgrid.client.values.cluster_offers import Clusters, Offers
 from deepgrid.client.values.quotes import Quote
 from deepgrid.client.values.returned import JobChange
-from deepgrid.client.values.wishes import Preference
 from deepgrid.client.workflow import Source, Workflow
 
 

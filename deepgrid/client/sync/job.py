@@ -10,11 +10,11 @@ from os import PathLike
 from pathlib import Path
 from typing import Self
 
+from deepgrid.client.amounts import Credits, Duration
 from deepgrid.client.blocking.twin import Twin
 from deepgrid.client.display.record import JobEvent, JobRecord
 from deepgrid.client.job import AsyncJob, _silent
 from deepgrid.client.job_view import JobView, Seen
-from deepgrid.client.values.amounts import Credits, Duration
 from deepgrid.client.values.returned import LogLine, LogStatus, Step
 from deepgrid.client.workflow import Source, Workflow
 

@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Self
 
+from deepgrid.client.amounts import Duration
 from deepgrid.client.blocking.twin import Twin
 from deepgrid.client.job import AsyncJob
 from deepgrid.client.job_set import AsyncJobSet
 from deepgrid.client.sweep.summary import Summary, Unsubmitted
 from deepgrid.client.sync.job import Job
-from deepgrid.client.values.amounts import Duration
 
 
 class JobSet(Twin[AsyncJobSet], of=AsyncJobSet):

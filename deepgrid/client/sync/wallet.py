@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from decimal import Decimal
 
+from deepgrid.client.amounts import Credits
 from deepgrid.client.blocking.twin import Twin
-from deepgrid.client.values.amounts import Credits
 from deepgrid.client.wallet import AsyncWallet
 
 

@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING, Self
 
 from deepgrid.billing.formulas import rate_wei_per_minute
 from deepgrid.chain.client import Chain
-from deepgrid.client.values.amounts import credits_of
+from deepgrid.client.amounts import credits_of
 from deepgrid.client.values.html import clusters_html
 from deepgrid.client.values.returned import datetime_of
-from deepgrid.client.values.wishes import Wanted
 from deepgrid.errors import NotFound
 from deepgrid.lifecycle.job import Job, JobDefinition, Provider, Wishes
 from deepgrid.lifecycle.states import JobStatus
@@ -25,7 +24,7 @@ from deepgrid.scheduling.market import ClusterState, HotJob, Market, Reliability
 from deepgrid.scheduling.speed import measured_speeds
 
 if TYPE_CHECKING:
-    from deepgrid.customer.order import Order
+    from deepgrid.client.order import Order
 
 MOST_ESTIMATED = 50  # clusters whose jobs are read to estimate a start, the cheapest first
 MOST_JOBS = 2000  # that are read for it
@@ -173,7 +172,7 @@ class Offers(tuple[ClusterOffer, ...]):
         return f"Offers({sum(offer.fits for offer in self)} of {len(self)} clusters)"
 
 
-async def read_offers(chain: Chain, order: Order, wishes: Wanted, provider: str | None = None) -> Offers:
+async def read_offers(chain: Chain, order: Order, provider: str | None = None) -> Offers:
     """The offers for an order. A ceiling that the caller did not name hides nothing.
 
     Raises:
@@ -188,7 +187,7 @@ async def read_offers(chain: Chain, order: Order, wishes: Wanted, provider: str 
     ]
     if provider is not None and not clusters:
         raise NotFound(f"No approved cluster is named {plain(provider)}.", next_step="Look at `dps provider list`.")
-    job = _job(order, Wishes(wishes.max_rate_wei or 0, wishes.min_minutes, 0, wishes.prefer))
+    job = _job(order, order.terms.wishes(0))
     fitting = [row.provider for row in explain(job, _market(clusters, {}, head.timestamp)) if row.fits]
     busy = await _busy(chain, fitting[:MOST_ESTIMATED], head.timestamp)
     rows = explain(job, _market(clusters, busy, head.timestamp))

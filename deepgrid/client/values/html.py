@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from markupsafe import Markup
 
-from deepgrid.client.values.amounts import credits_of, wei_of
+from deepgrid.client.amounts import credits_of, wei_of
 from deepgrid.plain_text import marked
 
 if TYPE_CHECKING:

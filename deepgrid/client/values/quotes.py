@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 from deepgrid.billing.formulas import MAX_LIMIT_MINUTES
 from deepgrid.chain.client import Chain
+from deepgrid.client.amounts import credits_of
 from deepgrid.client.errors import QuoteExpired
-from deepgrid.client.values.amounts import credits_of
 from deepgrid.client.values.html import quote_html
 from deepgrid.errors import InputError
 from deepgrid.lifecycle.job import Provider
@@ -18,7 +18,7 @@ from deepgrid.scheduling.fit import unmet
 from deepgrid.scheduling.quote import quote
 
 if TYPE_CHECKING:
-    from deepgrid.customer.order import Order
+    from deepgrid.client.order import Order
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from decimal import Decimal
 
 from deepgrid.billing.formulas import bill
-from deepgrid.client.values.amounts import credits_of
+from deepgrid.client.amounts import credits_of
 from deepgrid.lifecycle.job import Job
 from deepgrid.lifecycle.states import JobStatus
 

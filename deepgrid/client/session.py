@@ -8,13 +8,15 @@ request. A repeated request with the same hash finds the job that exists.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
+from deepgrid.billing.credits import format_credits
 from deepgrid.chain.batches import Request
 from deepgrid.chain.book import AddressBook
 from deepgrid.chain.client import Chain
@@ -23,12 +25,11 @@ from deepgrid.chain.transactions.sender import Sender
 from deepgrid.chain.transactions.transaction import Receipt
 from deepgrid.chain.transactions.wallet import Wallet
 from deepgrid.chain.writer import Writer
-from deepgrid.customer.purse import Purse
 from deepgrid.errors import ChainError, ContractError, InputError
 from deepgrid.lifecycle.states import JobStatus
 
 if TYPE_CHECKING:
-    from deepgrid.customer.order import Order
+    from deepgrid.client.order import Order
     from deepgrid.services.client import ServicesClient
 
 NOT_CLAIMED = "RunningScheduledStatusOnly"  # names of the contract's errors
@@ -137,8 +138,24 @@ class CustomerSession:
         if await self.chain.allowance(self.address) < order.locked_wei:
             await self.writer.approve(order.locked_wei)
 
+    async def with_ceiling(self, order: Order) -> Order:
+        """The order with a highest price per minute. The default is the dearest that the grid quotes for it now.
+
+        Args:
+            order: The order. One with a ceiling stays as it is.
+
+        Returns:
+            The order. It has no ceiling if no cluster can take it now.
+
+        Raises:
+            ChainError: The node does not answer.
+        """
+        if order.terms.max_rate_wei is not None:
+            return order
+        return order.with_ceiling(order.dearest_rate(await self.chain.providers()))
+
     async def request(self, order: Order, definition_hash: str, *, approve: bool = True) -> int:
-        """Request the job and lock its credits.
+        """Request the job and lock its credits, with the price ceiling of `with_ceiling`.
 
         A repeated call with the same hash returns the job that exists.
 
@@ -158,8 +175,9 @@ class CustomerSession:
         existing = await self.find(definition_hash)
         if existing is not None:
             return existing
+        (request,) = await self._requests([(order, definition_hash)])
         return await self.purse.locking(
-            order.locked_wei, lambda first: self._request(order, definition_hash, approve_first=first), approve=approve
+            order.locked_wei, lambda first: self._request(request, approve_first=first), approve=approve
         )
 
     async def request_all(self, orders: Sequence[tuple[Order, str]], *, approve: bool = True) -> list[int]:
@@ -182,12 +200,7 @@ class CustomerSession:
         """
         if not orders:
             return []
-        requests = [
-            Request(
-                order.definition(definition_hash), order.locked_wei, order.name, order.delegate_spending, order.wishes
-            )
-            for order, definition_hash in orders
-        ]
+        requests = await self._requests(orders)
         total_wei = sum(order.locked_wei for order, _ in orders)
         try:
             return await self.purse.locking(
@@ -249,11 +262,24 @@ class CustomerSession:
             await self.writer.approve(approve_first)
         return await self.writer.request_jobs(requests)
 
-    async def _request(self, order: Order, definition_hash: str, *, approve_first: int | None) -> int:
+    async def _requests(self, orders: Sequence[tuple[Order, str]]) -> list[Request]:
+        """What is requested now, with the price ceilings and the times that the terms of the orders name."""
+        now = 0
+        if any(order.terms.give_up_after_s for order, _ in orders):
+            now = max(await self.chain.now(), int(time.time()))  # a quiet chain's newest block is old
+        return [
+            Request(
+                order.definition(definition_hash), order.locked_wei, order.name, order.delegate_spending,
+                (await self.with_ceiling(order)).terms.wishes(now),
+            )
+            for order, definition_hash in orders
+        ]  # fmt: skip
+
+    async def _request(self, request: Request, *, approve_first: int | None) -> int:
         try:
             return await self.writer.request_job(
-                order.definition(definition_hash), order.locked_wei, order.name, order.delegate_spending,
-                wishes=order.wishes, approve_first=approve_first,
+                request.definition, request.locked_wei, request.name, request.delegate, wishes=request.wishes,
+                approve_first=approve_first,
             )  # fmt: skip
         except ChainError as error:
             if not error.transient:
@@ -285,3 +311,51 @@ async def customer_session(settings: CustomerSettings) -> AsyncIterator[Customer
             yield session
         finally:
             await session.close()
+
+
+T = TypeVar("T")
+
+
+class Purse:
+    """The credits of the customer who owns `writer`."""
+
+    def __init__(self, writer: Writer) -> None:
+        self._writer = writer
+
+    def check(self, amount_wei: int, balance: int, allowance: int | None) -> None:
+        """Raise InputError when `amount_wei` cannot be locked. An `allowance` of None is not checked."""
+        locked = format_credits(amount_wei)
+        if amount_wei > balance:
+            raise InputError(
+                f"{locked} credits cannot be locked; {self._writer.address} has {format_credits(balance)}.",
+                next_step="Lock fewer, or get more credits.",
+            )
+        if allowance is not None and amount_wei > allowance:
+            raise InputError(
+                f"The allowance is {format_credits(allowance)} credits; {locked} are needed, and this call may not"
+                " change it.",
+                next_step=f"Run `dps allowance set {locked}`, or omit --no-approve.",
+            )
+
+    def check_minimum(self, locked_wei: int, minimum_wei: int) -> None:
+        """Raise InputError when a job would lock less than the contract's minimum."""
+        if locked_wei < minimum_wei:
+            locked, minimum = format_credits(locked_wei), format_credits(minimum_wei)
+            raise InputError(f"{locked} credits are too few.", next_step=f"Lock at least {minimum}.")
+
+    async def locking(self, amount_wei: int, send: Callable[[int | None], Awaitable[T]], *, approve: bool) -> T:
+        """Send a transaction that locks `amount_wei`. `send` gets the allowance to set first, or None.
+
+        With `approve`, an allowance that is too low is set to exactly `amount_wei`. It is restored when the
+        contract refuses.
+        """
+        allowance = await self._writer.chain.allowance(self._writer.address)
+        short = approve and allowance < amount_wei
+        try:
+            return await send(amount_wei if short else None)
+        except ContractError as error:
+            if short:
+                await self._writer.approve(allowance)
+            elif approve and error.name == "ERC20InsufficientAllowance":  # another submission has used it up
+                return await send(amount_wei)
+            raise

@@ -1,1 +1,0 @@
-"""The customer's side of the grid: orders (`order`), and sessions with the steps of a submission (`session`)."""
