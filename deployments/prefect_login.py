@@ -10,7 +10,7 @@ from urllib.parse import urlsplit, urlunsplit
 import httpx
 
 from deepgrid.findings import Finding, Level
-from deepgrid.secure_url import is_loopback
+from deepgrid.safe_http import is_loopback
 
 SUBJECT = "prefect"
 TIMEOUT_S = 10.0

@@ -12,8 +12,10 @@ from prefect.artifacts import acreate_markdown_artifact, acreate_table_artifact
 
 from deepgrid.billing.entries import Ledger, Runs, Span
 from deepgrid.billing.period import file_name
-from deepgrid.books import Books, OperatorBooks, ProviderBooks
+from deepgrid.chain.ledger import Books
 from deepgrid.errors import InputError
+from deepgrid.operator.operator_books import OperatorBooks
+from deepgrid.provider.provider_books import ProviderBooks
 from orchestration import sessions
 from orchestration.retry_policy import side_effect
 

@@ -49,7 +49,6 @@ SAME_NAME: dict[str, str] = {
     "operator": "the verbs of dps, those that need Prefect, and the block of a role",
     "provider": "the verbs of dps, those that need Prefect, and the block of a role",
     "network": "a workflow's networks, the script that sets them up, and their measurement",
-    "private_files": "how they are written, and what only the one-machine grid keeps in them",
     "registration": "the proposal of a provider, and that of the one-machine grid's roles to Prefect",
     "services": "the verbs of dps and the block for the services",
     "session": "what each role holds open: customer, provider, operator",

@@ -14,8 +14,8 @@ from eth_utils.address import is_address, is_checksum_address, to_checksum_addre
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from deepgrid.errors import ConfigurationError
-from deepgrid.private_files import write_json
-from deepgrid.secure_url import fault_of, trusting
+from deepgrid.files.private_files import write_json
+from deepgrid.safe_http import fault_of, trusting
 
 BOOK_VARIABLE = "DEEPGRID_BOOK"
 DEFAULT_BOOK = "~/.dps/grid.json"

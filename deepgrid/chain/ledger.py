@@ -9,11 +9,15 @@ after the settlement's event. For a top-up, the transaction's call gives the pur
 from __future__ import annotations
 
 import asyncio
+import time
+from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TypeVar
 
-from deepgrid.billing.entries import Claim, GivenBack, Ledger, Purpose, Settlement, Span, Transfer
+from deepgrid.billing.entries import Claim, GivenBack, Ledger, Purpose, Runs, Settlement, Span, Transfer
+from deepgrid.billing.period import parse_period
 from deepgrid.chain.client import Chain
 from deepgrid.chain.history import first_block_at
 from deepgrid.chain.node.abi import Event
@@ -193,3 +197,45 @@ def _settlement(event: Event, times: dict[int, int]) -> Settlement:
         billed_minutes=args["billedMinutes"], paid_wei=args["paid"], cut_wei=args["cut"],
         refunded_wei=args["refunded"], at=times[event.block], block=event.block, tx_hash=event.tx_hash,
     )  # fmt: skip
+
+
+class Books(ABC):
+    """Common part of both parties' books. `provider` is None for the books of the whole grid."""
+
+    def __init__(self, name: str, chain: Chain, folder: Path, provider: str | None) -> None:
+        self.name = name
+        self.chain = chain
+        self.folder = folder
+        self.provider = provider
+
+    async def period(self, since: str | None, until: str | None) -> Span:
+        """The requested period. Without an end it ends now: at the newest block, or at this machine's time if later."""
+        return parse_period(since, until, max(await self.chain.now(), int(time.time())))
+
+    async def read_chain(self, span: Span) -> Ledger:
+        """The chain's entries of the period."""
+        return await read_ledger(self.chain, span, await self.hot(), self.provider)
+
+    async def read_slurm(self, span: Span, ledger: Ledger) -> Runs | None:
+        """The Slurm jobs of the period; None for the operator, who has no Slurm."""
+        return None
+
+    @abstractmethod
+    async def hot(self) -> list[int]:
+        """Jobs that may have been hot for the whole period. No event of the period names these."""
+
+    async def with_jobs(self, ledger: Ledger, runs: Runs | None) -> Ledger:
+        """The ledger, with those jobs that only Slurm names and that exist on chain."""
+        named = {run.job_id for run in runs.runs} if runs is not None else set()
+        missing = await self.existing(named - ledger.jobs.keys())
+        jobs = await self.chain.jobs(missing)
+        return replace(ledger, jobs={**ledger.jobs, **{job.id: job for job in jobs}})
+
+    async def with_older_strays(self, ledger: Ledger) -> Ledger:
+        """The ledger, with all credits that were sent to the contract for no job since the grid began."""
+        return replace(ledger, older_strays_wei=await read_older_strays(self.chain, ledger))
+
+    async def existing(self, job_ids: Iterable[int]) -> list[int]:
+        """Those of these jobs that exist on chain, in order."""
+        count = await self.chain.job_count()
+        return sorted(job_id for job_id in job_ids if 1 <= job_id <= count)

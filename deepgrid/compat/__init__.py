@@ -5,7 +5,7 @@ deepgrid's own clients need. Its requests have limits of their own: nothing that
 a signed request. What needs much processor time runs in processes with a lower priority.
 """
 
+from deepgrid.compat.compat_context import CompatLimits, CompatSettings
 from deepgrid.compat.existing_clients import serving_existing_clients
-from deepgrid.compat.settings import CompatLimits, CompatSettings
 
 __all__ = ["CompatLimits", "CompatSettings", "serving_existing_clients"]

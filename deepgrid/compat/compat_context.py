@@ -1,22 +1,94 @@
-"""The context of every request of existing clients: the services, and counters and queues apart from theirs."""
+"""Settings and limits of what the services do for existing clients, and the context of their requests."""
 
 from __future__ import annotations
 
+import re
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Annotated
 
 from fastapi import Depends, Request
 
-from deepgrid.compat.settings import CompatSettings
-from deepgrid.services.admission import Admission, ScriptChecks
+from deepgrid.errors import ConfigurationError
+from deepgrid.services.admission import Admission, Rate, ScriptChecks
 from deepgrid.services.admission.fair_queue import FairQueue
 from deepgrid.services.admission.gate import too_many
 from deepgrid.services.admission.limits import Buckets
 from deepgrid.services.context import Context
 
+HTTPS_PORT = 443
+_HOST = re.compile(r"[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?(:[0-9]{1,5})?\Z")
 FETCHES_WAITING_PER_ADDRESS = 4
 NICENESS = 5  # of checks: those of signed uploads come first
+
+
+@dataclass(frozen=True)
+class CompatLimits:
+    """Limits beside those of the services. Times are seconds, sizes bytes. An address is a source address.
+
+    All requests, over HTTP and gRPC:
+        running: running requests. Those of signed requests are counted apart.
+    Definitions without a signature, which have no owner until a job names them:
+        submissions_per_address: submissions.
+        definitions, definitions_per_address: definitions without an owner.
+        definition_bytes, definition_bytes_per_address: their stored bytes.
+        check_slots, checks_waiting_per_address, check_wait_s: checks of scripts at the same time, waiting ones, and
+            their time. Existing clients never retry, so they wait longer than signed uploads.
+        module_fetches: jobs whose modules are fetched at the same time.
+    GraphQL, whose requests are examined in processes of their own:
+        graphql_slots: processes. One is reserved for small requests.
+        graphql_waiting_per_address: requests that wait for their turn, for `check_wait_s`.
+        graphql_within_s: an examination. The process of a longer one is killed.
+    The log service:
+        stream_s: a stream.
+        list_every_s: pause between two lists of logs in a stream.
+        request_within_s, answer_within_s: a request over gRPC, and the next answer to it.
+    """
+
+    running: int = 256
+    submissions_per_address: Rate = field(default=Rate(1, 100))
+    definitions: int = 10_000
+    definitions_per_address: int = 1000
+    definition_bytes: int = 256 * 1024 * 1024
+    definition_bytes_per_address: int = 32 * 1024 * 1024
+    check_slots: int = 1
+    checks_waiting_per_address: int = 16
+    check_wait_s: float = 45.0
+    module_fetches: int = 2
+    graphql_slots: int = 2
+    graphql_waiting_per_address: int = 64
+    graphql_within_s: float = 10.0
+    stream_s: float = 24 * 3600.0
+    list_every_s: float = 10.0
+    request_within_s: float = 10.0
+    answer_within_s: float = 60.0
+
+
+@dataclass(frozen=True)
+class CompatSettings:
+    """What the services do for existing clients.
+
+    `module_hosts`: `HOST` or `HOST:PORT` of the git servers whose modules are fetched for clients that do not sign.
+    `private_module_hosts`: whether these hosts may be at private addresses.
+    """
+
+    module_hosts: tuple[str, ...] = ()
+    private_module_hosts: bool = False
+    limits: CompatLimits = field(default_factory=CompatLimits)
+
+    def __post_init__(self) -> None:
+        """Raise ConfigurationError for an entry that is no host."""
+        for entry in self.module_hosts:
+            if not _HOST.match(entry):
+                raise ConfigurationError(
+                    f"{entry[:80]!r} is not a host from which modules can be fetched.",
+                    next_step="Give names such as git.example.org or git.example.org:8443.",
+                )
+
+    def hosts_and_ports(self) -> frozenset[tuple[str, int]]:
+        """The listed hosts in lower case, each with its port."""
+        parts = (entry.lower().partition(":") for entry in self.module_hosts)
+        return frozenset((host, int(port or HTTPS_PORT)) for host, _, port in parts)
 
 
 class CompatContext:

@@ -5,21 +5,48 @@ from __future__ import annotations
 import contextlib
 import socket
 from collections.abc import AsyncIterator
+from typing import Any
 
 from fastapi import FastAPI
+from starlette.middleware.cors import CORSMiddleware
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from deepgrid.compat import graphql, logger_api
-from deepgrid.compat.compat_context import CompatContext
-from deepgrid.compat.cross_origin import GRAPHQL_PATH, LOGGER_PREFIX, CrossOrigin
-from deepgrid.compat.graphql.examiner import Examiner
-from deepgrid.compat.settings import CompatSettings
+from deepgrid.compat.compat_context import CompatContext, CompatSettings
+from deepgrid.compat.graphql.routes import GRAPHQL_PATH, Examiner
 from deepgrid.services.admission import Gate
 from deepgrid.services.app import HANDLERS
 from deepgrid.services.context import Context
 from deepgrid.services.service_metrics import Measured
 
+LOGGER_PREFIX = "/logger."
+METHODS = ("GET", "PUT", "DELETE", "POST", "OPTIONS")
+GRAPHQL: dict[str, Any] = {
+    "allow_origin_regex": r"https?://.+", "allow_methods": METHODS, "allow_headers": ["Accept", "Content-Type"],
+    "max_age": 300,
+}  # fmt: skip
+LOGGER: dict[str, Any] = {
+    "allow_origins": ["*"], "allow_methods": METHODS, "expose_headers": ["grpc-status", "grpc-message"],
+    "allow_headers": [
+        "keep-alive", "user-agent", "cache-control", "content-type", "content-transfer-encoding",
+        "x-accept-content-transfer-encoding", "x-accept-response-streaming", "x-user-agent", "x-grpc-web",
+        "grpc-timeout", "authorization",
+    ],
+    "max_age": 1_728_000,
+}  # fmt: skip
 PATHS = frozenset({GRAPHQL_PATH, "/", "/health"})
+
+
+class CrossOrigin:
+    """ASGI middleware: CORS headers for these paths, also on refusals. Credentials are never allowed."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app, self._graphql, self._logger = app, CORSMiddleware(app, **GRAPHQL), CORSMiddleware(app, **LOGGER)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        path = scope["path"] if scope["type"] == "http" else ""
+        logger = self._logger if path.startswith(LOGGER_PREFIX) else self._app
+        await (self._graphql if path == GRAPHQL_PATH else logger)(scope, receive, send)
 
 
 class ExistingClients:

@@ -7,8 +7,10 @@ import json
 from typing import Any
 
 from starlette.datastructures import Headers
+from starlette.requests import Request
 from starlette.types import Receive, Scope, Send
 
+from deepgrid.services.admission.gate import read_body
 from deepgrid.services.refusal import Refusal
 
 JSON = "application/json"
@@ -62,20 +64,8 @@ async def read_json(scope: Scope, receive: Receive, most: int, within_s: float) 
     headers = Headers(scope=scope)
     if headers.get("content-type", "").partition(";")[0].strip().lower() != JSON:
         raise Refusal(415, f"the content must be {JSON}")
-    too_large = Refusal(413, f"the body is larger than {most} bytes", hang_up=True)
-    if headers.get("content-length", "0").isdecimal() and int(headers.get("content-length", "0")) > most:
-        raise too_large
-    body: bytes = b""
     try:
         async with asyncio.timeout(within_s):
-            while True:
-                message = await receive()
-                if message["type"] == "http.disconnect":
-                    raise Refusal(400, "the body is incomplete", hang_up=True)
-                body += message.get("body", b"")
-                if len(body) > most:
-                    raise too_large
-                if not message.get("more_body"):
-                    return body
+            return await read_body(Request(scope, receive), most)
     except TimeoutError:
         raise Refusal(408, "the body came too slowly", hang_up=True) from None

@@ -16,7 +16,7 @@ from starlette.types import Receive, Scope, Send
 from deepgrid.gateway.answering import read_json, send_answer, send_refusal
 from deepgrid.gateway.settings import WebSettings
 from deepgrid.services.admission.fair_queue import FairQueue
-from deepgrid.services.admission.limits import Buckets, Shares, source_of
+from deepgrid.services.admission.limits import Buckets, Shares, source_in
 from deepgrid.services.admission.worker_pool import WorkerPool
 from deepgrid.services.refusal import Refusal
 
@@ -45,9 +45,8 @@ class Checks:
 
     async def answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
-        client = scope.get("client")
         try:
-            content = await self._content(source_of(client[0] if client else None), scope, receive)
+            content = await self._content(source_in(scope), scope, receive)
         except Refusal as refusal:
             await send_refusal(send, refusal)
         else:

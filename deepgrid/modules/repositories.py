@@ -15,11 +15,11 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 
+from deepgrid.files.private_files import replace_file
 from deepgrid.modules.children import OutOfTime, run
 from deepgrid.modules.reach import Reach, Unavailable
 from deepgrid.modules.sandbox_limits import ModuleLimits
 from deepgrid.modules.source import Repository
-from deepgrid.private_files import replace_file
 
 _COMMIT = re.compile(r"[0-9a-f]{40}([0-9a-f]{24})?\Z")
 _SHORT_COMMIT = re.compile(r"[0-9a-f]{7,63}\Z")

@@ -26,9 +26,9 @@ from deepgrid.observability.liveness import Need
 from deepgrid.observability.metrics import Metrics
 from deepgrid.provider.shared.claim_journal import ClaimJournal
 from deepgrid.provider.shared.claim_reads import ClaimReads
+from deepgrid.provider.shared.image_registry import Registries
 from deepgrid.provider.shared.log_shipping import LogShipper, LogShippingSettings
 from deepgrid.provider.shared.wakeups import Wakeups
-from deepgrid.registry import Registries
 from deepgrid.sbatch import Containers, StoragePaths
 from deepgrid.services.client import ServicesClient
 from deepgrid.slurm.cluster import Cluster

@@ -22,20 +22,20 @@ from sqlalchemy import text
 from sqlalchemy.exc import SQLAlchemyError
 from starlette.exceptions import HTTPException
 
+from deepgrid.chain.client import Chain
 from deepgrid.errors import GridError, InputError
 from deepgrid.services import messages, protocol_version
 from deepgrid.services.admission import Admission, Gate, Limits, ScriptChecks
-from deepgrid.services.chain_view import ChainView
 from deepgrid.services.cleanup import Retention, clean_up_for_ever
 from deepgrid.services.context import Context, Services
-from deepgrid.services.fence import Fence
-from deepgrid.services.handlers import definitions, logs, notices, revocations
+from deepgrid.services.handlers import authentication, definitions, logs, notices
 from deepgrid.services.handlers.job_queue import JobQueue
 from deepgrid.services.handlers.job_queue import router as queue_router
 from deepgrid.services.refusal import Refusal
 from deepgrid.services.service_metrics import Measured, ServiceMetrics
 from deepgrid.services.signing.request_signing import Domain
 from deepgrid.services.storage.database import Database
+from deepgrid.services.storage.replays import Fence
 from deepgrid.services.storage.vault import Vault
 
 logger = logging.getLogger(__name__)
@@ -72,7 +72,7 @@ class ServicesSettings:
 
 @contextlib.asynccontextmanager
 async def open_services(
-    settings: ServicesSettings, domain: Domain, chain: ChainView, clock: Callable[[], float] = time.time
+    settings: ServicesSettings, domain: Domain, chain: Chain, clock: Callable[[], float] = time.time
 ) -> AsyncIterator[FastAPI]:
     """The application for the grid of `domain`, with its store open and clean-up running.
 
@@ -110,7 +110,7 @@ def create_app(context: Context) -> FastAPI:
     app.state.context = context
     app.add_middleware(Gate, admission=context.admission)
     app.add_middleware(Measured, metrics=context.metrics)
-    for router in (definitions.router, logs.router, notices.router, revocations.router):
+    for router in (definitions.router, logs.router, notices.router, authentication.router):
         app.include_router(router)
     app.state.job_queue = JobQueue(context.chain, context.clock)
     app.include_router(queue_router)

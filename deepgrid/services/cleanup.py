@@ -19,9 +19,8 @@ from sqlalchemy.exc import SQLAlchemyError
 from deepgrid.errors import GridError
 from deepgrid.lifecycle.job import Job
 from deepgrid.services.context import Context
-from deepgrid.services.new_jobs import PAGE, read_new_jobs
+from deepgrid.services.new_jobs import PAGE, forget_unowned, read_new_jobs
 from deepgrid.services.signing.session_keys import CLOCK_SLACK_S
-from deepgrid.services.storage.binding import forget_unowned
 from deepgrid.services.storage.database import (
     Definition,
     Log,

@@ -8,18 +8,18 @@ import logging
 import signal
 import socket
 import sys
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import Callable
 
-import uvicorn
 from fastapi import FastAPI
 from starlette.types import ASGIApp
 
 from deepgrid.chain.book import AddressBook
 from deepgrid.chain.client import Chain
 from deepgrid.errors import ConfigurationError
-from deepgrid.metrics_page import metrics_page
+from deepgrid.observability.metrics_page import metrics_page
 from deepgrid.services.app import ServicesSettings, open_services
 from deepgrid.services.edge import Listeners, address_of, open_listeners
+from deepgrid.services.edge.http_server import serving_http
 from deepgrid.services.script_check import require_shellcheck
 from deepgrid.services.signing.request_signing import Domain
 
@@ -82,21 +82,12 @@ def listeners_of(settings: ServicesSettings, *, grpc: bool = True) -> contextlib
     return open_listeners(settings.sockets, settings.socket_group, settings.port, port, with_grpc=grpc)
 
 
-@contextlib.asynccontextmanager
-async def listening(app: ASGIApp, listeners: Listeners) -> AsyncIterator[None]:
+def listening(app: ASGIApp, listeners: Listeners) -> contextlib.AbstractAsyncContextManager[None]:
     """Serve `app` over HTTP while the context lasts."""
-    config = uvicorn.Config(
-        app, lifespan="off", log_config=None, server_header=False, ws="none",
+    return serving_http(
+        app, [listeners.http], STOP_WITHIN_S, timeout_keep_alive=KEEP_ALIVE_S,
         proxy_headers=listeners.are_behind_proxy, forwarded_allow_ips="*",  # only the proxy opens the socket
-        timeout_keep_alive=KEEP_ALIVE_S, timeout_graceful_shutdown=STOP_WITHIN_S,
     )  # fmt: skip
-    server = _Server(config)
-    serving = asyncio.create_task(server.serve(sockets=[listeners.http]))
-    try:
-        yield
-    finally:
-        server.should_exit = True
-        await serving
 
 
 def log_where(listeners: Listeners) -> None:
@@ -109,19 +100,6 @@ def log_where(listeners: Listeners) -> None:
     logger.warning("no proxy stands in front: for a look on this machine only, without limits per address")
     if listeners.grpc is not None:
         logger.info("the log service speaks gRPC at %s", address_of(listeners.grpc))
-
-
-class _Server(uvicorn.Server):
-    """uvicorn without its signal handlers, which would end the process before its store is closed."""
-
-    @contextlib.contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        yield
-
-    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        await super().shutdown(sockets)
-        if self.server_state.tasks:  # these are cancelled now, and must end before their store is closed
-            await asyncio.wait(self.server_state.tasks, timeout=STOP_WITHIN_S)
 
 
 def require_secrecy(settings: ServicesSettings) -> None:

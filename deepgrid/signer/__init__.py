@@ -9,9 +9,8 @@ Promises:
 """
 
 from deepgrid.signer.access import Access, GuardedPaths, LoopbackHosts
-from deepgrid.signer.http_endpoint import signer_routes
+from deepgrid.signer.http_endpoint import PageStorage, signer_routes
 from deepgrid.signer.limit import SpendingLimit
-from deepgrid.signer.page_storage import PageStorage
 from deepgrid.signer.peer import OwnAccount
 from deepgrid.signer.signer import Signer
 

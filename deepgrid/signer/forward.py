@@ -15,8 +15,7 @@ from starlette.background import BackgroundTask
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 
-from deepgrid.secure_url import is_loopback
-from deepgrid.services.client.client_tls import tls_of
+from deepgrid.safe_http import is_loopback, tls_of
 
 TIMEOUT_S = 60.0  # the services hold a poll of a log for up to 25 s
 CONNECT_WITHIN_S = 10.0

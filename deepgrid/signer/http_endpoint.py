@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 from typing import Any
 
 from starlette.requests import Request
@@ -12,16 +13,56 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from deepgrid.errors import ContractError, GridError
+from deepgrid.files.private_files import replace_file
 from deepgrid.signer.access import Access, Denied, origin_of
-from deepgrid.signer.page_storage import PageStorage
 from deepgrid.signer.refused import FAILED, MALFORMED, REVERTED, Refused
 from deepgrid.signer.signer import Signer
 
+MOST_BYTES = 8 * 1024 * 1024
+FILE = "file:"  # begins the names of files of earlier jobs, which can be dropped
 Endpoint = Callable[[Request], Awaitable[Response]]
 
 LARGEST_BODY = 1024 * 1024  # a workflow file of 256 KiB, with escaped characters
 
 logger = logging.getLogger(__name__)
+
+
+class PageStorage:
+    """Texts by name, in a file that only its owner can read."""
+
+    def __init__(self, file: Path) -> None:
+        self._file = file
+
+    def all(self) -> dict[str, str]:
+        """All texts; none if the file is missing or damaged. Raises OSError if it cannot be read."""
+        try:
+            return _texts(json.loads(self._file.read_bytes()))
+        except (FileNotFoundError, ValueError):
+            return {}
+
+    def change(self, changes: dict[str, Any]) -> None:
+        """Store these texts too, and forget names without a text. The oldest files make room if it is full.
+
+        Raises ValueError if that is too much, and OSError.
+        """
+        added = _texts(changes)
+        texts = {name: text for name, text in self.all().items() if name not in changes} | added
+        sizes = {name: len(json.dumps({name: text})) for name, text in texts.items()}  # with separators and braces
+        excess = sum(sizes.values()) - MOST_BYTES
+        for name in sizes:  # oldest first
+            if excess > 0 and name.startswith(FILE) and name not in added:
+                excess -= sizes[name]
+                del texts[name]
+        if excess > 0:
+            raise ValueError("too much is stored")
+        replace_file(self._file, json.dumps(texts).encode())
+
+
+def _texts(named: Any) -> dict[str, str]:
+    """Those values that are texts. Raises ValueError if these are no named values."""
+    if not isinstance(named, dict):
+        raise ValueError("these are no named values")
+    return {name: text for name, text in named.items() if isinstance(text, str)}
 
 
 def signer_routes(signer: Signer, access: Access, storage: PageStorage) -> list[Route]:

@@ -8,11 +8,10 @@ import logging
 import secrets
 import signal
 import socket
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import uvicorn
 from starlette.applications import Starlette
 from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp
@@ -22,9 +21,10 @@ from deepgrid.chain.client import Chain
 from deepgrid.chain.transactions.sender import Sender
 from deepgrid.chain.transactions.wallet import Wallet
 from deepgrid.errors import ConfigurationError
+from deepgrid.files.private_files import replace_file
 from deepgrid.gateway.backend import open_web
 from deepgrid.gateway.settings import WebSettings
-from deepgrid.private_files import replace_file
+from deepgrid.services.edge.http_server import serving_http
 from deepgrid.signer import (
     Access,
     GuardedPaths,
@@ -90,7 +90,11 @@ async def serve_local(settings: LocalSettings, told: Told) -> None:
         else:
             told(address)
 
-    async with local_app(book, wallet, settings, renewed) as app, _serving(app, listeners):
+    quiet = {"access_log": False, "log_level": "warning", "proxy_headers": False}
+    async with (
+        local_app(book, wallet, settings, renewed) as app,
+        serving_http(app.serve, listeners, STOP_WITHIN_S, **quiet),
+    ):
         await stop.wait()
         app.end()
 
@@ -155,28 +159,3 @@ def _bound(port: int) -> list[socket.socket]:
             "this system has one loopback address: other accounts may have left pages in your browser for it"
         )
         return [usual]
-
-
-class _Server(uvicorn.Server):
-    """uvicorn without signal handlers, which would end the process before its connections are closed."""
-
-    @contextlib.contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        yield
-
-
-@contextlib.asynccontextmanager
-async def _serving(app: LocalApp, listeners: list[socket.socket]) -> AsyncIterator[None]:
-    """Serve `app` while the context lasts."""
-    config = uvicorn.Config(
-        app.serve, lifespan="off", log_config=None, access_log=False, server_header=False, ws="none",
-        proxy_headers=False, log_level="warning",
-        timeout_graceful_shutdown=STOP_WITHIN_S,
-    )  # fmt: skip
-    server = _Server(config)
-    serving = asyncio.create_task(server.serve(sockets=listeners))
-    try:
-        yield
-    finally:
-        server.should_exit = True
-        await serving

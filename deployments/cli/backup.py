@@ -14,7 +14,7 @@ from deepgrid.cli.access.confirmation import REFUSED, confirm, on_terminal
 from deepgrid.cli.border import runs
 from deepgrid.client.display.text import moment_utc, printable
 from deepgrid.errors import ConfigurationError
-from deepgrid.file_backup import FilesManifest, Restore, Role, back_up_files, state_files
+from deepgrid.files.file_backup import FilesManifest, Restore, Role, back_up_files, state_files
 from deployments.cli.operator import OperatorName
 from deployments.cli.serving import require_prefect
 from deployments.provider.setup.answer_checks import path_of

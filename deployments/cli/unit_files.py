@@ -13,7 +13,7 @@ from typing import Annotated
 import typer
 
 from deepgrid.errors import ConfigurationError, InputError
-from deepgrid.private_files import replace_file
+from deepgrid.files.private_files import replace_file
 from deployments.systemd.units import LOGIN, File, Process, files_of, operator_processes, provider_processes
 
 REPOSITORY = Path(__file__).resolve().parents[2]

@@ -17,11 +17,11 @@ from signal import SIGKILL
 from typing import ClassVar
 
 from deepgrid.errors import ConfigurationError
+from deepgrid.files.private_files import make_private_folder
 from deployments.onemachine.clusters import OFFERS, Offer
 from deployments.onemachine.daemons.ports import PortBook
 from deployments.onemachine.daemons.postgres import Postgres
 from deployments.onemachine.daemons.prefect_server import PrefectServer
-from deployments.onemachine.daemons.private_files import make_private_folder
 from deployments.onemachine.daemons.probes import HOST
 from deployments.onemachine.daemons.processes import Daemon, ProcessTable
 from deployments.onemachine.daemons.socket_folder import socket_path

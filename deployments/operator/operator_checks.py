@@ -18,10 +18,10 @@ from deepgrid.chain.chain_findings import OPERATOR_GAS, judge_clock, judge_gas, 
 from deepgrid.chain.client import Chain
 from deepgrid.chain.transactions.wallet import Wallet
 from deepgrid.errors import GridError
+from deepgrid.files.private_files import unwritable_part
 from deepgrid.findings import Finding, Level
 from deepgrid.operator.session import OperatorSettings
 from deepgrid.services.client import ServicesClient
-from deepgrid.state_folder import unwritable_part
 
 ROLE = "METASCHEDULER_ROLE"
 DUTIES = {"MetaScheduler": "assign jobs", "ProviderManager": "approve providers"}

@@ -13,7 +13,7 @@ from blocks import Operator
 from blocks.block_loading import load_block
 from deepgrid.chain.transactions.nonce_lease import NonceLease
 from deepgrid.errors import ChainError
-from deepgrid.metrics_page import metrics_page
+from deepgrid.observability.metrics_page import metrics_page
 from deepgrid.operator.session import OperatorSession, follow_jobs, operator_session
 from deployments.operator.on_demand import OnDemand
 from deployments.operator.provider_watch import ProviderWatch

@@ -15,7 +15,7 @@ from pydantic import BaseModel, ValidationError
 from blocks import Provider
 from blocks.block_loading import load_block
 from deepgrid.errors import ServiceError
-from deepgrid.private_files import write_json
+from deepgrid.files.private_files import write_json
 from deepgrid.provider.session import ProviderSettings
 
 logger = logging.getLogger(__name__)

@@ -6,8 +6,7 @@ import secrets
 from dataclasses import dataclass
 from pathlib import Path
 
-from deepgrid.private_files import replace_file
-from deployments.onemachine.daemons.private_files import make_private_folder, read_or_create
+from deepgrid.files.private_files import make_private_folder, read_or_create, replace_file
 from deployments.onemachine.daemons.probes import HOST, PROBE_TIMEOUT_S
 from deployments.onemachine.daemons.processes import Daemon
 

@@ -14,7 +14,7 @@ from eth_account import Account
 from deepgrid.cli.access.address_book import _logs_url
 from deepgrid.client.engine.records import _fetched
 from deepgrid.errors import ServiceError
-from deepgrid.registry import Registries
+from deepgrid.provider.shared.image_registry import Registries
 from deepgrid.services.client import ServicesClient
 from deepgrid.workflow.models import ContainerRun
 from tests.services.support import DOMAIN

@@ -14,7 +14,7 @@ import pytest
 
 from deepgrid.chain.book import AddressBook
 from deepgrid.errors import ConfigurationError, GridError, ServiceError
-from deepgrid.secure_url import PLAIN_HTTP_VARIABLE
+from deepgrid.safe_http import PLAIN_HTTP_VARIABLE
 from deepgrid.services.edge import EdgeLimits, open_listeners, proxy_settings
 from tests.attacks.http_support import connect
 from tests.services.edge_support import short_folder

@@ -20,10 +20,9 @@ from deepgrid.client.display.colours import COLOUR
 from deepgrid.client.display.text import LogLines
 from deepgrid.compat.graphql.documents import read_body, read_document
 from deepgrid.compat.graphql.operations import executed
+from deepgrid.compat.logger_api.grpc_web import frames, message_of
 from deepgrid.compat.logger_api.logger_pb2 import ReadRequest, WatchListRequest
-from deepgrid.compat.logger_api.methods import _job_id, _parsed
-from deepgrid.compat.logger_api.signed_texts import reader_of, watcher_of
-from deepgrid.compat.logger_api.web_frames import frames, message_of
+from deepgrid.compat.logger_api.methods import _job_id, _parsed, reader_of, watcher_of
 from deepgrid.errors import InputError
 from deepgrid.gateway.check import _file_of
 from deepgrid.gateway.relay.read_rules import Rules
@@ -34,7 +33,7 @@ from deepgrid.modules.template import TemplateFault
 from deepgrid.services.refusal import Refusal
 from deepgrid.services.signing.request_signing import BadRequestSignature, sign, verify
 from deepgrid.signer.calls import parse as parse_call
-from deepgrid.signer.refused import Refused
+from deepgrid.signer.limit import Refused
 from deepgrid.signer.typed_data import KINDS, checked
 from deepgrid.signer.typed_data import Grid as SignerGrid
 from deepgrid.signer.typed_data import parse as parse_typed

@@ -11,7 +11,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from deepgrid.metrics_page import metrics_page
+from deepgrid.observability.metrics_page import metrics_page
 from deepgrid.operator.operator_metrics import OperatorMetrics
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "metrics.md"

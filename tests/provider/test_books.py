@@ -12,11 +12,13 @@ import pytest
 
 from deepgrid.billing.differences import Kind
 from deepgrid.billing.reconcile import NEVER_SETTLED_GRACE_S, Reconciliation, needs_older_strays, reconcile
-from deepgrid.books import Books, OperatorBooks, ProviderBooks
+from deepgrid.chain.ledger import Books
 from deepgrid.lifecycle.job import JobKey
 from deepgrid.lifecycle.slurm_state import Phase
 from deepgrid.lifecycle.states import JobStatus
+from deepgrid.operator.operator_books import OperatorBooks
 from deepgrid.operator.session import OperatorSettings, operator_session
+from deepgrid.provider.provider_books import ProviderBooks
 from tests.chain.grid import CREDIT, Grid
 from tests.provider.scene import Scene
 from tests.slurm.support import SMALL, WAIT_S, Box, bash, ended

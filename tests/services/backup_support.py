@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from deepgrid.chain.book import AddressBook
-from deepgrid.services.backup import Manifest, back_up, restore
+from deepgrid.services.database_backup import Manifest, back_up, restore
 from tests.services.support import DOMAIN
 
 BOOK = AddressBook(

@@ -13,7 +13,7 @@ import pytest
 from sqlalchemy.engine import URL, make_url
 
 from deepgrid.errors import AccessDenied, ConfigurationError
-from deepgrid.services.backup.dumps import Postgres, dumper_of
+from deepgrid.services.database_backup import Postgres, dumper_of
 from deepgrid.services.signing.request_signing import WINDOW_S, sign
 from deepgrid.services.signing.session_keys import CLOCK_SLACK_S, MAX_LIFETIME_S
 from deepgrid.services.storage.vault import write_key

@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 
 from deepgrid.errors import ConfigurationError
-from deepgrid.private_tar import MANIFEST, pack
-from deepgrid.services.backup.backup_archive import DUMPS, SECRET, unpack
+from deepgrid.files.file_backup import MANIFEST, pack
+from deepgrid.services.database_backup import DUMPS, SECRET, unpack_backup
 from deepgrid.services.storage.database import Database, Definition
 from deepgrid.services.storage.vault import Vault
 from tests.services.backup_support import BOOK, Machine
@@ -62,7 +62,7 @@ def changed(archive: Path, **fields: Any) -> Path:
     """The archive with other fields in its manifest."""
     folder = archive.with_suffix(".parts")
     folder.mkdir()
-    manifest = unpack(archive, folder).model_copy(update=fields)
+    manifest = unpack_backup(archive, folder).model_copy(update=fields)
     archive.unlink()
     pack(archive, manifest, [folder / name for name in manifest.members])
     return archive
@@ -183,6 +183,6 @@ async def test_half_of_a_restore_is_not_served(new: Machine) -> None:
 
 def test_the_manifest_names_each_member(archive: Path, tmp_path: Path) -> None:
     (tmp_path / "parts").mkdir()
-    manifest = unpack(archive, tmp_path / "parts")
+    manifest = unpack_backup(archive, tmp_path / "parts")
     assert {file.name for file in (tmp_path / "parts").iterdir()} == {MANIFEST, *manifest.members}
     assert (manifest.chain_id, manifest.schema_step, manifest.kind) == (BOOK.chain_id, "0003", "sqlite")

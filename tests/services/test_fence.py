@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from deepgrid.services.fence import Fence
 from deepgrid.services.refusal import Refusal
 from deepgrid.services.signing.request_signing import WINDOW_S, Verified, verify
 from deepgrid.services.signing.session_keys import CLOCK_SLACK_S, MAX_LIFETIME_S, Rights
 from deepgrid.services.signing.signers import Signer, WalletSigner
+from deepgrid.services.storage.replays import Fence
 from tests.services.support import ACCOUNTS, DOMAIN, PATH, session_key
 
 RESTORED_AT = 1_700_000_000

@@ -12,7 +12,7 @@ import pytest
 from prometheus_client import generate_latest
 
 from deepgrid.errors import AccessDenied
-from deepgrid.metrics_page import metrics_page
+from deepgrid.observability.metrics_page import metrics_page
 from tests.services.support import Grid, a_job, waits
 from tests.waiting import until
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from deepgrid.services.admission.turns import Turns
+from deepgrid.services.admission.fair_queue import Turns
 
 
 def test_a_turn_ends_when_its_worth_is_used() -> None:

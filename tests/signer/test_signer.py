@@ -16,8 +16,7 @@ from eth_account.messages import encode_typed_data
 from deepgrid.services.signing.request_signing import TYPES
 from deepgrid.services.signing.session_keys import MAX_LIFETIME_S
 from deepgrid.signer.access import MOST_SESSIONS
-from deepgrid.signer.http_endpoint import LARGEST_BODY
-from deepgrid.signer.page_storage import MOST_BYTES
+from deepgrid.signer.http_endpoint import LARGEST_BODY, MOST_BYTES
 from deepgrid.signer.typed_data import KINDS, PERMIT_LASTS_S
 from tests.chain.grid import CREDIT, Grid
 from tests.signer.signer_support import HOST, ORIGIN, PAGE, STRANGER, Page, transactions

@@ -13,7 +13,7 @@ from typing import Self
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from deepgrid.errors import ConfigurationError
-from deepgrid.private_files import write_json
+from deepgrid.files.private_files import write_json
 
 
 class Creation(BaseModel):

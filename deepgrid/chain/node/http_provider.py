@@ -17,7 +17,7 @@ from web3.types import RPCEndpoint, RPCRequest, RPCResponse
 
 from deepgrid.chain.node.node_errors import Asked, NodeRefused, Request, making_sense
 from deepgrid.errors import ChainError
-from deepgrid.secure_url import is_loopback, trusting
+from deepgrid.safe_http import is_loopback, trusting
 from deepgrid.spans import span
 
 LARGEST_BATCH = 100

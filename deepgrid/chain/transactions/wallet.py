@@ -20,7 +20,7 @@ from eth_keys.datatypes import PrivateKey
 from eth_utils.exceptions import ValidationError
 
 from deepgrid.errors import ConfigurationError
-from deepgrid.private_files import create_file
+from deepgrid.files.private_files import create_file
 
 if TYPE_CHECKING:
     from eth_account import Account

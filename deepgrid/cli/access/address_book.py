@@ -87,8 +87,7 @@ async def _logs_url(endpoint: str, definitions_url: str) -> str:
     """
     import httpx  # here, because it takes 0.1 s to load
 
-    from deepgrid.plain_answer import UNCOMPRESSED, read_answer
-    from deepgrid.secure_url import fault_of
+    from deepgrid.safe_http import UNCOMPRESSED, fault_of, read_answer
     from deepgrid.services.messages import Health
 
     url = _base(endpoint)

@@ -15,7 +15,7 @@ from deepgrid.cli.border import runs
 from deepgrid.cli.options import DEFAULT_KEY, BookFile, KeyFile
 from deepgrid.cli.standard_streams import print_result
 from deepgrid.errors import InputError
-from deepgrid.secure_url import fault_of, trusting
+from deepgrid.safe_http import fault_of, trusting
 
 Who = list[str] | None
 RpcUrl = Annotated[str | None, typer.Option("--rpc-url", metavar="URL", help="URL of the chain's node.")]

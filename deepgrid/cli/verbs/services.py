@@ -96,7 +96,7 @@ def back_up_services(
 ) -> None:
     """Write database and secret file into one archive that only you can read. The services may run meanwhile."""
     with needs("services"):
-        from deepgrid.services.backup import back_up
+        from deepgrid.services.database_backup import back_up
     from deepgrid.chain.book import AddressBook
 
     asyncio.run(back_up(file, database, secret_file, AddressBook.load(book), without_secret=without_secret))
@@ -111,7 +111,7 @@ def back_up_services(
 def restore_services(file: BackupFile, database: DatabaseUrl, secret_file: SecretFile, book: BookFile = None) -> None:
     """Restore a backup into an empty database. All services of the grid must be stopped."""
     with needs("services"):
-        from deepgrid.services.backup import restore
+        from deepgrid.services.database_backup import restore
     from deepgrid.chain.book import AddressBook
 
     found = asyncio.run(restore(file, database, secret_file, AddressBook.load(book)))

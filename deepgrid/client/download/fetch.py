@@ -19,7 +19,7 @@ from yarl import URL
 from deepgrid.client.download.folder import open_part, part_of, size_of, writing
 from deepgrid.client.settings import ClientSettings, pauses_s
 from deepgrid.errors import AccessDenied, ServiceError
-from deepgrid.secure_url import is_loopback
+from deepgrid.safe_http import is_loopback
 
 CHUNK_BYTES = 1024 * 1024
 CONNECT_S, SILENCE_S = 30, 60

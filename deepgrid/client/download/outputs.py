@@ -17,7 +17,7 @@ from deepgrid.client.errors import NoOutput
 from deepgrid.client.settings import ClientSettings, patiently
 from deepgrid.errors import AccessDenied, ServiceError
 from deepgrid.extras import needs
-from deepgrid.secure_url import is_loopback
+from deepgrid.safe_http import is_loopback
 
 if TYPE_CHECKING:
     from deepgrid.workflow import Definition

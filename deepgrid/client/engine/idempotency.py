@@ -24,7 +24,7 @@ from deepgrid.chain.book import AddressBook
 from deepgrid.chain.client import Chain
 from deepgrid.chain.transactions.wallet import Wallet
 from deepgrid.errors import ConfigurationError, GridError, InputError
-from deepgrid.private_files import replace_file
+from deepgrid.files.private_files import replace_file
 
 LONGEST_KEY = 1000
 FOLDER_SUFFIX = ".idempotency"

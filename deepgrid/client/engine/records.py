@@ -12,7 +12,7 @@ from deepgrid.client.values.returned import Remark, datetime_of
 from deepgrid.errors import GridError, ServiceError
 from deepgrid.lifecycle.job import Job
 from deepgrid.lifecycle.states import JobStatus
-from deepgrid.plain_answer import UNCOMPRESSED, ExcessiveAnswer, read_answer
+from deepgrid.safe_http import UNCOMPRESSED, ExcessiveAnswer, read_answer
 
 MAX_ANSWER_BYTES = 16 * 1024 * 1024  # of an oracle: some 100,000 jobs
 ORACLE_WITHIN_S = 10.0

@@ -4,7 +4,6 @@
 from then on it is like a signed upload. `resolve_uses` fetches the modules of a job for such clients.
 """
 
-from deepgrid.compat.anonymous.modules_of_strangers import resolve_uses
-from deepgrid.compat.anonymous.unowned import store_anonymous
+from deepgrid.compat.anonymous.unowned import resolve_uses, store_anonymous
 
 __all__ = ["resolve_uses", "store_anonymous"]

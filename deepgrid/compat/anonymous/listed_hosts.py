@@ -10,7 +10,7 @@ import subprocess
 from functools import cache
 from urllib.parse import urlsplit
 
-from deepgrid.compat.settings import HTTPS_PORT, CompatSettings
+from deepgrid.compat.compat_context import HTTPS_PORT, CompatSettings
 from deepgrid.modules import Unavailable
 from deepgrid.modules.source import Folder, Source
 

@@ -1,26 +1,96 @@
 """Turns the input of an operation into the models of the workflow language, by the checks of workflow files.
 
-`null` means absent at every depth.
+`null` means absent at every depth. Each fault becomes an entry of `errors` in the form that existing clients show.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from pydantic import ValidationError
 
-from deepgrid.compat.graphql.fault_entries import FaultyInput, JobFault, fault_at
 from deepgrid.errors import InputError
 from deepgrid.workflow import Definition, canonical
-from deepgrid.workflow.faults import MOST_SHOWN, Fault, all_faults
+from deepgrid.workflow.faults import MOST_SHOWN, Fault, all_faults, dotted
 from deepgrid.workflow.models import Module
 from deepgrid.workflow.models.base import Model
 from deepgrid.workflow.models.rules.handles import misplaced_waits
 from deepgrid.workflow.reading.fitting import fit
 from deepgrid.workflow.yaml_text.yaml_nodes import Document, Path
 
+_WORDS = re.compile(r"Cpu|Dns|Uid|Gid|Url|Http|Id(?![a-z])")  # which Go's names have in capitals
+_PLACE = re.compile(r"\[[0-9]+\]")
+
+TAGS_OF_KINDS = {
+    "missing": "required", "greater_than_equal": "gte", "less_than_equal": "lte", "literal_error": "oneof",
+    "too_long": "max",
+}  # fmt: skip
+TAGS_OF_FIELDS = {
+    "key": "valid_envvar_name", "exportEnvAs": "valid_envvar_name", "handleName": "alphanum_underscore",
+    "dependsOn": "alphanum_underscore", "image": "valid_container_image_url", "registry": "hostname", "url": "url",
+    "endpointUrl": "url", "bucketUrl": "url", "path": "startswith", "workDir": "startswith", "hostDir": "startswith",
+    "containerDir": "startswith", "dns": "ip", "address": "cidr", "gatewayAddress": "cidr", "allowedIPs": "cidr",
+    "boreAddress": "hostname_port", "endpoint": "hostname_port",
+}  # fmt: skip
 M = TypeVar("M", bound=Model)
+
+
+@dataclass(frozen=True)
+class JobFault:
+    """One fault: a sentence, the rule, and the place in Go's spelling, such as `Job.Steps[0].Run.Shell`."""
+
+    message: str
+    tag: str
+    namespace: str
+
+    def entry(self, path: Sequence[str | int]) -> dict[str, Any]:
+        """The entry for the answer of the operation at `path`."""
+        field = _PLACE.sub("", self.namespace.rpartition(".")[2])
+        original = f"Key: '{self.namespace}' Error:Field validation for '{field}' failed on the '{self.tag}' tag"
+        extensions = {
+            "type": "validation", "tag": self.tag, "namespace": self.namespace, "field": field,
+            "original_message": original,
+        }  # fmt: skip
+        return {"message": self.message, "path": list(path), "extensions": extensions}
+
+
+class FaultyInput(Exception):
+    """The input of an operation has these faults."""
+
+    def __init__(self, faults: Sequence[JobFault]) -> None:
+        super().__init__("the input is faulty")
+        self.faults = faults
+
+    def entries(self, path: Sequence[str | int]) -> list[dict[str, Any]]:
+        """The entries for the answer of the operation at `path`."""
+        return [fault.entry(path) for fault in self.faults]
+
+    def __str__(self) -> str:
+        return "\n".join(fault.message for fault in self.faults)
+
+
+def fault_at(path: Path, what: str, kind: str, root: str) -> JobFault:
+    """The fault at a path of the input `root`. `kind` is pydantic's name of the rule, if it has one."""
+    names = [part for part in path if isinstance(part, str)]
+    tag = TAGS_OF_KINDS.get(kind) or (kind == "rule" and names and TAGS_OF_FIELDS.get(names[-1])) or "rule"
+    return JobFault(f"{dotted(path, f'the {root.lower()}')}: {what}", tag, _namespace(path, root))
+
+
+def faults_of_lines(text: str) -> list[JobFault]:
+    """Faults of the job as a whole, one per line: of its modules and of its batch script."""
+    return [JobFault(line, "script", "Job") for line in text.splitlines() if line]
+
+
+def _namespace(path: Path, root: str) -> str:
+    named = (f"[{part}]" if isinstance(part, int) else f".{_in_go(part)}" for part in path)
+    return root + "".join(named)
+
+
+def _in_go(name: str) -> str:
+    return _WORDS.sub(lambda word: word[0].upper(), name[:1].upper() + name[1:])
 
 
 def definition_from(given: Any) -> Definition:

@@ -16,8 +16,7 @@ from ariadne import MutationType, QueryType, graphql_sync, load_schema_from_path
 from graphql import GraphQLError, GraphQLResolveInfo, get_introspection_query
 
 from deepgrid.compat.graphql.documents import TooLarge, limited_answer, read_body, read_document
-from deepgrid.compat.graphql.fault_entries import FaultyInput
-from deepgrid.compat.graphql.job_input import definition_from, module_from
+from deepgrid.compat.graphql.job_input import FaultyInput, definition_from, module_from
 from deepgrid.plain_text import plain
 from deepgrid.services.worker_loop import answer_requests
 from deepgrid.workflow import canonical

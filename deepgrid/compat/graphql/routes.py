@@ -2,31 +2,84 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
+import json
 import logging
+import re
+from collections import OrderedDict
+from functools import cache
+from pathlib import Path
 from typing import Any
 
 from fastapi import APIRouter, Request, Response
-from fastapi.responses import JSONResponse, PlainTextResponse
+from fastapi.responses import HTMLResponse, JSONResponse, PlainTextResponse
 from sqlalchemy.exc import SQLAlchemyError
 
 from deepgrid.compat.anonymous import store_anonymous
-from deepgrid.compat.compat_context import Compat, CompatContext
-from deepgrid.compat.cross_origin import GRAPHQL_PATH
-from deepgrid.compat.graphql.examiner import Examiner
-from deepgrid.compat.graphql.fault_entries import FaultyInput, faults_of_lines
-from deepgrid.compat.graphql.playground import page
+from deepgrid.compat.compat_context import Compat, CompatContext, CompatLimits
+from deepgrid.compat.graphql.job_input import FaultyInput, faults_of_lines
 from deepgrid.errors import ConfigurationError, GridError, InputError
 from deepgrid.sbatch import StoragePaths, render
 from deepgrid.services import messages
-from deepgrid.services.handlers.authentication import read_body
+from deepgrid.services.admission.fair_queue import FairQueue
+from deepgrid.services.admission.gate import read_body
+from deepgrid.services.admission.worker_pool import WorkerPool
 from deepgrid.services.refusal import Refusal
 from deepgrid.services.signing.request_signing import ADDRESS_HEADER
 from deepgrid.services.storage.database import Definition, UnownedDefinition
 from deepgrid.workflow import from_canonical
 from deepgrid.workflow.canonical import SALT_BYTES
 
+GRAPHQL_PATH = "/graphql"
+MOST_KEPT = 32  # answers, such as the schema for different tools
 router = APIRouter()
 logger = logging.getLogger(__name__)
+
+
+class Examiner:
+    """The one of a service. `pool` is closed with it."""
+
+    def __init__(self, limits: CompatLimits) -> None:
+        turns = FairQueue(limits.graphql_slots, limits.graphql_waiting_per_address, limits.check_wait_s)
+        self.pool = WorkerPool("deepgrid.compat.graphql.operations", turns, limits.graphql_within_s)
+        self._kept: OrderedDict[bytes, dict[str, Any]] = OrderedDict()
+
+    async def examine(self, source: str, body: bytes) -> dict[str, Any]:
+        """What `operations.executed` says of a body from this source address. Raises Refusal."""
+        key = hashlib.sha256(body).digest()
+        if key in self._kept:
+            self._kept.move_to_end(key)
+            return self._kept[key]
+        found: dict[str, Any] = json.loads(await self.pool.ask(source, body))
+        if not found["needs"] and "errors" not in found["content"]:
+            self._kept[key] = found
+            if len(self._kept) > MOST_KEPT:
+                self._kept.popitem(last=False)
+        return found
+
+
+@cache
+def _text() -> str:
+    return Path(__file__).with_name("playground.html").read_text()
+
+
+@cache
+def _policy() -> str:
+    """The Content-Security-Policy: the page's own script and style, and requests to this service."""
+    parts = (f"{kind}-src '{_hash(kind)}'" for kind in ("script", "style"))
+    return "; ".join(["default-src 'none'", *parts, "connect-src 'self'", "base-uri 'none'", "frame-ancestors 'none'"])
+
+
+def _hash(tag: str) -> str:
+    found = re.search(rf"<{tag}>(.*?)</{tag}>", _text(), re.S)
+    assert found
+    return "sha256-" + base64.b64encode(hashlib.sha256(found[1].encode()).digest()).decode()
+
+
+def page() -> HTMLResponse:
+    """The answer with the page."""
+    return HTMLResponse(_text(), headers={"Content-Security-Policy": _policy(), "X-Content-Type-Options": "nosniff"})
 
 
 @router.post(GRAPHQL_PATH)

@@ -20,9 +20,9 @@ from grpclib.server import Server, Stream
 from h2.exceptions import ProtocolError
 
 from deepgrid.compat.compat_context import CompatContext
+from deepgrid.compat.logger_api.grpc_web import HEAD_BYTES, frames, require_plain
 from deepgrid.compat.logger_api.methods import LONGEST_REQUEST_BYTES, METHODS, NOT_OFFERED, answers
 from deepgrid.compat.logger_api.status import as_grpc_errors, invalid, service_stops, stream_is_over
-from deepgrid.compat.logger_api.web_frames import HEAD_BYTES, frames, require_plain
 from deepgrid.services.admission.limits import source_of
 from deepgrid.services.edge import BACKLOG
 

@@ -31,7 +31,7 @@ from deepgrid.gateway.relay.shared_reads import Head, SharedReads
 from deepgrid.gateway.relay.upstream import Upstream
 from deepgrid.gateway.settings import WebSettings
 from deepgrid.services.admission.fair_queue import FairQueue
-from deepgrid.services.admission.limits import Buckets, Shares, source_of
+from deepgrid.services.admission.limits import Buckets, Shares, source_in
 from deepgrid.services.refusal import Refusal
 
 LONGEST_ID = 100
@@ -63,8 +63,7 @@ class Relay:
 
     async def answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request. Every refusal is an error of JSON-RPC without an id."""
-        client = scope.get("client")
-        source = source_of(client[0] if client else None)
+        source = source_in(scope)
         try:
             with self._running.hold(source) as one, self._held.hold(source, self._size_of(scope)) as bytes_too:
                 if not one or not bytes_too:

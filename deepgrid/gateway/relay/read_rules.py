@@ -8,7 +8,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from deepgrid.gateway.relay.raw_transactions import Destination, destination
+import rlp
+
 from deepgrid.gateway.relay.rpc_answers import NO_METHOD, PARAMS, Fault
 from deepgrid.gateway.settings import WebLimits
 
@@ -25,6 +26,9 @@ GAS_OF_A_WORD = 100_000  # `getMany` of a job with 16 labels and conditions
 BYTES_OF_A_PRICE = 1024
 BLOCKS_OF_A_PRICE = 250
 HEAD_TAGS = (None, "latest", "pending")
+# Position of the chain's id and of the destination in transactions with an access list, and with a dynamic fee.
+_TYPED = {1: (0, 4, 11), 2: (0, 5, 12)}
+_LEGACY = (6, 3, 9)  # the chain's id is a part of its `v`
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,12 +235,30 @@ def _transaction(rules: Rules, params: list[Any], _head: int) -> list[Any]:
     if not rules.transactions:
         raise Fault(NO_METHOD, "this relay takes no transactions; send them with the wallet's own node")
     raw = _text(_DATA, _count(params, 1, 1)[0], "the transaction")
-    found = destination(raw)
-    if found is None or found.to not in rules.contracts:
+    chain_id, to = _destination(raw)
+    if to not in rules.contracts:
         raise Fault(PARAMS, "only transactions to contracts of this grid are sent here")
-    if found != Destination(rules.chain_id, found.to):
+    if chain_id != rules.chain_id:
         raise Fault(PARAMS, "the transaction is for another chain")
     return [raw]
+
+
+def _destination(raw: str) -> tuple[int, str]:
+    """The chain of a signed transaction in hex, and the address that it calls, in lower case.
+
+    The address is empty if the transaction is malformed, of an unknown type, or not of one chain.
+    """
+    content = bytes.fromhex(raw[2:])
+    chain_at, to_at, fields = _TYPED.get(content[0], _LEGACY) if content else _LEGACY
+    try:
+        items = rlp.decode(content[1:] if content and content[0] in _TYPED else content)
+        if len(items) != fields:
+            return 0, ""
+        number, to = int.from_bytes(items[chain_at], "big"), items[to_at]
+    except (rlp.exceptions.RLPException, ValueError, TypeError, RecursionError):
+        return 0, ""
+    chain_id = number if content[0] in _TYPED else (number - 35) // 2
+    return chain_id, f"0x{to.hex()}" if isinstance(to, bytes) and len(to) == 20 else ""
 
 
 _CHECKS: dict[str, Callable[[Rules, list[Any], int], list[Any]]] = {

@@ -21,9 +21,9 @@ from pydantic_core import from_json
 from deepgrid.gateway.relay.read_rules import SENT, Read
 from deepgrid.gateway.relay.rpc_answers import FAILED, Answer, TooMuch, error, of_node, silent
 from deepgrid.gateway.settings import WebLimits
-from deepgrid.secure_url import is_loopback, trusting
+from deepgrid.safe_http import is_loopback, trusting
+from deepgrid.services.admission.fair_queue import Turns
 from deepgrid.services.admission.limits import Buckets, Shares
-from deepgrid.services.admission.turns import Turns
 
 logger = logging.getLogger(__name__)
 

@@ -11,9 +11,9 @@ from pathlib import Path
 
 from pydantic import RootModel, ValidationError
 
+from deepgrid.files.private_files import write_json
 from deepgrid.lifecycle.job import JobKey
 from deepgrid.lifecycle.zombies import key_of_comment
-from deepgrid.private_files import write_json
 
 logger = logging.getLogger(__name__)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import re
 import time
 from collections import OrderedDict
@@ -11,9 +10,11 @@ from collections.abc import Callable
 
 from eth_utils.address import is_address, to_checksum_address
 from starlette.datastructures import Headers
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from deepgrid.services.admission.limits import Buckets, Limits, Shares, source_of
+from deepgrid.services.admission.limits import Buckets, Limits, Shares, source_in
 from deepgrid.services.refusal import Refusal
 from deepgrid.services.signing.request_signing import ADDRESS_HEADER, Verified
 
@@ -91,8 +92,7 @@ class Gate:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             return
-        client = scope.get("client")
-        source = source_of(client[0] if client else None)
+        source = source_in(scope)
         scope["state"] = {**scope.get("state", {}), "source": source}
         if scope["method"] == "GET" and PUBLIC.match(scope["path"]):
             await self._answered(scope, receive, send)
@@ -136,8 +136,26 @@ def _claimed_signer(scope: Scope) -> str:
 
 
 async def _answer(refusal: Refusal, send: Send) -> None:
-    content = json.dumps({"error": refusal.sentence}).encode()
-    headers = {"Content-Type": "application/json", "Content-Length": str(len(content)), **refusal.headers()}
-    coded = [(name.lower().encode(), value.encode()) for name, value in headers.items()]
-    await send({"type": "http.response.start", "status": refusal.status, "headers": coded})
-    await send({"type": "http.response.body", "body": content})
+    answer = JSONResponse({"error": refusal.sentence}, refusal.status, refusal.headers())
+    await send({"type": "http.response.start", "status": answer.status_code, "headers": answer.raw_headers})
+    await send({"type": "http.response.body", "body": answer.body})
+
+
+async def read_body(request: Request, limit: int) -> bytes:
+    """Read the body, which the proxy has already received. Refuse it as soon as it exceeds the limit."""
+    announced = request.headers.get("content-length", "")
+    if announced.isascii() and announced.isdigit() and int(announced[:20]) > limit:
+        raise _too_large(limit)
+    received = bytearray()
+    try:
+        async for piece in request.stream():
+            received += piece
+            if len(received) > limit:
+                raise _too_large(limit, hang_up=True)
+    except ClientDisconnect:
+        raise Refusal(400, "the connection was closed before the body's end") from None
+    return bytes(received)
+
+
+def _too_large(limit: int, *, hang_up: bool = False) -> Refusal:
+    return Refusal(413, f"the body is larger than {limit} bytes", hang_up=hang_up)

@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+from starlette.types import Scope
+
 MOST_KEYS = 20_000  # of a table of buckets; the longest unused keys are dropped first
 IPV6_PREFIX = 64  # the smallest network of one subscriber
 LONGEST_SOURCE = 64
@@ -73,6 +75,12 @@ def source_of(host: str | None) -> str:
     if address.ipv4_mapped is not None:
         return str(address.ipv4_mapped)
     return str(ipaddress.ip_network((address, IPV6_PREFIX), strict=False))
+
+
+def source_in(scope: Scope) -> str:
+    """The source address of a request."""
+    client = scope.get("client")
+    return source_of(client[0] if client else None)
 
 
 class Buckets:

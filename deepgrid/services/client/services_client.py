@@ -23,8 +23,7 @@ from pydantic import ValidationError
 
 from deepgrid.chain.book import AddressBook
 from deepgrid.errors import ConfigurationError, InputError, NotFound, ServiceError
-from deepgrid.plain_answer import UNCOMPRESSED, ExcessiveAnswer, read_answer
-from deepgrid.secure_url import fault_of, is_loopback
+from deepgrid.safe_http import UNCOMPRESSED, ExcessiveAnswer, fault_of, is_loopback, read_answer, tls_of
 from deepgrid.services import messages, protocol_version
 from deepgrid.services.client.answers import (
     Answer,
@@ -40,7 +39,6 @@ from deepgrid.services.client.answers import (
     parsed,
     refusal_of,
 )  # fmt: skip
-from deepgrid.services.client.client_tls import tls_of
 from deepgrid.services.messages import LogPosition, Message, Notice, Release
 from deepgrid.services.signing.request_signing import Domain
 from deepgrid.services.signing.session_keys import Session

@@ -11,10 +11,8 @@ from deepgrid.chain.client import Chain
 from deepgrid.errors import GridError
 from deepgrid.findings import Finding
 from deepgrid.services.app import ServicesSettings
-from deepgrid.services.doctor.machine_checks import examine_machine
-from deepgrid.services.doctor.proxy_checks import examine_proxy, examine_sockets
-from deepgrid.services.doctor.public_checks import examine_front, examine_metrics
-from deepgrid.services.doctor.store_checks import examine_store
+from deepgrid.services.doctor.public_checks import examine_front, examine_metrics, examine_proxy, examine_sockets
+from deepgrid.services.doctor.store_checks import examine_machine, examine_store
 
 
 async def examine_services(settings: ServicesSettings, proxy_config: Path | None = None) -> list[Finding]:

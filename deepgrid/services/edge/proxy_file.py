@@ -13,7 +13,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from pydantic import BaseModel, ConfigDict, ValidationError, field_validator, model_validator
 
 from deepgrid.errors import ConfigurationError
-from deepgrid.secure_url import is_loopback
+from deepgrid.safe_http import is_loopback
 
 RECORDED = "# settings: "
 DIGEST = "@digest@"  # of the file, which nginx tells at /v1/proxy

@@ -11,9 +11,10 @@ from functools import partial
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from deepgrid.lifecycle.job import Job
+from deepgrid.services.core import ServiceCore
 from deepgrid.services.following.log_feed import TAIL_BYTES, Feed, require_customer
 from deepgrid.services.following.log_news import LogNews
-from deepgrid.services.following.stored import Parts, Piece
+from deepgrid.services.following.stored import Piece
 from deepgrid.services.refusal import Refusal
 
 TAILS_BYTES = 64 * 1024 * 1024  # of all logs, in memory
@@ -28,14 +29,14 @@ logger = logging.getLogger(__name__)
 class Hub:
     """One `Feed` per followed log. A feed starts with the first follower and ends some seconds after the last."""
 
-    def __init__(self, parts: Parts) -> None:
+    def __init__(self, core: ServiceCore) -> None:
         self._pages = asyncio.Semaphore(PAGES_AT_ONCE)
-        self._parts = parts
+        self._core = core
         self._feeds: dict[int, Feed] = {}
         self._tasks: dict[Feed, asyncio.Task[None]] = {}
         self._asked: dict[int, asyncio.Task[Job]] = {}
         self._stopped = False
-        self._log_news = LogNews(parts.database)
+        self._log_news = LogNews(core.database)
         self._background: list[asyncio.Task[None]] = []
 
     def followers(self, job_id: int) -> int:
@@ -109,7 +110,7 @@ class Hub:
     @contextlib.contextmanager
     def counted(self, job_id: int) -> Iterator[None]:
         """Count a follower. Refuses with 429 if there are too many."""
-        admission = self._parts.admission
+        admission = self._core.admission
         with admission.followers_by_job.hold(str(job_id)) as held:
             if not held:
                 raise Refusal(429, f"too many requests wait for the output of job {job_id}", retry_after_s=2)
@@ -153,7 +154,7 @@ class Hub:
         """The job as the chain has it. Simultaneous calls for one job share one answer."""
         asked = self._asked.get(job_id)
         if asked is None:
-            asked = self._asked[job_id] = asyncio.create_task(self._parts.job(job_id))
+            asked = self._asked[job_id] = asyncio.create_task(self._core.job(job_id))
             asked.add_done_callback(partial(self._answered, job_id))
         return await asyncio.shield(asked)
 
@@ -168,7 +169,7 @@ class Hub:
         if not self._background:
             hearing = self._log_news.hear(self.announce, self.announce_all)
             self._background = [asyncio.create_task(hearing), asyncio.create_task(self._ask_chain())]
-        feed = self._feeds[job.id] = Feed(self._parts, job, self._pages, self._log_news)
+        feed = self._feeds[job.id] = Feed(self._core, job, self._pages, self._log_news)
         self._tasks[feed] = asyncio.create_task(self._run(feed))
         self._share()
         return feed
@@ -194,7 +195,7 @@ class Hub:
 
     async def _update(self, feeds: list[Feed]) -> None:
         try:
-            jobs = await self._parts.jobs([feed.job.id for feed in feeds]) if feeds else []
+            jobs = await self._core.jobs([feed.job.id for feed in feeds]) if feeds else []
         except Refusal as refusal:
             if refusal.status != 404:
                 raise

@@ -16,8 +16,9 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from deepgrid.errors import GridError
 from deepgrid.lifecycle.job import Job
+from deepgrid.services.core import ServiceCore
 from deepgrid.services.following.log_news import LogNews
-from deepgrid.services.following.stored import Ending, Parts, Piece, ending_of, pieces_from, state_of
+from deepgrid.services.following.stored import Ending, Piece, ending_of, pieces_from, state_of
 from deepgrid.services.refusal import Refusal
 
 LOOK_AGAIN_S = 2.0  # for the end of a job that is over, which time decides, and while no news of changes arrives
@@ -46,7 +47,7 @@ class Feed:
     `news` is an event that is set at the next change. Take it before you look for pieces, then wait for it.
     """
 
-    def __init__(self, parts: Parts, job: Job, pages: asyncio.Semaphore, log_news: LogNews) -> None:
+    def __init__(self, core: ServiceCore, job: Job, pages: asyncio.Semaphore, log_news: LogNews) -> None:
         """`pages` limits how many followers read older output from the database at the same time."""
         self.job = job
         self.over = False
@@ -56,7 +57,7 @@ class Feed:
         self.tail_limit = TAIL_BYTES  # the hub may lower it
         self.changed = asyncio.Event()  # set it when something was stored
         self.ready = asyncio.Event()  # after the first look
-        self._parts = parts
+        self._core = core
         self._pages = pages
         self._log_news = log_news
         self._tail: list[Piece] = []
@@ -108,7 +109,7 @@ class Feed:
             found = await self._stored(claimed_at, offset, most_bytes)
         reached = found[-1].end if found else offset
         if over and (reached >= end or not found):  # clean-up may have deleted it
-            last = found.pop() if found else Piece(b"", offset, self._parts.clock() * 10**9, True, claimed_at)
+            last = found.pop() if found else Piece(b"", offset, self._core.clock() * 10**9, True, claimed_at)
             found.append(replace(last, final=True))
         return found
 
@@ -128,8 +129,8 @@ class Feed:
         return found
 
     async def _stored(self, claimed_at: int, offset: int, most_bytes: int) -> list[Piece]:
-        async with self._pages, self._parts.database.read() as session:
-            return (await pieces_from(self._parts, session, self.job.id, claimed_at, offset, most_bytes))[1]
+        async with self._pages, self._core.database.read() as session:
+            return (await pieces_from(self._core, session, self.job.id, claimed_at, offset, most_bytes))[1]
 
     # -- the reader --------------------------------------------------------------------
 
@@ -148,8 +149,8 @@ class Feed:
             self.trim()
 
     async def _read(self) -> None:
-        async with self._parts.database.read() as session:
-            log = await state_of(self._parts, session, self.job)
+        async with self._core.database.read() as session:
+            log = await state_of(self._core, session, self.job)
         self._read_to = max(0, log.size - FIRST_TAIL_BYTES)
         await self._look()
         self.ready.set()
@@ -195,12 +196,10 @@ class Feed:
         """Read new chunks."""
         job, before, more = self.job, self._read_to, True
         while more:
-            async with self._parts.database.read() as session:
-                state, found = await pieces_from(
-                    self._parts, session, job.id, job.claimed_at, self._read_to, READ_BYTES
-                )
+            async with self._core.database.read() as session:
+                state, found = await pieces_from(self._core, session, job.id, job.claimed_at, self._read_to, READ_BYTES)
                 more = bool(found) and found[-1].end < state.size
-                ending = await ending_of(self._parts, session, job, state)
+                ending = await ending_of(self._core, session, job, state)
             if job.claimed_at != self.claimed_at:  # claimed anew meanwhile
                 break
             self.ending, self.over = ending, ending.over and not more

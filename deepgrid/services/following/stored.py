@@ -2,44 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
 
 from sqlalchemy import and_, select
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from deepgrid.lifecycle.job import Job
-from deepgrid.services.admission import Admission
+from deepgrid.services.core import ServiceCore
 from deepgrid.services.messages import MAX_LOG_CHUNK_BYTES
-from deepgrid.services.storage.database import Database, Definition, Log, LogChunk
-from deepgrid.services.storage.vault import Vault
+from deepgrid.services.storage.database import Definition, Log, LogChunk
 
 LATE_OUTPUT_S = 30  # a provider may send the rest of the output after it has reported the end
 SILENCE_S = 600  # a provider that announced further output may be silent for this long
 SECOND_NS = 10**9
-
-
-class Parts(Protocol):
-    """The parts of a running service that readers of logs need. `Context` has them."""
-
-    database: Database
-    vault: Vault
-    max_log_bytes: int
-    admission: Admission
-
-    @property
-    def clock(self) -> Callable[[], int]:
-        """Gives unix seconds."""
-        ...
-
-    async def job(self, job_id: int) -> Job:
-        """The job as the chain has it. Refuses with 404 or 503."""
-        ...
-
-    async def jobs(self, job_ids: Sequence[int]) -> list[Job]:
-        """These jobs in this order, read at once. Refuses as `job`."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,16 +59,16 @@ class LogState:
         return cls(size - dropped, ended, updated_at, True, (left_out or 0) + dropped, pending or 0)
 
 
-async def state_of(parts: Parts, session: AsyncSession, job: Job) -> LogState:
+async def state_of(core: ServiceCore, session: AsyncSession, job: Job) -> LogState:
     """The state of the log of the job's present claim."""
     log = await session.get(Log, (job.id, job.claimed_at))
     if log is None:
         return LogState()
-    return LogState.of(parts.max_log_bytes, log.size, log.final, log.updated_at, log.left_out, log.pending)
+    return LogState.of(core.max_log_bytes, log.size, log.final, log.updated_at, log.left_out, log.pending)
 
 
 async def pieces_from(
-    parts: Parts, session: AsyncSession, job_id: int, claimed_at: int, offset: int, most_bytes: int
+    core: ServiceCore, session: AsyncSession, job_id: int, claimed_at: int, offset: int, most_bytes: int
 ) -> tuple[LogState, list[Piece]]:
     """The state of a log, and at most `most_bytes` of its output from `offset` on."""
     covers = and_(
@@ -113,11 +88,11 @@ async def pieces_from(
     )
     state, pieces, left = LogState(), list[Piece](), most_bytes
     async for size, ended, updated_at, left_out, pending, start, sealed, at_ns in rows:
-        state = LogState.of(parts.max_log_bytes, size, ended, updated_at, left_out, pending)
+        state = LogState.of(core.max_log_bytes, size, ended, updated_at, left_out, pending)
         if sealed is None:
             break
         skipped = max(0, offset - start)
-        data = parts.vault.unseal(sealed)[skipped : skipped + left]
+        data = core.vault.unseal(sealed)[skipped : skipped + left]
         pieces.append(Piece(data, start + skipped, at_ns or updated_at * SECOND_NS, False, claimed_at))
         left -= len(data)
         if left <= 0:
@@ -140,10 +115,10 @@ class Ending:
     pending: int = 0
 
 
-async def ending_of(parts: Parts, session: AsyncSession, job: Job, log: LogState) -> Ending:
+async def ending_of(core: ServiceCore, session: AsyncSession, job: Job, log: LogState) -> Ending:
     """What readers are told about the end of the log."""
     closed = log.ended or (not job.status.hot and not log.exists and await _has_no_output(session, job))
-    over = closed or (not job.status.hot and _is_silent(job, log, parts.clock()))
+    over = closed or (not job.status.hot and _is_silent(job, log, core.clock()))
     return Ending(over, closed, log.left_out, log.pending)
 
 

@@ -11,17 +11,22 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Annotated
 
-from fastapi import Depends, Request
+from fastapi import APIRouter, Depends, Request
+from sqlalchemy import func, select
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncSession
-from starlette.requests import ClientDisconnect
 
 from deepgrid.services import messages
+from deepgrid.services.admission.gate import read_body
 from deepgrid.services.context import Context, Services
+from deepgrid.services.core import chain_reads
+from deepgrid.services.messages import Revocation
 from deepgrid.services.refusal import Refusal
 from deepgrid.services.signing.request_signing import BadRequestSignature, Verified, require_form, verify
 from deepgrid.services.signing.session_keys import Right, Session
 from deepgrid.services.storage.database import RevokedSession, UsedNonce
+
+router = APIRouter()
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,26 +113,6 @@ SignedChunk = Annotated[Signed, Depends(signed(messages.MAX_LOG_CHUNK_BYTES))]
 SignedRevocation = Annotated[Signed, Depends(signed(messages.MAX_SMALL_BODY_BYTES, "read", "store"))]
 
 
-async def read_body(request: Request, limit: int) -> bytes:
-    """Read the body, which the proxy has already received. Refuse it as soon as it exceeds the limit."""
-    announced = request.headers.get("content-length", "")
-    if announced.isascii() and announced.isdigit() and int(announced[:20]) > limit:
-        raise _too_large(limit)
-    received = bytearray()
-    try:
-        async for piece in request.stream():
-            received += piece
-            if len(received) > limit:
-                raise _too_large(limit, hang_up=True)
-    except ClientDisconnect:
-        raise Refusal(400, "the connection was closed before the body's end") from None
-    return bytes(received)
-
-
-def _too_large(limit: int, *, hang_up: bool = False) -> Refusal:
-    return Refusal(413, f"the body is larger than {limit} bytes", hang_up=hang_up)
-
-
 def _require_scope(session: Session, rights: tuple[Right, ...], origin: str | None) -> None:
     """Refuse what the session key may not do, and pages of other origins."""
     if not rights:
@@ -158,3 +143,37 @@ async def _use_up(session: AsyncSession, verified: Verified) -> None:
 
 def _replayed() -> Refusal:
     return Refusal(401, "the request was received before: its nonce is used up")
+
+
+@router.post("/v1/sessions/revoke", status_code=204)
+async def revoke(request: SignedRevocation, context: Services) -> None:
+    """Revoke a session key of the wallet. The wallet signs the request, or that session key."""
+    message = Revocation.model_validate_json(request.body)
+    try:
+        session = Session.parse(message.session)
+        owner = session.wallet(context.domain)
+    except BadRequestSignature as fault:
+        raise Refusal(422, str(fault)) from None
+    if owner != request.address:
+        raise Refusal(403, f"{request.address} has not signed this session")
+    if request.session is not None and request.session.public_key != session.public_key:
+        raise Refusal(403, "a session key revokes only itself")
+    request.look_up()
+    await _require_customer(context, owner)
+    async with context.database.write() as database:
+        await request.accept(database)
+        own = select(func.count()).where(RevokedSession.wallet == owner)
+        if (await database.scalar(own) or 0) >= context.admission.limits.revocations_per_wallet:
+            raise Refusal(429, "too many session keys are revoked; they end by themselves")
+        key_hash = session.key_hash(owner)
+        known = await database.get(RevokedSession, key_hash)
+        until = max(session.not_after, known.until if known else 0)
+        await database.merge(RevokedSession(key_hash=key_hash, wallet=owner, until=until))
+
+
+async def _require_customer(context: Context, address: str) -> None:
+    """Refuse wallets whose session keys can do nothing, so that fresh keys store nothing."""
+    least = max(1, await context.minimum_wei())
+    with chain_reads():
+        if not await context.chain.has_jobs(address) and await context.chain.balance(address) < least:
+            raise Refusal(403, f"{address} has no job and too few credits, so its session keys can do nothing")

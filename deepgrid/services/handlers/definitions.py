@@ -19,7 +19,8 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from deepgrid.errors import ChainError, ConfigurationError, InputError, NotFound
 from deepgrid.lifecycle.job import Job as ChainJob
 from deepgrid.lifecycle.states import JobStatus
-from deepgrid.services.context import Context, JobId, Services, chain_is_silent
+from deepgrid.services.context import Context, JobId, Services
+from deepgrid.services.core import chain_is_silent, chain_reads
 from deepgrid.services.handlers.authentication import SignedReader, SignedSmall, SignedUpload
 from deepgrid.services.messages import DefinitionHash, Release, Released, ReleaseRequest, Releases, Upload
 from deepgrid.services.new_jobs import read_new_jobs
@@ -92,11 +93,9 @@ async def releases(definition_hash: HashInPath, request: SignedReader, context: 
 async def _require_credits(context: Context, address: str) -> None:
     """Refuse signers who cannot pay for a job, because storage and checks cost the operator."""
     least = max(1, await context.minimum_wei())
-    try:
+    with chain_reads():
         if await context.chain.balance(address) < least:
             raise Refusal(403, f"{address} holds fewer credits than a job has to lock")
-    except ChainError:
-        raise chain_is_silent() from None
 
 
 async def _store(
@@ -159,11 +158,10 @@ async def _job_at(context: Context, job_id: int, provider: str) -> ChainJob:
     """
     too_early = Refusal(425, f"job {job_id} is not claimed, as far as this service's node knows")
     try:
-        job = await context.chain.job(job_id)
+        with chain_reads():
+            job = await context.chain.job(job_id)
     except NotFound:
         raise too_early from None
-    except ChainError:
-        raise chain_is_silent() from None
     if job.status in (JobStatus.PENDING, JobStatus.META_SCHEDULED):
         raise too_early
     if job.status.cold or job.provider != provider:

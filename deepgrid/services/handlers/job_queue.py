@@ -14,11 +14,12 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Request
 from fastapi.responses import Response
 
+from deepgrid.chain.client import Chain
 from deepgrid.errors import ChainError
 from deepgrid.lifecycle.job import Job
 from deepgrid.lifecycle.states import JobStatus
-from deepgrid.services.chain_view import ChainView
-from deepgrid.services.context import JobId, chain_is_silent
+from deepgrid.services.context import JobId
+from deepgrid.services.core import chain_is_silent
 from deepgrid.services.messages import QueueAnswer, QueueEntry
 
 FRESH_S = 5  # age at which the snapshot is read again
@@ -35,7 +36,7 @@ class JobQueue:
     A new process knows the newest jobs first. With each refresh it looks at some older ones, until it knows all.
     """
 
-    def __init__(self, chain: ChainView, clock: Callable[[], float]) -> None:
+    def __init__(self, chain: Chain, clock: Callable[[], float]) -> None:
         self._chain = chain
         self._clock = clock
         self._refreshing = asyncio.Lock()

@@ -5,8 +5,9 @@ A log belongs to one claim of a job, so outputs of different providers never mix
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Annotated, TypedDict
 
 from fastapi import APIRouter, Depends, Query, Response
@@ -16,9 +17,10 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from deepgrid.lifecycle.job import Job
 from deepgrid.lifecycle.states import JobStatus
 from deepgrid.services.context import Context, JobId, Services
-from deepgrid.services.following import Excerpt, excerpt_now, excerpt_of, require_customer, wait_for_more
+from deepgrid.services.following import Feed, require_customer
+from deepgrid.services.following.stored import Ending, ending_of, pieces_from, state_of
 from deepgrid.services.handlers.authentication import SignedChunk, SignedReader
-from deepgrid.services.messages import MAX_WAIT_S, Appended
+from deepgrid.services.messages import MAX_LOG_CHUNK_BYTES, MAX_WAIT_S, Appended
 from deepgrid.services.refusal import Refusal
 from deepgrid.services.storage.database import Log, LogChunk
 
@@ -42,6 +44,28 @@ class Place:
     left_out: Annotated[int, Query(ge=0, lt=2**53)] = 0
     pending: Annotated[int, Query(ge=0, lt=2**53)] = 0
     claimed_at: Annotated[int | None, Query(ge=0, lt=2**53)] = None
+
+
+@dataclass(frozen=True, slots=True)
+class Excerpt:
+    """Output for a reader: bytes from `offset` on, and whether the log is complete."""
+
+    data: bytes = field(repr=False)
+    offset: int
+    final: bool
+    claimed_at: int
+    ending: Ending
+
+    def headers(self) -> dict[str, str]:
+        return {
+            "X-Offset": str(self.offset),
+            "X-Next-Offset": str(self.offset + len(self.data)),
+            "X-Final": "true" if self.final else "false",
+            "X-Claimed-At": str(self.claimed_at),
+            "X-Left-Out": str(self.ending.left_out),
+            "X-Pending": str(self.ending.pending),
+            "X-Closed": "true" if self.final and self.ending.closed else "false",
+        }
 
 
 @router.post("/v1/jobs/{job_id}/log", response_model_exclude_none=True)
@@ -84,17 +108,52 @@ async def read(
     if not wait:
         job = await context.job(job_id)
         require_customer(job, request.address)
-        excerpt = await excerpt_now(context, job, offset)
+        excerpt = await _excerpt_now(context, job, offset)
         await request.accept()
         return _answer(excerpt)
     async with context.hub.join(job_id, request.address) as feed:
-        excerpt = await excerpt_of(feed, offset)
+        excerpt = await _excerpt_of(feed, offset)
         await request.accept()
         if not (excerpt.data or excerpt.final):
             with context.hub.counted(job_id), context.admission.running.lend(request.source):
-                excerpt = await wait_for_more(feed, request.address, offset, wait)
+                excerpt = await _wait_for_more(feed, request.address, offset, wait)
             await request.require_session()  # it may have ended while the reader waited
     return _answer(excerpt)
+
+
+async def _excerpt_now(context: Context, job: Job, offset: int) -> Excerpt:
+    """What the database has now."""
+    async with context.database.read() as session:
+        if offset < 0:
+            offset = max(0, (await state_of(context, session, job)).size + offset)
+        log, pieces = await pieces_from(context, session, job.id, job.claimed_at, offset, MAX_LOG_CHUNK_BYTES)
+        data = b"".join(piece.data for piece in pieces)
+        ending = await ending_of(context, session, job, log)
+    return Excerpt(data, offset, ending.over and offset + len(data) >= log.size, job.claimed_at, ending)
+
+
+async def _excerpt_of(feed: Feed, offset: int) -> Excerpt:
+    """What the followed log has now."""
+    claimed_at, ending = feed.claimed_at, feed.ending
+    offset = feed.position(offset)
+    pieces = await feed.pieces(claimed_at, offset, MAX_LOG_CHUNK_BYTES)
+    final = bool(pieces) and pieces[-1].final
+    return Excerpt(b"".join(piece.data for piece in pieces), offset, final, claimed_at, ending)
+
+
+async def _wait_for_more(feed: Feed, reader: str, offset: int, wait_s: float) -> Excerpt:
+    """Wait until there is output, the log ends, or the time is over. Refuses as `Feed.require`."""
+    loop = asyncio.get_running_loop()
+    deadline = loop.time() + wait_s
+    while True:
+        news = feed.news
+        feed.require(reader)
+        excerpt = await _excerpt_of(feed, offset)
+        left = deadline - loop.time()
+        if excerpt.data or excerpt.final or left <= 0:
+            return excerpt
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(news.wait(), left)
 
 
 def _answer(excerpt: Excerpt) -> Response:

@@ -8,9 +8,9 @@ from fastapi import APIRouter
 from sqlalchemy import delete, func, select
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from deepgrid.errors import ChainError
 from deepgrid.lifecycle.job import Job
-from deepgrid.services.context import Context, JobId, Services, chain_is_silent
+from deepgrid.services.context import Context, JobId, Services
+from deepgrid.services.core import chain_reads
 from deepgrid.services.handlers.authentication import SignedNotices, SignedSmall
 from deepgrid.services.messages import JobNotice, Notice, NoticeBatch, Notices, NoticeText
 from deepgrid.services.refusal import Refusal
@@ -41,7 +41,8 @@ async def post_many(request: SignedNotices, context: Services) -> None:
     request.look_up()
     if not await _schedules(context, request.address):
         raise Refusal(403, f"{request.address} has not the role {SCHEDULER_ROLE}")
-    last = await _last_job(context)
+    with chain_reads():
+        last = await context.chain.job_count()
     if unknown := next((one.job_id for one in notices if one.job_id > last), None):
         raise Refusal(404, f"there is no job {unknown}")
     async with context.database.write() as session:
@@ -96,14 +97,5 @@ async def _may_speak(context: Context, job: Job, address: str) -> bool:
 
 
 async def _schedules(context: Context, address: str) -> bool:
-    try:
+    with chain_reads():
         return await context.chain.has_role(SCHEDULER_ROLE, address)
-    except ChainError:
-        raise chain_is_silent() from None
-
-
-async def _last_job(context: Context) -> int:
-    try:
-        return await context.chain.job_count()
-    except ChainError:
-        raise chain_is_silent() from None

@@ -10,7 +10,7 @@ from pathlib import Path
 from cryptography.fernet import Fernet, InvalidToken
 
 from deepgrid.errors import ConfigurationError
-from deepgrid.private_files import create_file
+from deepgrid.files.private_files import create_file
 
 
 class Vault:

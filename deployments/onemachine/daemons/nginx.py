@@ -7,8 +7,7 @@ import pwd
 from collections.abc import Callable
 from pathlib import Path
 
-from deepgrid.private_files import replace_file
-from deployments.onemachine.daemons.private_files import make_private_folder
+from deepgrid.files.private_files import make_private_folder, replace_file
 from deployments.onemachine.daemons.processes import Daemon
 
 

@@ -18,8 +18,7 @@ from functools import cached_property
 from pathlib import Path
 
 from deepgrid.errors import ConfigurationError
-from deepgrid.private_files import replace_file
-from deployments.onemachine.daemons.private_files import read_or_create
+from deepgrid.files.private_files import read_or_create, replace_file
 from deployments.onemachine.daemons.probes import HOST
 from deployments.onemachine.daemons.processes import Daemon
 

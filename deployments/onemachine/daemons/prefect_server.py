@@ -15,7 +15,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from deployments.onemachine.daemons.private_files import make_private_folder, read_or_create
+from deepgrid.files.private_files import make_private_folder, read_or_create
 from deployments.onemachine.daemons.probes import HOST, answers, ask_json
 from deployments.onemachine.daemons.processes import Daemon
 from deployments.prefect_settings import QUIET, SERVER

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from deepgrid.errors import ConfigurationError
-from deployments.onemachine.daemons.private_files import make_private_folder
+from deepgrid.files.private_files import make_private_folder
 
 POLL_S = 0.05
 

@@ -14,7 +14,7 @@ from importlib.resources import files
 from pathlib import Path
 
 from deepgrid.errors import ConfigurationError
-from deployments.onemachine.daemons.private_files import make_private_folder
+from deepgrid.files.private_files import make_private_folder
 from deployments.onemachine.daemons.probes import HOST, answers_rpc
 from deployments.onemachine.daemons.processes import Daemon
 from deployments.onemachine.node.node_socket import NodeSocket, answers_on

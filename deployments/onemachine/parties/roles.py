@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from deepgrid.errors import ConfigurationError
-from deepgrid.private_files import replace_file
+from deepgrid.files.private_files import make_private_folder, replace_file
 from deepgrid.sbatch import StoragePaths
 from deepgrid.services.edge import ProxySettings, proxy_file
 from deployments.onemachine.clusters import OFFERS, Offer
@@ -18,7 +18,6 @@ from deployments.onemachine.daemons.nginx import nginx, worker_account
 from deployments.onemachine.daemons.ports import PortBook
 from deployments.onemachine.daemons.postgres import Postgres
 from deployments.onemachine.daemons.prefect_server import PrefectServer
-from deployments.onemachine.daemons.private_files import make_private_folder
 from deployments.onemachine.daemons.probes import HOST, answers, connects, listens
 from deployments.onemachine.daemons.processes import Daemon
 from deployments.onemachine.daemons.socket_folder import socket_folder, socket_path

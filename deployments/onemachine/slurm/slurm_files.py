@@ -13,7 +13,7 @@ from pathlib import Path
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from deepgrid.errors import ConfigurationError
-from deepgrid.private_files import create_file
+from deepgrid.files.private_files import create_file
 from deepgrid.slurm.setup.hook_text import Identities, completion_hook, submit_hook
 from deepgrid.slurm.ssh.login import LoginSettings
 

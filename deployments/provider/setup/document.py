@@ -11,7 +11,7 @@ from tomlkit.items import Table
 
 from blocks import Provider, SlurmLogin
 from deepgrid.errors import ConfigurationError, InputError
-from deepgrid.private_files import replace_file
+from deepgrid.files.private_files import replace_file
 from deployments.provider.setup.provider_questions import BY_KEY, Question
 
 ACCOUNT_TABLE = "login.account_table"

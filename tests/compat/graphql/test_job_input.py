@@ -10,8 +10,7 @@ import pytest
 import yaml
 from graphql import GraphQLInputObjectType, GraphQLList, GraphQLNonNull
 
-from deepgrid.compat.graphql.fault_entries import FaultyInput
-from deepgrid.compat.graphql.job_input import definition_from, module_from
+from deepgrid.compat.graphql.job_input import FaultyInput, definition_from, module_from
 from deepgrid.compat.graphql.operations import SCHEMA
 from deepgrid.workflow import canonical, parse
 from deepgrid.workflow.models import Model

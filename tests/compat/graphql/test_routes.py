@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from deepgrid.compat.graphql.fault_entries import FaultyInput
-from deepgrid.compat.graphql.job_input import definition_from
+from deepgrid.compat.graphql.job_input import FaultyInput, definition_from
 from deepgrid.errors import ConfigurationError
 from deepgrid.services.app import ServicesSettings
 from deepgrid.services.serve import serve

@@ -17,11 +17,11 @@ import pytest
 from deepgrid.chain.book import AddressBook
 from deepgrid.cli.main import app
 from deepgrid.findings import Finding, Level
-from deepgrid.metrics_page import metrics_page
+from deepgrid.observability.metrics_page import metrics_page
 from deepgrid.services.app import ServicesSettings, open_services
 from deepgrid.services.doctor import store_checks
 from deepgrid.services.doctor.examination import examine_services
-from deepgrid.services.doctor.machine_checks import judge_end
+from deepgrid.services.doctor.store_checks import judge_end
 from deepgrid.services.edge import EdgeLimits, ProxySettings, address_of, proxy_file
 from deepgrid.services.serve import listeners_of, listening
 from deepgrid.services.service_metrics import ServiceMetrics

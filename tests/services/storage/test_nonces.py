@@ -6,7 +6,7 @@ import asyncio
 import time
 
 from deepgrid.services.signing.request_signing import Verified, sign, verify
-from deepgrid.services.storage.nonces import Nonces
+from deepgrid.services.storage.replays import Nonces
 from tests.services.support import ACCOUNTS, DOMAIN, Grid
 
 PATH = "/v1/jobs/1/log?offset=0&wait=20"

@@ -1,18 +1,29 @@
-"""Uses up the nonces of requests. Nonces that arrive while others are written share the next transaction.
+"""Refuses requests that come twice, also after a restore of the database.
 
-Each answer to a long poll uses up a nonce. One transaction per nonce would let hundreds of followers delay an append.
+Nonces that arrive while others are written share the next transaction. Each answer to a long poll uses up a nonce, and
+one transaction per nonce would let hundreds of followers delay an append.
+
+A backup lacks the nonces and revocations since it was made. So requests of that time could be sent again, and revoked
+session keys would work again. Nothing accepted before the restore is accepted after it:
+
+* A request was accepted at most WINDOW_S before its own time. So requests up to WINDOW_S after the restore are refused.
+* A session does not say when it was opened, but an accepted one ended at most MAX_LIFETIME_S and CLOCK_SLACK_S later.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Self
 
-from sqlalchemy import insert
+from sqlalchemy import func, insert, select
 from sqlalchemy.exc import IntegrityError
 
-from deepgrid.services.signing.request_signing import Verified
-from deepgrid.services.storage.database import Database, UsedNonce
+from deepgrid.services.refusal import Refusal
+from deepgrid.services.signing.request_signing import WINDOW_S, Verified
+from deepgrid.services.signing.session_keys import CLOCK_SLACK_S, MAX_LIFETIME_S
+from deepgrid.services.storage.database import Database, Restore, UsedNonce
 
 
 class Nonces:
@@ -62,3 +73,33 @@ class Nonces:
                 return set()
             return set().union(*[await self._write([one]) for one in batch])
         return {(one.signer, one.nonce) for one in batch}
+
+
+@dataclass(frozen=True, slots=True)
+class Fence:
+    """The time of the last restore in unix seconds, None without one."""
+
+    restored_at: int | None = None
+
+    @classmethod
+    async def read(cls, database: Database) -> Self:
+        """The fence of this database. It does not change while a process serves the database."""
+        async with database.read() as session:
+            return cls(await session.scalar(select(func.max(Restore.at))))
+
+    def require_later(self, verified: Verified) -> None:
+        """Refuse a request with 503, and a session with 401, that may have been accepted before the restore.
+
+        A request signed later is taken. So 503 makes clients wait, where 401 would make them give up.
+        """
+        if self.restored_at is None:
+            return
+        wait_s = self.restored_at + WINDOW_S + 1 - verified.issued_at
+        if wait_s > 0:
+            sentence = f"the service was restored from a backup, and takes requests again in {wait_s} s"
+            raise Refusal(503, sentence, retry_after_s=wait_s)
+        session = verified.session
+        if session is not None and session.not_after <= self.restored_at + MAX_LIFETIME_S + CLOCK_SLACK_S:
+            raise Refusal(
+                401, "the session may be of the time before the service was restored; open one of full length"
+            )

@@ -9,7 +9,7 @@ import hashlib
 import json
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
@@ -69,3 +69,28 @@ def sync(file: IO[bytes]) -> None:
     """Put what was written to the file on disk, so that a power cut does not lose it."""
     file.flush()
     os.fsync(file.fileno())
+
+
+def unwritable_part(folder: Path) -> Path | None:
+    """The part of this path that this account cannot write: the folder, or the nearest above it that exists.
+
+    None if the folder can be written, or made.
+    """
+    nearest = next(one for one in (folder, *folder.absolute().parents) if one.exists())
+    return None if nearest.is_dir() and os.access(nearest, os.W_OK) else nearest
+
+
+def make_private_folder(path: Path) -> Path:
+    """Create the folder `path`. If it exists, remove the rights of other accounts."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.mkdir(mode=0o700, exist_ok=True)
+    path.chmod(0o700)
+    return path
+
+
+def read_or_create(file: Path, content: Callable[[], str]) -> str:
+    """Return the text of `file`. If it is missing, create it with `content()`. Concurrent calls get equal texts."""
+    if not file.exists():
+        with suppress(FileExistsError):
+            create_file(file, content().encode())
+    return file.read_text()

@@ -19,7 +19,7 @@ import httpx
 from pydantic_core import from_json
 
 from deepgrid.errors import ServiceError
-from deepgrid.plain_answer import UNCOMPRESSED, ExcessiveAnswer, read_answer
+from deepgrid.safe_http import UNCOMPRESSED, ExcessiveAnswer, read_answer
 from deepgrid.sbatch.containers import DOCKER_HUB, Containers, Folders, Images
 from deepgrid.workflow import Definition
 from deepgrid.workflow.models import ContainerRun

@@ -1,4 +1,4 @@
-"""Which URLs may carry secrets: https, and http to this machine. Which authorities vouch for a grid.
+"""How we speak HTTP with others: which URLs may carry secrets, whose certificates count, and how large answers may be.
 
 Definitions hold passwords of storage and registries. Over http any host on the path can read and change them.
 """
@@ -8,7 +8,11 @@ from __future__ import annotations
 import ipaddress
 import os
 import ssl
+from typing import TYPE_CHECKING, Literal
 from urllib.parse import urlsplit
+
+if TYPE_CHECKING:
+    import httpx
 
 PLAIN_HTTP_VARIABLE = "DEEPGRID_ALLOW_PLAIN_HTTP"
 
@@ -50,3 +54,34 @@ def is_loopback(host: str) -> bool:
 def plain_http_is_allowed() -> bool:
     """Whether the environment allows plain http to other machines."""
     return os.environ.get(PLAIN_HTTP_VARIABLE, "") in ("1", "true", "yes")
+
+
+def tls_of(url: str, authorities: str | None) -> ssl.SSLContext | Literal[False]:
+    """The context for `url`. It trusts the grid's own authorities (PEM) too, and those of SSL_CERT_FILE.
+
+    Plain http skips loading certificates, which takes 0.1 s.
+    """
+    import httpx
+
+    if not url.startswith("https"):
+        return False
+    return trusting(authorities) if authorities else httpx.create_ssl_context()
+
+
+UNCOMPRESSED = {"Accept-Encoding": "identity"}  # headers of each request
+
+
+class ExcessiveAnswer(ValueError):
+    """An answer is too large, or compressed. The text is the end of a sentence about it."""
+
+
+async def read_answer(answer: httpx.Response, most_bytes: int) -> bytes:
+    """The body of an answer that was requested by `stream`. Raises ExcessiveAnswer."""
+    if answer.headers.get("Content-Encoding", "identity") != "identity":
+        raise ExcessiveAnswer("is compressed, which was not asked for")
+    content = bytearray()
+    async for piece in answer.aiter_raw():
+        content += piece
+        if len(content) > most_bytes:
+            raise ExcessiveAnswer(f"has more than {most_bytes} bytes")
+    return bytes(content)

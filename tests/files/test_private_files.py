@@ -11,7 +11,15 @@ from pathlib import Path
 
 import pytest
 
-from deepgrid.private_files import PIECE_BYTES, copy_private, create_file, draft_of, replace_file, write_json
+from deepgrid.files.private_files import (
+    PIECE_BYTES,
+    copy_private,
+    create_file,
+    draft_of,
+    replace_file,
+    unwritable_part,
+    write_json,
+)
 
 
 def mode_of(file: Path) -> int:
@@ -84,3 +92,17 @@ def test_a_copy_of_any_size_is_private_and_replaces_nothing(tmp_path: Path) -> N
     with pytest.raises(FileExistsError):
         copy_private(io.BytesIO(b"other"), copy)
     assert copy.read_bytes() == content
+
+
+def test_a_folder_that_does_not_exist_yet_can_be_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert unwritable_part(tmp_path) is None
+    assert unwritable_part(tmp_path / "a" / "b") is None
+    monkeypatch.chdir(tmp_path)
+    assert unwritable_part(Path("a/b")) is None
+
+
+def test_a_file_in_the_way_is_named(tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.touch()
+    assert unwritable_part(file / "a" / "b") == file
+    assert unwritable_part(file) == file

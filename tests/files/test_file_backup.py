@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from deepgrid.errors import ConfigurationError
-from deepgrid.file_backup import Restore, back_up_files, copy_database, state_files
+from deepgrid.files.file_backup import Restore, back_up_files, copy_database, state_files
 
 
 @pytest.fixture

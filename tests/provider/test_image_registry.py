@@ -10,7 +10,7 @@ from threading import Thread
 import pytest
 
 from deepgrid.errors import ServiceError
-from deepgrid.registry import MAX_BYTES, Registries
+from deepgrid.provider.shared.image_registry import MAX_BYTES, Registries
 from deepgrid.sbatch import Containers, StoragePaths, render
 from deepgrid.workflow import parse
 from deepgrid.workflow.models import ContainerRun

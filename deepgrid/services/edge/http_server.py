@@ -1,0 +1,46 @@
+"""Serves an application over HTTP by uvicorn while a context lasts."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import socket
+from collections.abc import AsyncIterator, Iterator
+from typing import Any
+
+import uvicorn
+from starlette.types import ASGIApp
+
+
+class _Server(uvicorn.Server):
+    """uvicorn without its signal handlers, which would end the process before its connections and store are closed."""
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().shutdown(sockets)
+        if self.server_state.tasks:  # these are cancelled now, and must end before their store is closed
+            await asyncio.wait(self.server_state.tasks, timeout=self.config.timeout_graceful_shutdown)
+
+
+@contextlib.asynccontextmanager
+async def serving_http(
+    app: ASGIApp, listeners: list[socket.socket], stop_within_s: int, **settings: Any
+) -> AsyncIterator[None]:
+    """Serve `app` at these sockets. At the end, requests are cut off after `stop_within_s`.
+
+    `settings` are further ones of uvicorn.
+    """
+    config = uvicorn.Config(
+        app, lifespan="off", log_config=None, server_header=False, ws="none",
+        timeout_graceful_shutdown=stop_within_s, **settings,
+    )  # fmt: skip
+    server = _Server(config)
+    serving = asyncio.create_task(server.serve(sockets=listeners))
+    try:
+        yield
+    finally:
+        server.should_exit = True
+        await serving
