@@ -15,12 +15,10 @@ TESTS = REPOSITORY / "tests"
 PACKAGES = ("deepgrid", "orchestration", "tasks", "flows", "blocks", "deployments")
 MOST_LINES_PER_FILE, MOST_LINES_PER_FUNCTION = 300, 40
 MOST_LINES_OF_A_PUBLIC_CLASS = 500  # with the docstrings that customers read
-PUBLIC_CLASSES = {f"deepgrid/client/{name}.py" for name in ("grid", "job", "session", "sync/grid")}
+PUBLIC_CLASSES = {f"deepgrid/client/{name}.py" for name in ("grid", "job", "session")}
 MOST_MODULES = 14  # in one folder; a larger package has rooms
 INDENT = 4  # of a code block in Markdown
 
-# The sync classes of the client, in modules with the names of the async ones.
-GENERATED = REPOSITORY / "deepgrid" / "client" / "sync"
 
 # Names of modules that stand in more than one package, and why that is right.
 LAYERS = "a flow and the tasks of it"
@@ -167,7 +165,7 @@ def test_no_function_is_too_long(folder: str) -> None:
 def test_no_module_has_the_name_of_one_in_another_package() -> None:
     folders: dict[str, list[str]] = defaultdict(list)
     for file in modules(*PACKAGES):
-        if not file.stem.startswith("__") and file.parent != GENERATED:
+        if not file.stem.startswith("__"):
             folders[file.stem].append(str(file.parent.relative_to(REPOSITORY)))
     repeated = {name: where for name, where in folders.items() if len(where) > 1}
     unexplained = {name: where for name, where in repeated.items() if name not in SAME_NAME}

@@ -44,10 +44,10 @@ if TYPE_CHECKING:
     from deepgrid.client.settings import ClientSettings as ClientSettings
     from deepgrid.client.sweep.summary import Summary as Summary
     from deepgrid.client.sweep.summary import Unsubmitted as Unsubmitted
-    from deepgrid.client.sync.grid import Grid as Grid
-    from deepgrid.client.sync.job import Job as Job
-    from deepgrid.client.sync.job_set import JobSet as JobSet
-    from deepgrid.client.sync.wallet import Wallet as Wallet
+    from deepgrid.client.sync.classes import Grid as Grid
+    from deepgrid.client.sync.classes import Job as Job
+    from deepgrid.client.sync.classes import JobSet as JobSet
+    from deepgrid.client.sync.classes import Wallet as Wallet
     from deepgrid.client.values.cluster_offers import Cluster as Cluster
     from deepgrid.client.values.cluster_offers import ClusterOffer as ClusterOffer
     from deepgrid.client.values.cluster_offers import Clusters as Clusters
@@ -86,10 +86,7 @@ _MODULES = {
     "deepgrid.client.job_set": ("AsyncJobSet",),
     "deepgrid.client.settings": ("ClientSettings",),
     "deepgrid.client.sweep.summary": ("Summary", "Unsubmitted"),
-    "deepgrid.client.sync.grid": ("Grid",),
-    "deepgrid.client.sync.job": ("Job",),
-    "deepgrid.client.sync.job_set": ("JobSet",),
-    "deepgrid.client.sync.wallet": ("Wallet",),
+    "deepgrid.client.sync.classes": ("Grid", "Job", "JobSet", "Wallet"),
     "deepgrid.client.values.quotes": ("Misfit", "Offer", "Quote"),
     "deepgrid.client.values.returned": (
         "Bill", "JobChange", "LogLine", "LogStatus", "Remark", "Step", "ViewMessage",

@@ -17,7 +17,7 @@ from deepgrid.client.engine.changes import job_changes
 from deepgrid.client.engine.connection import Connection, open_connection
 from deepgrid.client.engine.submission import submit
 from deepgrid.client.errors import noted
-from deepgrid.client.job import AsyncJob
+from deepgrid.client.job import AsyncJob, read_job
 from deepgrid.client.job_set import AsyncJobSet, start_sweep
 from deepgrid.client.order import Preference, Terms, order_of
 from deepgrid.client.settings import DEFAULTS, ClientSettings
@@ -276,7 +276,7 @@ class AsyncGrid:
         job_id = await submit(connection, order, approve=approve, quote=quote, key=key)
         with noted(f"Job {job_id} was submitted."):
             try:
-                return await AsyncJob.read(connection, job_id)
+                return await read_job(connection, job_id)
             except GridError as error:
                 raise ChainError(
                     f"Job {job_id} was submitted, but cannot be read: {error.message}", transient=False,
@@ -358,7 +358,7 @@ class AsyncGrid:
             NotFound: There is no such job.
             ChainError: The node does not answer.
         """
-        return await AsyncJob.read(await self._connect(), job_id)
+        return await read_job(await self._connect(), job_id)
 
     async def jobs(
         self, status: States | None = None, since: datetime | None = None, *, customer: str | None = None,

@@ -45,11 +45,7 @@ def _silent(_: str) -> None:
 
 
 class AsyncJob(JobView):
-    """A job. Its attributes are what the client read last: `refresh`, `wait` and `watch` read it again.
-
-    Attributes:
-        parameters: The parameters that `map` gave to the job, with `pack` a tuple of them; None for other jobs.
-    """
+    """A job. Its attributes are what the client read last: `refresh`, `wait` and `watch` read it again."""
 
     def __init__(
         self, connection: Connection, job: ChainJob, *, cluster: str = "", remarks: tuple[Remark, ...] | None = None,
@@ -57,14 +53,13 @@ class AsyncJob(JobView):
     ) -> None:  # fmt: skip
         self._connection = connection
         self._last = Seen(job, cluster, remarks)
-        self.parameters = parameters
+        self._parameters = parameters
         self._last_transaction = ""
 
-    @classmethod
-    async def read(cls, connection: Connection, job_id: int) -> Self:
-        """Read a job from the chain. Raises NotFound."""
-        job = cls(connection, await connection.patiently(lambda: connection.chain.job(job_id)))
-        return await job._with_details()
+    @property
+    def parameters(self) -> Mapping[str, object] | tuple[Mapping[str, object], ...] | None:
+        """The parameters that `map` gave to the job, with `pack` a tuple of them; None for other jobs."""
+        return self._parameters
 
     @property
     def _seen(self) -> Seen:
@@ -358,6 +353,12 @@ class AsyncJob(JobView):
 
     def _repr_html_(self) -> str:
         return job_html(self)
+
+
+async def read_job(connection: Connection, job_id: int) -> AsyncJob:
+    """Read a job from the chain. Raises NotFound."""
+    job = AsyncJob(connection, await connection.patiently(lambda: connection.chain.job(job_id)))
+    return await job._with_details()
 
 
 def _error_of(handle: AsyncJob, job: ChainJob, last_lines: tuple[str, ...]) -> JobError:

@@ -16,15 +16,16 @@ from deepgrid.errors import ChainError, ContractError, InputError
 
 
 class AsyncWallet:
-    """The balances of one address. `AsyncGrid.wallet` is that of the customer.
-
-    Attributes:
-        address: The address.
-    """
+    """The balances of one address. `AsyncGrid.wallet` is that of the customer."""
 
     def __init__(self, connect: Callable[[], Awaitable[Connection]], address: str) -> None:
         self._connect = connect
-        self.address = address
+        self._address = address
+
+    @property
+    def address(self) -> str:
+        """The address."""
+        return self._address
 
     @property
     async def credits(self) -> Decimal:

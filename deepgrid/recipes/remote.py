@@ -30,9 +30,7 @@ from typing import Any
 
 from deepgrid.client.amounts import Credits
 from deepgrid.client.sweep.summary import Unsubmitted
-from deepgrid.client.sync.grid import Grid
-from deepgrid.client.sync.job import Job
-from deepgrid.client.sync.job_set import JobSet
+from deepgrid.client.sync.classes import Grid, Job, JobSet
 from deepgrid.errors import InputError
 from deepgrid.extras import needs
 from deepgrid.lifecycle.states import JobStatus

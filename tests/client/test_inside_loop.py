@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from deepgrid.client import AsyncGrid, Grid, InputError
-from deepgrid.client.blocking.background import event_loop_thread
+from deepgrid.client.sync.event_loop_thread import event_loop_thread
 from tests.cli.live import EXAMPLE
 from tests.client.stage import Customer
 from tests.client.support import SimulatedCluster

@@ -12,7 +12,7 @@ import pytest
 
 from deepgrid.chain.client import Chain
 from deepgrid.client import Grid, InputError, Job, JobFailed, JobStatus, WaitTimeout
-from deepgrid.client.blocking.background import event_loop_thread
+from deepgrid.client.sync.event_loop_thread import event_loop_thread
 from deepgrid.lifecycle.job import Job as ChainJob
 from tests.cli.live import EXAMPLE
 from tests.client.stage import Customer

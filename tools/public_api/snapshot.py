@@ -19,7 +19,6 @@ TITLE = "# Public names of deepgrid "
 SPECIAL = ("__enter__", "__exit__", "__aenter__", "__aexit__")
 MADE_BY_USERS = ("AsyncGrid", "ClientSettings", "CustomerSettings", "Grid")  # other constructors may change
 COLOURS = re.compile(r"\x1b\[\d+m")
-INTERNAL = "Connection"  # a method that takes one is not for users
 
 
 def current() -> str:
@@ -62,8 +61,7 @@ def _object(found: griffe.Object, bases: Collection[str]) -> Iterator[str]:
         lines = [f"    {line}" for member in members for line in _object(member, bases)]
         yield from lines or ["    ..."]
     elif isinstance(found, griffe.Function):
-        if not any(INTERNAL in str(parameter.annotation) for parameter in found.parameters):
-            yield _signature(found)
+        yield _signature(found)
     elif isinstance(found, griffe.Attribute):
         yield f"{found.name}: {found.annotation or 'Any'}"
 

@@ -1,1 +1,1 @@
-"""Generates the sync classes of the Python client from the async ones."""
+"""The stub of the client's sync classes, from the sources of the async classes."""

@@ -1,29 +1,24 @@
-"""`python -m tools.sync_client [--check]`: writes deepgrid/client/sync from the async classes of deepgrid/client.
+"""`python -m tools.sync_client [--check]`: writes the stub deepgrid/client/sync/classes.pyi.
 
-With `--check` it writes nothing, and fails if a file is not what the async class gives.
+With `--check` it writes nothing, and fails if the stub is not what the async classes give.
 """
 
 from __future__ import annotations
 
 import sys
 
-from tools.sync_client.modules import SYNC, formatted, generated, sources
+from tools.sync_client.stub import PATH, stub
 
 
 def main() -> int:
-    """Write the modules, or name those that are not fresh."""
-    check = "--check" in sys.argv[1:]
-    stale = []
-    for source in sources():
-        target = SYNC / source.name
-        text = formatted(generated(source))
-        if not target.exists() or target.read_text() != text:
-            stale.append(target.name)
-            if not check:
-                target.write_text(text)
-    if stale and check:
-        print(f"Not fresh in deepgrid/client/sync: {', '.join(stale)}. Run `.venv/bin/python -m tools.sync_client`.")
+    """Write the stub, or say that it is not fresh."""
+    text = stub()
+    if PATH.exists() and PATH.read_text() == text:
+        return 0
+    if "--check" in sys.argv[1:]:
+        print(f"{PATH.name} is not fresh. Run `.venv/bin/python -m tools.sync_client`.")
         return 1
+    PATH.write_text(text)
     return 0
 
 

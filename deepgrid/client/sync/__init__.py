@@ -1,1 +1,1 @@
-"""The sync classes: `Grid`, `Job` and their kin. `tools/sync_client` generates them from the async ones."""
+"""The API of the client without `await`: each sync object runs an async one on an event loop in a thread."""

@@ -51,22 +51,34 @@ class EventLoopThread:
             InputError: This thread belongs to the parent process, the interpreter ends, or the loop itself calls.
         """
         try:
-            loop = self._started()
+            loop = self._running_loop()
         except InputError:
             coroutine.close()
             raise
-        call = _Call(self, coroutine)
-        loop.call_soon_threadsafe(call.start)
+        outcome = Future[T]()
+        started = asyncio.run_coroutine_threadsafe(self._complete(coroutine, outcome), loop)
         try:
-            return call.outcome.result()
+            return outcome.result()
         except BaseException as error:
-            if not call.outcome.done():  # the wait was interrupted
-                loop.call_soon_threadsafe(call.cancel)
-                for note in call.last_notes():
+            if not outcome.done():  # the wait was interrupted
+                started.cancel()
+                for note in _last_notes(outcome):
                     error.add_note(note)
             raise
         finally:
-            del call  # an error keeps this frame, and must not keep its own future
+            del outcome  # an error keeps this frame, and must not keep its own future
+
+    async def _complete(self, coroutine: Coroutine[Any, Any, T], outcome: Future[T]) -> None:
+        """Put the result or the error of the coroutine into `outcome`."""
+        try:
+            outcome.set_result(await coroutine)
+        except BaseException as error:
+            # Also SystemExit, which would end the loop. When the interpreter ends, only daemon threads still wait;
+            # an error would make each print a traceback.
+            if not (self.ending and isinstance(error, asyncio.CancelledError)):
+                outcome.set_exception(error)
+        finally:
+            del outcome  # an error keeps this frame, and must not keep its own future
 
     def iterate(self, source: AsyncIterator[T]) -> Iterator[T]:
         """The items of an async iterator, of which some are read ahead. Closing this iterator closes the source."""
@@ -92,7 +104,7 @@ class EventLoopThread:
             asyncio.run_coroutine_threadsafe(self._wind_down(), self._loop)
             self._thread.join(2 * WIND_DOWN_S)
 
-    def _started(self) -> asyncio.AbstractEventLoop:
+    def _running_loop(self) -> asyncio.AbstractEventLoop:
         if self._pid != os.getpid():
             raise InputError(
                 "This Grid was opened before a fork, and its connections belong to the parent process.",
@@ -115,7 +127,7 @@ class EventLoopThread:
         loop.set_exception_handler(_silent)
         try:
             async with asyncio.timeout(WIND_DOWN_S):
-                await _cancelled(asyncio.all_tasks() - {asyncio.current_task()})
+                await _cancel(asyncio.all_tasks() - {asyncio.current_task()})
                 await close_left_open()
                 await loop.shutdown_asyncgens()
         finally:
@@ -133,39 +145,6 @@ class EventLoopThread:
         for key in list(self._selector.get_map().values()):
             os.dup2(nothing, key.fd, inheritable=False)
         os.close(nothing)
-
-
-class _Call(Generic[T]):
-    """A coroutine of another thread; `outcome` is its result or its error."""
-
-    def __init__(self, owner: EventLoopThread, coroutine: Coroutine[Any, Any, T]) -> None:
-        self.outcome: Future[T] = Future()
-        self._owner = owner
-        self._coroutine = coroutine
-        self._task: asyncio.Task[None] | None = None
-
-    def start(self) -> None:
-        self._task = asyncio.get_running_loop().create_task(self._carry())
-
-    def cancel(self) -> None:
-        if self._task is not None:
-            self._task.cancel()
-
-    def last_notes(self) -> list[str]:
-        """Notes on the cancellation, which come when the coroutine has ended."""
-        wait([self.outcome], NOTES_S)
-        return _notes_of(self.outcome.exception()) if self.outcome.done() else []
-
-    async def _carry(self) -> None:
-        try:
-            self.outcome.set_result(await self._coroutine)
-        except BaseException as error:
-            # Also SystemExit, which would end the loop. When the interpreter ends, only daemon threads still wait;
-            # an error would make each print a traceback.
-            if not (self._owner.ending and isinstance(error, asyncio.CancelledError)):
-                self.outcome.set_exception(error)
-        finally:
-            del self  # an error keeps this frame, and must not keep its own future
 
 
 class _ReadAhead(Generic[T]):
@@ -219,6 +198,12 @@ class _ReadAhead(Generic[T]):
                 await close()
 
 
+def _last_notes(outcome: Future[Any]) -> list[str]:
+    """Notes on the cancellation of a coroutine, which come when it has ended."""
+    wait([outcome], NOTES_S)
+    return _notes_of(outcome.exception()) if outcome.done() else []
+
+
 def _notes_of(error: BaseException | None) -> list[str]:
     return list(getattr(error, "__notes__", ()))
 
@@ -242,7 +227,7 @@ def _serve(loop: asyncio.AbstractEventLoop) -> None:
         loop.close()
 
 
-async def _cancelled(tasks: set[Any]) -> None:
+async def _cancel(tasks: set[Any]) -> None:
     for task in tasks:
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)

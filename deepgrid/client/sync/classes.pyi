@@ -1,0 +1,695 @@
+"""The sync classes. Written by tools/sync_client from the async classes: do not edit."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
+from decimal import Decimal
+from os import PathLike
+from pathlib import Path
+from typing import Any, Self
+
+from deepgrid.client.amounts import Credits, Duration
+from deepgrid.client.display.record import JobEvent, JobRecord
+from deepgrid.client.grid import FilePath, States
+from deepgrid.client.job import _silent
+from deepgrid.client.order import Preference
+from deepgrid.client.settings import DEFAULTS, ClientSettings
+from deepgrid.client.sweep.summary import Summary, Unsubmitted
+from deepgrid.client.values.cluster_offers import Clusters, Offers
+from deepgrid.client.values.quotes import Quote
+from deepgrid.client.values.returned import Bill, JobChange, LogLine, LogStatus, Remark, Step
+from deepgrid.client.workflow import Source, Workflow
+from deepgrid.lifecycle.job import Job as ChainJob
+from deepgrid.lifecycle.states import JobStatus
+
+class Grid:
+    """A customer's access to a grid. It connects when it is first used.
+
+    Example:
+        with Grid() as grid:
+            job = grid.run("train.yaml", credits=100)
+            print(job.id, job.bill.cost)
+    """
+    def __init__(
+        self,
+        key: FilePath | None = None,
+        book: FilePath | None = None,
+        *,
+        services_url: str = "",
+        settings: ClientSettings = DEFAULTS,
+    ) -> None:
+        """Read the key.
+
+        Args:
+            key: File of the private key. The default is DPS_KEY_FILE, else `~/.dps/key`.
+            book: Address book of the grid. The default is DEEPGRID_BOOK, else `~/.dps/grid.json`.
+            services_url: URL of the services, instead of the one in the address book.
+            settings: Times and limits.
+
+        Raises:
+            ConfigurationError: There is no key, or others can read its file.
+        """
+    @classmethod
+    def read_only(cls, book: FilePath | None = None, *, settings: ClientSettings = DEFAULTS) -> Self:
+        """The grid without a key: clusters, prices, and the public part of all jobs.
+
+        Args:
+            book: Address book of the grid, as for the constructor.
+            settings: Times and limits.
+
+        Returns:
+            The grid. What needs a key raises InputError.
+        """
+    def __enter__(self) -> Self: ...
+    def __exit__(self, *_: object) -> None: ...
+    def close(self) -> None:
+        """Close the connections. Jobs continue."""
+    @property
+    def address(self) -> str:
+        """Address of the customer. Raises InputError for a grid that was opened read-only."""
+    @property
+    def wallet(self) -> Wallet:
+        """The customer's credits, allowance and gas."""
+    def workflow(self, source: Source | Workflow, *, ignore_unknown_fields: bool = False) -> Workflow:
+        """Read and check a workflow, and fetch its modules.
+
+        Args:
+            source: A path, YAML text, or the content as a mapping.
+            ignore_unknown_fields: Leave out fields that are not of the language, with a warning.
+
+        Returns:
+            The workflow.
+
+        Raises:
+            InputError: It has faults, one line each.
+        """
+    def clusters(self) -> Clusters:
+        """The clusters of the grid, with hardware, prices and labels.
+
+        Returns:
+            All clusters, also those that are banned or wait for approval.
+
+        Raises:
+            ChainError: The node does not answer.
+        """
+    def estimate(
+        self,
+        workflow: Source | Workflow,
+        *,
+        minutes: int = 60,
+        uses: Sequence[str] = (),
+        affinities: Sequence[str] = (),
+    ) -> Quote:
+        """What each cluster would charge for a job. Nothing is sent.
+
+        Args:
+            workflow: A path, YAML text, a mapping, or a workflow.
+            minutes: Minutes that the job runs.
+            uses: Labels that the cluster must have, such as `os=linux`.
+            affinities: Conditions on labels of the cluster, such as `mem>=4000`.
+
+        Returns:
+            The quote, cheapest offer first.
+
+        Raises:
+            InputError: The workflow or an argument is wrong.
+            ChainError: The node does not answer.
+        """
+    def offers(
+        self,
+        workflow: Source | Workflow,
+        credits: Credits,
+        *,
+        uses: Sequence[str] = (),
+        affinities: Sequence[str] = (),
+        min_time: Duration | None = None,
+        max_price: Credits | None = None,
+        provider: str | None = None,
+    ) -> Offers:
+        """What each cluster would be for a job: price, time, estimated start, speed. Nothing is sent.
+
+        Args:
+            workflow: A path, YAML text, a mapping, or a workflow.
+            credits: Credits that would be locked.
+            uses: Labels that the cluster must have, such as `os=linux`.
+            affinities: Conditions on labels of the cluster, such as `mem>=4000`.
+            min_time: Time that the credits must buy, such as `"2h"`.
+            max_price: Most credits per minute. The default is no limit.
+            provider: Name or address of the only cluster to look at.
+
+        Returns:
+            All approved clusters: those that can take the job by price, then the others with the reason.
+
+        Raises:
+            InputError: The workflow or an argument is wrong.
+            NotFound: No approved cluster has that name or address.
+            ChainError: The node does not answer.
+        """
+    def wallet_of(self, address: str) -> Wallet:
+        """The balances of any address.
+
+        Args:
+            address: The address, with its checksum.
+
+        Returns:
+            Its wallet. Only the own one can be spent.
+
+        Raises:
+            InputError: The address has no valid checksum.
+        """
+    def submit(
+        self,
+        workflow: Source | Workflow,
+        credits: Credits,
+        *,
+        name: str | None = None,
+        uses: Sequence[str] = (),
+        affinities: Sequence[str] = (),
+        delegate_spending: bool = False,
+        approve: bool = True,
+        quote: Quote | None = None,
+        key: str | None = None,
+        min_time: Duration | None = None,
+        max_price: Credits | None = None,
+        give_up_after: Duration | None = None,
+        prefer: Preference = "balanced",
+    ) -> Job:
+        """Submit a job, and lock credits for it. Credits that it does not use are returned.
+
+        Args:
+            workflow: A path, YAML text, a mapping, or a workflow.
+            credits: Credits to lock.
+            name: Name of at most 32 bytes. The default is the file's name.
+            uses: Labels that the cluster must have, such as `os=linux`.
+            affinities: Conditions on labels of the cluster, such as `mem>=4000`.
+            delegate_spending: Let the grid top up the job from the allowance.
+            approve: Raise an allowance that is too low, to exactly these credits.
+            quote: A quote that must still hold: it is recent, and no price rose.
+            key: Idempotency key. The same key with the same workflow finds the job that exists.
+            min_time: Time that the credits must buy at the cluster, such as `"2h"`. The default is one minute.
+            max_price: Most credits per minute, which the contract enforces; `"any"` for no ceiling. The default is
+                the dearest price of the quote, or else of the clusters that can take the job now.
+            give_up_after: If no cluster has the job after this time, it is cancelled and refunded. At least 10 minutes.
+                Default: never.
+            prefer: What counts most when a cluster is chosen: `balanced`, `price`, `start` or `speed`.
+
+        Returns:
+            The job.
+
+        Raises:
+            InputError: The workflow or an argument is wrong, or there are too few credits.
+            QuoteExpired: The quote holds no more.
+            IdempotencyConflict: The key was used with another workflow.
+            ContractError: The contract refuses the request.
+            ServiceError: The services do not answer, or refuse the definition.
+            ChainError: The node does not answer. If it is not transient, the job may have been submitted.
+        """
+    def run(self, workflow: Source | Workflow, credits: Credits, **options: Any) -> Job:
+        """Submit a job, wait until it is over, and check that it finished.
+
+        Args:
+            workflow: A path, YAML text, a mapping, or a workflow.
+            credits: Credits to lock.
+            options: Further options of `submit`.
+
+        Returns:
+            The finished job.
+
+        Raises:
+            JobError: The job did not finish.
+            GridError: As `submit` raises.
+        """
+    def map(
+        self,
+        workflow: Source | Workflow,
+        parameters: Iterable[Mapping[str, object]],
+        credits: Credits,
+        *,
+        at_once: int = 20,
+        most: Credits | None = None,
+        pack: int = 1,
+        key: str | None = None,
+        name: str | None = None,
+        uses: Sequence[str] = (),
+        affinities: Sequence[str] = (),
+        delegate_spending: bool = False,
+        min_time: Duration | None = None,
+        max_price: Credits | None = None,
+        give_up_after: Duration | None = None,
+        prefer: Preference = "balanced",
+    ) -> JobSet:
+        """Submit one job per parameter set, a limited number at a time, in the background while the grid is open.
+
+        Args:
+            workflow: A path, YAML text, a mapping, or a workflow.
+            parameters: Parameter sets: values of environment variables of the job, by name.
+            credits: Credits to lock for each job.
+            at_once: Most jobs that wait or run at the same time.
+            most: Most credits that are locked for these jobs at the same time. None means no limit.
+            pack: Parameter sets per job, which runs them one after another; for runs of seconds.
+            key: Idempotency key. An interrupted call that is repeated with its key goes on where it was.
+            name: Name of all jobs, of at most 32 bytes. The default is the file's name.
+            uses: Labels that the cluster must have, such as `os=linux`.
+            affinities: Conditions on labels of the cluster, such as `mem>=4000`.
+            delegate_spending: Let the grid top up the jobs from the allowance.
+            min_time: Time that the credits must buy at the cluster, such as `"2h"`. The default is one minute.
+            max_price: Most credits per minute, which the contract enforces; `"any"` for no ceiling. The default is
+                the dearest price of the clusters that can take a job at the start of this call.
+            give_up_after: A job that no cluster has after this time is cancelled and refunded. At least 10 minutes.
+                Default: never.
+            prefer: What counts most when a cluster is chosen: `balanced`, `price`, `start` or `speed`.
+
+        Returns:
+            The set of the jobs.
+
+        Raises:
+            InputError: The workflow, a parameter set or an argument is wrong. Nothing was locked.
+            ChainError: The node does not answer.
+        """
+    def job(self, job_id: int) -> Job:
+        """A job of any customer.
+
+        Args:
+            job_id: Number of the job.
+
+        Returns:
+            The job.
+
+        Raises:
+            NotFound: There is no such job.
+            ChainError: The node does not answer.
+        """
+    def jobs(
+        self, status: States | None = None, since: datetime | None = None, *, customer: str | None = None
+    ) -> Iterator[Job]:
+        """The jobs of one customer, newest first. They are read in pages, as the caller asks for them.
+
+        Args:
+            status: Only jobs in this state, or one of these, such as `"running"`.
+            since: Only jobs that were submitted at this time or later. Needs a time zone.
+            customer: Address of the customer. The default is the own one.
+
+        Yields:
+            The jobs. What they wait for is known after `refresh`.
+
+        Raises:
+            InputError: A state or time is wrong.
+            ChainError: The node does not answer.
+        """
+    def watch(self, cursor: str | None = None) -> Iterator[JobChange]:
+        """Changes of the own jobs: new jobs and new states. It never ends; outages of the node only delay it.
+
+        A program that starts again with the cursor of the last change that it handled gets each later change once. If
+        the chain replaces blocks, a change may vanish or come again: see `ClientSettings.confirmations`.
+
+        Args:
+            cursor: The cursor of a change. None means from now on; `"start"` means all changes since the first job.
+
+        Yields:
+            The changes, in the order of the chain.
+
+        Raises:
+            InputError: The text is not a cursor, or the grid was opened read-only.
+        """
+
+class Job:
+    """A job. Its attributes are what the client read last: `refresh`, `wait` and `watch` read it again."""
+    @property
+    def id(self) -> int:
+        """Number of the job."""
+    @property
+    def name(self) -> str:
+        """Name of the job. Its customer chose it."""
+    @property
+    def status(self) -> JobStatus:
+        """State of the job; `status.words` says it in words."""
+    @property
+    def over(self) -> bool:
+        """Whether the job is over and its bill final."""
+    @property
+    def customer(self) -> str:
+        """Address of the customer."""
+    @property
+    def cluster(self) -> str:
+        """Name of the cluster; empty while none is assigned."""
+    @property
+    def provider(self) -> str | None:
+        """Address of the cluster's provider; None while no cluster is assigned."""
+    @property
+    def waits_for(self) -> str:
+        """What the job waits for, and why; empty while it runs and when it is over."""
+    @property
+    def remarks(self) -> tuple[Remark, ...] | None:
+        """Remarks of the grid on the job, oldest first; None if the services did not answer."""
+    @property
+    def outcome(self) -> str:
+        """How the job ended, in words; empty until then."""
+    @property
+    def exit_code(self) -> int | None:
+        """Exit status as a shell gives it: 3, or 137 after signal 9. None if it has none."""
+    @property
+    def exit_status(self) -> int | None:
+        """Exit status of `dps` for this job: the job's own, or one for its final state. None until it is over."""
+    @property
+    def bill(self) -> Bill:
+        """The bill of a job that is over.
+
+        Raises:
+            InputError: The job is not over.
+        """
+    @property
+    def locked(self) -> Decimal:
+        """Credits that are, or were, locked for the job."""
+    @property
+    def held(self) -> Decimal:
+        """Credits that the contract still holds for the job; 0 when it is over."""
+    @property
+    def held_until(self) -> datetime | None:
+        """When a further `cancel` returns the credits that are held, if the cluster reports nothing before.
+
+        None unless a cancel was requested.
+        """
+    @property
+    def rate(self) -> Decimal | None:
+        """Credits per minute; None while no cluster is assigned."""
+    @property
+    def submitted(self) -> datetime | None:
+        """When the job was requested."""
+    @property
+    def started(self) -> datetime | None:
+        """When its cluster reported that it runs; None if it never ran."""
+    @property
+    def ended(self) -> datetime | None:
+        """When it was settled; None until then."""
+    @property
+    def on_chain(self) -> ChainJob:
+        """All values of the job on chain: amounts in wei, times in unix seconds, memory in MB."""
+    @property
+    def parameters(self) -> Mapping[str, object] | tuple[Mapping[str, object], ...] | None:
+        """The parameters that `map` gave to the job, with `pack` a tuple of them; None for other jobs."""
+    @property
+    def last_transaction(self) -> str:
+        """Hash of the last transaction that `cancel` or `top_up` sent; empty before."""
+    def refresh(self) -> Self:
+        """Read the job, its cluster and its remarks again.
+
+        Returns:
+            The job itself.
+
+        Raises:
+            ChainError: The node does not answer.
+        """
+    def logs(
+        self, follow: bool = False, *, tail: int | None = None, say: Callable[[str], None] = _silent
+    ) -> Iterator[LogLine]:
+        """Lines of the job's output. Control sequences other than colours are removed.
+
+        Args:
+            follow: Go on until the output is complete. Outages of the services only delay it.
+            tail: Begin with the last `tail` lines that are stored now. None means with the first line.
+            say: Gets a sentence about each outage, when the job starts again on another cluster, and at the end if
+                the log lacks a part of the output.
+
+        Yields:
+            The lines.
+
+        Raises:
+            AccessDenied: The job is another customer's.
+            InputError: `tail` is negative.
+            ServiceError: Without `follow`, the services do not answer.
+        """
+    def output(self, follow: bool = False) -> Iterator[bytes]:
+        """The job's output as it was written, in pieces of any size. When another cluster starts it, it begins anew.
+
+        Args:
+            follow: Go on until the output is complete.
+
+        Yields:
+            Pieces of the output.
+        """
+    def log_status(self) -> LogStatus:
+        """How complete the job's log is at the moment.
+
+        Returns:
+            Its size, and what it lacks.
+
+        Raises:
+            AccessDenied: The job is another customer's.
+            ServiceError: The services do not answer.
+        """
+    def events(self) -> Iterator[JobEvent]:
+        """The live view of the job, from its request until it is over.
+
+        Outages of the node and of the services only delay it. Without a key it has no remarks and no output.
+
+        Yields:
+            Step for each state, Remark, LogLine, ViewMessage for an outage, and at the end one JobEnd with the bill.
+
+        Raises:
+            ChainError: The node refuses to answer.
+        """
+    def record(self) -> JobRecord:
+        """Read the job again with all that is known about it: history, division of its deposit, remarks.
+
+        Returns:
+            The record.
+
+        Raises:
+            ChainError: The node does not answer.
+        """
+    def download(
+        self,
+        to: str | PathLike[str],
+        only: str | Sequence[str] | None = None,
+        *,
+        workflow: Source | Workflow | None = None,
+    ) -> list[Path]:
+        """Fetch the output from the bucket or web address that the workflow names.
+
+        Files are checked by size, and by checksum where a bucket gives one. An interrupted download goes on where it
+        stopped, and files that are there are kept. Several files that came as one archive are unpacked.
+
+        Args:
+            to: The target folder. It is created if it is missing.
+            only: Patterns of names, such as `*.png`; `*` also stands for `/`. None means all files.
+            workflow: The workflow of the job, if this client did not submit it: a definition is released to its
+                provider only.
+
+        Returns:
+            The files, in the order of their names.
+
+        Raises:
+            NoOutput: The workflow is unknown or names no output, or nothing is there.
+            ServiceError: The storage does not answer, or refuses.
+            InputError: The folder cannot be written, or two files would have the same path.
+            ConfigurationError: The extra `s3` is missing.
+        """
+    @property
+    def history(self) -> list[Step]:
+        """All changes of its state, oldest first."""
+    @property
+    def transactions(self) -> list[str]:
+        """Hashes of the transactions that changed its state, oldest first."""
+    def wait(self, timeout: Duration | None = None) -> Self:
+        """Wait until the job is over. Outages of the node only delay it.
+
+        Args:
+            timeout: Longest wait, in seconds or as a text such as `2h`. None means without a limit.
+
+        Returns:
+            The job itself.
+
+        Raises:
+            WaitTimeout: The time limit is over. The job continues.
+        """
+    def check(self) -> Self:
+        """Raise an error unless the job finished successfully.
+
+        Returns:
+            The job itself.
+
+        Raises:
+            InputError: The job is not over.
+            JobFailed: It failed. The error has the exit code and the last lines of its output.
+            JobCancelled: It was cancelled.
+            OutOfCredits: It used up its credits.
+            JobPanicked: The grid ended it with a full refund.
+        """
+    def watch(self) -> Self:
+        """Show the job and its output until it is over: one cell of a notebook is redrawn, elsewhere lines are printed.
+
+        Outages only delay it. Interrupting it ends the view, not the job.
+
+        Returns:
+            The job itself.
+
+        Raises:
+            ConfigurationError: In a notebook, the extra `notebook` is missing.
+        """
+    def cancel(self) -> Self:
+        """Cancel the job: at once before a cluster has claimed it, from then on by a request to the cluster.
+
+        If the cluster does not answer in time, a further call returns what cannot be billed any more. From `held_until`
+        on, it ends the job and returns the rest.
+
+        Returns:
+            The job itself.
+
+        Raises:
+            ContractError: It is over, or is another customer's.
+            ChainError: The node does not answer. If it is not transient, the transaction may have been sent.
+        """
+    def after_cancel(self) -> str:
+        """What follows the cancellation of the job, in words.
+
+        Returns:
+            How many credits came back, or what the cluster does next and by when.
+
+        Raises:
+            ChainError: The node does not answer.
+        """
+    def top_up(self, credits: Credits, *, approve: bool = True) -> Self:
+        """Buy more time for a job that a cluster has claimed. What it does not use is returned.
+
+        Args:
+            credits: Credits to add.
+            approve: Raise an allowance that is too low to exactly this amount.
+
+        Returns:
+            The job itself.
+
+        Raises:
+            ContractError: No cluster has claimed it, or it is over.
+            InputError: There are too few credits.
+            ChainError: The node does not answer. If it is not transient, the transaction may have been sent.
+        """
+    def _repr_html_(self) -> str: ...
+
+class JobSet:
+    """Jobs with parameters, some of which may not be requested yet. `Grid.map` makes it.
+
+    The jobs are requested in the background, while the grid is open. Iterating over the set gives the jobs that were
+    requested so far, in the order of their parameters; `len` counts all.
+    """
+    def __len__(self) -> int: ...
+    def __iter__(self) -> Iterator[Job]: ...
+    @property
+    def ids(self) -> list[int]:
+        """Numbers of the jobs that were requested so far, in the order of their parameters."""
+    def as_completed(self) -> Iterator[Job | Unsubmitted]:
+        """The jobs, each once it is over. A job that failed is one of them, not an error.
+
+        Yields:
+            The jobs in the order in which they end. `Unsubmitted` stands for a parameter set whose definition was
+            refused.
+
+        Raises:
+            GridError: No more jobs can be requested, for example for lack of credits. All others were yielded before.
+        """
+    def results(self) -> list[Job | Unsubmitted]:
+        """Wait until all jobs are over.
+
+        Returns:
+            The jobs in the order of their parameters, as `as_completed` yields them.
+
+        Raises:
+            GridError: No more jobs can be requested. The others are over.
+        """
+    def wait(self, timeout: Duration | None = None) -> Self:
+        """Wait until all jobs are over.
+
+        Args:
+            timeout: Longest wait, in seconds or as a text such as `2h`. None means without a limit.
+
+        Returns:
+            The set itself.
+
+        Raises:
+            WaitTimeout: The time limit is over. The jobs continue.
+            GridError: No more jobs can be requested. The others are over.
+        """
+    def finished(self) -> Self:
+        """The part of the set that finished successfully so far.
+
+        Returns:
+            A set of these jobs.
+        """
+    def failed(self) -> Self:
+        """The part of the set that is over so far and did not finish, however it ended.
+
+        Returns:
+            A set of these jobs.
+        """
+    def retry(self) -> Self:
+        """Run the parameter sets of this set again, with the same limits. `failed().retry()` repeats what failed.
+
+        Under a key it finds the jobs of an earlier call of the same retry.
+
+        Returns:
+            The set of the new jobs.
+
+        Raises:
+            InputError: Some jobs of this set are not over.
+        """
+    def cancel(self) -> Self:
+        """Cancel all jobs of the set that are not over, and request no more.
+
+        Returns:
+            The set itself. Claimed jobs end a little later.
+
+        Raises:
+            ChainError: The node does not answer.
+        """
+    def summary(self) -> Summary:
+        """Count the jobs by their states now, and their credits.
+
+        Returns:
+            The summary. `print` shows it as a table.
+
+        Raises:
+            ChainError: The node does not answer.
+        """
+    def _repr_html_(self) -> str: ...
+
+class Wallet:
+    """The balances of one address. `Grid.wallet` is that of the customer."""
+    @property
+    def address(self) -> str:
+        """The address."""
+    @property
+    def credits(self) -> Decimal:
+        """Credits that can be spent. Deposits of jobs that are not over are not part of it."""
+    @property
+    def allowance(self) -> Decimal:
+        """Credits that the grid may lock for jobs and top-ups."""
+    @property
+    def gas(self) -> Decimal:
+        """The chain's own currency, which pays for transactions, in units of 10**18 wei."""
+    def set_allowance(self, amount: Credits) -> str:
+        """Let the grid lock up to `amount` of the own credits.
+
+        Args:
+            amount: Credits; 0 takes the allowance back.
+
+        Returns:
+            Hash of the transaction.
+
+        Raises:
+            InputError: The amount is not exact.
+            ChainError: The node does not answer.
+        """
+    def transfer(self, to: str, amount: Credits) -> str:
+        """Send credits to another address.
+
+        Args:
+            to: The address, with its checksum.
+            amount: Credits.
+
+        Returns:
+            Hash of the transaction.
+
+        Raises:
+            InputError: The address has no valid checksum, or the amount is not exact.
+            ContractError: There are too few credits.
+            ChainError: The node does not answer.
+        """
+    def _repr_html_(self) -> str: ...
