@@ -21,6 +21,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from deepgrid.client.cluster_offers import Cluster as Cluster
+    from deepgrid.client.cluster_offers import ClusterOffer as ClusterOffer
+    from deepgrid.client.cluster_offers import Clusters as Clusters
+    from deepgrid.client.cluster_offers import Offers as Offers
     from deepgrid.client.display.record import JobEnd as JobEnd
     from deepgrid.client.display.record import JobEvent as JobEvent
     from deepgrid.client.display.record import JobRecord as JobRecord
@@ -36,8 +40,18 @@ if TYPE_CHECKING:
     from deepgrid.client.grid import AsyncGrid as AsyncGrid
     from deepgrid.client.job import AsyncJob as AsyncJob
     from deepgrid.client.job_set import AsyncJobSet as AsyncJobSet
+    from deepgrid.client.job_values import Bill as Bill
+    from deepgrid.client.job_values import JobChange as JobChange
+    from deepgrid.client.job_values import LogLine as LogLine
+    from deepgrid.client.job_values import LogStatus as LogStatus
+    from deepgrid.client.job_values import Remark as Remark
+    from deepgrid.client.job_values import Step as Step
+    from deepgrid.client.job_values import ViewMessage as ViewMessage
     from deepgrid.client.order import Order as Order
     from deepgrid.client.order import read_order as read_order
+    from deepgrid.client.quotes import Misfit as Misfit
+    from deepgrid.client.quotes import Offer as Offer
+    from deepgrid.client.quotes import Quote as Quote
     from deepgrid.client.session import CustomerSession as CustomerSession
     from deepgrid.client.session import CustomerSettings as CustomerSettings
     from deepgrid.client.session import customer_session as customer_session
@@ -48,20 +62,6 @@ if TYPE_CHECKING:
     from deepgrid.client.sync.classes import Job as Job
     from deepgrid.client.sync.classes import JobSet as JobSet
     from deepgrid.client.sync.classes import Wallet as Wallet
-    from deepgrid.client.values.cluster_offers import Cluster as Cluster
-    from deepgrid.client.values.cluster_offers import ClusterOffer as ClusterOffer
-    from deepgrid.client.values.cluster_offers import Clusters as Clusters
-    from deepgrid.client.values.cluster_offers import Offers as Offers
-    from deepgrid.client.values.quotes import Misfit as Misfit
-    from deepgrid.client.values.quotes import Offer as Offer
-    from deepgrid.client.values.quotes import Quote as Quote
-    from deepgrid.client.values.returned import Bill as Bill
-    from deepgrid.client.values.returned import JobChange as JobChange
-    from deepgrid.client.values.returned import LogLine as LogLine
-    from deepgrid.client.values.returned import LogStatus as LogStatus
-    from deepgrid.client.values.returned import Remark as Remark
-    from deepgrid.client.values.returned import Step as Step
-    from deepgrid.client.values.returned import ViewMessage as ViewMessage
     from deepgrid.client.wallet import AsyncWallet as AsyncWallet
     from deepgrid.client.workflow import Workflow as Workflow
     from deepgrid.errors import AccessDenied as AccessDenied
@@ -75,7 +75,7 @@ if TYPE_CHECKING:
     from deepgrid.lifecycle.states import JobStatus as JobStatus
 
 _MODULES = {
-    "deepgrid.client.values.cluster_offers": ("Cluster", "ClusterOffer", "Clusters", "Offers"),
+    "deepgrid.client.cluster_offers": ("Cluster", "ClusterOffer", "Clusters", "Offers"),
     "deepgrid.client.display.record": ("JobEnd", "JobEvent", "JobRecord"),
     "deepgrid.client.errors": (
         "IdempotencyConflict", "JobCancelled", "JobError", "JobFailed", "JobPanicked", "NoOutput", "OutOfCredits",
@@ -87,8 +87,8 @@ _MODULES = {
     "deepgrid.client.settings": ("ClientSettings",),
     "deepgrid.client.sweep.summary": ("Summary", "Unsubmitted"),
     "deepgrid.client.sync.classes": ("Grid", "Job", "JobSet", "Wallet"),
-    "deepgrid.client.values.quotes": ("Misfit", "Offer", "Quote"),
-    "deepgrid.client.values.returned": (
+    "deepgrid.client.quotes": ("Misfit", "Offer", "Quote"),
+    "deepgrid.client.job_values": (
         "Bill", "JobChange", "LogLine", "LogStatus", "Remark", "Step", "ViewMessage",
     ),
     "deepgrid.client.wallet": ("AsyncWallet",),

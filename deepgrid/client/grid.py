@@ -12,19 +12,18 @@ from typing import Any, Self
 
 from deepgrid.chain.client import JOBS_PER_CALL
 from deepgrid.chain.transactions.wallet import Wallet
-from deepgrid.client.amounts import Credits, Duration, wei_of
+from deepgrid.client.cluster_offers import Cluster, Clusters, Offers, read_offers
 from deepgrid.client.engine.changes import job_changes
 from deepgrid.client.engine.connection import Connection, open_connection
 from deepgrid.client.engine.submission import submit
 from deepgrid.client.errors import noted
 from deepgrid.client.job import AsyncJob, read_job
 from deepgrid.client.job_set import AsyncJobSet, start_sweep
+from deepgrid.client.job_values import Credits, Duration, JobChange, wei_of
 from deepgrid.client.order import Preference, Terms, order_of
+from deepgrid.client.quotes import Quote, quoted
 from deepgrid.client.settings import DEFAULTS, ClientSettings
 from deepgrid.client.sweep.driver import SweepLimits
-from deepgrid.client.values.cluster_offers import Cluster, Clusters, Offers, read_offers
-from deepgrid.client.values.quotes import Quote, quoted
-from deepgrid.client.values.returned import JobChange
 from deepgrid.client.wallet import AsyncWallet, checked_address
 from deepgrid.client.workflow import Source, Workflow, read_workflow
 from deepgrid.errors import ChainError, GridError, InputError
@@ -160,7 +159,7 @@ class AsyncGrid:
             ChainError: The node does not answer.
         """
         connection = await self._connect()
-        providers = await connection.patiently(connection.chain.providers)
+        providers = await connection.reads.providers()
         return Clusters([Cluster(provider) for provider in providers])
 
     async def estimate(
@@ -185,7 +184,7 @@ class AsyncGrid:
         read = await read_workflow(workflow)
         order = order_of(read, 0, None, Terms.of(uses, affinities))
         connection = await self._connect()
-        return await connection.patiently(lambda: quoted(connection.chain, order, minutes))
+        return await quoted(connection.reads, order, minutes)
 
     async def offers(
         self, workflow: Source | Workflow, credits: Credits, *, uses: Sequence[str] = (),
@@ -215,7 +214,7 @@ class AsyncGrid:
         terms = Terms.of(uses, affinities, min_time=min_time, max_price=max_price)
         order = order_of(read, wei_of(credits), None, terms)
         connection = await self._connect()
-        return await connection.patiently(lambda: read_offers(connection.chain, order, provider))
+        return await read_offers(connection.reads, order, provider)
 
     async def wallet_of(self, address: str) -> AsyncWallet:
         """The balances of any address.
@@ -412,12 +411,10 @@ class AsyncGrid:
 
 async def newest_first(connection: Connection, customer: str) -> AsyncIterator[tuple[Job, str]]:
     """All jobs of a customer with the name of their cluster, newest first."""
-    chain = connection.chain
-    ids = await connection.patiently(lambda: chain.jobs_by_customer(customer))
+    ids = await connection.reads.jobs_by_customer(customer)
     for last in range(len(ids), 0, -JOBS_PER_CALL):
         page = ids[max(0, last - JOBS_PER_CALL) : last][::-1]
-        jobs = await connection.patiently(lambda page=page: chain.jobs(page))  # type: ignore[misc]
-        for job in jobs:
+        for job in await connection.reads.jobs(page):
             yield job, await connection.cluster_names.of(job.provider)
 
 

@@ -11,14 +11,13 @@ from pathlib import Path
 from typing import Self
 
 from deepgrid.chain.transactions.transaction import Receipt
-from deepgrid.client.amounts import Credits, Duration, seconds_of, wei_of
+from deepgrid.client.display.html import job_html
 from deepgrid.client.display.record import JobEnd, JobEvent, JobRecord
 from deepgrid.client.display.screens import screen_here, show_event
 from deepgrid.client.display.story import cancel_words, outcome, own_exit_status, steps_of
 from deepgrid.client.engine.connection import Connection
-from deepgrid.client.engine.live import live_events
+from deepgrid.client.engine.live import live_events, read_record, read_remarks
 from deepgrid.client.engine.output import last_lines, lines_of, pieces, status_of
-from deepgrid.client.engine.records import read_record, read_remarks
 from deepgrid.client.errors import (
     JobCancelled,
     JobError,
@@ -29,9 +28,18 @@ from deepgrid.client.errors import (
     continues,
     noted,
 )
+from deepgrid.client.job_values import (
+    Credits,
+    Duration,
+    LogLine,
+    LogStatus,
+    Remark,
+    Step,
+    ViewMessage,
+    seconds_of,
+    wei_of,
+)
 from deepgrid.client.job_view import JobView, Seen
-from deepgrid.client.values.html import job_html
-from deepgrid.client.values.returned import LogLine, LogStatus, Remark, Step, ViewMessage
 from deepgrid.client.workflow import Source, Workflow, read_workflow
 from deepgrid.errors import ChainError, GridError, InputError
 from deepgrid.lifecycle.job import Job as ChainJob
@@ -81,7 +89,7 @@ class AsyncJob(JobView):
         Raises:
             ChainError: The node does not answer.
         """
-        job = await self._connection.patiently(lambda: self._connection.chain.job(self.id))
+        job = await self._connection.reads.job(self.id)
         self._last = replace(self._last, job=job)
         return await self._with_details()
 
@@ -198,7 +206,7 @@ class AsyncJob(JobView):
     @property
     async def history(self) -> list[Step]:
         """All changes of its state, oldest first."""
-        changes = await self._connection.patiently(lambda: self._connection.chain.history(self.id))
+        changes = await self._connection.reads.history(self.id)
         return steps_of(changes, self.on_chain, self.cluster)
 
     @property
@@ -298,7 +306,7 @@ class AsyncJob(JobView):
         Raises:
             ChainError: The node does not answer.
         """
-        return cancel_words(self.on_chain, await self._connection.patiently(self._connection.chain.constants))
+        return cancel_words(self.on_chain, await self._connection.reads.constants())
 
     async def top_up(self, credits: Credits, *, approve: bool = True) -> Self:
         """Buy more time for a job that a cluster has claimed. What it does not use is returned.
@@ -327,7 +335,7 @@ class AsyncJob(JobView):
 
     async def _with_details(self) -> Self:
         """Read what the chain does not keep with the job: the cluster's name and, while it waits, remarks."""
-        cluster = await self._connection.patiently(lambda: self._connection.cluster_names.of(self.provider))
+        cluster = await self._connection.cluster_names.of(self.provider)
         self._last = replace(self._last, cluster=cluster)
         if self.status.hot and self.status is not JobStatus.RUNNING and self._connection.has_key:
             self._last = replace(self._last, remarks=await read_remarks(self._connection, self.id))
@@ -357,7 +365,7 @@ class AsyncJob(JobView):
 
 async def read_job(connection: Connection, job_id: int) -> AsyncJob:
     """Read a job from the chain. Raises NotFound."""
-    job = AsyncJob(connection, await connection.patiently(lambda: connection.chain.job(job_id)))
+    job = AsyncJob(connection, await connection.reads.job(job_id))
     return await job._with_details()
 
 

@@ -6,16 +6,16 @@ import asyncio
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from typing import Self
 
-from deepgrid.client.amounts import Duration, seconds_of
+from deepgrid.client.display.html import jobs_html
 from deepgrid.client.engine.connection import Connection
 from deepgrid.client.engine.idempotency import random_key
 from deepgrid.client.errors import WaitTimeout, noted
 from deepgrid.client.job import AsyncJob
+from deepgrid.client.job_values import Duration, seconds_of
 from deepgrid.client.order import Order
 from deepgrid.client.sweep.driver import Sweep, SweepLimits
 from deepgrid.client.sweep.plan import Entry, Plan
 from deepgrid.client.sweep.summary import Summary, Unsubmitted, summary_of
-from deepgrid.client.values.html import jobs_html
 from deepgrid.errors import ContractError, InputError
 from deepgrid.lifecycle.states import JobStatus
 
@@ -181,7 +181,7 @@ class AsyncJobSet:
         """
         hot = {job.id: job for job in self if not job.over}
         connection = self._sweep.connection
-        now = await connection.patiently(lambda: connection.chain.jobs(list(hot))) if hot else []
+        now = await connection.reads.jobs(list(hot)) if hot else []
         newest = {job.id: AsyncJob(connection, job) for job in now}
         return summary_of(None if entry.job is None else newest.get(entry.job.id, entry.job) for entry in self._entries)
 
@@ -211,7 +211,7 @@ async def start_sweep(
     named = connection.idempotency_key(MAP, random_key() if key is None else key)
     plan = Plan(order, pack, named, named=key is not None)
     entries = await asyncio.to_thread(plan.entries, parameters)
-    constants = await connection.patiently(connection.chain.constants)
+    constants = await connection.reads.constants()
     connection.session.purse.check_minimum(order.locked_wei, constants.minimum_wei)
     await connection.patiently(lambda: plan.set_ceiling(connection.session))
     sweep = Sweep(connection, plan, entries, limits)

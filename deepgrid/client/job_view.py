@@ -6,9 +6,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
 
-from deepgrid.client.amounts import credits_of
 from deepgrid.client.display.story import exit_status_of, outcome, own_exit_status, waiting_words
-from deepgrid.client.values.returned import Bill, Remark, bill_of, moment_of
+from deepgrid.client.job_values import Bill, Remark, bill_of, credits_of, moment_of
 from deepgrid.errors import InputError
 from deepgrid.lifecycle.job import Job as ChainJob
 from deepgrid.lifecycle.states import JobStatus

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal
 
 from deepgrid.billing.formulas import MAX_LIMIT_MINUTES, affordable_minutes
 from deepgrid.chain.node.values import LONGEST_NAME_BYTES, check_label_count, coded_name
-from deepgrid.client.amounts import Credits, Duration, seconds_of, wei_of
+from deepgrid.client.job_values import Credits, Duration, seconds_of, wei_of
 from deepgrid.client.workflow import Workflow
 from deepgrid.errors import InputError
 from deepgrid.lifecycle.job import Affinity, JobDefinition, Label, Prefer, Provider, Wishes

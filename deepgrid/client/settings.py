@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import random
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import TypeVar
+from inspect import iscoroutinefunction
+from typing import Any, TypeVar, cast
 
 from deepgrid.errors import GridError
 
@@ -61,6 +63,8 @@ DEFAULTS = ClientSettings()
 
 T = TypeVar("T")
 
+logger = logging.getLogger("deepgrid.client")
+
 FIRST_PAUSE_S = 0.25
 
 
@@ -100,3 +104,29 @@ async def patiently(
                 on_failure(error)
         failures += 1
         await asyncio.sleep(wait_s)
+
+
+def patient(reader: T, patience_s: float | None, settings: ClientSettings) -> T:
+    """`reader`, with async methods that are retried for `patience_s`, or without a limit."""
+    return cast(T, _PatientReader(reader, patience_s, settings.longest_pause_s))
+
+
+class _PatientReader:
+    def __init__(self, reader: object, patience_s: float | None, longest_pause_s: float) -> None:
+        self._reader = reader
+        self._patience = patience_s, longest_pause_s
+
+    def __getattr__(self, name: str) -> Any:
+        read = getattr(self._reader, name)
+        if not iscoroutinefunction(read):
+            return read
+
+        async def retried(*args: Any, **options: Any) -> Any:
+            return await patiently(lambda: read(*args, **options), *self._patience, log_outage)
+
+        return retried
+
+
+def log_outage(error: GridError) -> None:
+    """Log the first error of an outage."""
+    logger.warning("a read failed, trying again: %s", error)

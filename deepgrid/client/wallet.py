@@ -9,9 +9,9 @@ from decimal import Decimal
 from eth_utils.address import is_checksum_address
 
 from deepgrid.billing.credits import format_credits
-from deepgrid.client.amounts import TOO_FEW_CREDITS, Credits, credits_of, wei_of
+from deepgrid.client.display.html import wallet_html
 from deepgrid.client.engine.connection import Connection
-from deepgrid.client.values.html import wallet_html
+from deepgrid.client.job_values import TOO_FEW_CREDITS, Credits, credits_of, wei_of
 from deepgrid.errors import ChainError, ContractError, InputError
 
 
@@ -31,19 +31,19 @@ class AsyncWallet:
     async def credits(self) -> Decimal:
         """Credits that can be spent. Deposits of jobs that are not over are not part of it."""
         connection = await self._connect()
-        return credits_of(await connection.patiently(lambda: connection.chain.balance(self.address)))
+        return credits_of(await connection.reads.balance(self.address))
 
     @property
     async def allowance(self) -> Decimal:
         """Credits that the grid may lock for jobs and top-ups."""
         connection = await self._connect()
-        return credits_of(await connection.patiently(lambda: connection.chain.allowance(self.address)))
+        return credits_of(await connection.reads.allowance(self.address))
 
     @property
     async def gas(self) -> Decimal:
         """The chain's own currency, which pays for transactions, in units of 10**18 wei."""
         connection = await self._connect()
-        return credits_of(await connection.patiently(lambda: connection.chain.gas_money(self.address)))
+        return credits_of(await connection.reads.gas_money(self.address))
 
     async def set_allowance(self, amount: Credits) -> str:
         """Let the grid lock up to `amount` of the own credits.

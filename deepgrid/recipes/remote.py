@@ -28,7 +28,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from deepgrid.client.amounts import Credits
+from deepgrid.client.job_values import Credits
 from deepgrid.client.sweep.summary import Unsubmitted
 from deepgrid.client.sync.classes import Grid, Job, JobSet
 from deepgrid.errors import InputError

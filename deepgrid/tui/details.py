@@ -20,7 +20,7 @@ from deepgrid.tui.words import NONE, amount, cluster_words, day_and_time, exact,
 
 if TYPE_CHECKING:
     from deepgrid.client.job import AsyncJob
-    from deepgrid.client.values.returned import Remark, Step
+    from deepgrid.client.job_values import Remark, Step
 
 COLUMNS = (
     Column("id", 6, right=True),

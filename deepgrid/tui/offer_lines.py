@@ -10,7 +10,7 @@ from deepgrid.tui.widgets.text_pane import Line, pair, plain_line
 from deepgrid.tui.words import amount, cluster_words, exact, fit, span
 
 if TYPE_CHECKING:
-    from deepgrid.client.values.quotes import Quote
+    from deepgrid.client.quotes import Quote
 
 OLD_S = 60.0
 

@@ -12,11 +12,10 @@ from datetime import UTC, datetime
 from decimal import Decimal
 
 from deepgrid.chain.figures import TrackRecord
-from deepgrid.client.amounts import credits_of
 from deepgrid.client.engine.output import pieces
 from deepgrid.client.grid import AsyncGrid
 from deepgrid.client.job import AsyncJob
-from deepgrid.client.values.returned import Remark
+from deepgrid.client.job_values import Remark, credits_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,25 +72,22 @@ class Overview:
     async def account(self) -> Account:
         """The balances now. Raises ChainError."""
         connection = await self.grid._connect()
-        chain = connection.chain
-        head, *amounts = await connection.patiently(
-            lambda: asyncio.gather(
-                chain.head(), chain.balance(self.customer), chain.allowance(self.customer),
-                chain.gas_money(self.customer),
-            )
-        )  # fmt: skip
+        reads = connection.reads
+        head, *amounts = await asyncio.gather(
+            reads.head(), reads.balance(self.customer), reads.allowance(self.customer), reads.gas_money(self.customer)
+        )
         spendable, allowance, gas = (credits_of(wei) for wei in amounts)
         return Account(spendable, allowance, gas, head.number, datetime.fromtimestamp(head.timestamp, UTC))
 
     async def ids(self, start: int = 0) -> list[int]:
         """Ids of the customer's jobs, oldest first, without the `start` oldest ones. Raises ChainError."""
         connection = await self.grid._connect()
-        return await connection.patiently(lambda: connection.chain.jobs_by_customer(self.customer, start))
+        return await connection.reads.jobs_by_customer(self.customer, start)
 
     async def jobs(self, job_ids: Sequence[int]) -> list[AsyncJob]:
         """These jobs with the names of their clusters, without remarks. Raises ChainError."""
         connection = await self.grid._connect()
-        found = await connection.patiently(lambda: connection.chain.jobs(job_ids))
+        found = await connection.reads.jobs(job_ids)
         return [AsyncJob(connection, job, cluster=await connection.cluster_names.of(job.provider)) for job in found]
 
     async def remarks(self, job_id: int) -> list[Remark]:
@@ -105,7 +101,7 @@ class Overview:
     async def record(self, provider: str) -> TrackRecord:
         """Numbers of jobs that a cluster started, refused, panicked and let time out. Raises ChainError."""
         connection = await self.grid._connect()
-        return await connection.patiently(lambda: connection.chain.track_record(provider))
+        return await connection.reads.track_record(provider)
 
     async def output_end(self, job_id: int, size: int) -> bytes:
         """The last `size` bytes of a job's stored output. Raises AccessDenied or ServiceError."""
@@ -118,7 +114,7 @@ class Overview:
     async def terms(self) -> ContractTerms:
         """The terms of the grid. Raises ChainError."""
         connection = await self.grid._connect()
-        constants = await connection.patiently(connection.chain.constants)
+        constants = await connection.reads.constants()
         return ContractTerms(
             contract=connection.chain.book.meta_scheduler,
             credit=connection.chain.book.credit,

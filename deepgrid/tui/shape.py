@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from deepgrid.errors import InputError
 
 if TYPE_CHECKING:
-    from deepgrid.client.values.cluster_offers import Cluster
+    from deepgrid.client.cluster_offers import Cluster
 
 
 @dataclass

@@ -12,7 +12,7 @@ import pytest
 from eth_account import Account
 
 from deepgrid.cli.access.address_book import _logs_url
-from deepgrid.client.engine.records import _fetched
+from deepgrid.client.engine.live import _fetched
 from deepgrid.errors import ServiceError
 from deepgrid.provider.shared.image_registry import Registries
 from deepgrid.services.client import ServicesClient

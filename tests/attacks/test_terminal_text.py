@@ -23,7 +23,7 @@ from deepgrid.cli.display.job_screen import show_jobs, show_record
 from deepgrid.cli.display.screen import Screen
 from deepgrid.client.display.record import JobRecord, record_as_json
 from deepgrid.client.display.text import LogLines
-from deepgrid.client.values.returned import Remark, datetime_of
+from deepgrid.client.job_values import Remark, datetime_of
 from deepgrid.errors import GridError, SlurmError
 from deepgrid.findings import Finding, Level
 from deepgrid.lifecycle.job import Affinity, Label

@@ -16,8 +16,7 @@ from pydantic_core import from_json
 
 from deepgrid.chain.batches import Request, request_args
 from deepgrid.chain.node.contract import interface
-from deepgrid.client.display.colours import COLOUR
-from deepgrid.client.display.text import LogLines
+from deepgrid.client.display.text import COLOUR, LogLines
 from deepgrid.compat.graphql.documents import read_body, read_document
 from deepgrid.compat.graphql.operations import executed
 from deepgrid.compat.logger_api.grpc_web import frames, message_of

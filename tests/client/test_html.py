@@ -14,10 +14,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deepgrid.client.values.cluster_offers import Cluster, Clusters
-from deepgrid.client.values.html import clusters_html, job_html, jobs_html, wallet_html, watch_html
-from deepgrid.client.values.quotes import Misfit, Offer, Quote
-from deepgrid.client.values.returned import Bill
+from deepgrid.client.cluster_offers import Cluster, Clusters
+from deepgrid.client.display.html import clusters_html, job_html, jobs_html, wallet_html, watch_html
+from deepgrid.client.job_values import Bill
+from deepgrid.client.quotes import Misfit, Offer, Quote
 from deepgrid.lifecycle.job import Hardware, Label, Prices, Provider
 from deepgrid.lifecycle.states import JobStatus
 

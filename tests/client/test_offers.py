@@ -9,7 +9,7 @@ import pytest
 
 from deepgrid.chain.client import Chain
 from deepgrid.client import AsyncGrid, ClusterOffer, InputError, NotFound
-from deepgrid.client.amounts import credits_of
+from deepgrid.client.job_values import credits_of
 from deepgrid.lifecycle.job import Label, Prefer
 from tests.chain.grid import approve_waiting
 from tests.cli.live import CREDIT, HARDWARE, LABELS, PRICES, Live, Party, party

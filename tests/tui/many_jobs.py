@@ -18,7 +18,7 @@ from typing import Any, cast
 from textual.widgets import Input
 
 from deepgrid.client.job import AsyncJob
-from deepgrid.client.values.returned import Remark
+from deepgrid.client.job_values import Remark
 from deepgrid.lifecycle.job import Job, JobDefinition
 from deepgrid.lifecycle.states import JobStatus
 from deepgrid.tui.feed import Feed

@@ -7,8 +7,7 @@ import random
 from typing import Any
 
 from deepgrid.billing.formulas import affordable_minutes, bill, rate_wei_per_minute
-from deepgrid.client.display.colours import COLOUR
-from deepgrid.client.display.text import LogLines
+from deepgrid.client.display.text import COLOUR, LogLines
 from deepgrid.lifecycle.job import Affinity, Hardware, JobDefinition, Label, Prices
 from deepgrid.lifecycle.minutes import minutes_begun
 from deepgrid.scheduling.fit import misfit, unmet

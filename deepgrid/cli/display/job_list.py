@@ -14,7 +14,7 @@ from deepgrid.cli.display.screen import Screen, table_lines
 from deepgrid.client.display.record import JOB_COLUMNS, job_row
 from deepgrid.client.display.text import printable
 from deepgrid.client.grid import AsyncGrid, states_of
-from deepgrid.client.values.returned import JobChange
+from deepgrid.client.job_values import JobChange
 from deepgrid.errors import GridError
 from deepgrid.lifecycle.job import Job
 

@@ -16,7 +16,7 @@ from deepgrid.client.display.record import (
     life,
     transaction_rows,
 )
-from deepgrid.client.values.returned import LogLine, Remark, Step
+from deepgrid.client.job_values import LogLine, Remark, Step
 from deepgrid.lifecycle.job import Job
 
 

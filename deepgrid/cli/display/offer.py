@@ -9,7 +9,6 @@ from deepgrid.billing.credits import format_credits
 from deepgrid.chain.figures import Queues, TrackRecord
 from deepgrid.chain.offers import Versions, differences, proposal_hash
 from deepgrid.cli.display.screen import Screen
-from deepgrid.client.display.story import NAME_LABEL, cluster_name
 from deepgrid.client.display.text import plural
 from deepgrid.errors import InputError
 from deepgrid.lifecycle.job import Provider
@@ -28,8 +27,8 @@ def show_offer(screen: Screen, one: Provider) -> None:
     """Print a cluster with its hardware, prices and labels."""
     hardware, prices = one.hardware, one.prices
     gpus, memory_mb = sum(hardware.gpus_per_node), sum(hardware.mem_per_node_mb)
-    labels = [f"{label.key}={label.value}" for label in one.labels if label.key != NAME_LABEL]
-    screen.line((cluster_name(one), "bold"), f"  {state_words(one)}")
+    labels = [f"{label.key}={label.value}" for label in one.labels if label.key != "name"]
+    screen.line((one.name, "bold"), f"  {state_words(one)}")
     screen.pairs(
         [
             ("address", one.address),
@@ -134,7 +133,7 @@ def offer_as_json(one: Provider) -> dict[str, Any]:
     hardware, prices = one.hardware, one.prices
     return {
         "address": one.address,
-        "name": cluster_name(one),
+        "name": one.name,
         "approved": one.approved,
         "banned": one.banned,
         "waiting_for_approval": one.waiting_for_approval,

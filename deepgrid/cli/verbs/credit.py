@@ -11,7 +11,7 @@ from deepgrid.cli.access.grid import address, amount, as_customer, as_reader, as
 from deepgrid.cli.border import runs
 from deepgrid.cli.options import DEFAULT_KEY, Amount, BookFile, InWei, KeyFile
 from deepgrid.cli.standard_streams import print_result, with_transaction
-from deepgrid.client.amounts import credits_of, wei_of
+from deepgrid.client.job_values import credits_of, wei_of
 
 credit = typer.Typer(help="Show, transfer or create credits.", no_args_is_help=True)
 allowance = typer.Typer(help="Show or set how many of your credits the grid may lock.", no_args_is_help=True)

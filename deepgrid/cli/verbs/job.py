@@ -17,10 +17,10 @@ from deepgrid.cli.display.job_screen import show_jobs, show_record
 from deepgrid.cli.display.screen import Screen, print_json
 from deepgrid.cli.options import DEFAULT_KEY, AsJson, BookFile, InWei, JobId, KeyFile, NoApprove, NoTimestamp
 from deepgrid.cli.standard_streams import print_result, with_transaction
-from deepgrid.client.amounts import credits_of, seconds_of
 from deepgrid.client.display.record import job_as_json, record_as_json
 from deepgrid.client.display.text import plural
 from deepgrid.client.job import AsyncJob
+from deepgrid.client.job_values import credits_of, seconds_of
 from deepgrid.errors import InputError
 
 MOST_MINUTES = 60 * 24 * 366 * 10

@@ -21,8 +21,8 @@ from deepgrid.cli.options import (
     OnlyCluster,
     Uses,
 )
-from deepgrid.client.amounts import credits_of, wei_of
-from deepgrid.client.values.cluster_offers import ClusterOffer, Offers
+from deepgrid.client.cluster_offers import ClusterOffer, Offers
+from deepgrid.client.job_values import credits_of, wei_of
 from deepgrid.client.workflow import read_workflow
 
 # Without --credits: enough for every price, so that no cluster counts as too expensive.

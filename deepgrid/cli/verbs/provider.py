@@ -29,7 +29,6 @@ from deepgrid.cli.lazy import group_with
 from deepgrid.cli.options import DEFAULT_KEY, AsJson, BookFile, KeyFile
 from deepgrid.cli.project import project_verbs
 from deepgrid.cli.standard_streams import print_result
-from deepgrid.client.display.story import cluster_name
 from deepgrid.errors import NotFound
 
 provider = typer.Typer(
@@ -146,7 +145,7 @@ async def _address_of(chain: Chain, who: str, key: Path) -> str:
         return wallet(key).address
     if who.startswith("0x"):
         return address(who)
-    named = [one.address for one in await chain.providers() if cluster_name(one) == who]
+    named = [one.address for one in await chain.providers() if one.name == who]
     if len(named) == 1:
         return named[0]
     what = "Several providers call their cluster" if named else "No provider calls its cluster"

@@ -29,10 +29,10 @@ from deepgrid.cli.options import (
 )
 from deepgrid.cli.standard_streams import OutputLost, print_result, require_output
 from deepgrid.cli.verbs.offer_table import show_offers
-from deepgrid.client.amounts import credits_of
 from deepgrid.client.display.text import printable
 from deepgrid.client.grid import AsyncGrid
 from deepgrid.client.job import AsyncJob
+from deepgrid.client.job_values import credits_of
 from deepgrid.client.order import Preference, Terms
 from deepgrid.client.workflow import Workflow, read_workflow
 from deepgrid.errors import InputError

@@ -21,7 +21,7 @@ from deepgrid.client.display.story import (
     wishes,
 )
 from deepgrid.client.display.text import moment, plural
-from deepgrid.client.values.returned import Bill, LogLine, Remark, Step, ViewMessage, bill_of, datetime_of
+from deepgrid.client.job_values import Bill, LogLine, Remark, Step, ViewMessage, bill_of, datetime_of
 from deepgrid.lifecycle.job import Job
 from deepgrid.lifecycle.minutes import started_minutes
 from deepgrid.lifecycle.states import JobStatus

@@ -6,12 +6,12 @@ import asyncio
 import sys
 from collections import deque
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
+from deepgrid.client.display.html import watch_html
 from deepgrid.client.display.record import JobEvent
 from deepgrid.client.display.text import clock, printable
-from deepgrid.client.values.html import watch_html
-from deepgrid.client.values.returned import LogLine, Remark, Step, ViewMessage
+from deepgrid.client.job_values import LogLine, Remark, Step, ViewMessage
 from deepgrid.extras import needs
 
 if TYPE_CHECKING:
@@ -21,17 +21,19 @@ LINES_IN_CELL = 20
 REDRAW_S = 0.3  # shortest time between two drawings of a cell
 
 
-class Screen(Protocol):
-    """Shows a job and its output as they change."""
+class Screen:
+    """Prints a line for each change of a job, and its output as it is."""
 
     def show_job(self, job: AsyncJob) -> None:
         """The job has changed."""
 
     def show_change(self, at: datetime, text: str) -> None:
         """What has changed, in words. Strangers may have written them."""
+        print(f"{clock(at.timestamp())} {printable(text)}", flush=True)
 
     def show_line(self, text: str) -> None:
         """A line of its output, or a sentence about it."""
+        print(text, flush=True)
 
     def close(self) -> None:
         """Nothing more comes."""
@@ -39,7 +41,7 @@ class Screen(Protocol):
 
 def screen_here() -> Screen:
     """The screen for where this program runs."""
-    return CellScreen() if _is_in_notebook() else LineScreen()
+    return CellScreen() if _is_in_notebook() else Screen()
 
 
 def show_event(screen: Screen, job_id: int, event: JobEvent) -> None:
@@ -61,23 +63,7 @@ def _is_in_notebook() -> bool:
     return ipython is not None and getattr(ipython.get_ipython(), "kernel", None) is not None
 
 
-class LineScreen:
-    """Prints a line for each change, and the output as it is."""
-
-    def show_job(self, job: AsyncJob) -> None:
-        pass
-
-    def show_change(self, at: datetime, text: str) -> None:
-        print(f"{clock(at.timestamp())} {printable(text)}", flush=True)
-
-    def show_line(self, text: str) -> None:
-        print(text, flush=True)
-
-    def close(self) -> None:
-        pass
-
-
-class CellScreen:
+class CellScreen(Screen):
     """Draws one cell again and again, a few times per second at most."""
 
     def __init__(self) -> None:

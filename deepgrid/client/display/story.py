@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from deepgrid.billing.credits import format_credits
 from deepgrid.billing.expected import releasable_wei
@@ -10,13 +11,14 @@ from deepgrid.billing.formulas import MAX_LIMIT_MINUTES, affordable_minutes
 from deepgrid.chain.client import Chain
 from deepgrid.chain.figures import Constants
 from deepgrid.chain.history import Transition
-from deepgrid.client.amounts import wei_of
 from deepgrid.client.display.text import moment, moment_utc, plural
-from deepgrid.client.values.quotes import Quote
-from deepgrid.client.values.returned import Remark, Step, datetime_of
+from deepgrid.client.job_values import Remark, Step, datetime_of, wei_of
 from deepgrid.errors import NotFound
-from deepgrid.lifecycle.job import Affinity, Job, Label, Provider
+from deepgrid.lifecycle.job import Affinity, Job, Label
 from deepgrid.lifecycle.states import JobStatus
+
+if TYPE_CHECKING:
+    from deepgrid.client.quotes import Quote
 
 # For jobs without an exit status of their own. 124 is that of timeout(1); the others are next to it.
 WITHOUT_STATUS = {
@@ -49,14 +51,6 @@ def exit_words(job: Job) -> str:
     return ""
 
 
-NAME_LABEL = "name"
-
-
-def cluster_name(provider: Provider) -> str:
-    """The cluster's `name` label, else its address."""
-    return next((label.value for label in provider.labels if label.key == NAME_LABEL), provider.address)
-
-
 class ClusterNames:
     """Names of clusters by address, with a cache."""
 
@@ -70,7 +64,7 @@ class ClusterNames:
             return ""
         if address not in self._names:
             try:
-                self._names[address] = cluster_name(await self._chain.provider(address))
+                self._names[address] = (await self._chain.provider(address)).name
             except NotFound:
                 self._names[address] = address
         return self._names[address]

@@ -1,4 +1,9 @@
-"""Text for a terminal: nothing that a stranger wrote on chain may steer it."""
+"""Text for a terminal: nothing that a stranger wrote on chain or in a log may steer it.
+
+Of a job's output, colours and bold letters are kept, written anew so that they hide no text. Concealed, blinking and
+other text becomes usual text. A colour goes if one could hardly read it on its background. Where one of both is the
+terminal's own, it may be black or white.
+"""
 
 from __future__ import annotations
 
@@ -6,9 +11,137 @@ import codecs
 import io
 import re
 import time
+from functools import lru_cache
+from itertools import product
+from typing import NamedTuple
 
-from deepgrid.client.display.colours import COLOUR, Repainter
 from deepgrid.plain_text import plain
+
+COLOUR = re.compile(r"\x1b\[(?P<codes>[0-9;:]{0,64})m")
+OFF = "\x1b[0m"
+NEAR = 64  # of 255: the most difference of red, green and blue of colours that look alike
+BLACK, WHITE = (0, 0, 0), (255, 255, 255)
+_FIRST_16 = (
+    BLACK, (205, 0, 0), (0, 205, 0), (205, 205, 0), (0, 0, 238), (205, 0, 205), (0, 205, 205), (229, 229, 229),
+    (127, 127, 127), (255, 0, 0), (0, 255, 0), (255, 255, 0), (92, 92, 255), (255, 0, 255), (0, 255, 255), WHITE,
+)  # fmt: skip
+_STEPS = (0, 95, 135, 175, 215, 255)
+
+Colour = tuple[int, ...]  # red, green and blue, or the number in the terminal's palette; empty for the terminal's own
+
+
+class Look(NamedTuple):
+    """How text looks."""
+
+    bold: bool = False
+    text: Colour = ()
+    ground: Colour = ()
+
+    @property
+    def sequence(self) -> str:
+        """The escape sequence that makes plain text look so."""
+        codes = ["1"] if self.bold else []
+        return f"\x1b[{';'.join([*codes, *_codes(self.text, 30), *_codes(self.ground, 40)])}m"
+
+    def readable(self) -> Look:
+        """The look without its colours if these would hide the text."""
+        if not (self.text or self.ground):
+            return self
+        texts, grounds = _values(self.text, self.bold), _values(self.ground)
+        alike = any(max(abs(a - b) for a, b in zip(*pair, strict=True)) <= NEAR for pair in product(texts, grounds))
+        return Look(self.bold) if alike else self
+
+
+PLAIN = Look()
+
+
+class Repainter:
+    """Writes the colours of one line anew. `change` takes the codes of a sequence, `end` ends all colours."""
+
+    def __init__(self) -> None:
+        self._asked, self._shown = PLAIN, PLAIN
+
+    def change(self, codes: str) -> str:
+        """The sequence to write instead."""
+        self._asked, look = _after(self._asked, codes)
+        return self._show(look)
+
+    def end(self) -> str:
+        """The sequence to write at the end of the line."""
+        return self._show(PLAIN)
+
+    def _show(self, look: Look) -> str:
+        before, self._shown = self._shown, look
+        return _between(before, look)
+
+
+@lru_cache(1024)
+def _between(before: Look, look: Look) -> str:
+    """The sequence that changes one look into another."""
+    if look == before:
+        return ""
+    return (OFF if before != PLAIN else "") + (look.sequence if look != PLAIN else "")
+
+
+@lru_cache(1024)
+def _after(look: Look, codes: str) -> tuple[Look, Look]:
+    """The look that a sequence with these codes asks for, and the one that can be read."""
+    left = [[int(number or 0) for number in part.split(":")] for part in codes.split(";")]
+    while left:
+        code, *values = left.pop(0)
+        if code in (38, 48):
+            if not values:
+                count = {5: 2, 2: 4}.get(left[0][0], 1) if left else 0
+                values = [one[0] for one in left[:count]]
+                del left[:count]
+            look = look._replace(text=_colour(values)) if code == 38 else look._replace(ground=_colour(values))
+        elif not values:
+            look = _with_code(look, code)
+    return look, look.readable()
+
+
+def _with_code(look: Look, code: int) -> Look:
+    tens, number = divmod(code, 10)
+    if code == 0:
+        return PLAIN
+    if code in (1, 22):
+        return look._replace(bold=code == 1)
+    if number > 7 and code not in (39, 49):
+        return look
+    colour = () if number == 9 else (number + 8,) if tens > 8 else (number,)
+    if tens in (3, 9):
+        return look._replace(text=colour)
+    return look._replace(ground=colour) if tens in (4, 10) else look
+
+
+def _colour(values: list[int]) -> Colour:
+    """The colour behind 38 or 48: `5;n`, `2;r;g;b`, or with colons and a colour space `2::r:g:b`."""
+    colour = values[1:2] if values[:1] == [5] else values[2:5] if len(values) > 4 else values[1:4]
+    is_whole = len(colour) == {5: 1, 2: 3}.get(values[0] if values else 0)
+    return tuple(colour) if is_whole and max(colour) < 256 else ()
+
+
+def _codes(colour: Colour, base: int) -> list[str]:
+    if len(colour) == 1 and colour[0] < 16:
+        return [str(base + colour[0] + (52 if colour[0] > 7 else 0))]
+    kind = {0: [], 1: [base + 8, 5], 3: [base + 8, 2]}[len(colour)]
+    return [str(number) for number in (*kind, *colour)]
+
+
+def _values(colour: Colour, bold: bool = False) -> list[Colour]:
+    """Red, green and blue that the terminal may show. Some show bold letters in the bright colour."""
+    if not colour:
+        return [BLACK, WHITE]
+    if len(colour) == 3:
+        return [colour]
+    number = colour[0]
+    if number < 16:
+        return [_FIRST_16[number], *([_FIRST_16[number + 8]] if bold and number < 8 else [])]
+    if number > 231:
+        return [(8 + 10 * (number - 232),) * 3]
+    red_green, blue = divmod(number - 16, 6)
+    return [(_STEPS[red_green // 6], _STEPS[red_green % 6], _STEPS[blue])]
+
 
 # Colours are written anew. Whatever else follows ESC moves the cursor, sets titles or talks to the terminal.
 _ESCAPE = re.compile(

@@ -19,7 +19,7 @@ from deepgrid.chain.history import BLOCKS_PER_QUERY, job_of_event
 from deepgrid.chain.node.abi import Event
 from deepgrid.chain.node.node import Block
 from deepgrid.client.engine.connection import Connection
-from deepgrid.client.values.returned import JobChange
+from deepgrid.client.job_values import JobChange
 from deepgrid.errors import ChainError, InputError
 from deepgrid.lifecycle.states import JobStatus
 

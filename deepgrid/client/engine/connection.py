@@ -20,8 +20,8 @@ from deepgrid.client.display.story import ClusterNames
 from deepgrid.client.engine.idempotency import IdempotencyKey, RequestedJobs
 from deepgrid.client.engine.poller import JobPoller
 from deepgrid.client.session import CustomerSession
-from deepgrid.client.settings import ClientSettings, patiently
-from deepgrid.errors import GridError, InputError
+from deepgrid.client.settings import ClientSettings, log_outage, patient, patiently
+from deepgrid.errors import InputError
 
 if TYPE_CHECKING:
     from deepgrid.workflow.models.transport import TransportData
@@ -39,6 +39,8 @@ class Connection:
 
     Attributes:
         chain: Reads the chain.
+        reads: The same, and each read is retried for the client's patience.
+        reads_forever: The same, and each read is retried without a limit.
         poller: Serves all waits for jobs.
         cluster_names: Names of clusters by address.
         spending: Held while credits are allowed and locked, so that no two calls change the allowance at once.
@@ -52,7 +54,9 @@ class Connection:
         self.chain = chain
         self.settings = settings
         self.poller = JobPoller(chain, settings)
-        self.cluster_names = ClusterNames(chain)
+        self.reads = patient(chain, settings.patience_s, settings)
+        self.reads_forever = patient(chain, None, settings)
+        self.cluster_names = ClusterNames(self.reads)
         self.spending = asyncio.Lock()
         self.uploads = asyncio.Semaphore(settings.requests_at_once)
         self.background: set[asyncio.Task[None]] = set()
@@ -96,7 +100,7 @@ class Connection:
     async def patiently(self, read: Callable[[], Awaitable[T]], *, forever: bool = False) -> T:
         """The result of a read, which is retried for the client's patience, or without a limit."""
         settings = self.settings
-        return await patiently(read, None if forever else settings.patience_s, settings.longest_pause_s, _log_outage)
+        return await patiently(read, None if forever else settings.patience_s, settings.longest_pause_s, log_outage)
 
     async def close(self) -> None:
         """Close everything. Jobs continue."""
@@ -144,7 +148,3 @@ def _start_closing(loop: asyncio.AbstractEventLoop, close: Callable[[], Coroutin
     task = loop.create_task(close())
     _closing.add(task)
     task.add_done_callback(_closing.discard)
-
-
-def _log_outage(error: GridError) -> None:
-    logger.warning("a read failed, trying again: %s", error)

@@ -12,13 +12,14 @@ import fcntl
 import hashlib
 import hmac
 import json
+import math
 import os
 import secrets
-from collections.abc import Iterator
-from contextlib import contextmanager
+import time
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
 
 from deepgrid.chain.book import AddressBook
 from deepgrid.chain.client import Chain
@@ -28,6 +29,8 @@ from deepgrid.files.private_files import replace_file
 
 LONGEST_KEY = 1000
 FOLDER_SUFFIX = ".idempotency"
+MOST_KEYS = 5000  # in the journal; only the newest are kept
+POLL_S = 0.05  # pause between two tries to lock a key
 
 _PURPOSE = b"idempotency keys v1"
 
@@ -74,55 +77,44 @@ class IdempotencyKey:
         return f"IdempotencyKey({self.id[:8]})"
 
 
-POLL_S = 0.05
-
-
-class KeyLock:
-    """Lets one call at a time decide whether to request jobs under a key. Without a folder it does nothing.
+@asynccontextmanager
+async def key_lock(folder: Path | None, key_id: str, wait_s: float | None) -> AsyncIterator[None]:
+    """Let one call at a time decide whether to request jobs under a key. Without a folder it does nothing.
 
     It is a `flock` on a file, so it works between processes, threads and tasks of one machine, and the kernel drops it
     when its holder dies. Raises GridError (transient) if another call holds it for longer than `wait_s` seconds. None
     means no limit.
     """
+    if folder is None:
+        yield
+        return
+    file, deadline = folder / f"{key_id}.lock", time.monotonic() + (math.inf if wait_s is None else wait_s)
+    while (descriptor := _lock_now(file)) is None:
+        if time.monotonic() > deadline:
+            raise GridError(
+                f"Another call with this idempotency key has not ended for {wait_s:.0f} s.",
+                transient=True, next_step="Try again when it has ended.",
+            )  # fmt: skip
+        await asyncio.sleep(POLL_S)
+    try:
+        yield
+    finally:
+        file.unlink(missing_ok=True)
+        os.close(descriptor)  # closing drops the lock
 
-    def __init__(self, folder: Path | None, key_id: str, wait_s: float | None) -> None:
-        self._file = None if folder is None else folder / f"{key_id}.lock"
-        self._wait_s = wait_s
-        self._descriptor: int | None = None
 
-    async def __aenter__(self) -> KeyLock:
-        if self._file is None:
-            return self
-        deadline = None if self._wait_s is None else asyncio.get_running_loop().time() + self._wait_s
-        while not self._take(self._file):
-            if deadline is not None and asyncio.get_running_loop().time() > deadline:
-                raise GridError(
-                    f"Another call with this idempotency key has not ended for {self._wait_s:.0f} s.",
-                    transient=True, next_step="Try again when it has ended.",
-                )  # fmt: skip
-            await asyncio.sleep(POLL_S)
-        return self
-
-    def _take(self, file: Path) -> bool:
-        descriptor = open_private(file)
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            # The last holder may have removed the file between the two calls. Then others lock a new one.
-            if os.fstat(descriptor).st_ino == file.stat().st_ino:
-                self._descriptor = descriptor
-                return True
-        except (BlockingIOError, FileNotFoundError):
-            pass
-        os.close(descriptor)
-        return False
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if self._descriptor is not None and self._file is not None:
-            self._file.unlink(missing_ok=True)
-            os.close(self._descriptor)  # closing drops the lock
-            self._descriptor = None
+def _lock_now(file: Path) -> int | None:
+    """The locked file; None if another call has locked it."""
+    descriptor = open_private(file)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        # The last holder may have removed the file between the two calls. Then others lock a new one.
+        if os.fstat(descriptor).st_ino == file.stat().st_ino:
+            return descriptor
+    except (BlockingIOError, FileNotFoundError):
+        pass
+    os.close(descriptor)
+    return None
 
 
 def open_private(file: Path) -> int:
@@ -135,9 +127,6 @@ def open_private(file: Path) -> int:
             f"The file {file} of idempotency keys cannot be opened: {error.strerror}.",
             next_step="Make the key's folder writable for this account.",
         ) from None
-
-
-MOST_KEYS = 5000
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,14 +159,12 @@ class Journal:
         if self._file is None:
             return
         with _locked(self._file.with_suffix(".lock")):
-            descriptor = open_private(self._file)
-            try:
-                content = _content(descriptor)
+            with open(open_private(self._file), "a+b", buffering=0) as journal:
+                journal.seek(0)
+                content = journal.read()
                 cut_off = b"\n" if content and not content.endswith(b"\n") else b""
-                os.write(descriptor, cut_off + _line(key_id, use))
-                os.fsync(descriptor)
-            finally:
-                os.close(descriptor)
+                journal.write(cut_off + _line(key_id, use))
+                os.fsync(journal)
             if content.count(b"\n") >= 2 * self._most_keys:
                 self._shorten(self._file)
 
@@ -202,14 +189,6 @@ def _uses(content: bytes) -> dict[str, Use]:
         found.pop(key_id, None)
         found[key_id] = use
     return found
-
-
-def _content(descriptor: int) -> bytes:
-    os.lseek(descriptor, 0, os.SEEK_SET)
-    parts = []
-    while part := os.read(descriptor, 1 << 20):
-        parts.append(part)
-    return b"".join(parts)
 
 
 @contextmanager

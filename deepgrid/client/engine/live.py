@@ -1,23 +1,113 @@
-"""The live view of a job: its states, remarks, output and outages as events, and at the end the bill."""
+"""All that is known about a job: read once as a record, or live as events: its states, remarks, output and outages."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from datetime import UTC, datetime
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
+
+from pydantic_core import from_json
 
 from deepgrid.chain.history import Transition
-from deepgrid.client.display.record import JobEnd, JobEvent, cancel_requested
+from deepgrid.client.display.record import JobEnd, JobEvent, JobRecord, QueuePlace, cancel_requested
 from deepgrid.client.display.story import steps_of
-from deepgrid.client.engine.connection import Connection
 from deepgrid.client.engine.output import lines_of
-from deepgrid.client.engine.records import read_place, read_record, read_remarks
+from deepgrid.client.job_values import Remark, ViewMessage, datetime_of
 from deepgrid.client.settings import patiently
-from deepgrid.client.values.returned import ViewMessage
-from deepgrid.errors import GridError
+from deepgrid.errors import GridError, ServiceError
 from deepgrid.lifecycle.job import Job
 from deepgrid.lifecycle.states import JobStatus
+from deepgrid.safe_http import UNCOMPRESSED, ExcessiveAnswer, read_answer
+
+if TYPE_CHECKING:
+    from deepgrid.client.engine.connection import Connection
+
+MAX_ANSWER_BYTES = 16 * 1024 * 1024  # of an oracle: some 100,000 jobs
+ORACLE_WITHIN_S = 10.0
+
+
+async def read_place(connection: Connection, job: Job) -> QueuePlace | None:
+    """Where the job waits. None if it does not wait, or if there is no answer."""
+    url = connection.settings.queue_url
+    if job.status > JobStatus.META_SCHEDULED or not (url or connection.has_key):
+        return None
+    pending = job.status is JobStatus.PENDING
+    try:
+        if url:
+            return place_in(await _fetched(url), job.id, pending=pending)
+        place = await connection.session.services.queue_place(job.id)
+    except GridError:
+        return None
+    if place.position is None or place.length is None or place.status != job.status.name.lower():
+        return None  # the job has moved on since
+    return QueuePlace(place.position, place.length, pending)
+
+
+def place_in(answer: bytes, job_id: int, *, pending: bool) -> QueuePlace:
+    """The place that the answer of a queue oracle gives. Oracles may leave out all but the ids of jobs.
+
+    Raises:
+        ServiceError: It is not an answer of a queue oracle.
+    """
+    try:
+        jobs = from_json(answer)  # json.loads of 100,000 brackets ends the process where the recursion limit is high
+    except ValueError:
+        jobs = None
+    if not isinstance(jobs, dict):
+        raise ServiceError("The queue oracle does not answer with a JSON object.")
+    entry = jobs.get(f"0x{job_id:064x}")
+    found = entry if isinstance(entry, dict) else {}
+    position, length = found.get("position"), found.get("length")
+    if type(position) is int and type(length) is int and 1 <= position <= length:
+        return QueuePlace(position, length, pending)
+    return QueuePlace(None, len(jobs), pending)
+
+
+async def _fetched(url: str) -> bytes:
+    """The answer of the oracle. Raises ServiceError."""
+    import httpx  # here, because it takes 0.1 s to load
+
+    headers = {"Accept": "application/json", **UNCOMPRESSED}
+    try:
+        async with (
+            httpx.AsyncClient(timeout=ORACLE_WITHIN_S) as http,
+            http.stream("GET", url, headers=headers) as response,
+        ):
+            if response.status_code != httpx.codes.OK:
+                raise ServiceError(f"The queue oracle answers with status {response.status_code}.")
+            return await read_answer(response, MAX_ANSWER_BYTES)
+    except ExcessiveAnswer as error:
+        raise ServiceError(f"The answer of the queue oracle {error}.") from None
+    except (httpx.HTTPError, httpx.InvalidURL) as error:
+        raise ServiceError(f"The queue oracle does not answer ({type(error).__name__}).") from None
+
+
+async def read_record(connection: Connection, job_id: int) -> JobRecord:
+    """Read everything about a job. Raises NotFound or ChainError."""
+    chain = connection.chain
+    job = await chain.job(job_id)
+    history, settlement, remarks, cluster, now, place = await asyncio.gather(
+        chain.history(job_id),
+        chain.settlement(job_id),
+        read_remarks(connection, job_id),
+        connection.cluster_names.of(job.provider),
+        chain.now(),
+        read_place(connection, job),
+    )
+    return JobRecord(job, cluster, tuple(history), settlement, remarks, now, place)
+
+
+async def read_remarks(connection: Connection, job_id: int) -> tuple[Remark, ...] | None:
+    """Remarks of the grid on a job, oldest first; None without a key, or if the services do not answer."""
+    if not connection.has_key:
+        return None
+    try:
+        notices = await connection.session.services.notices(job_id)
+    except GridError:
+        return None
+    return tuple(Remark(datetime_of(one.at), one.kind, one.text, one.author) for one in notices)
+
 
 T = TypeVar("T")
 
@@ -48,7 +138,6 @@ class LiveView:
 
     def __init__(self, connection: Connection, job_id: int) -> None:
         self._connection = connection
-        self._chain = connection.chain
         self._job_id = job_id
         self._news: asyncio.Queue[JobEvent | Exception] = asyncio.Queue()
         self._telling = asyncio.Lock()
@@ -105,7 +194,7 @@ class LiveView:
 
     async def _tell_new_states(self, job: Job) -> None:
         async with self._telling:
-            history = await self._connection.patiently(lambda: self._chain.history(self._job_id), forever=True)
+            history = await self._connection.reads_forever.history(self._job_id)
             await self._tell_steps([step for step in history if step.after.hot], job)
 
     async def _tell_steps(self, history: list[Transition], job: Job) -> None:
@@ -152,7 +241,7 @@ class LiveView:
             await asyncio.sleep(self._connection.settings.queue_poll_s)
 
     async def _job(self) -> Job:
-        return await self._connection.patiently(lambda: self._chain.job(self._job_id), forever=True)
+        return await self._connection.reads_forever.job(self._job_id)
 
     # -- output ------------------------------------------------------------------------------
 

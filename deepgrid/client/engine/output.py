@@ -10,13 +10,13 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from deepgrid.client.display.text import LogLines
-from deepgrid.client.engine.connection import Connection
 from deepgrid.client.errors import continues, noted
+from deepgrid.client.job_values import LogLine, LogStatus
 from deepgrid.client.settings import patiently
-from deepgrid.client.values.returned import LogLine, LogStatus
 from deepgrid.errors import GridError
 
 if TYPE_CHECKING:
+    from deepgrid.client.engine.connection import Connection
     from deepgrid.services.client import LogChunk  # loads much that reading verbs do not need
 
 FIRST_REACH_BYTES = 64 * 1024  # the last lines are looked for in this much of the end, then in 16 times as much, ...

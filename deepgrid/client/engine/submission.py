@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from deepgrid.client.amounts import wei_of
 from deepgrid.client.engine.connection import Connection
-from deepgrid.client.engine.idempotency import IdempotencyKey, Journal, KeyLock, Use
+from deepgrid.client.engine.idempotency import IdempotencyKey, Journal, Use, key_lock
 from deepgrid.client.errors import IdempotencyConflict, noted
-from deepgrid.client.values.quotes import Quote, confirm
+from deepgrid.client.job_values import wei_of
+from deepgrid.client.quotes import Quote, confirm
 
 if TYPE_CHECKING:
     from deepgrid.client.order import Order
@@ -29,7 +29,7 @@ async def submit(connection: Connection, order: Order, *, approve: bool, quote: 
     named = connection.idempotency_key(SUBMIT, key)
     content, salt = canonical(order.job), named.salt()
     definition_hash = hash_definition(salt, content)
-    async with KeyLock(named.folder, named.id, connection.settings.key_wait_s):
+    async with key_lock(named.folder, named.id, connection.settings.key_wait_s):
         await connection.refresh_requested()
         existing = connection.requested.find(definition_hash)
         if existing is not None:

@@ -14,11 +14,11 @@ from dataclasses import dataclass
 
 from deepgrid.billing.credits import format_credits
 from deepgrid.chain.batches import MOST_AT_ONCE
-from deepgrid.client.amounts import TOO_FEW_CREDITS
 from deepgrid.client.engine.connection import Connection
-from deepgrid.client.engine.idempotency import KeyLock, Use
+from deepgrid.client.engine.idempotency import Use, key_lock
 from deepgrid.client.engine.submission import record_use
 from deepgrid.client.job import AsyncJob
+from deepgrid.client.job_values import TOO_FEW_CREDITS
 from deepgrid.client.settings import pauses_s
 from deepgrid.client.sweep.plan import Entry, Plan
 from deepgrid.client.sweep.summary import Unsubmitted
@@ -135,7 +135,7 @@ class Sweep:
 
     async def _request(self, count: int) -> None:
         key, wanted = self.plan.key, self.plan.named
-        async with self._requesting, KeyLock(key.folder if wanted else None, key.id, None):
+        async with self._requesting, key_lock(key.folder if wanted else None, key.id, None):
             if self._look_up and await self._adopt_earlier():
                 return  # another process requested some: count the places again
             self._look_up = self.plan.named
@@ -191,8 +191,7 @@ class Sweep:
         return bool(found)
 
     async def _read(self, job_ids: Sequence[int]) -> list[Job]:
-        chain = self.connection.chain
-        return await self.connection.patiently(lambda: chain.jobs(job_ids), forever=True) if job_ids else []
+        return await self.connection.reads_forever.jobs(job_ids) if job_ids else []
 
     async def _adopt(self, entries: Sequence[Entry], jobs: Sequence[Job]) -> None:
         for entry, job in zip(entries, jobs, strict=True):
@@ -271,8 +270,7 @@ class Places:
         return await self._balance() // self._credits_wei
 
     async def _balance(self) -> int:
-        chain, address = self._connection.chain, self._connection.session.address
-        return await self._connection.patiently(lambda: chain.balance(address), forever=True)
+        return await self._connection.reads_forever.balance(self._connection.session.address)
 
     async def _too_few_credits(self, missing: int) -> InputError:
         needed, has = format_credits(self._credits_wei), format_credits(await self._balance())

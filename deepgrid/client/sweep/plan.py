@@ -9,11 +9,11 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from deepgrid.client.engine.idempotency import IdempotencyKey
-from deepgrid.client.job import AsyncJob
 from deepgrid.client.sweep.summary import Unsubmitted
 from deepgrid.errors import InputError
 
 if TYPE_CHECKING:
+    from deepgrid.client.job import AsyncJob
     from deepgrid.client.order import Order
     from deepgrid.client.session import CustomerSession
     from deepgrid.workflow import Definition

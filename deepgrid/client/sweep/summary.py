@@ -6,13 +6,15 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
+from typing import TYPE_CHECKING
 
-from deepgrid.client.amounts import credits_of
-from deepgrid.client.job import AsyncJob
-from deepgrid.client.values.html import summary_html
-from deepgrid.client.values.returned import Bill
+from deepgrid.client.display.html import summary_html
+from deepgrid.client.job_values import Bill, credits_of
 from deepgrid.errors import GridError
 from deepgrid.lifecycle.states import JobStatus
+
+if TYPE_CHECKING:
+    from deepgrid.client.job import AsyncJob
 
 NOT_REQUESTED = "not requested"
 

@@ -7,16 +7,15 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, Self
 
-from deepgrid.client.amounts import Credits, Duration
+from deepgrid.client.cluster_offers import Clusters, Offers
 from deepgrid.client.display.record import JobEvent, JobRecord
 from deepgrid.client.grid import FilePath, States
 from deepgrid.client.job import _silent
+from deepgrid.client.job_values import Bill, Credits, Duration, JobChange, LogLine, LogStatus, Remark, Step
 from deepgrid.client.order import Preference
+from deepgrid.client.quotes import Quote
 from deepgrid.client.settings import DEFAULTS, ClientSettings
 from deepgrid.client.sweep.summary import Summary, Unsubmitted
-from deepgrid.client.values.cluster_offers import Clusters, Offers
-from deepgrid.client.values.quotes import Quote
-from deepgrid.client.values.returned import Bill, JobChange, LogLine, LogStatus, Remark, Step
 from deepgrid.client.workflow import Source, Workflow
 from deepgrid.lifecycle.job import Job as ChainJob
 from deepgrid.lifecycle.states import JobStatus

@@ -24,7 +24,7 @@ from deepgrid.tui.words import amount, exact, short_address, span
 
 if TYPE_CHECKING:
     from deepgrid.chain.figures import TrackRecord
-    from deepgrid.client.values.cluster_offers import Cluster
+    from deepgrid.client.cluster_offers import Cluster
 
 COLUMNS = (
     Column("name"),

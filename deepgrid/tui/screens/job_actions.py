@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from textual.binding import Binding, BindingType
 
-from deepgrid.client.display.colours import COLOUR
+from deepgrid.client.display.text import COLOUR
 from deepgrid.errors import GridError
 from deepgrid.plain_text import plain
 from deepgrid.tui.details import cancelled_words, why_not_cancel, why_not_top_up

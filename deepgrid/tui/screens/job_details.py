@@ -16,7 +16,7 @@ from deepgrid.tui.widgets.text_pane import Line, TextPane, heading, pair, plain_
 
 if TYPE_CHECKING:
     from deepgrid.client.job import AsyncJob
-    from deepgrid.client.values.returned import Remark, Step
+    from deepgrid.client.job_values import Remark, Step
 
 TAIL_BYTES = 16384
 

@@ -13,7 +13,7 @@ from textual.binding import Binding, BindingType
 from textual.widget import Widget
 from textual.widgets import Input
 
-from deepgrid.client.display.colours import COLOUR
+from deepgrid.client.display.text import COLOUR
 from deepgrid.errors import GridError
 from deepgrid.plain_text import plain
 from deepgrid.tui.screens.job_actions import JobActions

@@ -23,7 +23,7 @@ from deepgrid.tui.words import age, amount, short_address
 
 if TYPE_CHECKING:
     from deepgrid.client.job import AsyncJob
-    from deepgrid.client.values.returned import Remark
+    from deepgrid.client.job_values import Remark
 
 
 class JobsScreen(JobActions):

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 def amount_of(text: str) -> Decimal:
     """An amount that is typed. Raises InputError."""
-    from deepgrid.client.amounts import credits_of, wei_of
+    from deepgrid.client.job_values import credits_of, wei_of
 
     if not text:
         raise InputError("Type an amount of credits.")

@@ -32,7 +32,7 @@ from deepgrid.tui.words import exact
 
 if TYPE_CHECKING:
     from deepgrid.client.job import AsyncJob
-    from deepgrid.client.values.quotes import Quote
+    from deepgrid.client.quotes import Quote
     from deepgrid.client.workflow import Workflow
 
 TYPING_S = 0.4  # a pause in typing after which a quote is asked for

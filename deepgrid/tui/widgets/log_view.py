@@ -15,7 +15,7 @@ from rich.text import Text
 from textual.message import Message
 from textual.strip import Strip
 
-from deepgrid.client.display.colours import COLOUR
+from deepgrid.client.display.text import COLOUR
 from deepgrid.tui.widgets.scroller import DIM, Scroller
 
 MOST_LINES = 100_000

@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deepgrid.client.display.colours import COLOUR
-from deepgrid.client.display.text import LogLines
+from deepgrid.client.display.text import COLOUR, LogLines
 
 
 def shown(line: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from deepgrid.chain.client import Chain
 from deepgrid.client.engine.changes import ChangeReader, Cursor
-from deepgrid.client.values.returned import JobChange
+from deepgrid.client.job_values import JobChange
 from deepgrid.lifecycle.states import JobStatus
 from tests.chain.conftest import own_grid as own_grid
 from tests.chain.grid import Grid, gather_people

@@ -6,9 +6,9 @@ import pytest
 
 from deepgrid.client import AsyncGrid
 from deepgrid.client.display.record import JobEvent, QueuePlace, facts
-from deepgrid.client.engine.records import place_in
+from deepgrid.client.engine.live import place_in
+from deepgrid.client.job_values import ViewMessage
 from deepgrid.client.settings import ClientSettings
-from deepgrid.client.values.returned import ViewMessage
 from deepgrid.errors import ServiceError
 from deepgrid.lifecycle.states import JobStatus
 from deepgrid.services.handlers import job_queue

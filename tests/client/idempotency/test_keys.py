@@ -12,7 +12,7 @@ import pytest
 
 from deepgrid.chain.book import AddressBook
 from deepgrid.chain.transactions.wallet import Wallet
-from deepgrid.client.engine.idempotency import IdempotencyKey, Journal, KeyLock, Use, random_key
+from deepgrid.client.engine.idempotency import IdempotencyKey, Journal, Use, key_lock, random_key
 from deepgrid.errors import ConfigurationError, GridError, InputError
 
 ADDRESS = "0x" + "1" * 40
@@ -90,7 +90,7 @@ async def test_one_holder_at_a_time_among_tasks(tmp_path: Path) -> None:
 
     async def work() -> None:
         nonlocal inside, most, turns
-        async with KeyLock(tmp_path, "k", 60):
+        async with key_lock(tmp_path, "k", 60):
             inside += 1
             most, turns = max(most, inside), turns + 1
             await asyncio.sleep(0)
@@ -103,9 +103,9 @@ async def test_one_holder_at_a_time_among_tasks(tmp_path: Path) -> None:
 
 async def test_a_lock_ends_with_its_process_and_others_wait_for_a_limited_time(tmp_path: Path) -> None:
     program = (
-        "import asyncio, sys; from pathlib import Path; from deepgrid.client.engine.idempotency import KeyLock\n"
+        "import asyncio, sys; from pathlib import Path; from deepgrid.client.engine.idempotency import key_lock\n"
         "async def hold():\n"
-        "    async with KeyLock(Path(sys.argv[1]), 'k', 1):\n"
+        "    async with key_lock(Path(sys.argv[1]), 'k', 1):\n"
         "        print('held', flush=True); await asyncio.sleep(600)\n"
         "asyncio.run(hold())"
     )
@@ -114,14 +114,14 @@ async def test_a_lock_ends_with_its_process_and_others_wait_for_a_limited_time(t
             assert holder.stdout is not None
             assert holder.stdout.readline() == b"held\n"
             with pytest.raises(GridError, match="has not ended for 0 s") as waited:
-                async with KeyLock(tmp_path, "k", 0.2):
+                async with key_lock(tmp_path, "k", 0.2):
                     pass
             assert waited.value.transient
-            async with KeyLock(tmp_path, "another key", 0.2), KeyLock(None, "k", 0.2):
+            async with key_lock(tmp_path, "another key", 0.2), key_lock(None, "k", 0.2):
                 pass
         finally:
             holder.kill()
-    async with KeyLock(tmp_path, "k", 60):
+    async with key_lock(tmp_path, "k", 60):
         pass
 
 

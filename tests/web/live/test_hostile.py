@@ -12,8 +12,7 @@ import pytest
 from playwright.async_api import Browser, Page, expect
 
 from deepgrid.chain.batches import BatchWriter, Report, Request
-from deepgrid.client.display.colours import COLOUR
-from deepgrid.client.display.text import LogLines
+from deepgrid.client.display.text import COLOUR, LogLines
 from deepgrid.lifecycle.job import JobDefinition, Label
 from deepgrid.lifecycle.states import JobStatus
 from deepgrid.plain_text import marked

@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING
 
 from markupsafe import Markup
 
-from deepgrid.client.amounts import credits_of, wei_of
+from deepgrid.client.job_values import credits_of, wei_of
 from deepgrid.plain_text import marked
 
 if TYPE_CHECKING:
+    from deepgrid.client.cluster_offers import Cluster
     from deepgrid.client.job import AsyncJob
-    from deepgrid.client.values.cluster_offers import Cluster
-    from deepgrid.client.values.quotes import Quote
+    from deepgrid.client.quotes import Quote
 
 MOST_ROWS = 50
 LONGEST_TEXT = 120

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 from deepgrid.billing.formulas import MAX_LIMIT_MINUTES
 from deepgrid.chain.client import Chain
-from deepgrid.client.amounts import credits_of
+from deepgrid.client.display.html import quote_html
 from deepgrid.client.errors import QuoteExpired
-from deepgrid.client.values.html import quote_html
+from deepgrid.client.job_values import credits_of
 from deepgrid.errors import InputError
 from deepgrid.lifecycle.job import Provider
 from deepgrid.scheduling.fit import unmet

@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Self
 
 from deepgrid.billing.formulas import rate_wei_per_minute
 from deepgrid.chain.client import Chain
-from deepgrid.client.amounts import credits_of
-from deepgrid.client.values.html import clusters_html
-from deepgrid.client.values.returned import datetime_of
+from deepgrid.client.display.html import clusters_html
+from deepgrid.client.job_values import credits_of, datetime_of
 from deepgrid.errors import NotFound
 from deepgrid.lifecycle.job import Job, JobDefinition, Provider, Wishes
 from deepgrid.lifecycle.states import JobStatus

@@ -1,1 +1,0 @@
-"""What the client returns and takes: frozen values, exact amounts, wishes for a cluster, and their HTML."""
