@@ -12,7 +12,7 @@ from deepgrid.sbatch import StoragePaths, render
 from deepgrid.services.script_check import CheckLimits, check_grammar
 from deepgrid.services.worker_loop import answer_requests
 from deepgrid.workflow import LoadedWorkflow, canonical, parse
-from deepgrid.workflow.models.rules.walk import steps_in
+from deepgrid.workflow.models.walk import steps_in
 
 NAME = "workflow"
 GRAMMAR = CheckLimits(processor_s=1, within_s=1.5)

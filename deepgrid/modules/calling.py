@@ -13,7 +13,7 @@ from deepgrid.modules.gotemplate import Part
 from deepgrid.workflow import Definition, EnvVar, Step
 from deepgrid.workflow.faults import faults_of
 from deepgrid.workflow.models import JobResources, Module, ModuleInput, StepUse
-from deepgrid.workflow.yaml_text.yaml_nodes import Path
+from deepgrid.workflow.yaml_nodes import Path
 
 Fault = tuple[Path, str]  # place below `use`, and sentence
 

@@ -9,8 +9,8 @@ from functools import lru_cache
 
 from deepgrid.modules.children import OutOfTime, run
 from deepgrid.workflow import Step
-from deepgrid.workflow.models.rules.walk import steps_in
-from deepgrid.workflow.yaml_text.yaml_nodes import Path
+from deepgrid.workflow.models.walk import steps_in
+from deepgrid.workflow.yaml_nodes import Path
 
 PARSED_WITHIN_S = 10.0
 _UNFINISHED = re.compile(r"(^|&&|\|\||\s!|^!)\s*\Z")

@@ -14,14 +14,12 @@ from deepgrid.modules.calling import Call
 from deepgrid.modules.gotemplate import TemplateLimits, fill_in_go, is_go_template
 from deepgrid.modules.sandbox_limits import ModuleLimits
 from deepgrid.modules.template import Filled, TemplateFault, fill_in
-from deepgrid.workflow.faults import Fault, all_faults
+from deepgrid.workflow import yaml_nodes
+from deepgrid.workflow.faults import Fault, Rule, all_faults
+from deepgrid.workflow.loading import fit, located
 from deepgrid.workflow.models import Module, ModuleInput
 from deepgrid.workflow.models.base import Model
 from deepgrid.workflow.models.fields import EMPTY_LIST
-from deepgrid.workflow.partial import Rule
-from deepgrid.workflow.reading.fitting import fit
-from deepgrid.workflow.reading.loading import located
-from deepgrid.workflow.yaml_text import yaml_nodes
 
 M = TypeVar("M", bound=Model)
 

@@ -23,16 +23,15 @@ from deepgrid.modules.reach import CustomerReach, Reach
 from deepgrid.modules.reading import ModuleFaults, read_module
 from deepgrid.modules.sandbox_limits import ModuleLimits
 from deepgrid.modules.source import Folder, Source, parse_source
-from deepgrid.workflow import Definition, LoadedWorkflow, Step, canonical
+from deepgrid.workflow import Definition, LoadedWorkflow, Step, canonical, yaml_nodes
 from deepgrid.workflow import load as load_file
+from deepgrid.workflow.advice import advice_on
 from deepgrid.workflow.faults import MOST_SHOWN, all_faults, dotted
+from deepgrid.workflow.loading import fault_lines
 from deepgrid.workflow.models import Module, StepModule, StepUse
 from deepgrid.workflow.models.rules import faults_in_steps, level
-from deepgrid.workflow.models.rules.walk import steps_in
-from deepgrid.workflow.reading.advice import advice_on
-from deepgrid.workflow.reading.loading import fault_lines
-from deepgrid.workflow.yaml_text import yaml_nodes
-from deepgrid.workflow.yaml_text.yaml_nodes import Path
+from deepgrid.workflow.models.walk import steps_in
+from deepgrid.workflow.yaml_nodes import Path
 
 DEFAULT_LIMITS = ModuleLimits()
 

@@ -9,7 +9,7 @@ from deepgrid.errors import InputError
 from deepgrid.sbatch.quoting import Quoted
 from deepgrid.workflow.faults import dotted
 from deepgrid.workflow.models import Definition, Step
-from deepgrid.workflow.yaml_text.yaml_nodes import Path
+from deepgrid.workflow.yaml_nodes import Path
 
 
 @dataclass(frozen=True, slots=True)

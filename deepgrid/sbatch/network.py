@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from deepgrid.sbatch.quoting import Quoted, quote
 from deepgrid.workflow.models import Definition, StepRun, VNet, Wireguard
-from deepgrid.workflow.models.rules.walk import steps_in
+from deepgrid.workflow.models.walk import steps_in
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,14 +1,13 @@
 """Job definitions: the workflow language, its files, and the canonical form that is stored and hashed. Pure.
 
-`models` is the language. `reading` reads files, from `yaml_text`; `faults` puts what is wrong into sentences.
+`models` is the language. `loading` reads files, from `yaml_nodes`; `faults` puts what is wrong into sentences.
 `canonical` is what is stored and hashed, `schema` serves editors, `parameters` makes sweeps.
 """
 
-from deepgrid.workflow.agreement import verify_resources
-from deepgrid.workflow.canonical import canonical, from_canonical, hash_definition
+from deepgrid.workflow.canonical import canonical, from_canonical, hash_definition, verify_resources
+from deepgrid.workflow.loading import LoadedWorkflow, load, parse
 from deepgrid.workflow.models import Definition, EnvVar, JobResources, Step, StepRun, StepRunResources
 from deepgrid.workflow.parameters import pack, with_variables, without_texts
-from deepgrid.workflow.reading.loading import LoadedWorkflow, load, parse
 
 __all__ = [
     "Definition",

@@ -12,6 +12,7 @@ import json
 from pydantic import ValidationError
 
 from deepgrid.errors import InputError
+from deepgrid.lifecycle.job import JobDefinition
 from deepgrid.workflow.faults import dotted, faults_of
 from deepgrid.workflow.models import Definition
 
@@ -50,3 +51,17 @@ def hash_definition(salt: bytes, content: bytes) -> str:
     if len(salt) != SALT_BYTES:
         raise ValueError(f"a salt has {SALT_BYTES} bytes, not {len(salt)}")
     return hashlib.sha256(_DOMAIN + salt + content).hexdigest()
+
+
+def verify_resources(job: Definition, on_chain: JobDefinition) -> None:
+    """Raise InputError, with every figure that differs between the definition and the chain."""
+    resources = job.resources
+    pairs = {
+        "tasks": (resources.tasks, on_chain.ntasks),
+        "cpusPerTask": (resources.cpus_per_task, on_chain.cpus_per_task),
+        "memPerCpu": (resources.mem_per_cpu, on_chain.mem_per_cpu_mb),
+        "gpus": (resources.gpus, on_chain.gpus),
+    }
+    differing = [f"{name} is {own} there and {paid} on chain" for name, (own, paid) in pairs.items() if own != paid]
+    if differing:
+        raise InputError(f"The job definition is not the one that was paid for: {', '.join(differing)}.")

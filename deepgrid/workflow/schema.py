@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from deepgrid.workflow.models import Definition
-from deepgrid.workflow.yaml_text.yaml_nodes import HOLDER
+from deepgrid.workflow.yaml_nodes import HOLDER
 
 
 def json_schema() -> dict[str, Any]:

@@ -17,8 +17,7 @@ from graphql.language.parser import Parser
 from deepgrid.errors import InputError
 from deepgrid.services.admission import Limits, Rate
 from deepgrid.services.admission.worker_pool import WorkerPool
-from deepgrid.workflow import parse
-from deepgrid.workflow.yaml_text import yaml_nodes
+from deepgrid.workflow import parse, yaml_nodes
 from tests.attacks.http_support import person
 from tests.attacks.loop_watch import LONGEST_STEP_S, watched_loop
 from tests.compat.graphql.support import SUBMIT, job_with

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from deepgrid.chain.client import Chain
-from deepgrid.workflow.models.rules.walk import steps_in
+from deepgrid.workflow.models.walk import steps_in
 from tests.cli.live import Dps, Party
 from tests.modules.conftest import origin  # noqa: F401 - a fixture
 from tests.modules.support import GREET, Origin

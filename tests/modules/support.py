@@ -13,7 +13,7 @@ from deepgrid import modules
 from deepgrid.errors import InputError
 from deepgrid.modules import ModuleLimits
 from deepgrid.workflow import Definition, LoadedWorkflow
-from deepgrid.workflow.models.rules.walk import steps_in
+from deepgrid.workflow.models.walk import steps_in
 
 HEAD = """\
 name: greet

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 from deepgrid.errors import InputError
 from deepgrid.workflow import Definition, Step, StepRun, load, parse
+from deepgrid.workflow.advice import advice_on
 from deepgrid.workflow.models import ContainerRun, Mount, StepFor
-from deepgrid.workflow.reading.advice import advice_on
 
 RESOURCES = "resources: {tasks: 2, cpusPerTask: 2, memPerCpu: 100, gpus: 1}\n"
 EXAMPLES = sorted((Path(__file__).parents[2] / "examples").glob("*.yaml"))

@@ -24,7 +24,7 @@ from graphql import (
 )
 from pydantic_core import from_json
 
-from deepgrid.workflow.yaml_text.yaml_nodes import MAX_DEPTH
+from deepgrid.workflow.yaml_nodes import MAX_DEPTH
 
 MOST_TOKENS = 2000  # an introspection query has 200; jobs come as variables
 MOST_CHARACTERS = 64 * 1024

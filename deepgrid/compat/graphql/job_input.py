@@ -17,9 +17,9 @@ from deepgrid.workflow import Definition, canonical
 from deepgrid.workflow.faults import MOST_SHOWN, Fault, all_faults, dotted
 from deepgrid.workflow.models import Module
 from deepgrid.workflow.models.base import Model
-from deepgrid.workflow.models.rules.handles import misplaced_waits
-from deepgrid.workflow.reading.fitting import fit
-from deepgrid.workflow.yaml_text.yaml_nodes import Document, Path
+from deepgrid.workflow.models.rules import misplaced_waits
+from deepgrid.workflow.loading import fit
+from deepgrid.workflow.yaml_nodes import Document, Path
 
 _WORDS = re.compile(r"Cpu|Dns|Uid|Gid|Url|Http|Id(?![a-z])")  # which Go's names have in capitals
 _PLACE = re.compile(r"\[[0-9]+\]")

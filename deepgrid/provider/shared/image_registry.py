@@ -23,7 +23,7 @@ from deepgrid.safe_http import UNCOMPRESSED, ExcessiveAnswer, read_answer
 from deepgrid.sbatch.containers import DOCKER_HUB, Containers, Folders, Images
 from deepgrid.workflow import Definition
 from deepgrid.workflow.models import ContainerRun
-from deepgrid.workflow.models.rules.walk import steps_in
+from deepgrid.workflow.models.walk import steps_in
 
 TIMEOUT_S = 10.0  # for all requests about one image
 MAX_BYTES = 1 << 20  # per answer

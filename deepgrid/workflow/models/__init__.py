@@ -5,13 +5,18 @@ A definition that was made from these models holds the rules of each field (`fie
 """
 
 from deepgrid.workflow.models.base import Env, EnvVar, Model, field_of, yaml_names
-from deepgrid.workflow.models.container import ContainerRun, Mount
 from deepgrid.workflow.models.fields import LIBRARY_NAMES, LONGEST_BYTES, OWN_PREFIX, SHELL_NAMES
-from deepgrid.workflow.models.job import Definition
-from deepgrid.workflow.models.modules import Module, ModuleInput, ModuleOutput
+from deepgrid.workflow.models.job import Definition, Module, ModuleInput, ModuleOutput
 from deepgrid.workflow.models.network import Bore, NetworkInterface, VirtualNetwork, VNet, Wireguard, WireguardPeer
 from deepgrid.workflow.models.rules import MOST_NESTED, MOST_STEPS
-from deepgrid.workflow.models.running import JobResources, ResolvedResources, StepRun, StepRunResources
+from deepgrid.workflow.models.running import (
+    ContainerRun,
+    JobResources,
+    Mount,
+    ResolvedResources,
+    StepRun,
+    StepRunResources,
+)
 from deepgrid.workflow.models.steps import ForRange, Step, StepAsyncLaunch, StepFor, StepModule, StepUse
 from deepgrid.workflow.models.transport import HTTPData, S3Data, TransportData
 

@@ -34,6 +34,7 @@ OWN_PREFIX = "__dg_"  # variables of the batch script itself
 _ENV_NAME = re.compile(r"[a-zA-Z_][a-zA-Z0-9_]*\Z")
 _HANDLE = re.compile(r"[a-zA-Z0-9_]+\Z")
 _IMAGE = re.compile(r"(/.*|[a-z0-9/._-]+(:[A-Za-z0-9._:-]+)?)\Z", re.S)
+_ABSOLUTE = re.compile("/")
 _COMMIT = re.compile(r"[0-9a-f]{40}([0-9a-f]{24})?\Z")
 _LABEL = re.compile(r"[A-Za-z0-9]([A-Za-z0-9-]*[A-Za-z0-9])?\Z")
 _URL = re.compile(r"""[!#-;=?-\[\]_a-z~]+\Z""")  # the characters that RFC 3986 allows
@@ -54,6 +55,17 @@ def _sendable(text: str) -> str:
     return text
 
 
+def _matching(pattern: re.Pattern[str], sentence: str) -> AfterValidator:
+    """Refuse text that does not begin with the pattern."""
+
+    def check(text: str) -> str:
+        if not pattern.match(text):
+            raise _refuse(sentence)
+        return text
+
+    return AfterValidator(check)
+
+
 def _env_name(name: str) -> str:
     if not _ENV_NAME.match(name):
         raise _refuse("must be letters, digits and '_', not starting with a digit")
@@ -61,30 +73,6 @@ def _env_name(name: str) -> str:
         raise _refuse("PATH and LD_LIBRARY_PATH cannot be set; set them inside the command")
     if name in SHELL_NAMES or name.startswith(OWN_PREFIX):
         raise _refuse("is a variable of the shell itself; choose another name")
-    return name
-
-
-def _handle(name: str) -> str:
-    if not _HANDLE.match(name):
-        raise _refuse("must be letters, digits and '_'")
-    return name
-
-
-def _commit(name: str) -> str:
-    if not _COMMIT.match(name):
-        raise _refuse("must be a commit: 40 or 64 hexadecimal digits")
-    return name
-
-
-def _absolute(path: str) -> str:
-    if not path.startswith("/"):
-        raise _refuse("must start with '/'")
-    return path
-
-
-def _image(name: str) -> str:
-    if not _IMAGE.match(name):
-        raise _refuse("must be a name in lower case, with or without :tag, or a path that starts with '/'")
     return name
 
 
@@ -113,12 +101,6 @@ def _bucket(text: str) -> str:
     _address(("s3",))(text)
     if text.endswith("/"):
         raise _refuse("must not end with '/'")
-    return text
-
-
-def _wireguard_key(text: str) -> str:
-    if not _KEY.match(text):
-        raise _refuse("must be a WireGuard key: 44 characters, as `wg genkey` and `wg pubkey` print them")
     return text
 
 
@@ -193,17 +175,27 @@ EMPTY_LIST = _none_is(())
 
 Text = Annotated[str, Field(strict=True), AfterValidator(_sendable)]
 EnvName = Annotated[Text, AfterValidator(_env_name), _shown("^[a-zA-Z_][a-zA-Z0-9_]*$")]
-Handle = Annotated[Text, AfterValidator(_handle), _shown("^[a-zA-Z0-9_]+$")]
-Commit = Annotated[Text, AfterValidator(_commit), _shown("^[0-9a-f]{40}([0-9a-f]{24})?$")]
-AbsolutePath = Annotated[Text, AfterValidator(_absolute), _shown("^/")]
-Image = Annotated[Text, AfterValidator(_image), _shown("^(/.*|[a-z0-9/._-]+(:[A-Za-z0-9._:-]+)?)$")]
+Handle = Annotated[Text, _matching(_HANDLE, "must be letters, digits and '_'"), _shown("^[a-zA-Z0-9_]+$")]
+Commit = Annotated[
+    Text, _matching(_COMMIT, "must be a commit: 40 or 64 hexadecimal digits"), _shown("^[0-9a-f]{40}([0-9a-f]{24})?$")
+]
+AbsolutePath = Annotated[Text, _matching(_ABSOLUTE, "must start with '/'"), _shown("^/")]
+Image = Annotated[
+    Text,
+    _matching(_IMAGE, "must be a name in lower case, with or without :tag, or a path that starts with '/'"),
+    _shown("^(/.*|[a-z0-9/._-]+(:[A-Za-z0-9._:-]+)?)$"),
+]
 WebAddress = Annotated[Text, AfterValidator(_address(("http", "https"))), _shown("^https?://")]
 Bucket = Annotated[Text, AfterValidator(_bucket), _shown("^s3://.*[^/]$")]
 Ip = Annotated[Text, AfterValidator(_ip)]
 Cidr = Annotated[Text, AfterValidator(_cidr), _shown("^[0-9a-fA-F.:]+/[0-9]+$")]
 Hostname = Annotated[Text, AfterValidator(_hostname), _shown("^[A-Za-z][A-Za-z0-9.-]*$")]
 HostPort = Annotated[Text, AfterValidator(_host_port), _shown("^.+:[0-9]+$")]
-WireguardKey = Annotated[Text, AfterValidator(_wireguard_key), _shown("^[A-Za-z0-9+/]{43}=$")]
+WireguardKey = Annotated[
+    Text,
+    _matching(_KEY, "must be a WireGuard key: 44 characters, as `wg genkey` and `wg pubkey` print them"),
+    _shown("^[A-Za-z0-9+/]{43}=$"),
+]
 IpOrDomain = Annotated[Text, AfterValidator(_ip_or_domain)]
 
 SECRET = Field(json_schema_extra={"x-secret": True})

@@ -1,4 +1,4 @@
-"""The job: the root of a workflow file."""
+"""The roots of files: the job of a workflow file, and the module of a module file."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pydantic import Field, model_validator
 from pydantic_core import PydanticCustomError
 
 from deepgrid.workflow.models.base import Env, Model
-from deepgrid.workflow.models.fields import EMPTY_LIST, Flag, Mode
+from deepgrid.workflow.models.fields import EMPTY_LIST, EnvName, Flag, Mode, Text
 from deepgrid.workflow.models.network import VirtualNetwork
 from deepgrid.workflow.models.rules import MOST_STEPS, faults_in
 from deepgrid.workflow.models.running import JobResources
@@ -44,3 +44,40 @@ class Definition(Model):
         if faults:
             raise PydanticCustomError("located", "parts of the job do not go together", {"faults": faults})
         return self
+
+
+class ModuleInput(Model):
+    """A variable that the module reads."""
+
+    key: EnvName
+    """Its name."""
+    description: Text | None = None
+    """Its purpose."""
+    default: Text | None = None
+    """Its value if the caller gives none. Without a default, the variable is then unset."""
+
+
+class ModuleOutput(Model):
+    """A variable that the module writes to $DEEPSQUARE_ENV."""
+
+    key: EnvName
+    """Its name, without the caller's prefix."""
+    description: Text | None = None
+    """Its meaning."""
+
+
+class Module(Model):
+    """A module file."""
+
+    name: Text
+    """Name of the module."""
+    description: Text | None = None
+    """Its purpose."""
+    minimum_resources: JobResources
+    """Least resources of a job that uses the module; figures of the whole job."""
+    inputs: Annotated[tuple[ModuleInput, ...], EMPTY_LIST] = ()
+    """Variables that it reads."""
+    outputs: Annotated[tuple[ModuleOutput, ...], EMPTY_LIST] = ()
+    """Variables that it writes."""
+    steps: tuple[Step, ...]
+    """Its steps, one after another."""

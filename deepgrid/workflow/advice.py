@@ -7,14 +7,13 @@ from collections.abc import Iterator
 
 from deepgrid.plain_text import named
 from deepgrid.workflow.models.base import EnvVar, Model
-from deepgrid.workflow.models.container import ContainerRun
 from deepgrid.workflow.models.job import Definition
 from deepgrid.workflow.models.network import NetworkInterface
-from deepgrid.workflow.models.rules.walk import models_in
-from deepgrid.workflow.models.running import StepRun
+from deepgrid.workflow.models.running import ContainerRun, StepRun
 from deepgrid.workflow.models.steps import Step, StepFor
 from deepgrid.workflow.models.transport import TransportData
-from deepgrid.workflow.yaml_text.yaml_nodes import Path
+from deepgrid.workflow.models.walk import models_in
+from deepgrid.workflow.yaml_nodes import Path
 
 _ODD_QUOTE = re.compile(r"[\u2018\u201a-\u201f]|(?<!\w)\u2019|\u2019(?!\w)")  # an apostrophe in a word is fine
 

@@ -12,7 +12,7 @@ from deepgrid.workflow.models.base import Model
 from deepgrid.workflow.models.network import VirtualNetwork
 from deepgrid.workflow.models.running import JobResources
 from deepgrid.workflow.models.steps import Step
-from deepgrid.workflow.yaml_text.yaml_nodes import Path
+from deepgrid.workflow.yaml_nodes import Path
 
 Fault = tuple[Path, str]  # a place, and what is wrong there
 
