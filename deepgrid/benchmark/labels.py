@@ -11,11 +11,11 @@ import re
 from collections.abc import Mapping
 from decimal import ROUND_HALF_EVEN, Decimal, InvalidOperation
 
+from deepgrid.benchmark.settings import VOLUMES
 from deepgrid.lifecycle.job import Label
 
 MOVED_PERCENT = 5  # a smaller change of a figure does not count
 
-_VOLUMES = ("scratch", "shared-world-tmp", "shared-tmp", "disk-world-tmp", "disk-tmp")
 _KEYS = frozenset(
     ["cpu", "cpu.microarch", "os", "arch", "gpu", "compute.gflops", "compute.benchmark"]
     + [f"network.{way}.bw.mbps" for way in ("upload", "download", "p2p")]
@@ -23,7 +23,7 @@ _KEYS = frozenset(
     + [f"network.all-to-all.{pattern}.us" for pattern in ("latency", "latency.8b")]
     + [
         f"storage.{volume}.{access}.{figure}"
-        for volume in _VOLUMES
+        for volume in VOLUMES
         for access in ("read", "write")
         for figure in ("bw.mibps", "iops")
     ]
@@ -67,7 +67,7 @@ def merge(own: tuple[Label, ...], measured: tuple[Label, ...]) -> tuple[Label, .
 
 def moved(old: tuple[Label, ...], new: tuple[Label, ...]) -> bool:
     """Whether `new` differs from `old`: a key came or went, a text changed, or a figure moved by over 5 %."""
-    before, after = _by_key(old), _by_key(new)
+    before, after = values_of(old), values_of(new)
     return before.keys() != after.keys() or any(value_moved(before[key], after[key]) for key in after)
 
 
@@ -79,7 +79,8 @@ def value_moved(old: str, new: str) -> bool:
     return 100 * abs(after - before) > MOVED_PERCENT * abs(before)
 
 
-def _by_key(labels: tuple[Label, ...]) -> dict[str, str]:
+def values_of(labels: tuple[Label, ...]) -> dict[str, str]:
+    """The values by key."""
     return {label.key: label.value for label in labels}
 
 

@@ -25,11 +25,6 @@ _FLAGS = {"x86_64": "flags", "aarch64": "Features"}
 _ARM_VENDORS: dict[str, str] = TARGETS_JSON["conversions"]["arm_vendors"]
 
 
-def options() -> list[str]:
-    """Options of sbatch: one CPU of one node."""
-    return ["--nodes=1", "--ntasks=1"]
-
-
 def script() -> str:
     """The batch script. It prints a line with its name before each part."""
     parts = [f"echo '== {name}'\n{command}" for name, command in _PARTS.items()]

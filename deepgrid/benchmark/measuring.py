@@ -13,6 +13,8 @@ from deepgrid.errors import SlurmError
 from deepgrid.lifecycle.job import Hardware
 from deepgrid.sbatch import StoragePaths
 
+ONE_CPU = ("--nodes=1", "--ntasks=1")
+
 
 @dataclass(frozen=True, slots=True)
 class Request:
@@ -26,7 +28,7 @@ def request(program: Program, hardware: Hardware, paths: StoragePaths, settings:
     """The Slurm job of `program`, for responding nodes; None when there is nothing to measure."""
     match program:
         case "machine":
-            return Request(machine.options(), machine.script())
+            return Request(ONE_CPU, machine.script())
         case "hpl":
             problem = hpl.problem_for(hardware, settings)
             return Request(hpl.options(problem), hpl.script(problem, settings))
@@ -35,7 +37,7 @@ def request(program: Program, hardware: Hardware, paths: StoragePaths, settings:
                 return None
             return Request(network.options(hardware.nodes), network.script(hardware.nodes, settings))
         case "storage":
-            return Request(storage.options(), storage.script(paths, settings))
+            return Request(ONE_CPU, storage.script(paths, settings))
 
 
 def read(program: Program, output: str) -> Outcome:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from deepgrid.benchmark.labels import is_measured, value_moved
+from deepgrid.benchmark.labels import is_measured, value_moved, values_of
 from deepgrid.benchmark.settings import Program
 from deepgrid.lifecycle.job import Label
 
@@ -51,9 +51,7 @@ def updated(last: tuple[Label, ...], outcomes: Sequence[Outcome], own: tuple[Lab
     """
     values = {label.key: label.value for label in last if is_measured(label.key)}
     for outcome in outcomes:
-        if (
-            not outcome.problem
-        ):  # a program that succeeded drops labels that it no longer reports, such as a removed GPU
+        if not outcome.problem:  # a success drops labels that it no longer reports, such as that of a removed GPU
             values = {key: value for key, value in values.items() if not key.startswith(_PREFIXES[outcome.program])}
         values |= {label.key: label.value for label in outcome.labels}
     return tuple(Label(key, values[key]) for key in sorted(values.keys() - {label.key for label in own}))
@@ -61,7 +59,7 @@ def updated(last: tuple[Label, ...], outcomes: Sequence[Outcome], own: tuple[Lab
 
 def compared(old: tuple[Label, ...], new: tuple[Label, ...]) -> tuple[Comparison, ...]:
     """Old and new values by key."""
-    before, after = ({label.key: label.value for label in labels} for labels in (old, new))
+    before, after = values_of(old), values_of(new)
     keys = sorted(before.keys() | after.keys())
     return tuple(Comparison(key, before.get(key, ""), after.get(key, "")) for key in keys)
 

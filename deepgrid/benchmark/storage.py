@@ -36,11 +36,6 @@ measure() {
 """
 
 
-def options() -> list[str]:
-    """Options of sbatch: one CPU of one node."""
-    return ["--nodes=1", "--ntasks=1"]
-
-
 def script(paths: StoragePaths, settings: BenchmarkSettings) -> str:
     """The batch script. It measures one volume after the other."""
     folders = folders_of(paths)

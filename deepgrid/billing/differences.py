@@ -1,19 +1,24 @@
 """Finds where contract, token and Slurm disagree about a claim. Each difference has a name and evidence.
 
-An oddity that needs no action is a note, such as a job that was not billed because its provider failed.
+An oddity that needs no action is a note, such as a job that was not billed because its provider failed. Customers
+whose jobs fail repeatedly by the cluster's fault are found too. A single failure may be bad luck. Repeated ones may
+mean that a customer can crash a node at the end of a job.
 """
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
+import pandas as pd
+
 from deepgrid.billing.credits import format_credits
 from deepgrid.billing.entries import Ledger, Run, Runs, Span
 from deepgrid.billing.expected import expected_bill
-from deepgrid.billing.frames import GIVEN_BACK, OPEN, SETTLED, starts
+from deepgrid.billing.frames import GIVEN_BACK, OPEN, SETTLED, records, starts
 from deepgrid.billing.period import format_time
 
 TAKEN = "transferred in"
@@ -163,3 +168,30 @@ def _ran(row: Row) -> str:
 
 def _finding(row: Row, kind: Kind | None, evidence: str) -> Finding:
     return Finding(row["job_id"], row["claimed_at"], kind, evidence, row["tx"] or "")
+
+
+OFTEN = 3  # ends of one customer within the period
+FAILURES = ("failed", "panicked")
+
+
+@dataclass(frozen=True, slots=True)
+class PaidBack:
+    """A customer, the jobs that ran and were fully refunded, and their started minutes."""
+
+    customer: str
+    job_ids: tuple[int, ...]
+    minutes: int
+
+
+def paid_back(rows: pd.DataFrame, ledger: Ledger) -> tuple[PaidBack, ...]:
+    """Customers with at least `OFTEN` such jobs, the most first."""
+    jobs: dict[str, list[int]] = defaultdict(list)
+    minutes: dict[str, int] = defaultdict(int)
+    for row in records(rows):
+        if row["outcome"] != SETTLED or row["status"] not in FAILURES or row["billed"] > 0:
+            continue
+        if ledger.jobs[row["job_id"]].started_at > 0 or row["ran"] > 0:
+            jobs[row["customer"]].append(row["job_id"])
+            minutes[row["customer"]] += row["ran"]
+    often = [PaidBack(who, tuple(found), minutes[who]) for who, found in jobs.items() if len(found) >= OFTEN]
+    return tuple(sorted(often, key=lambda one: (-len(one.job_ids), one.customer)))

@@ -13,7 +13,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from deepgrid.billing.credits import WEI_PER_CREDIT
-from deepgrid.billing.join import records
+from deepgrid.billing.frames import records
 from deepgrid.billing.reconcile import Reconciliation
 
 DOTS_PER_INCH = 80

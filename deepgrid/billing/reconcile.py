@@ -12,11 +12,9 @@ from dataclasses import dataclass
 import pandas as pd
 
 from deepgrid.billing.credits import format_credits
-from deepgrid.billing.differences import Finding, Side, findings
+from deepgrid.billing.differences import Finding, PaidBack, Side, findings, paid_back
 from deepgrid.billing.entries import ForeignJob, Ledger, Purpose, Runs, Span
-from deepgrid.billing.frames import GIVEN_BACK, by_claim
-from deepgrid.billing.join import join, records
-from deepgrid.billing.paid_back import PaidBack, paid_back
+from deepgrid.billing.frames import GIVEN_BACK, by_claim, join, records
 
 NAMED_IN_MESSAGE = 10
 NEVER_SETTLED_GRACE_S = 3600  # a job should be settled within an hour of its end in Slurm

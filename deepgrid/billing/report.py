@@ -8,10 +8,9 @@ from typing import Any
 import pandas as pd
 
 from deepgrid.billing.credits import format_credits
-from deepgrid.billing.differences import Finding
+from deepgrid.billing.differences import Finding, PaidBack
 from deepgrid.billing.entries import ForeignJob
-from deepgrid.billing.join import MONEY, records
-from deepgrid.billing.paid_back import PaidBack
+from deepgrid.billing.frames import MONEY, records
 from deepgrid.billing.period import format_time
 from deepgrid.billing.reconcile import Reconciliation, Totals
 

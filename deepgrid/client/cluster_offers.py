@@ -18,7 +18,6 @@ from deepgrid.lifecycle.job import Job, JobDefinition, Provider, Wishes
 from deepgrid.lifecycle.states import JobStatus
 from deepgrid.plain_text import plain
 from deepgrid.scheduling.explain import explain
-from deepgrid.scheduling.hot_jobs import hot_job, reliability_of
 from deepgrid.scheduling.market import ClusterState, HotJob, Market, Reliability, Row
 from deepgrid.scheduling.speed import measured_speeds
 
@@ -180,7 +179,7 @@ async def read_offers(chain: Chain, order: Order, provider: str | None = None) -
     """
     head = await chain.head()
     clusters = [
-        (one, reliability_of(record.started, record.refused, record.panicked, record.timed_out))
+        (one, Reliability.of_life(record.started, record.refused, record.panicked, record.timed_out))
         for one, record in await chain.providers_and_records()
         if one.approved and (provider is None or provider in (one.name, one.address))
     ]
@@ -210,7 +209,7 @@ async def _busy(chain: Chain, addresses: Sequence[str], now: int) -> dict[str, l
     wanted = [job_id for of_one in ids.values() for job_id in of_one]
     jobs = {job.id: job for job in await chain.jobs(wanted)} if wanted else {}
     return {
-        address: [hot_job(jobs[job_id], now) for job_id in of_one if jobs[job_id].status.hot]
+        address: [HotJob.of(jobs[job_id], now) for job_id in of_one if jobs[job_id].status.hot]
         for address, of_one in ids.items()
     }
 

@@ -14,8 +14,8 @@ from deepgrid.client.job_values import Credits, Duration, seconds_of, wei_of
 from deepgrid.client.workflow import Workflow
 from deepgrid.errors import InputError
 from deepgrid.lifecycle.job import Affinity, JobDefinition, Label, Prefer, Provider, Wishes
+from deepgrid.scheduling.explain import quote
 from deepgrid.scheduling.fit import unmet
-from deepgrid.scheduling.quote import quote
 
 if TYPE_CHECKING:  # the language takes 0.4 s to load, which a client saves that submits nothing
     from deepgrid.workflow import Definition

@@ -14,8 +14,8 @@ from deepgrid.client.errors import QuoteExpired
 from deepgrid.client.job_values import credits_of
 from deepgrid.errors import InputError
 from deepgrid.lifecycle.job import Provider
+from deepgrid.scheduling.explain import quote
 from deepgrid.scheduling.fit import unmet
-from deepgrid.scheduling.quote import quote
 
 if TYPE_CHECKING:
     from deepgrid.client.order import Order

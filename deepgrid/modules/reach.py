@@ -1,21 +1,50 @@
-"""Which modules may be read, and how git reaches their repositories: on the customer's machine, as its own git does."""
+"""Which modules may be read, within which limits, and how git reaches their repositories.
+
+On the customer's machine, git reaches them as the customer's own git does, or by mirrors.
+"""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Protocol
+from urllib.parse import urlsplit
 
-from deepgrid.modules.mirrors import Mirrors
+from deepgrid.errors import ConfigurationError
 from deepgrid.modules.source import Source
 
-_KEPT = (
-    "GIT_SSH",
-    "GIT_SSH_COMMAND",
-    "GIT_SSL_CAINFO",
-    "GIT_SSL_CAPATH",
-    "GIT_CONFIG_GLOBAL",
-)  # these say how to reach hosts
+MIRRORS_VARIABLE = "DEEPGRID_MODULE_MIRRORS"
+# These say how to reach hosts.
+_KEPT = ("GIT_SSH", "GIT_SSH_COMMAND", "GIT_SSL_CAINFO", "GIT_SSL_CAPATH", "GIT_CONFIG_GLOBAL")
+
+
+@dataclass(frozen=True)
+class ModuleLimits:
+    """Bounds on the modules of one workflow; the defaults are those of `docs/reference/modules.md`.
+
+    uses: modules in all, those in modules included.
+    depth: how deep modules may use modules.
+    within_s: for all modules together.
+    fetch_within_s: for each call of git.
+    repository_bytes: what git may write for one repository.
+    git_memory_bytes: address space of each program of git, 0 for no limit.
+    file_bytes: a module file, and the text that its template becomes.
+    template_within_s, template_cpu_s, template_memory_bytes: to fill in one Jinja template.
+    template_steps: to fill in one template of Go's syntax.
+    """
+
+    uses: int = 100
+    depth: int = 8
+    within_s: float = 120.0
+    fetch_within_s: float = 60.0
+    repository_bytes: int = 128 * 1024**2
+    git_memory_bytes: int = 0
+    file_bytes: int = 256 * 1024
+    template_within_s: float = 10.0
+    template_cpu_s: int = 5
+    template_memory_bytes: int = 512 * 1024**2
+    template_steps: int = 200_000
 
 
 class Unavailable(Exception):
@@ -73,3 +102,49 @@ class CustomerReach:
             "GIT_ALLOW_PROTOCOL": "https:ssh:file", "GIT_TERMINAL_PROMPT": "0", "GIT_ASKPASS": "/bin/false",
             "SSH_ASKPASS": "/bin/false", "SSH_ASKPASS_REQUIRE": "never", "LC_ALL": "C",
         }  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Mirrors:
+    """Pairs of the beginning of an address, and what to fetch from instead."""
+
+    pairs: tuple[tuple[str, str], ...] = ()
+
+    @classmethod
+    def from_environment(cls) -> Mirrors:
+        """The mirrors of $DEEPGRID_MODULE_MIRRORS, such as `https://example.org/=https://mirror.example.org/hpc/`.
+
+        Raises:
+            ConfigurationError: An entry is not FROM=TO with addresses that git may use.
+        """
+        return cls(tuple(_pair(entry) for entry in os.environ.get(MIRRORS_VARIABLE, "").split()))
+
+    def address(self, url: str) -> str:
+        """Where to fetch the repository `url` from. The longest matching beginning counts."""
+        matching = [(start, to) for start, to in self.pairs if f"{url}/".startswith(f"{start}/")]
+        if not matching:
+            return url
+        start, to = max(matching, key=lambda pair: len(pair[0]))
+        return to + url[len(start) :]
+
+
+def _pair(entry: str) -> tuple[str, str]:
+    start, _, to = entry.partition("=")
+    start = start if "://" in start else f"https://{start}"
+    if not (_is_address(start) and _is_address(to)):
+        raise ConfigurationError(
+            f"{MIRRORS_VARIABLE} has an entry that names no mirror.",
+            next_step="Write FROM=TO, with addresses that start with https://, ssh:// or file://, without passwords.",
+        )
+    return start.rstrip("/"), to.rstrip("/")
+
+
+def _is_address(text: str) -> bool:
+    try:
+        parts = urlsplit(text)
+        password = parts.password or (parts.scheme == "https" and parts.username)
+        place = parts.path.strip("/") if parts.scheme == "file" else parts.hostname
+    except ValueError:
+        return False
+    known = parts.scheme in ("https", "ssh", "file") and not (parts.hostname or "").startswith("-")
+    return bool(known and place and not password and not parts.query and not parts.fragment)

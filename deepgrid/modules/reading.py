@@ -12,7 +12,7 @@ from pydantic import ValidationError
 
 from deepgrid.modules.calling import Call
 from deepgrid.modules.gotemplate import TemplateLimits, fill_in_go, is_go_template
-from deepgrid.modules.sandbox_limits import ModuleLimits
+from deepgrid.modules.reach import ModuleLimits
 from deepgrid.modules.template import Filled, TemplateFault, fill_in
 from deepgrid.workflow import yaml_nodes
 from deepgrid.workflow.faults import Fault, Rule, all_faults

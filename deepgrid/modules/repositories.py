@@ -1,4 +1,4 @@
-"""Reads files of git repositories at a commit, with a cache per commit.
+"""Reads module files: from folders, and from git repositories at a commit, with a cache per commit.
 
 git runs without prompts, hooks and submodules, only with the transport of the address, and with limits on time and
 size.
@@ -7,19 +7,19 @@ size.
 from __future__ import annotations
 
 import hashlib
+import os
 import re
 import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from deepgrid.files.private_files import replace_file
 from deepgrid.modules.children import OutOfTime, run
-from deepgrid.modules.reach import Reach, Unavailable
-from deepgrid.modules.sandbox_limits import ModuleLimits
-from deepgrid.modules.source import Repository
+from deepgrid.modules.reach import ModuleLimits, Reach, Unavailable
+from deepgrid.modules.source import Folder, Repository, Source
 
 _COMMIT = re.compile(r"[0-9a-f]{40}([0-9a-f]{24})?\Z")
 _SHORT_COMMIT = re.compile(r"[0-9a-f]{7,63}\Z")
@@ -142,3 +142,58 @@ def _explained(status: int, said: str) -> Unavailable:
     what = "".join(c if c.isprintable() else " " for c in (lines or ["it failed"])[0])[:200]
     network = ("unable to access", "Could not resolve", "Connection", "unable to connect", "timed out", "early EOF")
     return Unavailable(f"git: {what}", transient=any(word in said for word in network))
+
+
+@dataclass(frozen=True)
+class FoundFile:
+    """A module file: its text, its name in messages, and its exact source."""
+
+    text: str
+    name: str
+    source: Source
+    commit: str | None = None
+    is_newest: bool = False
+
+
+def default_cache() -> Path:
+    """Folder of the cache of module files. It may be deleted at any time."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "deepgrid" / "modules"
+
+
+class ModuleFiles:
+    """Reads the modules of one resolution. `until` is its deadline by time.monotonic()."""
+
+    def __init__(self, cache: Path, until: float, limits: ModuleLimits, reach: Reach) -> None:
+        self._limits = limits
+        self._reach = reach
+        self._repositories = Repositories(cache, until, limits, reach)
+
+    def find(self, source: Source) -> FoundFile:
+        """Read the module at `source`. Raises Unavailable."""
+        self._reach.require(source)
+        if isinstance(source, Folder):
+            return FoundFile(_text(_read(source, self._limits.file_bytes), source.file), source.file, source)
+        pinned = self._repositories.pinned(source)
+        content = self._repositories.read(pinned)
+        return FoundFile(_text(content, source.shown), source.shown, pinned, pinned.ref, is_newest=not source.ref)
+
+
+def _read(source: Folder, most_bytes: int) -> bytes:
+    try:
+        with open(source.file, "rb") as file:
+            content = file.read(most_bytes + 1)
+    except OSError as error:
+        raise Unavailable(f"{source.file} cannot be read ({error.strerror})") from None
+    if len(content) > most_bytes:
+        raise Unavailable(f"{source.file} is larger than {most_bytes // 1024} KiB")
+    return content
+
+
+def _text(content: bytes, name: str) -> str:
+    try:
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise Unavailable(f"{name} is not UTF-8 text") from None
+    if "\0" in text:
+        raise Unavailable(f"{name} is not text")
+    return text

@@ -18,10 +18,9 @@ from pydantic import ValidationError
 from deepgrid.errors import InputError
 from deepgrid.modules.calling import Call, WrongArguments, faults_of_call
 from deepgrid.modules.conditions import faulty_conditions
-from deepgrid.modules.files import FoundFile, ModuleFiles, Unavailable, default_cache
-from deepgrid.modules.reach import CustomerReach, Reach
+from deepgrid.modules.reach import CustomerReach, ModuleLimits, Reach, Unavailable
 from deepgrid.modules.reading import ModuleFaults, read_module
-from deepgrid.modules.sandbox_limits import ModuleLimits
+from deepgrid.modules.repositories import FoundFile, ModuleFiles, default_cache
 from deepgrid.modules.source import Folder, Source, parse_source
 from deepgrid.workflow import Definition, LoadedWorkflow, Step, canonical, yaml_nodes
 from deepgrid.workflow import load as load_file

@@ -11,7 +11,7 @@ from typing import Any
 
 from deepgrid.modules import expand
 from deepgrid.modules.children import OutOfTime, run
-from deepgrid.modules.sandbox_limits import ModuleLimits
+from deepgrid.modules.reach import ModuleLimits
 
 
 class TemplateFault(Exception):

@@ -20,29 +20,32 @@ from deepgrid.errors import ChainError, ConfigurationError, GridError, SlurmUnre
 from deepgrid.lifecycle.job import Job, JobKey
 from deepgrid.lifecycle.slurm_state import Phase
 from deepgrid.lifecycle.states import JobStatus
-from deepgrid.observability.chain_metrics import WEI_PER_COIN, RpcCounters
 from deepgrid.observability.liveness import Liveness, Need
 
+WEI_PER_COIN = 10**18
+
+
 SUBMIT_BUCKETS_S = (0.5, 1, 2, 3, 5, 10, 20, 30, 60, 120, 300, 600, 3600)
-SETTLE_BUCKETS_S = (
-    0.5,
-    1,
-    2,
-    3,
-    4,
-    5,
-    7.5,
-    10,
-    15,
-    30,
-    60,
-    120,
-    300,
-    900,
-    3600,
-    21600,
-    86400,
-)  # the supervisor may have been down
+# The supervisor may have been down before a settlement.
+SETTLE_BUCKETS_S = (0.5, 1, 2, 3, 4, 5, 7.5, 10, 15, 30, 60, 120, 300, 900, 3600, 21600, 86400)
+
+
+class RpcCounters:
+    """Counts requests to the chain's node and failed exchanges. `prefix` begins the names of both metrics."""
+
+    def __init__(self, prefix: str, registry: CollectorRegistry) -> None:
+        self._calls = Counter(f"{prefix}_rpc_calls", "Requests to the chain's node.", registry=registry)
+        self._errors = Counter(
+            f"{prefix}_rpc_errors", "Exchanges with the chain's node that failed.", ["reason"], registry=registry
+        )
+        for reason in ("unreachable", "refused"):  # make the labels known before their first event
+            self._errors.labels(reason)
+
+    def asked(self, requests: int, error: ChainError | None) -> None:
+        """Count a batch of requests, and its error. A revert by a contract is an answer."""
+        self._calls.inc(requests)
+        if error is not None and not (isinstance(error, NodeRefused) and error.data is not None):
+            self._errors.labels("refused" if isinstance(error, NodeRefused) else "unreachable").inc()
 
 
 class Metrics(Collector):

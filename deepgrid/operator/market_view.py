@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from deepgrid.lifecycle.job import Job, Provider
-from deepgrid.scheduling.hot_jobs import hot_job
 from deepgrid.scheduling.market import ClusterState, HotJob, Market, Reliability
 from deepgrid.scheduling.speed import measured_speeds
 
@@ -17,7 +16,7 @@ def market_of(
     busy: dict[str, list[HotJob]] = {}
     for job in sorted(hot, key=lambda job: (-job.status, job.assigned_at, job.id)):
         if job.provider is not None:
-            busy.setdefault(job.provider, []).append(hot_job(job, now))
+            busy.setdefault(job.provider, []).append(HotJob.of(job, now))
     return Market(
         [
             ClusterState(one, busy.get(one.address, ()), records.get(one.address, Reliability()), measured_speeds(one))

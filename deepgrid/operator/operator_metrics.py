@@ -18,7 +18,7 @@ from deepgrid.chain.node.node import Block
 from deepgrid.errors import ChainError
 from deepgrid.lifecycle.job import Job, Provider
 from deepgrid.lifecycle.states import JobStatus
-from deepgrid.observability.chain_metrics import WEI_PER_COIN, RpcCounters
+from deepgrid.observability.metrics import WEI_PER_COIN, RpcCounters
 
 ERROR_BUCKETS_S = (-3600, -900, -300, -120, -60, -30, -10, 0, 10, 30, 60, 120, 300, 900, 3600)
 ROUND_BUCKETS_S = (0.1, 0.3, 1, 2, 5, 10, 30, 60, 120, 300)

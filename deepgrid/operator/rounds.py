@@ -19,7 +19,6 @@ from deepgrid.operator.market_view import market_of
 from deepgrid.operator.session import OperatorSession
 from deepgrid.operator.use_ledger import holds_of
 from deepgrid.scheduling.expiry import gives_up_at, in_turns
-from deepgrid.scheduling.hot_jobs import reliability_of
 from deepgrid.scheduling.market import Reliability, Round, Usage
 from deepgrid.scheduling.past_use import usage_at
 
@@ -162,7 +161,7 @@ def _next_round(session: OperatorSession, decision: Decision, ended: int) -> flo
 
 
 def _whole_life(record: TrackRecord) -> Reliability:
-    return reliability_of(record.started, record.refused, record.panicked, record.timed_out)
+    return Reliability.of_life(record.started, record.refused, record.panicked, record.timed_out)
 
 
 def _latest(now: int) -> int:

@@ -34,8 +34,7 @@ from deepgrid.client.sync.classes import Grid, Job, JobSet
 from deepgrid.errors import InputError
 from deepgrid.extras import needs
 from deepgrid.lifecycle.states import JobStatus
-from deepgrid.recipes.errors import RemoteError
-from deepgrid.recipes.results import result_in
+from deepgrid.recipes.results import RemoteError, result_in
 
 MOST_CALL_BYTES = 96 * 1024  # a longer variable does not fit in the environment of a process
 

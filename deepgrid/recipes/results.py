@@ -1,4 +1,9 @@
-"""Reads the results that jobs of `remote` print. A cluster may have changed them, so nothing is ever unpickled."""
+"""Reads the results that jobs of `remote` print. A cluster may have changed them, so nothing is ever unpickled.
+
+Each step of reading an Arrow table is checked before the next one, and nothing is decompressed. A table takes no more
+memory than its message. Its size after a conversion has a limit too: values without bytes are counted, dictionaries
+are measured, and other types with shared bytes are refused.
+"""
 
 from __future__ import annotations
 
@@ -8,16 +13,16 @@ import io
 import json
 import math
 import re
+import struct
 import zipfile
 from collections.abc import Iterable, Iterator
 from typing import Any
 
 from pydantic_core import from_json
 
-from deepgrid.errors import GridError
+from deepgrid.errors import LINES, GridError
 from deepgrid.extras import needs
-from deepgrid.recipes.arrow_tables import read_table
-from deepgrid.recipes.errors import RemoteError
+from deepgrid.plain_text import plain
 
 MOST_BYTES = 8 * 1024 * 1024
 MOST_UNPACKED_BYTES = 256 * 1024 * 1024
@@ -25,6 +30,20 @@ LONGEST_TEXTS = {"type": 100, "message": 2000, "trace": 8000}  # of an exception
 
 _HEAD = re.compile(r"deepgrid-result ([0-9a-f]{32}) ([a-z]{1,10}) ([0-9]{1,9}) ([0-9a-f]{64})")
 _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F][0-9a-fA-F]{2}")
+
+
+class RemoteError(GridError):
+    """A remote call failed, or its result did not arrive.
+
+    Attributes:
+        kind: Name of the exception's class on the node; empty if there is no result.
+        trace: The traceback on the node, without control characters; empty if there is none. The cluster wrote it.
+    """
+
+    def __init__(self, message: str, *, kind: str = "", trace: str = "", next_step: str = "") -> None:
+        super().__init__(message, next_step=next_step)
+        self.kind = plain(kind)
+        self.trace = plain(trace, keep=LINES)
 
 
 def result_in(lines: Iterable[str], token: str) -> Any:
@@ -114,3 +133,116 @@ def _array(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> Any:
     if math.prod(max(1, length) for length in array.shape) > MOST_UNPACKED_BYTES:  # also elements of 0 bytes
         raise RemoteError(f"The result has the shape {str(array.shape)[:60]}, which is too large.")
     return array
+
+
+DICTIONARY_BATCH, RECORD_BATCH = 2, 3  # kinds of messages in Arrow's format
+EXTENSION = b"ARROW:extension:"
+OLD_COMPRESSION = b"ARROW:experimental_compression"  # as Arrow 0.17 marked it
+
+
+def read_table(content: bytes, most_bytes: int) -> Any:
+    """The table in an Arrow stream. A value without bytes, such as a null, counts as one byte.
+
+    Raises:
+        RemoteError: The table is compressed, too large, or of a type that is not accepted.
+        Exception: The stream is damaged. PyArrow raises many classes.
+    """
+    with needs("remote"):
+        import pyarrow.ipc
+
+    messages = list(pyarrow.ipc.MessageReader.open_stream(io.BytesIO(content)))
+    if EXTENSION in messages[0].metadata.to_pybytes():  # a library of this process may register code for it
+        raise RemoteError("The result is a table with an extension type. Only plain types are accepted.")
+    if sum(_values_in(message) for message in messages[1:]) > most_bytes:
+        raise _too_large()
+    with pyarrow.ipc.open_stream(io.BytesIO(content)) as reader:
+        for field in reader.schema:
+            _check_type(field.type, is_column=True)
+        table = reader.read_all()
+    parts = [part for column in table.columns for part in column.chunks if pyarrow.types.is_dictionary(part.type)]
+    if sum(part.dictionary.get_total_buffer_size() for part in parts) > most_bytes:  # each part validates its own again
+        raise _too_large()
+    table.validate(full=True)
+    if sum(_bytes_used(part) for part in parts) > most_bytes:
+        raise _too_large()
+    return table
+
+
+def _values_in(message: Any) -> int:
+    """Count the values of a message. Raises RemoteError unless each byte of its body has at most one use."""
+    head = _Head(message.metadata.to_pybytes())
+    root = head.follow(0)
+    kind, batch = head.bytes[head.field(root, 1)], head.follow(head.field(root, 2))
+    if kind == DICTIONARY_BATCH:
+        if (delta := head.field(batch, 2)) and head.bytes[delta]:
+            raise RemoteError("The result is a table with a dictionary in parts, which is not accepted.")
+        batch = head.follow(head.field(batch, 1))
+    elif kind != RECORD_BATCH:
+        raise RemoteError("The result is an Arrow stream with other messages than those of a table.")
+    if head.field(batch, 3) or OLD_COMPRESSION in head.bytes:
+        raise RemoteError("The result is a compressed Arrow table. Only uncompressed ones are accepted.")
+    nodes, buffers = head.pairs(batch, 1), head.pairs(batch, 2)
+    if any(size < 0 for _, size in buffers) or sum(size for _, size in buffers) > message.body.size:
+        raise _too_large()
+    return sum(max(0, length) for length, _ in nodes)
+
+
+def _check_type(kind: Any, *, is_column: bool = False) -> None:
+    """Raise RemoteError for a type whose values may share bytes. A column may be a dictionary."""
+    from pyarrow import types
+
+    if is_column and types.is_dictionary(kind) and not types.is_nested(kind.value_type):
+        _check_type(kind.value_type)
+        return
+    leaves = (
+        types.is_primitive, types.is_null, types.is_decimal, types.is_string, types.is_large_string,
+        types.is_binary, types.is_large_binary, types.is_fixed_size_binary,
+    )  # fmt: skip
+    branches = types.is_struct, types.is_map, types.is_list, types.is_large_list, types.is_fixed_size_list
+    if any(is_kind(kind) for is_kind in branches):
+        for number in range(kind.num_fields):
+            _check_type(kind.field(number).type)
+    elif not any(is_kind(kind) for is_kind in leaves):
+        raise RemoteError(f"The result is a table with the type {str(kind)[:60]}, which is not accepted.")
+
+
+def _bytes_used(part: Any) -> int:
+    """Bytes of the texts of a dictionary, each as often as it is used."""
+    from pyarrow import compute, lib
+
+    try:
+        sizes = compute.binary_length(part.dictionary)
+    except lib.ArrowNotImplementedError:  # numbers
+        return 0
+    return int(compute.sum(sizes.cast("int64").take(part.indices)).as_py() or 0)
+
+
+def _too_large() -> RemoteError:
+    return RemoteError("The result is a table that would take too much memory.")
+
+
+class _Head:
+    """The metadata of a message, a FlatBuffer. PyArrow has checked its offsets."""
+
+    def __init__(self, content: bytes) -> None:
+        self.bytes = content
+
+    def follow(self, at: int) -> int:
+        """The place to which the offset at `at` leads."""
+        return at + int(struct.unpack_from("<I", self.bytes, at)[0])
+
+    def field(self, table: int, number: int) -> int:
+        """The place of a field of a table; 0 if the table leaves it out."""
+        index = table - struct.unpack_from("<i", self.bytes, table)[0]
+        (size,) = struct.unpack_from("<H", self.bytes, index)
+        at = 4 + 2 * number
+        (offset,) = struct.unpack_from("<H", self.bytes, index + at) if at < size else (0,)
+        return table + offset if offset else 0
+
+    def pairs(self, table: int, number: int) -> list[tuple[int, int]]:
+        """A field that is a vector of pairs of 64-bit numbers."""
+        if not (at := self.field(table, number)):
+            return []
+        at = self.follow(at)
+        (count,) = struct.unpack_from("<I", self.bytes, at)
+        return list(struct.iter_unpack("<qq", self.bytes[at + 4 : at + 4 + 16 * count]))

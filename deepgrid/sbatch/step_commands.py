@@ -13,7 +13,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterable, Sequence
 
-from deepgrid.sbatch import apptainer, enroot, pyxis
+from deepgrid.sbatch.container_commands import apptainer_task, enroot_task, pyxis_options
 from deepgrid.sbatch.containers import Images
 from deepgrid.sbatch.network import namespace_words
 from deepgrid.sbatch.quoting import Quoted, quote
@@ -61,7 +61,7 @@ def srun_options(job: Definition, run: StepRun, name: str | None, images: Images
     if run.container:
         options.append("--gpu-bind=none")
         if images.of(run).form == "pyxis":
-            options += pyxis.options(run, images.of(run))
+            options += pyxis_options(run, images.of(run))
     return words([*([f"--job-name={name}"] if name else []), *options])
 
 
@@ -88,8 +88,8 @@ def _container(run: StepRun, images: Images) -> Sequence[str]:
         return []
     image = images.of(run)
     if image.form == "apptainer":
-        return apptainer.task(run, images.containers)
-    return enroot.task(run) if image.form == "enroot" else []
+        return apptainer_task(run, images.containers)
+    return enroot_task(run) if image.form == "enroot" else []
 
 
 def command_variables(run: StepRun) -> list[EnvVar]:

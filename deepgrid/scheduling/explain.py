@@ -1,16 +1,17 @@
 """What each cluster would be for one job, and why the others cannot take it. Needs no numpy.
 
-For one job and all clusters, this is the same decision as the tables make for all jobs.
+For one job and all clusters, this is the same decision as the tables make for all jobs. `quote` only gives the prices.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 
 from deepgrid.billing.credits import format_credits
 from deepgrid.billing.formulas import affordable_minutes, rate_wei_per_minute
-from deepgrid.lifecycle.job import Job
+from deepgrid.lifecycle.job import Job, JobDefinition, Provider
 from deepgrid.scheduling.fit import misfit, unmet
 from deepgrid.scheduling.market import ClusterState, Market, Resources, Row
 from deepgrid.scheduling.occupancy import estimated_start, free_steps
@@ -64,3 +65,25 @@ def _obstacle(job: Job, cluster: ClusterState, rate: int, minutes: int, refused:
     if wishes.max_rate_wei and rate > wishes.max_rate_wei:
         return f"costs {format_credits(rate)} credits per minute, above {format_credits(wishes.max_rate_wei)}"
     return ""
+
+
+@dataclass(frozen=True)
+class Quote:
+    """Clusters that can run a job, with the price per minute, cheapest first; and why the others cannot."""
+
+    offers: tuple[tuple[Provider, int], ...]
+    misfits: tuple[tuple[Provider, str], ...]
+
+
+def quote(definition: JobDefinition, providers: Iterable[Provider]) -> Quote:
+    """The prices of approved providers. Labels and free nodes are ignored."""
+    offers, misfits = [], []
+    for provider in providers:
+        if provider.banned or not provider.approved:
+            continue
+        why = misfit(definition, provider.hardware)
+        if why:
+            misfits.append((provider, why))
+        else:
+            offers.append((provider, rate_wei_per_minute(definition, provider.prices)))
+    return Quote(tuple(sorted(offers, key=lambda offer: offer[1])), tuple(misfits))

@@ -9,10 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
-from deepgrid.lifecycle.job import JobDefinition, Provider
+from deepgrid.lifecycle.job import Job, JobDefinition, Provider
 from deepgrid.lifecycle.states import JobStatus
+
+MOST_EVENTS = 50.0  # what the counters of a provider's whole life count as, at most
 
 
 class Resources(NamedTuple):
@@ -39,22 +41,21 @@ class Resources(NamedTuple):
 class HotJob:
     """A job that a cluster runs or is about to run.
 
-    `gpus` is for the whole job. `remaining_minutes` is what is left of its time limit.
+    `needs` is what it occupies in total. `remaining_minutes` is what is left of its time limit.
     """
 
     job_id: int
-    ntasks: int
-    cpus_per_task: int
-    mem_per_cpu_mb: int
-    gpus: int
+    needs: Resources
     remaining_minutes: int
     status: JobStatus
 
-    @property
-    def needs(self) -> Resources:
-        """What the job occupies in total."""
-        cpus = self.ntasks * self.cpus_per_task
-        return Resources(cpus, cpus * self.mem_per_cpu_mb, self.gpus)
+    @classmethod
+    def of(cls, job: Job, now: int) -> Self:
+        """An assigned, claimed or running job, with the minutes that it may still run at `now`."""
+        left = job.granted_minutes
+        if job.status is JobStatus.RUNNING:
+            left = max(1, left - max(0, now - job.started_at) // 60)
+        return cls(job.id, Resources.of(job.definition), left, job.status)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +69,13 @@ class Reliability:
     refused: float = 0.0
     panicked: float = 0.0
     late: float = 0.0
+
+    @classmethod
+    def of_life(cls, started: int, refused: int, panicked: int, timed_out: int) -> Self:
+        """The counters of a provider's whole life as if it had been lately, shortened to MOST_EVENTS."""
+        counts = (started, refused, panicked, timed_out)
+        share = min(1.0, MOST_EVENTS / max(1, sum(counts)))
+        return cls(*(count * share for count in counts))
 
     @property
     def value(self) -> float:

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from deepgrid.billing.paid_back import OFTEN
+from deepgrid.billing.differences import OFTEN
 from deepgrid.billing.report import page
 from deepgrid.lifecycle.states import JobStatus
 from tests.billing.books import history, operator_books, provider_books

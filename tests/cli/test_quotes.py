@@ -7,7 +7,7 @@ from pathlib import Path
 
 from deepgrid.chain.client import Chain
 from deepgrid.lifecycle.job import JobDefinition, Label, Prices
-from deepgrid.scheduling.quote import quote
+from deepgrid.scheduling.explain import quote
 from tests.chain.grid import approve_waiting
 from tests.cli.live import CREDIT, HARDWARE, LABELS, PRICES, Dps, Live, Party, party
 

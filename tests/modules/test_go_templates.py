@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from deepgrid.modules.gotemplate import TemplateLimits, fill_in_go, is_go_template
-from deepgrid.modules.gotemplate.block_yaml import quoted, to_yaml
+from deepgrid.modules.gotemplate.functions import quoted, to_yaml
 from deepgrid.modules.template import TemplateFault
 from tests.modules.go_support import ROOT, STEPS, fault, filled
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from deepgrid.errors import ConfigurationError
-from deepgrid.modules.mirrors import VARIABLE, Mirrors
+from deepgrid.modules.reach import MIRRORS_VARIABLE, Mirrors
 from tests.modules.support import HEAD, Origin, commands, faults, load
 
 
@@ -22,7 +22,9 @@ def test_a_module_is_fetched_from_the_mirror(
     (tmp_path / "hpc").mkdir()
     (tmp_path / "tools").rename(tmp_path / "hpc" / "tools")
     rest = start.removeprefix("https://").removeprefix("example.org").strip("/")
-    monkeypatch.setenv(VARIABLE, f"https://other.example/=https://127.0.0.1:1/ {start}=file://{tmp_path}/{rest}")
+    monkeypatch.setenv(
+        MIRRORS_VARIABLE, f"https://other.example/=https://127.0.0.1:1/ {start}=file://{tmp_path}/{rest}"
+    )
     for ref in ("v1", commit, commit[:9]):
         loaded = load(f"- use: {{source: 'example.org/hpc/tools/m@{ref}'}}\n", cache)
         module = loaded.model.steps[0].module
@@ -34,7 +36,7 @@ def test_a_module_is_fetched_from_the_mirror(
 
 
 def test_the_longest_beginning_counts_and_ends_at_a_slash(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(VARIABLE, "https://a.org/=https://m.org/all https://a.org/x/y=ssh://git@m.org/one\n")
+    monkeypatch.setenv(MIRRORS_VARIABLE, "https://a.org/=https://m.org/all https://a.org/x/y=ssh://git@m.org/one\n")
     mirrors = Mirrors.from_environment()
     assert mirrors.address("https://a.org/x/y") == "ssh://git@m.org/one"
     assert mirrors.address("https://a.org/x/yz") == "https://m.org/all/x/yz"
@@ -52,7 +54,7 @@ def test_the_longest_beginning_counts_and_ends_at_a_slash(monkeypatch: pytest.Mo
 def test_an_entry_that_names_no_mirror_is_refused_without_repeating_it(
     entry: str, monkeypatch: pytest.MonkeyPatch, cache: Path
 ) -> None:
-    monkeypatch.setenv(VARIABLE, entry)
-    with pytest.raises(ConfigurationError, match=f"{VARIABLE} has an entry that names no mirror") as caught:
+    monkeypatch.setenv(MIRRORS_VARIABLE, entry)
+    with pytest.raises(ConfigurationError, match=f"{MIRRORS_VARIABLE} has an entry that names no mirror") as caught:
         load("- use: {source: 'a.org/x/y'}\n", cache)
     assert "s3cret" not in str(caught.value)

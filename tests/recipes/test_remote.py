@@ -24,9 +24,8 @@ from deepgrid import sbatch, workflow
 from deepgrid.client.workflow import read_workflow
 from deepgrid.errors import InputError
 from deepgrid.recipes import remote
-from deepgrid.recipes.errors import RemoteError
 from deepgrid.recipes.on_node import encoded, send
-from deepgrid.recipes.results import result_in
+from deepgrid.recipes.results import RemoteError, result_in
 
 TOKEN = "ab" * 16
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from deepgrid.lifecycle.job import Affinity, Hardware, Job, JobDefinition, Label, Prices, Provider
 from deepgrid.lifecycle.states import JobStatus
-from deepgrid.scheduling.market import ClusterState, HotJob
+from deepgrid.scheduling.market import ClusterState, HotJob, Resources
 from deepgrid.scheduling.speed import measured_speeds
 from tests.lifecycle.support import JOB as CLAIMED_JOB
 
@@ -43,7 +43,7 @@ def clusters(count: int, seed: int = 0, *, load: float = 0.0, most_nodes: int = 
     for number in range(count):
         one = provider(number, random, most_nodes)
         busy = [
-            HotJob(n, 1, cpus, mem // cpus, gpus, random.randint(1, 600), JobStatus.RUNNING)
+            HotJob(n, Resources(cpus, mem // cpus * cpus, gpus), random.randint(1, 600), JobStatus.RUNNING)
             for n, (gpus, cpus, mem) in enumerate(
                 zip(one.hardware.gpus_per_node, one.hardware.cpus_per_node, one.hardware.mem_per_node_mb, strict=True)
             )
@@ -97,7 +97,7 @@ def small(
 
 def hot(cpus: int, minutes: int, status: JobStatus = JobStatus.RUNNING, *, job_id: int = 0) -> HotJob:
     """A hot job of one task."""
-    return HotJob(job_id, 1, cpus, 1, 0, minutes, status)
+    return HotJob(job_id, Resources(cpus, cpus, 0), minutes, status)
 
 
 def pending(

@@ -11,7 +11,7 @@ from functools import lru_cache
 from deepgrid.billing.formulas import affordable_minutes, bill, rate_wei_per_minute
 from deepgrid.lifecycle.job import Job
 from deepgrid.lifecycle.states import JobStatus
-from deepgrid.scheduling.market import Assignment, ClusterState, HotJob, Market
+from deepgrid.scheduling.market import Assignment, ClusterState, HotJob, Market, Resources
 from tools.simulation.cluster import Queued, SimulatedCluster
 from tools.simulation.policies import Policy
 from tools.simulation.testbed import START, Site, chain_job
@@ -171,7 +171,4 @@ def _queued(job: Queued) -> HotJob:
 
 
 def _hot(job: Queued, status: JobStatus, left_s: int) -> HotJob:
-    need = job.need
-    return HotJob(
-        job.job_id, need.ntasks, need.cpus_per_task, need.mem_per_cpu_mb, need.gpus, -(-left_s // 60), status
-    )  # fmt: skip
+    return HotJob(job.job_id, Resources.of(job.need), -(-left_s // 60), status)

@@ -15,10 +15,10 @@ from pydantic import ValidationError
 from deepgrid.errors import InputError
 from deepgrid.workflow import Definition, canonical
 from deepgrid.workflow.faults import MOST_SHOWN, Fault, all_faults, dotted
+from deepgrid.workflow.loading import fit
 from deepgrid.workflow.models import Module
 from deepgrid.workflow.models.base import Model
 from deepgrid.workflow.models.rules import misplaced_waits
-from deepgrid.workflow.loading import fit
 from deepgrid.workflow.yaml_nodes import Document, Path
 
 _WORDS = re.compile(r"Cpu|Dns|Uid|Gid|Url|Http|Id(?![a-z])")  # which Go's names have in capitals

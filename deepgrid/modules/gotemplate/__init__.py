@@ -5,8 +5,8 @@ the values that it is given. Whitespace is as in Go's text/template. A construct
 its name and line.
 """
 
-from deepgrid.modules.gotemplate.detection import is_go_template
 from deepgrid.modules.gotemplate.evaluation import TemplateLimits, fill_in_go
+from deepgrid.modules.gotemplate.lexer import is_go_template
 from deepgrid.modules.gotemplate.lookup import Part
 
 __all__ = ["Part", "TemplateLimits", "fill_in_go", "is_go_template"]

@@ -11,15 +11,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from deepgrid.lifecycle.job import Job
-from deepgrid.scheduling.explain import explain
-from deepgrid.scheduling.market import Assignment, Market, Round, Row, SchedulerSettings, Usage, Waiting
+from deepgrid.scheduling.market import Assignment, Market, Round, SchedulerSettings, Usage, Waiting
 from deepgrid.scheduling.occupancy import free_steps
 from deepgrid.scheduling.rounds import reasons
-from deepgrid.scheduling.rounds.candidates import Board, Task
+from deepgrid.scheduling.rounds.candidates import Board, Task, too_much
 from deepgrid.scheduling.rounds.fairness import FairShare, total
 from deepgrid.scheduling.rounds.placement import Placement
 from deepgrid.scheduling.rounds.waiting import Line, why_nowhere
-from deepgrid.scheduling.rounds.work import too_much
 from deepgrid.scheduling.tables.starts import StartTable
 
 Refusals = Mapping[int, Mapping[str, str]]
@@ -100,7 +98,3 @@ class Scheduler:
                 self._nowhere[job.id] = job, found
         waiting += [found for _, found in self._nowhere.values()]
         return tasks, waiting, len(left)
-
-    def explain(self, job: Job, market: Market, refusals: Mapping[str, str] | None = None) -> list[Row]:
-        """One row per cluster: whether it can take the job or why not, price, minutes, estimated start."""
-        return explain(job, market, refusals)

@@ -43,7 +43,7 @@ def states(draw: st.DrawFn, number: int, *, idle: bool = False) -> ClusterState:
     )
     statuses = st.sampled_from((JobStatus.RUNNING, JobStatus.SCHEDULED, JobStatus.META_SCHEDULED))
     hot = st.builds(
-        HotJob, *map(st.just, (0, 1)), st.integers(1, 6), st.just(1), st.just(0), st.integers(-1, 5), statuses
+        HotJob, st.just(0), st.integers(1, 6).map(lambda cpus: Resources(cpus, cpus, 0)), st.integers(-1, 5), statuses
     )
     return ClusterState(one, () if idle else draw(st.lists(hot, max_size=2)), speed=measured_speeds(one))
 

@@ -8,6 +8,7 @@ import pytest
 
 from deepgrid.lifecycle.job import Affinity, Label, Prefer, Wishes
 from deepgrid.lifecycle.states import JobStatus
+from deepgrid.scheduling.explain import explain
 from deepgrid.scheduling.market import (
     Assignment,
     ClusterState,
@@ -201,7 +202,7 @@ def test_a_scheduler_that_was_used_before_decides_like_a_new_one() -> None:
 
 def test_the_full_list_has_a_row_per_cluster() -> None:
     clusters = [small("full", busy=(hot(8, 10),)), small("gpuless", nodes=1), small("dear", price=10**30)]
-    rows = Scheduler().explain(pending(cpus=4, ntasks=2), Market(clusters, NOW))
+    rows = explain(pending(cpus=4, ntasks=2), Market(clusters, NOW))
     assert [(row.cluster, row.obstacle.split(",")[0], row.minutes, row.estimated_start) for row in rows] == [
         ("full", "", 100, NOW + 600),
         ("dear", "one minute costs 8000000000000 credits", 0, 0),

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from deepgrid.lifecycle.job import Affinity, Job, Label
 from deepgrid.scheduling.market import Market
-from deepgrid.scheduling.rounds.candidates import asks_of
+from deepgrid.scheduling.rounds.candidates import asks_of, too_much
 from deepgrid.scheduling.rounds.scheduler import Scheduler
-from deepgrid.scheduling.rounds.work import too_much
 from tests.scheduling.markets import NOW, pending, small
 
 
