@@ -21,58 +21,42 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from deepgrid.client.cluster_offers import Cluster as Cluster
-    from deepgrid.client.cluster_offers import ClusterOffer as ClusterOffer
-    from deepgrid.client.cluster_offers import Clusters as Clusters
-    from deepgrid.client.cluster_offers import Offers as Offers
-    from deepgrid.client.display.record import JobEnd as JobEnd
-    from deepgrid.client.display.record import JobEvent as JobEvent
-    from deepgrid.client.display.record import JobRecord as JobRecord
-    from deepgrid.client.errors import IdempotencyConflict as IdempotencyConflict
-    from deepgrid.client.errors import JobCancelled as JobCancelled
-    from deepgrid.client.errors import JobError as JobError
-    from deepgrid.client.errors import JobFailed as JobFailed
-    from deepgrid.client.errors import JobPanicked as JobPanicked
-    from deepgrid.client.errors import NoOutput as NoOutput
-    from deepgrid.client.errors import OutOfCredits as OutOfCredits
-    from deepgrid.client.errors import QuoteExpired as QuoteExpired
-    from deepgrid.client.errors import WaitTimeout as WaitTimeout
-    from deepgrid.client.grid import AsyncGrid as AsyncGrid
-    from deepgrid.client.job import AsyncJob as AsyncJob
-    from deepgrid.client.job_set import AsyncJobSet as AsyncJobSet
-    from deepgrid.client.job_values import Bill as Bill
-    from deepgrid.client.job_values import JobChange as JobChange
-    from deepgrid.client.job_values import LogLine as LogLine
-    from deepgrid.client.job_values import LogStatus as LogStatus
-    from deepgrid.client.job_values import Remark as Remark
-    from deepgrid.client.job_values import Step as Step
-    from deepgrid.client.job_values import ViewMessage as ViewMessage
-    from deepgrid.client.order import Order as Order
-    from deepgrid.client.order import read_order as read_order
-    from deepgrid.client.quotes import Misfit as Misfit
-    from deepgrid.client.quotes import Offer as Offer
-    from deepgrid.client.quotes import Quote as Quote
-    from deepgrid.client.session import CustomerSession as CustomerSession
-    from deepgrid.client.session import CustomerSettings as CustomerSettings
-    from deepgrid.client.session import customer_session as customer_session
-    from deepgrid.client.settings import ClientSettings as ClientSettings
-    from deepgrid.client.sweep.summary import Summary as Summary
-    from deepgrid.client.sweep.summary import Unsubmitted as Unsubmitted
-    from deepgrid.client.sync.classes import Grid as Grid
-    from deepgrid.client.sync.classes import Job as Job
-    from deepgrid.client.sync.classes import JobSet as JobSet
-    from deepgrid.client.sync.classes import Wallet as Wallet
-    from deepgrid.client.wallet import AsyncWallet as AsyncWallet
-    from deepgrid.client.workflow import Workflow as Workflow
-    from deepgrid.errors import AccessDenied as AccessDenied
-    from deepgrid.errors import ChainError as ChainError
-    from deepgrid.errors import ConfigurationError as ConfigurationError
-    from deepgrid.errors import ContractError as ContractError
-    from deepgrid.errors import GridError as GridError
-    from deepgrid.errors import InputError as InputError
-    from deepgrid.errors import NotFound as NotFound
-    from deepgrid.errors import ServiceError as ServiceError
-    from deepgrid.lifecycle.states import JobStatus as JobStatus
+    from deepgrid.client.cluster_offers import Cluster, ClusterOffer, Clusters, Offers
+    from deepgrid.client.display.record import JobEnd, JobEvent, JobRecord
+    from deepgrid.client.errors import (
+        IdempotencyConflict,
+        JobCancelled,
+        JobError,
+        JobFailed,
+        JobPanicked,
+        NoOutput,
+        OutOfCredits,
+        QuoteExpired,
+        WaitTimeout,
+    )
+    from deepgrid.client.grid import AsyncGrid
+    from deepgrid.client.job import AsyncJob
+    from deepgrid.client.job_set import AsyncJobSet
+    from deepgrid.client.job_values import Bill, JobChange, LogLine, LogStatus, Remark, Step, ViewMessage
+    from deepgrid.client.order import Order, read_order
+    from deepgrid.client.quotes import Misfit, Offer, Quote
+    from deepgrid.client.session import CustomerSession, CustomerSettings, customer_session
+    from deepgrid.client.settings import ClientSettings
+    from deepgrid.client.sweep.summary import Summary, Unsubmitted
+    from deepgrid.client.sync.classes import Grid, Job, JobSet, Wallet
+    from deepgrid.client.wallet import AsyncWallet
+    from deepgrid.client.workflow import Workflow
+    from deepgrid.errors import (
+        AccessDenied,
+        ChainError,
+        ConfigurationError,
+        ContractError,
+        GridError,
+        InputError,
+        NotFound,
+        ServiceError,
+    )
+    from deepgrid.lifecycle.states import JobStatus
 
 _MODULES = {
     "deepgrid.client.cluster_offers": ("Cluster", "ClusterOffer", "Clusters", "Offers"),

@@ -173,9 +173,7 @@ class Offers(tuple[ClusterOffer, ...]):
 async def read_offers(chain: Chain, order: Order, provider: str | None = None) -> Offers:
     """The offers for an order. A ceiling that the caller did not name hides nothing.
 
-    Raises:
-        NotFound: No approved cluster has the name or address `provider`.
-        ChainError: The node does not answer.
+    Raises NotFound if no approved cluster has the name or address `provider`.
     """
     head = await chain.head()
     clusters = [

@@ -5,9 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from deepgrid.errors import GridError, InputError
+from deepgrid.lifecycle.states import JobStatus
+
+if TYPE_CHECKING:
+    from deepgrid.client.job import AsyncJob
 
 
 class JobError(GridError):
@@ -76,6 +80,22 @@ class IdempotencyConflict(InputError):
 
 class NoOutput(GridError):
     """The job's workflow names no output that can be downloaded."""
+
+
+def error_of(job: AsyncJob, last_lines: tuple[str, ...]) -> JobError:
+    """The error of a job that is over and did not finish."""
+    words = f"Job {job.id} is {job.status.words}" + (f": {job.outcome}" if job.outcome else "")
+    message = f"{words.rstrip('.')}."
+    match job.status:
+        case JobStatus.FAILED:
+            signal = job.on_chain.exit_status & 0x7F
+            return JobFailed(message, job, exit_code=job.exit_code, signal=signal or None, last_lines=last_lines)
+        case JobStatus.CANCELLED:
+            return JobCancelled(message, job)
+        case JobStatus.OUT_OF_CREDITS:
+            return OutOfCredits(message, job, next_step="Submit it with more credits, or top it up while it runs.")
+        case _:
+            return JobPanicked(message, job, next_step="Submit it again; all its credits came back.")
 
 
 @contextmanager

@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import aclosing
-from dataclasses import replace
+from datetime import datetime
+from decimal import Decimal
 from os import PathLike
 from pathlib import Path
 from typing import Self
@@ -14,21 +15,20 @@ from deepgrid.chain.transactions.transaction import Receipt
 from deepgrid.client.display.html import job_html
 from deepgrid.client.display.record import JobEnd, JobEvent, JobRecord
 from deepgrid.client.display.screens import screen_here, show_event
-from deepgrid.client.display.story import cancel_words, outcome, own_exit_status, steps_of
+from deepgrid.client.display.story import (
+    cancel_words,
+    exit_status_of,
+    outcome,
+    own_exit_status,
+    steps_of,
+    waiting_words,
+)
 from deepgrid.client.engine.connection import Connection
 from deepgrid.client.engine.live import live_events, read_record, read_remarks
 from deepgrid.client.engine.output import last_lines, lines_of, pieces, status_of
-from deepgrid.client.errors import (
-    JobCancelled,
-    JobError,
-    JobFailed,
-    JobPanicked,
-    OutOfCredits,
-    WaitTimeout,
-    continues,
-    noted,
-)
+from deepgrid.client.errors import WaitTimeout, continues, error_of, noted
 from deepgrid.client.job_values import (
+    Bill,
     Credits,
     Duration,
     LogLine,
@@ -36,10 +36,12 @@ from deepgrid.client.job_values import (
     Remark,
     Step,
     ViewMessage,
+    bill_of,
+    credits_of,
+    moment_of,
     seconds_of,
     wei_of,
 )
-from deepgrid.client.job_view import JobView, Seen
 from deepgrid.client.workflow import Source, Workflow, read_workflow
 from deepgrid.errors import ChainError, GridError, InputError
 from deepgrid.lifecycle.job import Job as ChainJob
@@ -52,7 +54,7 @@ def _silent(_: str) -> None:
     return None
 
 
-class AsyncJob(JobView):
+class AsyncJob:
     """A job. Its attributes are what the client read last: `refresh`, `wait` and `watch` read it again."""
 
     def __init__(
@@ -60,18 +62,134 @@ class AsyncJob(JobView):
         parameters: Mapping[str, object] | tuple[Mapping[str, object], ...] | None = None,
     ) -> None:  # fmt: skip
         self._connection = connection
-        self._last = Seen(job, cluster, remarks)
+        self._job = job
+        self._cluster = cluster  # its name
+        self._remarks = remarks  # None if the services were not asked or did not answer
         self._parameters = parameters
         self._last_transaction = ""
+
+    @property
+    def id(self) -> int:
+        """Number of the job."""
+        return self._job.id
+
+    @property
+    def name(self) -> str:
+        """Name of the job. Its customer chose it."""
+        return self._job.name
+
+    @property
+    def status(self) -> JobStatus:
+        """State of the job; `status.words` says it in words."""
+        return self._job.status
+
+    @property
+    def over(self) -> bool:
+        """Whether the job is over and its bill final."""
+        return self._job.status.cold
+
+    @property
+    def customer(self) -> str:
+        """Address of the customer."""
+        return self._job.customer
+
+    @property
+    def cluster(self) -> str:
+        """Name of the cluster; empty while none is assigned."""
+        return self._cluster
+
+    @property
+    def provider(self) -> str | None:
+        """Address of the cluster's provider; None while no cluster is assigned."""
+        return self._job.provider
+
+    @property
+    def waits_for(self) -> str:
+        """What the job waits for, and why; empty while it runs and when it is over."""
+        return waiting_words(self._job, self._cluster, self._remarks)
+
+    @property
+    def remarks(self) -> tuple[Remark, ...] | None:
+        """Remarks of the grid on the job, oldest first; None if the services did not answer."""
+        return self._remarks
+
+    @property
+    def outcome(self) -> str:
+        """How the job ended, in words; empty until then."""
+        return outcome(self._job) if self.over else ""
+
+    @property
+    def exit_code(self) -> int | None:
+        """Exit status as a shell gives it: 3, or 137 after signal 9. None if it has none."""
+        if not self.over or (not self._job.exit_status and self.status is not JobStatus.FINISHED):
+            return None
+        return own_exit_status(self._job.exit_status)
+
+    @property
+    def exit_status(self) -> int | None:
+        """Exit status of `dps` for this job: the job's own, or one for its final state. None until it is over."""
+        return exit_status_of(self._job) if self.over else None
+
+    @property
+    def bill(self) -> Bill:
+        """The bill of a job that is over.
+
+        Raises:
+            InputError: The job is not over.
+        """
+        if not self.over:
+            raise InputError(
+                f"Job {self.id} has no bill yet: it is {self.status.words}.", next_step="Wait for it first."
+            )
+        return bill_of(self._job)
+
+    @property
+    def locked(self) -> Decimal:
+        """Credits that are, or were, locked for the job."""
+        return credits_of(self._job.locked_wei)
+
+    @property
+    def held(self) -> Decimal:
+        """Credits that the contract still holds for the job; 0 when it is over."""
+        return credits_of(self._job.held_wei)
+
+    @property
+    def held_until(self) -> datetime | None:
+        """When a further `cancel` returns the credits that are held, if the cluster reports nothing before.
+
+        None unless a cancel was requested.
+        """
+        return moment_of(self._job.held_until)
+
+    @property
+    def rate(self) -> Decimal | None:
+        """Credits per minute; None while no cluster is assigned."""
+        return credits_of(self._job.rate_wei_per_minute) if self._job.provider else None
+
+    @property
+    def submitted(self) -> datetime | None:
+        """When the job was requested."""
+        return moment_of(self._job.submitted_at)
+
+    @property
+    def started(self) -> datetime | None:
+        """When its cluster reported that it runs; None if it never ran."""
+        return moment_of(self._job.started_at)
+
+    @property
+    def ended(self) -> datetime | None:
+        """When it was settled; None until then."""
+        return moment_of(self._job.ended_at)
+
+    @property
+    def on_chain(self) -> ChainJob:
+        """All values of the job on chain: amounts in wei, times in unix seconds, memory in MB."""
+        return self._job
 
     @property
     def parameters(self) -> Mapping[str, object] | tuple[Mapping[str, object], ...] | None:
         """The parameters that `map` gave to the job, with `pack` a tuple of them; None for other jobs."""
         return self._parameters
-
-    @property
-    def _seen(self) -> Seen:
-        return self._last
 
     @property
     def last_transaction(self) -> str:
@@ -89,8 +207,7 @@ class AsyncJob(JobView):
         Raises:
             ChainError: The node does not answer.
         """
-        job = await self._connection.reads.job(self.id)
-        self._last = replace(self._last, job=job)
+        self._job = await self._connection.reads.job(self.id)
         return await self._with_details()
 
     async def logs(
@@ -128,7 +245,7 @@ class AsyncJob(JobView):
             Pieces of the output.
         """
         async for piece in pieces(self._connection, self.id, follow=follow):
-            yield piece.data
+            yield piece.chunk.data
 
     async def log_status(self) -> LogStatus:
         """How complete the job's log is at the moment.
@@ -170,7 +287,7 @@ class AsyncJob(JobView):
             ChainError: The node does not answer.
         """
         record = await self._connection.patiently(lambda: read_record(self._connection, self.id))
-        self._last = Seen(record.job, record.cluster, record.remarks)
+        self._job, self._cluster, self._remarks = record.job, record.cluster, record.remarks
         return record
 
     async def download(
@@ -234,7 +351,7 @@ class AsyncJob(JobView):
             with noted(continues(self.id)):
                 async with asyncio.timeout(seconds_of(timeout)):
                     async for job in self._connection.poller.until([self.id], lambda job: job.status.cold):
-                        self._last = replace(self._last, job=job)
+                        self._job = job
         except TimeoutError:
             raise WaitTimeout(f"Job {self.id} is not over after {timeout}.", self) from None
         return await self._with_details()
@@ -255,7 +372,7 @@ class AsyncJob(JobView):
         if not self.over:
             raise InputError(f"Job {self.id} is not over: it is {self.status.words}.", next_step="Wait for it first.")
         if self.status is not JobStatus.FINISHED:
-            raise _error_of(self, self.on_chain, await self._last_lines())
+            raise error_of(self, await self._last_lines())
         return self
 
     async def watch(self) -> Self:
@@ -331,14 +448,13 @@ class AsyncJob(JobView):
     # -- parts -------------------------------------------------------------------------------
 
     def _update(self, job: ChainJob, cluster: str) -> None:
-        self._last = replace(self._last, job=job, cluster=cluster)
+        self._job, self._cluster = job, cluster
 
     async def _with_details(self) -> Self:
         """Read what the chain does not keep with the job: the cluster's name and, while it waits, remarks."""
-        cluster = await self._connection.cluster_names.of(self.provider)
-        self._last = replace(self._last, cluster=cluster)
+        self._cluster = await self._connection.cluster_names.of(self.provider)
         if self.status.hot and self.status is not JobStatus.RUNNING and self._connection.has_key:
-            self._last = replace(self._last, remarks=await read_remarks(self._connection, self.id))
+            self._remarks = await read_remarks(self._connection, self.id)
         return self
 
     async def _changed_by(self, receipt: Receipt) -> Self:
@@ -362,25 +478,11 @@ class AsyncJob(JobView):
     def _repr_html_(self) -> str:
         return job_html(self)
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.id}, {self.name!r}, {self.status.words})"
+
 
 async def read_job(connection: Connection, job_id: int) -> AsyncJob:
     """Read a job from the chain. Raises NotFound."""
     job = AsyncJob(connection, await connection.reads.job(job_id))
     return await job._with_details()
-
-
-def _error_of(handle: AsyncJob, job: ChainJob, last_lines: tuple[str, ...]) -> JobError:
-    """The error of a job that is over and did not finish."""
-    words = f"Job {job.id} is {job.status.words}" + (f": {how}" if (how := outcome(job)) else "")
-    message = f"{words.rstrip('.')}."
-    match job.status:
-        case JobStatus.FAILED:
-            signal = job.exit_status & 0x7F
-            code = own_exit_status(job.exit_status) if job.exit_status else None
-            return JobFailed(message, handle, exit_code=code, signal=signal or None, last_lines=last_lines)
-        case JobStatus.CANCELLED:
-            return JobCancelled(message, handle)
-        case JobStatus.OUT_OF_CREDITS:
-            return OutOfCredits(message, handle, next_step="Submit it with more credits, or top it up while it runs.")
-        case _:
-            return JobPanicked(message, handle, next_step="Submit it again; all its credits came back.")

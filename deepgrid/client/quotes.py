@@ -74,12 +74,7 @@ class Quote:
 
 
 async def quoted(chain: Chain, order: Order, minutes: int) -> Quote:
-    """The quote for an order that runs `minutes`.
-
-    Raises:
-        InputError: The minutes are below 1, or more than one year has.
-        ChainError: The node does not answer.
-    """
+    """The quote for an order that runs `minutes`, 1 to those of one year. Raises InputError or ChainError."""
     if not 1 <= minutes <= MAX_LIMIT_MINUTES:
         raise InputError(f"A job cannot run for {minutes} minutes.", next_step=f"Give 1 to {MAX_LIMIT_MINUTES}.")
     head = await chain.head()
@@ -108,11 +103,7 @@ def _offer(provider: Provider, rate_wei: int, minutes: int) -> Offer:
 
 
 async def confirm(chain: Chain, order: Order, old: Quote, age_s: float) -> None:
-    """Check that a quote still holds: it is young enough, and no offer became dearer.
-
-    Raises:
-        QuoteExpired: It is older than `age_s`, or a price rose.
-    """
+    """Raise QuoteExpired unless a quote still holds: it is not older than `age_s`, and no offer became dearer."""
     now = await quoted(chain, order, old.minutes)
     age = (now.at - old.at).total_seconds()
     if age > age_s:

@@ -79,16 +79,10 @@ async def patiently(
     longest_pause_s: float,
     on_failure: Callable[[GridError], None] = lambda _: None,
 ) -> T:
-    """The result of `read`, which is retried while it fails with a transient error.
+    """The result of `read`, which is retried while it fails with a transient error. None means without a limit.
 
-    Args:
-        read: Starts the read. It must be safe to repeat.
-        patience_s: Seconds for which it is retried. None means without a limit.
-        longest_pause_s: Longest pause between two retries.
-        on_failure: Gets the first error of an outage.
-
-    Raises:
-        GridError: A permanent error at once, or the last transient one when the patience is over.
+    `on_failure` gets the first error of an outage. Raises a permanent error at once, and the last transient one when
+    the patience is over.
     """
     deadline = None if patience_s is None else time.monotonic() + patience_s
     pause_s = pauses_s(longest_pause_s)

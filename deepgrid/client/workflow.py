@@ -70,18 +70,7 @@ class Workflow:
 
 
 async def read_workflow(source: Source | Workflow, *, ignore_unknown_fields: bool = False) -> Workflow:
-    """Read and check a workflow, and fetch its modules.
-
-    Args:
-        source: A path, YAML text, a mapping, or a workflow that was read already.
-        ignore_unknown_fields: Leave out fields that are not of the language, with a warning, as the original does.
-
-    Returns:
-        The workflow.
-
-    Raises:
-        InputError: It has faults, one line each.
-    """
+    """Read and check a workflow as `AsyncGrid.workflow` does; one that was read already stays as it is."""
     if isinstance(source, Workflow):
         return source
     loaded, name = await asyncio.to_thread(_load, source, ignore_unknown_fields)  # modules may come from the network

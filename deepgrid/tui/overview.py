@@ -108,7 +108,7 @@ class Overview:
         connection = await self.grid._connect()
         end = b""
         async for piece in pieces(connection, job_id, follow=False, start=-size):
-            end = (end + piece.data)[-size:]
+            end = (end + piece.chunk.data)[-size:]
         return end
 
     async def terms(self) -> ContractTerms:

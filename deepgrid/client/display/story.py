@@ -70,22 +70,20 @@ class ClusterNames:
         return self._names[address]
 
 
-def tell(history: Sequence[Transition], job: Job, cluster: str) -> list[tuple[Transition, str]]:
-    """Each transition, with its description. `cluster` is the job's current one.
+def steps_of(history: Sequence[Transition], job: Job, cluster: str) -> list[Step]:
+    """The changes of a job's state with their descriptions. `cluster` is the job's current one.
 
     The chain does not record which cluster had a job before it was given back.
     """
     requests = [at for at, step in enumerate(history) if step.after is JobStatus.PENDING]
     present = requests[-1] if requests else 0
-    return [(step, _told(step, job, cluster if at >= present else "")) for at, step in enumerate(history)]
+    return [
+        Step(step.after, datetime_of(step.at), _step_words(step, job, cluster if at >= present else ""), step.tx_hash)
+        for at, step in enumerate(history)
+    ]
 
 
-def steps_of(history: Sequence[Transition], job: Job, cluster: str) -> list[Step]:
-    """The changes of a job's state with their descriptions, as `tell` gives them."""
-    return [Step(step.after, datetime_of(step.at), words, step.tx_hash) for step, words in tell(history, job, cluster)]
-
-
-def _told(step: Transition, job: Job, cluster: str) -> str:
+def _step_words(step: Transition, job: Job, cluster: str) -> str:
     match step.after:
         case JobStatus.PENDING if step.before is not None:
             return "again: the cluster gave it back"

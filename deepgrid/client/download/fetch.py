@@ -88,11 +88,9 @@ class Fetcher:
         self._settings = settings
 
     async def describe(self, name: str, address: str) -> RemoteFile:
-        """What the server says about an address. It asks for one byte, as signed addresses often allow only GET.
+        """What the server says about an address. Raises NotThere or ServiceError.
 
-        Raises:
-            NotThere: It has no such file.
-            ServiceError: It does not answer, or refuses.
+        It asks for one byte, as signed addresses often allow only GET.
         """
         async with self._answer(address, {"Range": "bytes=0-0"}) as answer:
             total = _RANGE.fullmatch(answer.headers.get("Content-Range", ""))
@@ -104,9 +102,7 @@ class Fetcher:
     async def fetch(self, file: RemoteFile, place: Path) -> Path:
         """Fetch a file to its place. Interruptions are retried for the client's patience, which each progress renews.
 
-        Raises:
-            ServiceError: The server does not answer, refuses, or sends something else.
-            InputError: The disk refuses.
+        Raises ServiceError, or InputError if the disk refuses.
         """
         if file.is_at(place):
             return place

@@ -162,12 +162,7 @@ def _is_of_info_zip(entry: zipfile.ZipInfo) -> bool:
 
 
 def unpack(path: Path, folder: Folder, wanted: Callable[[str], bool]) -> list[Path]:
-    """Unpack the wanted files of an archive; returns their paths.
-
-    Raises:
-        ServiceError: The archive is damaged.
-        InputError: The disk refuses, or two files would have one path.
-    """
+    """Unpack the wanted files of an archive; returns their paths. Raises ServiceError or InputError."""
     try:
         with _Source(path) as file, zipfile.ZipFile(file) as archive:
             if any(one.compress_type not in METHODS for one in archive.infolist()):

@@ -63,12 +63,7 @@ class OutputBucket:
             raise _no_bucket(error) from None
 
     def files(self) -> list[RemoteFile]:
-        """The files of the folder, in the order of their keys.
-
-        Raises:
-            NoOutput: There is no such bucket.
-            ServiceError: The storage does not answer, or refuses.
-        """
+        """The files of the folder, in the order of their keys. Raises NoOutput or ServiceError."""
         from botocore.exceptions import BotoCoreError, ClientError
 
         try:
@@ -135,23 +130,7 @@ def output_of(
 async def download_output(
     output: TransportData | None, to: Path, only: str | Sequence[str] | None, settings: ClientSettings
 ) -> list[Path]:
-    """Fetch the files of an output.
-
-    Args:
-        output: Where the workflow sends its output.
-        to: The target folder.
-        only: Patterns of names, such as `*.png`; `*` also stands for `/`. None means all.
-        settings: Times and limits.
-
-    Returns:
-        Paths of the files, in the order of their names at the server.
-
-    Raises:
-        NoOutput: The workflow names no output, or nothing is there.
-        ServiceError: The storage does not answer, or refuses.
-        InputError: The folder cannot be written, or two files would have one path.
-        ConfigurationError: An extra is missing.
-    """
+    """Fetch the files of an output into a folder. Arguments, result and errors are those of `AsyncJob.download`."""
     patterns = [only] if isinstance(only, str) else only
     wanted = partial(_matches, patterns)
     if output is not None and output.s3 is not None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING
@@ -25,25 +25,17 @@ LONGEST_REACH_BYTES = 16 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """Bytes of a job's output.
+    """A chunk of a job's output.
 
     Attributes:
-        data: The bytes.
-        final: Whether this is the last piece.
+        chunk: The chunk. It ends the output of its claim if it is final.
         claim: 1 for the first claim that was read, 2 for the next one, which starts anew.
-        complete: Whether the output of this claim ends with this piece.
-        end: Offset behind the last byte.
-        claimed_at: Time of the claim in unix seconds.
-        status: How complete the log is.
+        final: Whether this is the last piece.
     """
 
-    data: bytes = field(repr=False)
-    final: bool
+    chunk: LogChunk
     claim: int
-    complete: bool
-    end: int
-    claimed_at: int
-    status: LogStatus
+    final: bool
 
 
 def _silent(_: str) -> None:
@@ -59,22 +51,11 @@ async def pieces(
     connection: Connection, job_id: int, *, follow: bool, start: int = 0, claimed_at: int = 0,
     say: Callable[[str], None] = _silent,
 ) -> AsyncIterator[Piece]:  # fmt: skip
-    """The job's output, from the offset `start` on; a negative one counts from the end.
+    """The job's output, from the offset `start` in the claim of `claimed_at` on; a negative one counts from the end.
 
     With `follow` it goes on until the log is complete, and outages of the service only delay it. Without, it ends with
-    what is stored now, and an outage is retried for the client's patience.
-
-    Args:
-        connection: The connection.
-        job_id: Id of the job.
-        follow: Whether to wait for more output.
-        start: Offset of the first byte.
-        claimed_at: Time of the claim that `start` belongs to; 0 for the present one.
-        say: Gets a sentence about each outage and each new claim.
-
-    Raises:
-        AccessDenied: The job is another customer's.
-        ServiceError: Without `follow`, the service does not answer.
+    what is stored now, and an outage is retried for the client's patience. `say` gets a sentence about each outage and
+    each new claim. Raises AccessDenied, and without `follow` ServiceError.
     """
     services, settings = connection.session.services, connection.settings
     offset, claim = start, 1
@@ -95,7 +76,7 @@ async def pieces(
         offset = page.next_offset
         ended = page.final or not (follow or page.data)
         if page.data or ended:
-            yield Piece(page.data, ended, claim, page.final, offset, page.claimed_at, status_of(page))
+            yield Piece(page, claim, ended)
         if ended:
             return
 
@@ -112,16 +93,16 @@ async def lines_of(
     if tail is not None:
         end = await _end_of(connection, job_id, tail, follow=follow)
         yield _arrived(end.lines[-tail:] if tail else [], claim)
-        if end.last.complete or not follow:
-            _say_what_lacks(end.last.status, say)
+        if end.last.chunk.final or not follow:
+            _say_what_lacks(status_of(end.last.chunk), say)
             return
-        lines, start, claimed_at = end.decoder, end.last.end, end.last.claimed_at
+        lines, start, claimed_at = end.decoder, end.last.chunk.next_offset, end.last.chunk.claimed_at
     async for piece in pieces(connection, job_id, follow=follow, start=start, claimed_at=claimed_at, say=say):
         if piece.claim != claim:
             lines, claim = LogLines(), piece.claim
-        yield _arrived(lines.feed(piece.data, final=piece.final), claim)
+        yield _arrived(lines.feed(piece.chunk.data, final=piece.final), claim)
         if piece.final:
-            _say_what_lacks(piece.status, say)
+            _say_what_lacks(status_of(piece.chunk), say)
 
 
 def _say_what_lacks(status: LogStatus, say: Callable[[str], None]) -> None:
@@ -135,8 +116,8 @@ async def last_lines(connection: Connection, job_id: int, count: int, patience_s
     try:
         async with asyncio.timeout(patience_s):
             async for piece in pieces(connection, job_id, follow=True, start=-FIRST_REACH_BYTES):
-                begin = piece.end - len(piece.data) if begin is None else begin
-                found += lines.feed(piece.data, final=piece.final)
+                begin = piece.chunk.next_offset - len(piece.chunk.data) if begin is None else begin
+                found += lines.feed(piece.chunk.data, final=piece.final)
     except (GridError, TimeoutError):
         pass  # the job's own error matters more than that its output cannot be read
     return tuple(found[1:][-count:] if begin and len(found) > 1 else found[-count:])
@@ -162,9 +143,9 @@ async def _end_of(connection: Connection, job_id: int, count: int, *, follow: bo
         async for piece in pieces(connection, job_id, follow=False, start=-reach):
             if first is None or first.claim != piece.claim:
                 decoder, found, first = LogLines(), [], piece
-            found += decoder.feed(piece.data, final=piece.complete or (piece.final and not follow))
+            found += decoder.feed(piece.chunk.data, final=piece.chunk.final or (piece.final and not follow))
         assert first is not None and piece is not None  # the last piece is given also if it is empty
-        is_whole = first.end == len(first.data)
+        is_whole = first.chunk.next_offset == len(first.chunk.data)
         if is_whole or len(found) > count or reach >= LONGEST_REACH_BYTES:  # more than count: the first may be cut
             return _End(found, decoder, piece)
         reach *= 16

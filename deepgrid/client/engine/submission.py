@@ -40,11 +40,7 @@ async def submit(connection: Connection, order: Order, *, approve: bool, quote: 
 
 
 def record_use(connection: Connection, key: IdempotencyKey, use: Use) -> None:
-    """Remember what the key stands for.
-
-    Raises:
-        IdempotencyConflict: There is a job under this key with another definition.
-    """
+    """Remember what the key stands for. Raises IdempotencyConflict if it has a job with another definition."""
     journal = Journal(key.folder)
     earlier = journal.find(key.id)
     if earlier == use:

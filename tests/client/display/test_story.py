@@ -15,7 +15,7 @@ from deepgrid.client.display.story import (
     conditions,
     outcome,
     resources_words,
-    tell,
+    steps_of,
     whereabouts,
     wishes,
 )
@@ -36,7 +36,7 @@ def _history(*states: JobStatus) -> list[Transition]:
 def test_a_cluster_is_not_named_for_what_an_earlier_one_did() -> None:
     job = replace(JOB, status=S.SCHEDULED, locked_wei=100 * CREDIT, granted_minutes=20)
     history = _history(S.PENDING, S.META_SCHEDULED, S.SCHEDULED, S.PENDING, S.META_SCHEDULED, S.SCHEDULED)
-    assert [what for _, what in tell(history, job, "beta")] == [
+    assert [step.words for step in steps_of(history, job, "beta")] == [
         "100 credits locked", "", "", "again: the cluster gave it back", "to beta",
         "claimed by beta, for 20 minutes at most",
     ]  # fmt: skip
