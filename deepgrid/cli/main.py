@@ -5,13 +5,15 @@ from __future__ import annotations
 import logging
 import os
 import sys
+from functools import partial
 from importlib.util import find_spec
+from pkgutil import resolve_name
 from typing import Annotated
 
 import typer
 
 from deepgrid.cli.border import Border
-from deepgrid.cli.lazy import LazyCommand, from_module, group_with
+from deepgrid.cli.lazy import LazyCommand, group_with
 from deepgrid.cli.standard_streams import take_streams
 
 COMPLETION_VARIABLE = "_DPS_COMPLETE"
@@ -19,12 +21,13 @@ JOBS, MONEY, GRID = "Jobs", "Credits and keys", "Clusters and the grid"
 
 
 def _verbs(name: str, panel: str, help_text: str, module: str = "") -> LazyCommand:
-    return LazyCommand(name, help_text, from_module(f"deepgrid.cli.verbs.{module or name}:{name}"), panel=panel)
+    load = partial(resolve_name, f"deepgrid.cli.verbs.{module or name}:{name}")
+    return LazyCommand(name, help_text, load, panel=panel)
 
 
 COMMANDS = (
     _verbs("submit", JOBS, "Submit a workflow file as a job; prints `job ID submitted`."),
-    _verbs("offers", JOBS, "Show what each cluster would be for a job, before any money moves.", "offer_table"),
+    _verbs("offers", JOBS, "Show what each cluster would be for a job, before any money moves.", "submit"),
     _verbs("job", JOBS, "Show jobs, read their output, cancel them, buy them more time."),
     _verbs("tui", JOBS, "Open the terminal app: jobs, logs, clusters, and forms to submit and pay."),
     _verbs("web", JOBS, "Open the web app on this machine, which signs with your key file."),
@@ -32,10 +35,10 @@ COMMANDS = (
     _verbs("validate", JOBS, "Check a workflow file: prints `valid` and its cost, or one line per fault.", "workflow"),
     _verbs("render", JOBS, "Print the batch script that a provider runs for a workflow file.", "workflow"),
     _verbs("schema", JOBS, "Print the JSON schema of workflow files, for editors.", "workflow"),
-    _verbs("credit", MONEY, "Show, transfer or create credits."),
-    _verbs("allowance", MONEY, "Show or set how many of your credits the grid may lock.", "credit"),
-    _verbs("gas", MONEY, "Show or transfer the currency that pays for transactions."),
-    _verbs("key", MONEY, "Create or import a key, or show its address."),
+    _verbs("credit", MONEY, "Show, transfer or create credits.", "money"),
+    _verbs("allowance", MONEY, "Show or set how many of your credits the grid may lock.", "money"),
+    _verbs("gas", MONEY, "Show or transfer the currency that pays for transactions.", "money"),
+    _verbs("key", MONEY, "Create or import a key, or show its address.", "money"),
     _verbs("provider", GRID, "Show clusters, join with your own, approve and ban providers."),
     _verbs("operator", GRID, "Deploy and administer the contracts, run the meta-scheduler."),
     _verbs("services", GRID, "Run the grid's Job Definition and log services."),

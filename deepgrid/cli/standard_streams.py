@@ -1,12 +1,14 @@
 """The standard streams of `dps`, which can fail: a full disk, a pipe without a reader, a closed descriptor.
 
 What changed the chain is printed in any case: on standard error if standard output fails. The exit status says so.
+Verbs that serve log to standard error, one line per event.
 """
 
 from __future__ import annotations
 
 import errno
 import io
+import logging
 import os
 import sys
 from collections.abc import Iterator
@@ -128,3 +130,13 @@ def end_output(status: int) -> int:
     if said or fault.errno != errno.EPIPE:  # a reader such as `head` has read enough
         print(f"dps: standard output cannot be written: {fault.strerror}.", file=sys.stderr)
     return status or (OUTPUT_FAILED if said else 1)
+
+
+CHATTY = ("httpx", "httpcore", "paramiko", "uvicorn.access", "aiosqlite")
+
+
+def start_logging() -> None:
+    """Configure logging, with only warnings of chatty libraries."""
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s", force=True)
+    for name in CHATTY:
+        logging.getLogger(name).setLevel(logging.WARNING)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from typing import Annotated
 
 import typer
@@ -13,8 +11,9 @@ from deepgrid.cli.options import ClusterName
 from deepgrid.errors import ConfigurationError
 from deepgrid.slurm.setup import install as hooks
 from deepgrid.slurm.setup.hook_config import Plan, Site, plan
-from deepgrid.slurm.ssh.login import Login, LoginSettings
+from deepgrid.slurm.ssh.login import Login
 from deployments.cli.serving import provider_settings
+from deployments.provider.setup.answer_checks import open_login
 
 
 @runs
@@ -30,7 +29,8 @@ async def install(
     ] = "",
 ) -> None:
     """Install hooks: Slurm then records the end of each job, guards the grid's jobs and refuses customers' own jobs."""
-    async with _login(cluster) as (login, settings):
+    settings = (await provider_settings(cluster)).login
+    async with open_login(settings) as login:
         site = await hooks.read_site(login, settings)
         made = plan(site)
         if as_script:
@@ -81,14 +81,3 @@ def _show(site: Site, made: Plan) -> None:
 
 def _restart_words(site: Site) -> str:
     return f"slurmctld on {site.facts.get('controller') or 'the controller'} must be restarted: jobs go on meanwhile"
-
-
-@asynccontextmanager
-async def _login(cluster: str) -> AsyncIterator[tuple[Login, LoginSettings]]:
-    """The cluster's login node, by the provider block."""
-    settings = (await provider_settings(cluster)).login
-    login = Login(settings)
-    try:
-        yield login, settings
-    finally:
-        await login.close()

@@ -10,12 +10,11 @@ from prefect.settings import PREFECT_API_URL
 from blocks import Operator
 from blocks.block_loading import load_block
 from deepgrid.cli.border import runs
-from deepgrid.cli.display.checkup import report
+from deepgrid.cli.display.screen import report
 from deepgrid.cli.options import AsJson
-from deployments.cli.serving import require_prefect, serve
+from deployments.cli.serving import examine_prefect, require_prefect, serve
 from deployments.operator import process
 from deployments.operator.operator_checks import examine_deployments, examine_operator
-from deployments.prefect_login import examine_prefect
 
 OperatorName = Annotated[str, typer.Argument(metavar="NAME", help="Name of the operator block.")]
 

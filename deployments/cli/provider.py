@@ -8,15 +8,14 @@ import typer
 from prefect.settings import PREFECT_API_URL
 
 from deepgrid.cli.border import runs
-from deepgrid.cli.display.checkup import report
+from deepgrid.cli.display.screen import report
 from deepgrid.cli.options import AsJson, ClusterName
 from deepgrid.cli.standard_streams import print_result
 from deepgrid.provider import registration
 from deepgrid.provider.doctor import examine_provider
 from deepgrid.provider.session import provider_session
 from deepgrid.slurm.ssh.public_key import authorized_key
-from deployments.cli.serving import provider_settings, require_prefect, serve
-from deployments.prefect_login import examine_prefect
+from deployments.cli.serving import examine_prefect, provider_settings, require_prefect, serve
 from deployments.provider import settings_cache, supervisor
 
 

@@ -13,8 +13,15 @@ from deepgrid.cli.access.key_file import present
 from deepgrid.cli.border import runs
 from deepgrid.client.display.text import printable
 from deepgrid.errors import ConfigurationError, GridError, InputError
-from deployments.provider.setup import host_key
-from deployments.provider.setup.answer_checks import check, login_settings, path_of, read_login
+from deployments.provider.setup.answer_checks import (
+    check,
+    fetch_host_key,
+    is_known_host,
+    login_settings,
+    path_of,
+    read_login,
+    trust_host_key,
+)
 from deployments.provider.setup.document import Document
 from deployments.provider.setup.prefect_plan import Plan, apply, make_plan
 from deployments.provider.setup.provider_questions import QUESTIONS, Question
@@ -103,14 +110,14 @@ async def _is_usable(question: Question, answers: dict[str, str]) -> bool:
 async def _trust(answers: dict[str, str]) -> None:
     """Show the host key of a login node that the file does not know, and add it if the user agrees."""
     settings = login_settings(answers)
-    if host_key.is_known(settings):
+    if is_known_host(settings):
         return
-    key = await host_key.fetch(settings)
+    key = await fetch_host_key(settings)
     typer.echo(f"  The host key of {settings.host} is {key.get_name()} {key.fingerprint}.", err=True)
     with interruptible():
         if not typer.confirm("  Is this the fingerprint that the cluster's administrator gave you?", err=True):
             raise ConfigurationError("The host key is not trusted.", next_step="Ask the cluster's administrator.")
-    host_key.trust(settings, key)
+    trust_host_key(settings, key)
 
 
 async def _check_all(answers: dict[str, str], file: Path) -> None:

@@ -1,20 +1,31 @@
-"""Shared code of the verbs that serve: logging to standard error, a check for a Prefect server, an end by signal."""
+"""Shared code of the verbs: serving until a signal, the settings of a provider block, checks of the Prefect server."""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable
+from urllib.parse import urlsplit, urlunsplit
 
+import httpx
 from prefect.settings import PREFECT_API_URL
 
 from blocks import Provider
 from blocks.block_loading import load_block
 from deepgrid.cli.border import complain
-from deepgrid.cli.logs import start_logging
+from deepgrid.cli.standard_streams import start_logging
 from deepgrid.errors import ConfigurationError, GridError
+from deepgrid.findings import Finding, Level
 from deepgrid.provider.session import ProviderSettings
+from deepgrid.safe_http import is_loopback
 from orchestration.service import leave, serve_until_signalled
 from orchestration.tracing import start_tracing
+
+PREFECT = "prefect"
+TIMEOUT_S = 10.0
+REQUIRE_LOGIN = (
+    "Start the server with PREFECT_SERVER_API_AUTH_STRING=user:password, and set PREFECT_API_AUTH_STRING to the same"
+    " for supervisors, workers and people."
+)
 
 logger = logging.getLogger(__name__)
 
@@ -51,3 +62,25 @@ async def provider_settings(cluster: str) -> ProviderSettings:
     """
     require_prefect()
     return (await load_block(Provider, cluster)).settings()
+
+
+async def examine_prefect(api_url: str) -> Finding:
+    """Send a harmless request without a login to the API at `api_url`. An answer is BAD.
+
+    A client of the API can create a deployment that runs any command, and workers run it as their own account.
+    """
+    parts = urlsplit(api_url)
+    host = parts.netloc.rpartition("@")[2]
+    bare = urlunsplit(parts._replace(netloc=host))  # a login in the URL would be sent
+    try:
+        async with httpx.AsyncClient(timeout=TIMEOUT_S, trust_env=not is_loopback(parts.hostname or "")) as client:
+            answer = await client.post(f"{bare.rstrip('/')}/flows/count", json={})
+    except (httpx.HTTPError, httpx.InvalidURL):
+        return Finding(PREFECT, Level.WARNING, f"The Prefect server at {host} does not answer.", "Start it.")
+    if answer.is_success:
+        words = f"The Prefect API at {host} is open: any client can run commands as the workers' account."
+        return Finding(PREFECT, Level.BAD, words, REQUIRE_LOGIN)
+    if answer.is_server_error:
+        words = f"The Prefect server at {host} fails (HTTP {answer.status_code}): it is unknown whether it is open."
+        return Finding(PREFECT, Level.WARNING, words, "Look at its log, then try again.")
+    return Finding(PREFECT, Level.GOOD, f"The Prefect API at {host} refuses requests without a login.")

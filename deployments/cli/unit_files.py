@@ -14,7 +14,7 @@ import typer
 
 from deepgrid.errors import ConfigurationError, InputError
 from deepgrid.files.private_files import replace_file
-from deployments.systemd.units import LOGIN, File, Process, files_of, operator_processes, provider_processes
+from deployments.systemd.units import File, Process, files_of, operator_processes, provider_processes
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 
@@ -67,7 +67,7 @@ def _login(server: Path) -> str:
     """The login of Prefect in the environment file of its server; a new one if there is none yet."""
     if not server.exists():
         return f"deepgrid:{secrets.token_urlsafe(24)}"
-    found = re.search(rf"^{LOGIN}=(.*)$", server.read_text(), re.MULTILINE)
+    found = re.search(r"^PREFECT_SERVER_API_AUTH_STRING=(.*)$", server.read_text(), re.MULTILINE)
     return found[1] if found else ""
 
 

@@ -13,11 +13,11 @@ import pytest
 import websockets
 
 from deepgrid.findings import Level
+from deployments.cli.serving import examine_prefect
 from deployments.onemachine.daemons.ports import PortBook
 from deployments.onemachine.daemons.postgres import Postgres
 from deployments.onemachine.daemons.prefect_server import PrefectServer
 from deployments.onemachine.daemons.processes import ProcessTable
-from deployments.prefect_login import examine_prefect
 from tests.attacks.local_account import Attacker, attacker_beside_a_grid
 
 pytestmark = pytest.mark.long

@@ -166,7 +166,7 @@ def test_customers_never_import_prefect() -> None:
     assert done.stdout == "[]\n"
 
 
-@pytest.mark.parametrize("verbs", ["job", "credit"])
+@pytest.mark.parametrize("verbs", ["job", "money"])
 def test_verbs_that_only_read_do_not_load_the_workflow_language(verbs: str) -> None:
     heavy = ("jinja2", "yaml", "httpx", "deepgrid.workflow", "deepgrid.modules", "deepgrid.sbatch", "eth_account")
     program = f"import sys, deepgrid.cli.verbs.{verbs}\nprint([name for name in {heavy} if name in sys.modules])"

@@ -10,7 +10,7 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 import pytest
 
 from deepgrid.findings import Level
-from deployments.prefect_login import examine_prefect
+from deployments.cli.serving import examine_prefect
 
 
 @contextmanager

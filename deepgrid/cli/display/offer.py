@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import string
+from dataclasses import asdict
 from typing import Any
 
 from deepgrid.billing.credits import format_credits
@@ -66,7 +67,7 @@ def show_standing(screen: Screen, versions: Versions, record: TrackRecord, queue
     else:
         show_proposal(screen, versions)
     screen.heading("Track record")
-    screen.pairs([(name, str(count)) for name, count in _record(record).items()])
+    screen.pairs([(name.replace("_", " "), str(count)) for name, count in asdict(record).items()])
     screen.heading("Queues")
     screen.pairs([(name, str(count)) for name, count in _queues(queues).items()])
 
@@ -112,16 +113,9 @@ def standing_as_json(address: str, versions: Versions, record: TrackRecord, queu
         "proposed": None if versions.proposed is None else offer_as_json(versions.proposed),
         "proposal_hash": None if versions.proposed is None else f"0x{hash_of(versions).hex()}",
         "changes": list(waiting_change(versions)),
-        "track_record": {name.replace(" ", "_"): count for name, count in _record(record).items()},
+        "track_record": asdict(record),
         "queues": {name.replace(" ", "_"): count for name, count in _queues(queues).items()},
     }
-
-
-def _record(record: TrackRecord) -> dict[str, int]:
-    return {
-        "started": record.started, "refused": record.refused, "panicked": record.panicked,
-        "timed out": record.timed_out,
-    }  # fmt: skip
 
 
 def _queues(queues: Queues) -> dict[str, int]:

@@ -1,16 +1,19 @@
-"""Prints states, remarks and the job's lines, each with its time; and headings, pairs and tables."""
+"""Prints states, remarks and the job's lines, each with its time; headings, pairs, tables; findings of doctors."""
 
 from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict
 from typing import Any
 
 from rich.console import Console
 from rich.text import Text
 
 from deepgrid.client.display.text import clock, printable
+from deepgrid.errors import ConfigurationError
+from deepgrid.findings import Finding, Level
 from deepgrid.lifecycle.states import JobStatus
 
 STYLES = {
@@ -21,6 +24,7 @@ STYLES = {
     JobStatus.CANCELLED: "bold yellow",
     JobStatus.OUT_OF_CREDITS: "bold yellow",
 }
+MARKS = {Level.GOOD: ("ok  ", "green"), Level.WARNING: ("warn", "yellow"), Level.BAD: ("BAD ", "bold red")}
 _STATE_WIDTH = max(len(status.words) for status in JobStatus)
 
 
@@ -90,3 +94,23 @@ def table_lines(columns: list[str], rows: Iterable[list[str]]) -> list[Text]:
 def print_json(value: Any) -> None:
     """`value` as indented JSON on standard output."""
     print(json.dumps(value, indent=2))
+
+
+def report(findings: Sequence[Finding], what: str, *, as_json: bool) -> None:
+    """Print the findings on `what`, such as "the services". Raises ConfigurationError if one keeps it from working."""
+    if as_json:
+        print_json([{**asdict(finding), "level": finding.level.value} for finding in findings])
+    else:
+        show_findings(Screen(), findings)
+    bad = sum(finding.level is Level.BAD for finding in findings)
+    if bad:
+        raise ConfigurationError(f"{bad} of {len(findings)} findings keep {what} from working.")
+
+
+def show_findings(screen: Screen, findings: Sequence[Finding]) -> None:
+    """Print one line per finding, with the next step below it."""
+    width = max(len(finding.subject) for finding in findings)
+    for finding in findings:
+        screen.line(MARKS[finding.level], f"  {finding.subject:<{width}}  {finding.words}")
+        if finding.next_step:
+            screen.line(f"      {'':<{width}}  ", (finding.next_step, "dim"))

@@ -1,1 +1,1 @@
-"""One module per group of verbs. Each is imported when one of its verbs runs."""
+"""Groups of verbs. A module is imported when one of its verbs runs."""

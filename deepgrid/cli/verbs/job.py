@@ -12,8 +12,7 @@ import typer
 from deepgrid.cli.access.confirmation import Force, confirm
 from deepgrid.cli.access.grid import amount, as_customer, as_sender, shown
 from deepgrid.cli.border import FAILED, interruptions_explained, runs
-from deepgrid.cli.display.job_list import newest_jobs, watch_jobs
-from deepgrid.cli.display.job_screen import show_jobs, show_record
+from deepgrid.cli.display.job_display import newest_jobs, show_jobs, show_record, watch_jobs
 from deepgrid.cli.display.screen import Screen, print_json
 from deepgrid.cli.options import DEFAULT_KEY, AsJson, BookFile, InWei, JobId, KeyFile, NoApprove, NoTimestamp
 from deepgrid.cli.standard_streams import print_result, with_transaction

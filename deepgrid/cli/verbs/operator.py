@@ -1,15 +1,32 @@
-"""`dps operator`: the contracts of the grid, and the meta-scheduler."""
+"""`dps operator`: administers the contracts of the grid, and moves it from those of one release to those of another.
+
+Writes use the contract's setters. A new platform cut takes two calls: one announces it, a later one applies it
+after the notice period.
+"""
 
 from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated
 
 import typer
 from typer.core import TyperGroup
 
-from deepgrid.cli.contracts.administration import close_grid, constants, open_grid, withdraw
-from deepgrid.cli.contracts.deploy import deploy_contracts
-from deepgrid.cli.contracts.moving import move, retire_grid
-from deepgrid.cli.lazy import group_with
-from deepgrid.cli.project import project_verbs
+from deepgrid.chain.book import AddressBook
+from deepgrid.chain.client import Chain
+from deepgrid.chain.deploy.credit_move import move_credits
+from deepgrid.chain.deploy.retirement import retire
+from deepgrid.chain.figures import Constants, Cut
+from deepgrid.cli.access.grid import amount, as_anyone, as_sender, shown
+from deepgrid.cli.border import runs
+from deepgrid.cli.display.screen import print_json
+from deepgrid.cli.lazy import group_with, project_verbs
+from deepgrid.cli.options import DEFAULT_KEY, AsJson, BookFile, InWei, KeyFile
+from deepgrid.cli.standard_streams import print_result, with_transaction
+from deepgrid.cli.verbs.deploy import deploy_contracts
+from deepgrid.client.display.text import plural
+from deepgrid.errors import InputError
 
 operator = typer.Typer(
     cls=group_with(TyperGroup, *project_verbs("operator")),
@@ -19,9 +36,177 @@ operator = typer.Typer(
 
 
 operator.command("deploy")(deploy_contracts)
-operator.command("constants")(constants)
-operator.command("withdraw")(withdraw)
-operator.command("open")(open_grid)
-operator.command("close")(close_grid)
-operator.command("retire")(retire_grid)
-operator.command("move-credits")(move)
+
+
+# Name on the command line -> the contract's setter, and the unit of its value.
+SETTERS = {
+    "minimum": ("setMinimumAmount", "credits"),
+    "cut": ("setDeepsquareCut", "percent"),
+    "claim-timeout": ("setClaimJobTimeout", "minutes"),
+    "cancellation-fee": ("setCancellationFeeMinute", "minutes"),
+    "top-up-slice": ("setTopUpSliceDurationMin", "minutes"),
+    "report-tolerance": ("setBillDurationDeltaMinute", "minutes"),
+}
+
+
+@operator.command("constants")
+@runs
+async def constants(
+    name: Annotated[str | None, typer.Argument(metavar="[NAME]", help=f"One of {', '.join(SETTERS)}.")] = None,
+    value: Annotated[str | None, typer.Argument(metavar="[VALUE]", help="Its new value.")] = None,
+    apply_cut: Annotated[bool, typer.Option("--apply-cut", help="Apply the announced cut; any key may.")] = False,
+    as_json: AsJson = False,
+    wei: InWei = False,
+    key: KeyFile = DEFAULT_KEY,
+    book: BookFile = None,
+) -> None:
+    """Print the constants of the contract, or set one of them (owner's key).
+
+    A new cut is announced first. It takes effect with --apply-cut after the notice period.
+    """
+    if apply_cut:
+        async with as_sender(key, book) as session:
+            receipt = await session.writer.apply_cut()
+            with with_transaction(receipt.tx_hash):
+                print_result(f"The cut is {(await session.chain.cut()).percent} % for assignments from now on.")
+    elif name is None:
+        async with as_anyone(book) as chain:
+            await _show(chain, as_json=as_json, wei=wei)
+    else:
+        setter, number = _setting(name, value, wei=wei)
+        async with as_sender(key, book) as session:
+            receipt = await session.writer.set_constant(setter, number)
+            with with_transaction(receipt.tx_hash):
+                cut = await session.chain.cut()
+                print_result(_announced(cut) if name == "cut" else f"{name} is {value} {SETTERS[name][1]} from now on.")
+
+
+@operator.command("withdraw")
+@runs
+async def withdraw(
+    value: Annotated[str | None, typer.Argument(metavar="[AMOUNT]", help="Credits; all of it if left out.")] = None,
+    wei: InWei = False,
+    key: KeyFile = DEFAULT_KEY,
+    book: BookFile = None,
+) -> None:
+    """Withdraw the platform's cut of settled jobs (admin's key)."""
+    async with as_sender(key, book) as session:
+        kept_wei = await session.chain.platform_cut()
+        taken_wei = kept_wei if value is None else amount(value, wei=wei)
+        if taken_wei == 0:
+            print_result("There is no cut to withdraw.")
+            return
+        receipt = await session.writer.withdraw_cut(taken_wei)
+        with with_transaction(receipt.tx_hash):
+            left = shown(await session.chain.platform_cut(), wei=False)
+            print_result(f"{shown(taken_wei, wei=False)} credits withdrawn to {session.address}; {left} are left.")
+
+
+@operator.command("open")
+@runs
+async def open_grid(key: KeyFile = DEFAULT_KEY, book: BookFile = None) -> None:
+    """Accept requests for new jobs again (admin's key)."""
+    await _accept(True, "The grid accepts new jobs.", key, book)
+
+
+@operator.command("close")
+@runs
+async def close_grid(key: KeyFile = DEFAULT_KEY, book: BookFile = None) -> None:
+    """Refuse requests for new jobs; jobs that exist continue and are settled (admin's key)."""
+    said = "The grid refuses new jobs. Existing jobs continue. Open it again with `dps operator open`."
+    await _accept(False, said, key, book)
+
+
+async def _accept(accepted: bool, said: str, key: Path, book: Path | None) -> None:
+    async with as_sender(key, book) as session:
+        receipt = await session.writer.accept_requests(accepted)
+    print_result(said, f"transaction {receipt.tx_hash}")
+
+
+def _setting(name: str, value: str | None, *, wei: bool) -> tuple[str, int]:
+    """The setter, and the value in the contract's unit. Raises InputError."""
+    if name not in SETTERS:
+        raise InputError(f"There is no constant {name[:60]!r}.", next_step=f"Use one of {', '.join(SETTERS)}.")
+    setter, unit = SETTERS[name]
+    if value is None:
+        raise InputError(f"{name} needs a value in {unit}.", next_step=f"Write `dps operator constants {name} VALUE`.")
+    if unit == "credits":
+        return setter, amount(value, wei=wei)
+    if not (value.isascii() and value.isdigit() and len(value) < 10):
+        raise InputError(f"{value[:60]!r} is not a number of {unit}.", next_step="Write a whole number.")
+    return setter, int(value)
+
+
+async def _show(chain: Chain, *, as_json: bool, wei: bool) -> None:
+    figures, cut = await chain.constants(), await chain.cut()
+    kept_wei, is_open = await chain.platform_cut(), await chain.accepts_requests()
+    if as_json:
+        print_json(_as_json(figures, cut, kept_wei, is_open=is_open))
+        return
+    print(f"minimum           {shown(figures.minimum_wei, wei=wei)} {'wei' if wei else 'credits'}")
+    print(f"cut               {cut.percent} %")
+    if cut.next_from:
+        print(f"                  {_announced(cut)}")
+    print(f"claim-timeout     {plural(figures.claim_timeout_minutes, 'minute')}")
+    print(f"cancellation-fee  {plural(figures.cancellation_fee_minutes, 'minute')}")
+    print(f"top-up-slice      {plural(figures.top_up_slice_minutes, 'minute')}")
+    print(f"report-tolerance  {plural(figures.report_tolerance_minutes, 'minute')}")
+    print(f"New jobs are {'accepted' if is_open else 'refused'}.")
+    print(f"{shown(kept_wei, wei=False)} credits of cut can be withdrawn.")
+
+
+def _announced(cut: Cut) -> str:
+    day = datetime.fromtimestamp(cut.next_from, UTC)
+    return f"A cut of {cut.next_percent} % is announced. Apply it from {day:%Y-%m-%d %H:%M} UTC on with --apply-cut."
+
+
+def _as_json(figures: Constants, cut: Cut, kept_wei: int, *, is_open: bool) -> dict[str, object]:
+    return {
+        "minimum_wei": str(figures.minimum_wei), "cut_percent": cut.percent,
+        "announced_cut_percent": cut.next_percent if cut.next_from else None,
+        "announced_cut_from": cut.next_from or None, "claim_timeout_minutes": figures.claim_timeout_minutes,
+        "cancellation_fee_minutes": figures.cancellation_fee_minutes,
+        "top_up_slice_minutes": figures.top_up_slice_minutes,
+        "report_tolerance_minutes": figures.report_tolerance_minutes, "accepts_new_jobs": is_open,
+        "platform_cut_wei": str(kept_wei),
+    }  # fmt: skip
+
+
+OldBook = Annotated[Path, typer.Option("--from", metavar="FILE", help="Address book of the retired grid.")]
+
+NEXT_AFTER_RETIREMENT = """\
+The contracts hold no credits any more. Next, with the new release:
+  dps operator deploy --book new.json ...        with the URLs and roles of this grid
+  dps operator move-credits --from grid.json --book new.json"""
+NEXT_AFTER_MOVE = """\
+Next:
+  hand out the new address book; services, operator and supervisors start with it
+  each provider   dps provider register CLUSTER
+  you             dps provider approve ADDRESS    of each
+Allowances and claims are not moved: customers set an allowance again when they submit."""
+
+
+@operator.command("retire")
+@runs
+async def retire_grid(key: KeyFile = DEFAULT_KEY, book: BookFile = None) -> None:
+    """Refuse new jobs, wait until all jobs are over, withdraw the platform's cut (admin's key).
+
+    It may be interrupted and run again. Supervisors and operator must run meanwhile.
+    """
+    async with as_sender(key, book) as session:
+        await retire(session.writer, session.chain, print_result)
+    print_result(NEXT_AFTER_RETIREMENT)
+
+
+@operator.command("move-credits")
+@runs
+async def move(old: OldBook, key: KeyFile = DEFAULT_KEY, book: BookFile = None) -> None:
+    """Give all holders of a retired grid the same credits on the contracts of the address book (minter's key).
+
+    It may be interrupted and run again: it mints only what is missing.
+    """
+    before = AddressBook.load(old)
+    async with as_sender(key, book) as session:
+        minted_wei = await move_credits(before, session.writer, session.chain, print_result)
+    print_result(f"{shown(minted_wei, wei=False)} credits were minted; all holders have what they had.")
+    print_result(NEXT_AFTER_MOVE)

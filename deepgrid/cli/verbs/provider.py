@@ -25,9 +25,8 @@ from deepgrid.cli.display.offer import (
     standing_as_json,
 )
 from deepgrid.cli.display.screen import Screen, print_json
-from deepgrid.cli.lazy import group_with
+from deepgrid.cli.lazy import group_with, project_verbs
 from deepgrid.cli.options import DEFAULT_KEY, AsJson, BookFile, KeyFile
-from deepgrid.cli.project import project_verbs
 from deepgrid.cli.standard_streams import print_result
 from deepgrid.errors import NotFound
 
@@ -126,11 +125,7 @@ async def unban(who: Who, key: KeyFile = DEFAULT_KEY, book: BookFile = None) -> 
 
 
 async def _decide(
-    who: str,
-    key: Path,
-    book: Path | None,
-    verb: Callable[[Writer], Callable[[str], Awaitable[Receipt]]],
-    became: str,
+    who: str, key: Path, book: Path | None, verb: Callable[[Writer], Callable[[str], Awaitable[Receipt]]], became: str
 ) -> None:
     """Send one of the operator's decisions on a provider, and print the result."""
     candidate = address(who)

@@ -5,15 +5,15 @@ from __future__ import annotations
 import asyncio
 from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 from urllib.parse import urlsplit
 
 import typer
 
 from deepgrid.cli.border import runs
-from deepgrid.cli.display.checkup import report
-from deepgrid.cli.logs import start_logging
+from deepgrid.cli.display.screen import report
 from deepgrid.cli.options import AsJson, BookFile
+from deepgrid.cli.standard_streams import start_logging
 from deepgrid.client.display.text import moment_utc
 from deepgrid.errors import InputError
 from deepgrid.extras import needs
@@ -21,49 +21,36 @@ from deepgrid.extras import needs
 services = typer.Typer(help="Run the grid's Job Definition and log services.", no_args_is_help=True)
 
 
-@services.callback()
-def _services() -> None:
-    """Run the grid's Job Definition and log services."""
+def _variable(name: str, text: str, **more: Any) -> Any:
+    """An option that a variable of the services can set, too."""
+    return typer.Option(envvar=f"DEEPGRID_SERVICES_{name}", help=text, **more)
 
 
 DatabaseUrl = Annotated[
     str,
-    typer.Option(
-        envvar="DEEPGRID_SERVICES_DATABASE",
-        help="sqlite:///FILE or postgresql://...; put a URL with a password into the environment.",
-    ),
+    _variable("DATABASE", "sqlite:///FILE or postgresql://...; put a URL with a password into the environment."),
 ]
-
-
-SecretFile = Annotated[
-    Path, typer.Option(envvar="DEEPGRID_SERVICES_SECRET_FILE", help="File with the key for encryption at rest.")
-]
+SecretFile = Annotated[Path, _variable("SECRET_FILE", "File with the key for encryption at rest.")]
 BackupFile = Annotated[Path, typer.Argument(metavar="FILE", help="The backup, a tar file.")]
 Sockets = Annotated[
     Path | None,
-    typer.Option(
-        envvar="DEEPGRID_SERVICES_SOCKETS",
-        help="Folder of the sockets at which the proxy reaches the services. Without it they listen at --port of this"
+    _variable(
+        "SOCKETS",
+        "Folder of the sockets at which the proxy reaches the services. Without it they listen at --port of this"
         " machine, for a look.",
     ),
 ]
 SocketGroup = Annotated[
     str | None,
-    typer.Option(
-        envvar="DEEPGRID_SERVICES_SOCKET_GROUP", help="Unix group of the proxy. By default only this account."
-    ),
+    _variable("SOCKET_GROUP", "Unix group of the proxy. By default only this account."),
 ]
 ProxyConfig = Annotated[
     Path | None,
-    typer.Option(envvar="DEEPGRID_SERVICES_PROXY_CONFIG", help="The proxy's file that `dps services proxy` made."),
+    _variable("PROXY_CONFIG", "The proxy's file that `dps services proxy` made."),
 ]
 MetricsPort = Annotated[
     int,
-    typer.Option(
-        envvar="DEEPGRID_SERVICES_METRICS_PORT",
-        help="Port of the metrics for Prometheus, on the loopback interface; 0 for none.",
-        min=0,
-    ),
+    _variable("METRICS_PORT", "Port of the metrics for Prometheus, on the loopback interface; 0 for none.", min=0),
 ]
 
 
@@ -126,16 +113,10 @@ def serve_services(
     secret_file: SecretFile,
     sockets: Sockets = None,
     socket_group: SocketGroup = None,
-    port: Annotated[
-        int, typer.Option(envvar="DEEPGRID_SERVICES_PORT", help="Port of this machine without --sockets.", min=0)
-    ] = 3000,
+    port: Annotated[int, _variable("PORT", "Port of this machine without --sockets.", min=0)] = 3000,
     grpc_port: Annotated[
         int | None,
-        typer.Option(
-            envvar="DEEPGRID_SERVICES_GRPC_PORT",
-            help="Port of the log service over gRPC without --sockets. None by default.",
-            min=0,
-        ),
+        _variable("GRPC_PORT", "Port of the log service over gRPC without --sockets. None by default.", min=0),
     ] = None,
     metrics_port: MetricsPort = 0,
     debug_scripts: Annotated[
@@ -143,44 +124,38 @@ def serve_services(
     ] = False,
     existing_clients: Annotated[
         bool,
-        typer.Option(
-            envvar="DEEPGRID_SERVICES_EXISTING_CLIENTS",
-            help="Serve clients of the original grid: GraphQL, logs over gRPC, definitions without a signature.",
+        _variable(
+            "EXISTING_CLIENTS",
+            "Serve clients of the original grid: GraphQL, logs over gRPC, definitions without a signature.",
         ),
     ] = True,
     module_hosts: Annotated[
         list[str] | None,
-        typer.Option(
-            envvar="DEEPGRID_SERVICES_MODULE_HOSTS",
-            help="HOST or HOST:PORT from which modules are fetched for clients that do not sign; repeatable, or with"
+        _variable(
+            "MODULE_HOSTS",
+            "HOST or HOST:PORT from which modules are fetched for clients that do not sign; repeatable, or with"
             " commas. None by default.",
         ),
     ] = None,
     private_module_hosts: Annotated[
         bool, typer.Option(help="Fetch from these hosts at private addresses, too, such as those of a site.")
     ] = False,
-    web: Annotated[
-        bool, typer.Option(envvar="DEEPGRID_SERVICES_WEB", help="Serve the web app, and the relay that it reads by.")
-    ] = True,
+    web: Annotated[bool, _variable("WEB", "Serve the web app, and the relay that it reads by.")] = True,
     web_node_url: Annotated[
         str | None,
-        typer.Option(
-            envvar="DEEPGRID_SERVICES_WEB_NODE_URL",
-            help="URL of a public node, which pages show and offer to wallets. None by default.",
-        ),
+        _variable("WEB_NODE_URL", "URL of a public node, which pages show and offer to wallets. None by default."),
     ] = None,
     web_prefect_url: Annotated[
         str | None,
-        typer.Option(
-            envvar="DEEPGRID_SERVICES_WEB_PREFECT_URL",
-            help="URL of the Prefect UI, to which pages link. By default that of the address book.",
+        _variable(
+            "WEB_PREFECT_URL", "URL of the Prefect UI, to which pages link. By default that of the address book."
         ),
     ] = None,
     web_transactions: Annotated[
         bool,
-        typer.Option(
-            envvar="DEEPGRID_SERVICES_WEB_TRANSACTIONS",
-            help="Take signed transactions to the grid's contracts at the relay, so that wallets can use it as a node.",
+        _variable(
+            "WEB_TRANSACTIONS",
+            "Take signed transactions to the grid's contracts at the relay, so that wallets can use it as a node.",
         ),
     ] = False,
     migrate: Annotated[

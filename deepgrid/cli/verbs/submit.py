@@ -1,4 +1,4 @@
-"""`dps submit`: submits a workflow file as a job, and optionally watches it."""
+"""`dps submit` submits a workflow file as a job. `dps offers` shows what each cluster would be for it, as a table."""
 
 from __future__ import annotations
 
@@ -11,11 +11,12 @@ import typer
 from deepgrid.cli.access.confirmation import Force, confirm
 from deepgrid.cli.access.grid import amount, as_customer, as_reader, shown
 from deepgrid.cli.border import interruptions_explained, runs
-from deepgrid.cli.display.job_screen import show_event
-from deepgrid.cli.display.screen import Screen
+from deepgrid.cli.display.job_display import show_event
+from deepgrid.cli.display.screen import Screen, print_json
 from deepgrid.cli.options import (
     DEFAULT_KEY,
     Affinities,
+    AsJson,
     BookFile,
     Credits,
     IgnoreUnknownFields,
@@ -28,11 +29,11 @@ from deepgrid.cli.options import (
     Uses,
 )
 from deepgrid.cli.standard_streams import OutputLost, print_result, require_output
-from deepgrid.cli.verbs.offer_table import show_offers
+from deepgrid.client.cluster_offers import ClusterOffer, Offers
 from deepgrid.client.display.text import printable
 from deepgrid.client.grid import AsyncGrid
 from deepgrid.client.job import AsyncJob
-from deepgrid.client.job_values import credits_of
+from deepgrid.client.job_values import credits_of, wei_of
 from deepgrid.client.order import Preference, Terms
 from deepgrid.client.workflow import Workflow, read_workflow
 from deepgrid.errors import InputError
@@ -91,7 +92,7 @@ async def submit(
     locked_wei = _locked(credits, credits_wei)
     preferred = cast(Preference, prefer)  # checked with the other terms, before the question
     Terms.of(uses or (), affinities or (), delegate_spending, min_time, max_price, give_up_after, preferred)
-    workflow = await _checked(file, ignore_unknown_fields=ignore_unknown_fields)
+    workflow = await _valid_workflow(file, ignore_unknown_fields=ignore_unknown_fields)
     choice: dict[str, Any] = {
         "uses": uses or (), "affinities": affinities or (), "min_time": min_time, "max_price": max_price,
     }  # fmt: skip
@@ -120,7 +121,7 @@ async def submit(
             await _follow(job, workflow, timestamps=not no_timestamp, exits=exit_on_job_exit)
 
 
-async def _checked(file: Path, *, ignore_unknown_fields: bool) -> Workflow:
+async def _valid_workflow(file: Path, *, ignore_unknown_fields: bool) -> Workflow:
     """The workflow, with its warnings on standard error. Raises InputError for its faults."""
     workflow = await read_workflow(file, ignore_unknown_fields=ignore_unknown_fields)
     for warning in workflow.validate():
@@ -165,3 +166,76 @@ def _locked(credits: str | None, wei: str | None) -> int:
         "The number of credits to lock is missing, or given twice.",
         next_step="Give --credits or --credits-wei, not both.",
     )
+
+
+# Without --credits: enough for every price, so that no cluster counts as too expensive.
+ENDLESS_WEI = 2**96 - 2
+COLUMNS = ["cluster", "fits", ">credits/min", ">minutes", ">start", ">speed", ">reliability", "why not"]
+
+
+@runs
+async def offers(
+    file: WorkflowFile,
+    credits: Credits = None,
+    min_time: MinTime = None,
+    max_price: MaxPrice = None,
+    uses: Uses = None,
+    affinities: Affinities = None,
+    provider: OnlyCluster = None,
+    ignore_unknown_fields: IgnoreUnknownFields = False,
+    as_json: AsJson = False,
+    book: BookFile = None,
+) -> None:
+    """Show what each cluster would be for a job: whether it fits, its price, its estimated start. Nothing is sent."""
+    locked_wei = ENDLESS_WEI if credits is None else amount(credits, wei=False)
+    workflow = await read_workflow(file, ignore_unknown_fields=ignore_unknown_fields)
+    async with as_reader(book) as grid:
+        found = await grid.offers(
+            workflow, credits_of(locked_wei), uses=uses or (), affinities=affinities or (), min_time=min_time,
+            max_price=max_price, provider=provider,
+        )  # fmt: skip
+    if as_json:
+        print_json([_as_json(offer, limited=credits is not None) for offer in found])
+    else:
+        show_offers(Screen(), found, limited=credits is not None)
+
+
+def show_offers(screen: Screen, found: Offers, *, limited: bool = True) -> None:
+    """Print the offers. If no credits limit the job, the minutes are left out."""
+    if not len(found):
+        screen.line("No cluster has joined the grid yet.")
+        return
+    screen.table(COLUMNS, (_cells(offer, limited=limited) for offer in found))
+
+
+def _cells(offer: ClusterOffer, *, limited: bool) -> list[str]:
+    return [
+        offer.cluster,
+        "yes" if offer.fits else "no",
+        f"{offer.rate:f}",
+        str(offer.minutes) if limited else "-",
+        _start(offer.wait_s),
+        "-" if offer.speed is None else f"{offer.speed:.3g}",
+        f"{offer.reliability:.0%}",
+        offer.obstacle,
+    ]
+
+
+def _start(wait_s: int | None) -> str:
+    if wait_s is None:
+        return "-"
+    return "now" if wait_s < 60 else f"in {-(-wait_s // 60)} min"
+
+
+def _as_json(offer: ClusterOffer, *, limited: bool) -> dict[str, Any]:
+    return {
+        "cluster": offer.cluster,
+        "address": offer.address,
+        "fits": offer.fits,
+        "obstacle": offer.obstacle,
+        "wei_per_minute": str(wei_of(offer.rate)),
+        "minutes": offer.minutes if limited else None,
+        "estimated_start": None if offer.start is None else int(offer.start.timestamp()),
+        "speed": offer.speed,
+        "reliability": offer.reliability,
+    }

@@ -7,7 +7,7 @@ import os
 import sys
 import tempfile
 import webbrowser
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
@@ -17,8 +17,8 @@ import typer
 from deepgrid.billing.credits import parse_credits
 from deepgrid.cli.access.address_book import found_book
 from deepgrid.cli.access.key_file import present
-from deepgrid.cli.logs import start_logging
 from deepgrid.cli.options import DEFAULT_KEY, BookFile, KeyFile
+from deepgrid.cli.standard_streams import start_logging
 from deepgrid.errors import InputError
 from deepgrid.extras import needs
 
@@ -50,32 +50,25 @@ def web(
     key, book = present(key), asyncio.run(found_book(book))
     start_logging()
     settings = LocalSettings(key, limit_wei, book, port, address_file)
-    with _browser(wanted=not no_browser) as browser:
-        asyncio.run(serve_local(settings, browser.told))
-
-
-class _Browser:
-    """Shows addresses: prints each, and opens the first one in the browser through a private file.
-
-    The file keeps the token out of the list of processes, which other users can read.
-    """
-
-    def __init__(self, page: Path | None) -> None:
-        self._page = page
-
-    def told(self, address: str) -> None:
-        typer.echo(f"The web app, for one browser: {address}")
-        page, self._page = self._page, None
-        if page is not None:
-            page.write_text(f'<meta http-equiv="refresh" content="0; url={address}">')
-            webbrowser.open(page.as_uri())
+    with _browser(wanted=not no_browser) as show:
+        asyncio.run(serve_local(settings, show))
 
 
 @contextmanager
-def _browser(*, wanted: bool) -> Iterator[_Browser]:
-    shown = sys.platform == "darwin" or bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))
-    if not (wanted and shown and sys.stdout.isatty()):
-        yield _Browser(None)
-        return
+def _browser(*, wanted: bool) -> Iterator[Callable[[str], None]]:
+    """A function that prints each address, and opens the first one in the browser through a private file.
+
+    The file keeps the token out of the list of processes, which other users can read.
+    """
+    has_screen = sys.platform == "darwin" or bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))
+    opens = wanted and has_screen and sys.stdout.isatty()
     with tempfile.TemporaryDirectory(prefix="dps-web-") as folder:
-        yield _Browser(Path(folder) / "open.html")
+        page = Path(folder) / "open.html"
+
+        def show(address: str) -> None:
+            typer.echo(f"The web app, for one browser: {address}")
+            if opens and not page.exists():
+                page.write_text(f'<meta http-equiv="refresh" content="0; url={address}">')
+                webbrowser.open(page.as_uri())
+
+        yield show

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from importlib.resources import files
 from pathlib import Path
 from typing import Annotated
 
@@ -18,34 +19,10 @@ from deepgrid.client.display.text import printable
 from deepgrid.client.workflow import Workflow, read_workflow
 from deepgrid.errors import ChainError, ConfigurationError, InputError
 from deepgrid.services.script_check import check_script
-from deepgrid.workflow import Definition, LoadedWorkflow
 from deepgrid.workflow.schema import json_schema
 
 FILE_NAME = "job.yaml"
 SCHEMA_NAME = "job.schema.json"
-HELLO_WORLD = f"""\
-# yaml-language-server: $schema={SCHEMA_NAME}
-# A job for `dps submit`: what it gets, and the steps that run one after another.
-# Editors that know the schema named above complete and explain every field.
-
-enableLogging: true # what the job prints can be read with `dps job logs`
-
-resources: # of the whole job
-  tasks: 1 # processes that run at the same time
-  cpusPerTask: 1
-  memPerCpu: 128 # MB
-  gpus: 0
-
-env: # known to all steps
-  - key: GREETING
-    value: Hello world
-
-steps:
-  - name: greet
-    run:
-      command: |
-        echo "$GREETING from $(hostname)"
-"""
 
 WorkflowFile = Annotated[Path, typer.Argument(metavar="FILE", help="Workflow file.")]
 
@@ -82,10 +59,10 @@ def render(
 ) -> None:
     """Print the batch script of a workflow file."""
     loaded = modules.load(file, ignore_unknown_fields=ignore_unknown_fields)
-    script = _script(loaded.model, storage)
+    script = sbatch.render(loaded.model, sbatch.StoragePaths.under(storage) if storage else sbatch.StoragePaths())
     check_script(script)
-    if ignore_unknown_fields:
-        _show_warnings(loaded)
+    for warning in loaded.warnings if ignore_unknown_fields else ():
+        print(printable(warning), file=sys.stderr)
     print(script, end="")
 
 
@@ -103,7 +80,7 @@ def init(
     where = output / FILE_NAME if output.is_dir() else output
     try:
         with where.open("x") as file:
-            file.write(HELLO_WORLD)
+            file.write(files("deepgrid.cli.verbs").joinpath(FILE_NAME).read_text())
     except FileExistsError:
         raise InputError(f"{where} exists.", next_step="Name another file with --output.") from None
     except OSError as error:
@@ -128,15 +105,6 @@ async def _prices(workflow: Workflow, book: Path | None, locked_wei: int | None)
         return [f"No prices are known here: {error.message} --book FILE shows the price of the job."]
     except ChainError as error:
         return [f"No prices are known now: {error.message}"]
-
-
-def _show_warnings(loaded: LoadedWorkflow) -> None:
-    for warning in loaded.warnings:
-        print(printable(warning), file=sys.stderr)
-
-
-def _script(job: Definition, storage: str = "") -> str:
-    return sbatch.render(job, sbatch.StoragePaths.under(storage) if storage else sbatch.StoragePaths())
 
 
 def _schema_text() -> str:

@@ -1,18 +1,22 @@
-"""Tries each answer of `dps provider init` at once: files, chain, Prefect, login node, Slurm, prices."""
+"""Tries each answer of `dps provider init` at once: files, chain, Prefect, login node and host key, Slurm, prices."""
 
 from __future__ import annotations
 
+import asyncio
 import re
-from collections.abc import Awaitable, Callable
+import socket
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import httpx
+import paramiko
 
 from deepgrid.billing.credits import parse_credits
 from deepgrid.chain.book import AddressBook
 from deepgrid.chain.client import Chain
 from deepgrid.chain.transactions.wallet import Wallet
-from deepgrid.errors import ConfigurationError, InputError
+from deepgrid.errors import ConfigurationError, InputError, SlurmUnreachable
 from deepgrid.files.private_files import unwritable_part
 from deepgrid.slurm.cluster import Cluster
 from deepgrid.slurm.setup.checkup import ask
@@ -25,6 +29,7 @@ EXAMPLE = "0x1a642f0e3c3af545e7acbd38b07251b3990914f1"
 TIMEOUT_S = 10.0
 OLDEST_SLURM = (22, 5)
 LAST_PORT = 65535
+SSH_PORT = 22
 
 
 async def check(key: str, answers: Answers) -> str:
@@ -32,6 +37,11 @@ async def check(key: str, answers: Answers) -> str:
 
     Raises GridError when the answer cannot be used.
     """
+    is_well_formed, rule = FORMATS.get(key, (None, ""))
+    if is_well_formed is not None and not is_well_formed(answers[key]):
+        raise InputError(rule)
+    if key.startswith("prices."):
+        parse_credits(answers[key])
     tried = CHECKS.get(key)
     return await tried(answers) if tried else ""
 
@@ -66,16 +76,14 @@ def read_login(answers: Answers) -> str:
         raise ConfigurationError(f"{file} cannot be read: {error.strerror}.") from None
 
 
-async def _cluster(answers: Answers) -> str:
-    if not re.fullmatch(r"[a-z0-9][a-z0-9-]{0,49}", answers["cluster"]):  # a block's name
-        raise InputError("A cluster's name has small letters, digits and dashes only.")
-    return ""
-
-
-async def _url(answers: Answers) -> str:
-    if not answers["prefect.api_url"].startswith(("http://", "https://")):
-        raise InputError("The URL begins with http:// or https://.")
-    return ""
+@asynccontextmanager
+async def open_login(settings: LoginSettings) -> AsyncIterator[Login]:
+    """The login node, closed at the end of the block."""
+    login = Login(settings)
+    try:
+        yield login
+    finally:
+        await login.close()
 
 
 async def _prefect(answers: Answers) -> str:
@@ -104,18 +112,6 @@ async def _wallet(answers: Answers) -> str:
     return f"The provider's address is {Wallet.load(path_of(answers['grid.key_file'])).address}."
 
 
-async def _port(answers: Answers) -> str:
-    if not 0 < int(answers["login.port"]) <= LAST_PORT:
-        raise InputError("A port is a number from 1 to 65535.")
-    return ""
-
-
-async def _metrics_port(answers: Answers) -> str:
-    if int(answers["supervisor.metrics_port"]) > LAST_PORT:
-        raise InputError("A port is a number up to 65535; 0 is none.")
-    return ""
-
-
 async def _ssh_key(answers: Answers) -> str:
     file = path_of(answers["login.key_file"])
     try:
@@ -126,24 +122,18 @@ async def _ssh_key(answers: Answers) -> str:
 
 
 async def _ssh(answers: Answers) -> str:
-    login = Login(login_settings(answers))
-    try:
+    async with open_login(login_settings(answers)) as login:
         done = await login.run(["id", "-un"])
-        return f"{answers['login.host']} answers as {done.stdout.decode(errors='replace').strip()}."
-    finally:
-        await login.close()
+    return f"{answers['login.host']} answers as {done.stdout.decode(errors='replace').strip()}."
 
 
 async def _slurm(answers: Answers) -> str:
     settings = login_settings(answers)
-    login = Login(settings)
-    try:
+    async with open_login(settings) as login:
         cluster = Cluster(login, settings)
         await cluster.health()
         nodes = (await cluster.hardware()).nodes
         version = (await ask(login, settings)).values.get("SLURM_VERSION", "")
-    finally:
-        await login.close()
     numbers = tuple(map(int, re.findall(r"\d+", version)[:2]))
     if numbers and numbers < OLDEST_SLURM:
         raise ConfigurationError(f"Slurm {version} is too old.", next_step="Update it to 22.05 or newer.")
@@ -166,38 +156,26 @@ async def _become(answers: Answers) -> str:
     return ""
 
 
-async def _account(answers: Answers) -> str:
+async def _job_account(answers: Answers) -> str:
     settings = login_settings(answers)  # refuses root and numbers
-    if settings.job_account is None:
-        return f"All jobs run as {settings.user}: take only jobs of people whom you trust."
-    return await _require(settings, settings.job_account)
+    trusting = f"All jobs run as {settings.user}: take only jobs of people whom you trust."
+    return await _require(settings, settings.job_account, trusting)
 
 
 async def _own_account(answers: Answers) -> str:
     settings = login_settings(answers)
-    if settings.own_account is None:
-        return f"Benchmarks run as {settings.user}."
-    return await _require(settings, settings.own_account)
+    return await _require(settings, settings.own_account, f"Benchmarks run as {settings.user}.")
 
 
-async def _require(settings: LoginSettings, account: str) -> str:
-    """Raise ConfigurationError if the login node does not know the account."""
-    login = Login(settings)
-    try:
+async def _require(settings: LoginSettings, account: str | None, without: str) -> str:
+    """The sentence `without` if no account is named. Raises ConfigurationError if the login node does not know it."""
+    if account is None:
+        return without
+    async with open_login(settings) as login:
         done = await login.run(["id", "-u", "--", account])
-    finally:
-        await login.close()
     if done.exit_status:
         raise ConfigurationError(f"The login node has no account {account}.", next_step="Create it there.")
     return ""
-
-
-def _price(key: str) -> Callable[[Answers], Awaitable[str]]:
-    async def parsed(answers: Answers) -> str:
-        parse_credits(answers[key])
-        return ""
-
-    return parsed
 
 
 async def _state(answers: Answers) -> str:
@@ -207,13 +185,59 @@ async def _state(answers: Answers) -> str:
     return ""
 
 
+def is_known_host(settings: LoginSettings) -> bool:
+    """Whether the known_hosts file names this login node."""
+    known = paramiko.HostKeys()
+    try:
+        known.load(str(settings.known_hosts_file))
+    except FileNotFoundError:
+        return False
+    return known.lookup(_host_name(settings)) is not None
+
+
+async def fetch_host_key(settings: LoginSettings) -> paramiko.PKey:
+    """The key that the login node shows now. Nothing says yet that it is the right one. Raises SlurmUnreachable."""
+    return await asyncio.to_thread(_read_host_key, settings)
+
+
+def trust_host_key(settings: LoginSettings, key: paramiko.PKey) -> None:
+    """Add the key to the known_hosts file."""
+    settings.known_hosts_file.parent.mkdir(parents=True, exist_ok=True)
+    with settings.known_hosts_file.open("a") as file:
+        file.write(f"{_host_name(settings)} {key.get_name()} {key.get_base64()}\n")
+
+
+def _read_host_key(settings: LoginSettings) -> paramiko.PKey:
+    limit = settings.connect_timeout_s
+    try:
+        with socket.create_connection((settings.host, settings.port), limit) as line:
+            transport = paramiko.Transport(line)
+            try:
+                transport.start_client(timeout=limit)
+                return transport.get_remote_server_key()
+            finally:
+                transport.close()
+    except (OSError, EOFError, paramiko.SSHException):
+        raise SlurmUnreachable(f"The login node {settings.host}:{settings.port} cannot be reached.") from None
+
+
+def _host_name(settings: LoginSettings) -> str:
+    return settings.host if settings.port == SSH_PORT else f"[{settings.host}]:{settings.port}"
+
+
+FORMATS: dict[str, tuple[Callable[[str], object], str]] = {
+    "cluster": (
+        re.compile(r"[a-z0-9][a-z0-9-]{0,49}").fullmatch,  # a block's name
+        "A cluster's name has small letters, digits and dashes only.",
+    ),
+    "prefect.api_url": (re.compile("https?://.*").match, "The URL begins with http:// or https://."),
+    "login.port": (lambda text: 0 < int(text) <= LAST_PORT, "A port is a number from 1 to 65535."),
+    "supervisor.metrics_port": (lambda text: int(text) <= LAST_PORT, "A port is a number up to 65535; 0 is none."),
+}
 CHECKS: dict[str, Callable[[Answers], Awaitable[str]]] = {
-    "cluster": _cluster,
-    "prefect.api_url": _url,
     "prefect.login_file": _prefect,
     "grid.address_book": _book,
     "grid.key_file": _wallet,
-    "login.port": _port,
     "login.key_file": _ssh_key,
     "login.known_hosts_file": _ssh,
     "login.partition": _slurm,
@@ -221,10 +245,6 @@ CHECKS: dict[str, Callable[[Answers], Awaitable[str]]] = {
     "login.account_pattern": _pattern,
     "login.become": _become,
     "login.own_account": _own_account,
-    "login.job_account": _account,
-    "prices.cpu": _price("prices.cpu"),
-    "prices.memory_mb": _price("prices.memory_mb"),
-    "prices.gpu": _price("prices.gpu"),
+    "login.job_account": _job_account,
     "supervisor.state": _state,
-    "supervisor.metrics_port": _metrics_port,
 }

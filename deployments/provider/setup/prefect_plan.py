@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -70,7 +69,7 @@ async def make_plan(values: dict[str, Any]) -> Plan:
     """Compare the settings with Prefect. Changes nothing. Raises ServiceError when Prefect does not answer."""
     plan = Plan(values["cluster"])
     for block in blocks_of(values):
-        if changes := list(await _changes(block, plan.cluster)):
+        if changes := await _changes(block, plan.cluster):
             plan.blocks.append(block)
             plan.lines.append(f"block {block.get_block_type_slug()}/{plan.cluster}: {', '.join(changes)}")
     async with get_client() as client:
@@ -126,18 +125,17 @@ def _fields(section: str, values: dict[str, Any]) -> dict[str, Any]:
     return {name: path_of(value) if f"{section}.{name}" in PATHS else value for name, value in fields.items()}
 
 
-async def _changes(block: Block, name: str) -> Iterator[str]:
+async def _changes(block: Block, name: str) -> list[str]:
     """What differs from the block that Prefect has."""
     try:
         before = await type(block).aload(name)
     except ValueError:
-        return iter(["new"])
+        return ["new"]
     old, new = _plain(before), _plain(block)
     nested = {key for key, value in new.items() if isinstance(value, dict) and key in ("grid", "wallet", "login")}
-    return iter(
-        [f"{key} {old.get(key)!r} -> {new[key]!r}" for key in new if key not in nested and old.get(key) != new[key]]
-        + [f"{key} changed" for key in sorted(nested) if not _holds(old.get(key), new[key])]
-    )
+    return [
+        f"{key} {old.get(key)!r} -> {new[key]!r}" for key in new if key not in nested and old.get(key) != new[key]
+    ] + [f"{key} changed" for key in sorted(nested) if not _holds(old.get(key), new[key])]
 
 
 def _plain(block: Block) -> dict[str, Any]:

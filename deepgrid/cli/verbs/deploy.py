@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -18,6 +18,14 @@ from deepgrid.errors import InputError
 from deepgrid.safe_http import fault_of, trusting
 
 Who = list[str] | None
+
+
+def _role(name: str, duty: str) -> Any:
+    """An option for the addresses of one role."""
+    text = f"Address that {duty}, instead of the operator; repeatable."
+    return typer.Option(name, metavar="ADDRESS", help=text)
+
+
 RpcUrl = Annotated[str | None, typer.Option("--rpc-url", metavar="URL", help="URL of the chain's node.")]
 WsUrl = Annotated[str | None, typer.Option("--ws-url", metavar="URL", help="URL of the node's websocket.")]
 DefinitionsUrl = Annotated[
@@ -35,20 +43,9 @@ Operator = Annotated[
     str | None,
     typer.Option("--operator", metavar="ADDRESS", help="Address that assigns and panics jobs and approves providers."),
 ]
-Assign = Annotated[
-    Who,
-    typer.Option("--assign", metavar="ADDRESS", help="Address that assigns jobs, instead of the operator; repeatable."),
-]
-Panic = Annotated[
-    Who,
-    typer.Option("--panic", metavar="ADDRESS", help="Address that panics jobs, instead of the operator; repeatable."),
-]
-Approve = Annotated[
-    Who,
-    typer.Option(
-        "--approve", metavar="ADDRESS", help="Address that approves providers, instead of the operator; repeatable."
-    ),
-]
+Assign = Annotated[Who, _role("--assign", "assigns jobs")]
+Panic = Annotated[Who, _role("--panic", "panics jobs")]
+Approve = Annotated[Who, _role("--approve", "approves providers")]
 DONE = {0: "The contracts were in place; nothing was sent.", 1: "1 transaction was sent."}
 
 

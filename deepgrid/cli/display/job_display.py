@@ -1,0 +1,142 @@
+"""Prints jobs: the table of jobs, once or live; one job with all its facts; the events of its live view."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from contextlib import suppress
+from functools import partial
+
+from rich.live import Live
+from rich.text import Text
+
+from deepgrid.cli.display.screen import STYLES, Screen, table_lines
+from deepgrid.client.display.record import (
+    JOB_COLUMNS,
+    JobEnd,
+    JobEvent,
+    JobRecord,
+    bill_rows,
+    facts,
+    job_row,
+    life,
+    transaction_rows,
+)
+from deepgrid.client.display.text import printable
+from deepgrid.client.grid import AsyncGrid, states_of
+from deepgrid.client.job_values import JobChange, LogLine, Remark, Step
+from deepgrid.errors import GridError
+from deepgrid.lifecycle.job import Job
+
+REREAD_S = 10.0  # without news, so that a change between two reads of the chain is shown too
+
+Listed = tuple[Job, str]
+
+
+def show_jobs(screen: Screen, jobs: Iterable[Listed]) -> None:
+    """Print jobs, each with the name of its cluster, as a table."""
+    screen.table(list(JOB_COLUMNS), [job_row(job, cluster) for job, cluster in jobs])
+
+
+def show_record(screen: Screen, record: JobRecord) -> None:
+    """Print one job as text."""
+    job = record.job
+    screen.line(
+        (f"job {job.id}", "bold"), f"  {job.name}  ", (job.status.words.upper(), STYLES.get(job.status, "bold"))
+    )
+    screen.pairs(facts(record))
+    screen.heading("Life")
+    for event in life(record):
+        show_event(screen, event)
+    if record.settlement is None:
+        _show_transactions(screen, record)
+    else:
+        show_bill(screen, record)
+
+
+def show_event(screen: Screen, event: JobEvent) -> None:
+    """Print one event of a job."""
+    match event:
+        case Step():
+            screen.state(event.at.timestamp(), event.status, event.words)
+        case Remark():
+            screen.remark(f"{event.kind}: {event.text}", event.at.timestamp())
+        case LogLine():
+            screen.output([event.text])
+        case JobEnd():
+            show_bill(screen, event.record)
+        case _:
+            screen.remark(event.text, event.at.timestamp())
+
+
+def show_bill(screen: Screen, record: JobRecord) -> None:
+    """Print the division of the locked credits, and the job's transactions."""
+    if record.settlement is not None:
+        screen.heading("Bill (credits)")
+        screen.pairs(bill_rows(record.job, record.settlement))
+        _show_transactions(screen, record)
+
+
+def _show_transactions(screen: Screen, record: JobRecord) -> None:
+    screen.heading("Transactions")
+    screen.pairs(transaction_rows(record.history))
+
+
+async def newest_jobs(grid: AsyncGrid, states: Sequence[str] | None, limit: int) -> list[Listed]:
+    """The newest jobs in these states, each with the name of its cluster."""
+    jobs: list[Listed] = []
+    async for job in grid.jobs(states):
+        jobs.append((job.on_chain, job.cluster))
+        if len(jobs) == limit:
+            break
+    return jobs
+
+
+async def watch_jobs(grid: AsyncGrid, states: Sequence[str] | None, limit: int) -> None:
+    """Show the newest jobs until interrupted: on a terminal as a table that is redrawn, else one line per change."""
+    screen, read = Screen(), partial(newest_jobs, grid, states, limit)
+    changes: asyncio.Queue[JobChange] = asyncio.Queue()
+    async with asyncio.TaskGroup() as group:
+        group.create_task(_collect(grid, changes))
+        jobs = await read()
+        if screen.console.is_terminal:
+            await _redraw(screen, jobs, changes, read)
+        show_jobs(screen, jobs)
+        wanted = states_of(states)
+        while True:
+            change = await changes.get()
+            if wanted is None or change.status in wanted:
+                screen.state(change.at.timestamp(), change.status, f"job {change.job_id}")
+
+
+async def _collect(grid: AsyncGrid, changes: asyncio.Queue[JobChange]) -> None:
+    """Collect the changes of the own jobs from now on, while the jobs are read slowly."""
+    async for change in grid.watch():
+        changes.put_nowait(change)
+
+
+async def _redraw(
+    screen: Screen, jobs: list[Listed], changes: asyncio.Queue[JobChange], read: Callable[[], Awaitable[list[Listed]]]
+) -> None:
+    fault = ""
+    with Live(console=screen.console, auto_refresh=False) as live:
+        while True:
+            live.update(_drawn(jobs, fault), refresh=True)
+            with suppress(TimeoutError):
+                await asyncio.wait_for(changes.get(), REREAD_S)
+            while not changes.empty():  # all jobs are read again
+                changes.get_nowait()
+            try:
+                jobs, fault = await read(), ""
+            except GridError as error:
+                if not error.transient:
+                    raise
+                fault = error.message
+
+
+def _drawn(jobs: Sequence[Listed], fault: str) -> Text:
+    """The table, and the fault that keeps it from being up to date."""
+    lines = table_lines(list(JOB_COLUMNS), [job_row(job, cluster) for job, cluster in jobs])
+    if fault:
+        lines.append(Text(f"not up to date: {printable(fault)}"))
+    return Text("\n", no_wrap=True, overflow="ellipsis").join(lines)
