@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import argparse
 import os
+import signal
+import subprocess
 import sys
 from pathlib import Path
 
 from deepgrid.errors import GridError
 from deployments.onemachine.benchmark_runs import measure
 from deployments.onemachine.daemons.ports import RANGE
-from deployments.onemachine.demo import demo
 from deployments.onemachine.grid import LocalGrid
-from deployments.onemachine.timetable import timetable
-from deployments.onemachine.view import login_words, table, web_words
+from deployments.onemachine.view import login_words, table, timetable, web_words
 
 STATE_VARIABLE = "DEEPGRID_STATE"
 FOREIGN = ("PREFECT_", "SLURM_", "SBATCH_", "SQUEUE_", "SACCT_", "PG", "DEEPGRID_", "MYSQL_")
 REPOSITORY = Path(__file__).resolve().parents[2]
+JOB_FILE = REPOSITORY / "examples" / "hello-world.yaml"
 
 
 def main(kind: type[LocalGrid] = LocalGrid) -> int:
@@ -35,7 +36,7 @@ def main(kind: type[LocalGrid] = LocalGrid) -> int:
     forget_other_grids()
     try:
         if options.command == "demo":
-            return demo(grid, bring_up, end_at_once=options.exit)
+            return demo(grid, end_at_once=options.exit)
         if options.command == "admit":
             return admit(grid, options.address)
         return {"up": up, "down": down, "status": status}[options.command](grid)
@@ -76,7 +77,7 @@ def down(grid: LocalGrid) -> int:
 
 def admit(grid: LocalGrid, address: str) -> int:
     """Create accounts on the clusters for one more customer."""
-    names = grid.customer_accounts(address)
+    names = grid.roles.make_accounts(address)
     print("\n".join(names) if names else "This grid trusts its customers: all jobs share one Unix account.")
     return 0
 
@@ -89,6 +90,43 @@ def status(grid: LocalGrid) -> int:
     is_up = grid.is_up()
     print("The grid is up." if is_up else "The grid is not up." if not rows else "The grid is not complete.")
     return 0 if is_up else 1
+
+
+def demo(grid: LocalGrid, *, end_at_once: bool) -> int:
+    """Run and show a job. Returns the job's exit status.
+
+    On a terminal, the grid then stays up until Ctrl-C, unless `end_at_once`. A grid that was up before is not stopped.
+    """
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    was_up = grid.is_up()
+    try:
+        bring_up(grid)
+        status = _show_job(grid)
+        if not end_at_once and sys.stdin.isatty():
+            _stay(grid)
+        return status
+    finally:
+        if not was_up:
+            grid.down()
+
+
+def _show_job(grid: LocalGrid) -> int:
+    """Submit the example as the grid's customer, and watch it until its end."""
+    argv = [str(grid.roles.dps), "submit", str(JOB_FILE), "--credits", "100", "--job-name", "hello", "--force"]
+    print(f"\n$ dps {' '.join(argv[1:])} --watch", flush=True)
+    env = {**os.environ, **grid.roles.customer_environment()}
+    status = subprocess.run([*argv, "--watch", "--exit-on-job-exit"], env=env, check=False).returncode
+    print(f"\nThe same life as a flow run with its tasks: {grid.prefect.ui_url}/runs", flush=True)
+    print(f"{login_words(grid.prefect)}\n{web_words(grid.web_address())}", flush=True)
+    return status
+
+
+def _stay(grid: LocalGrid) -> None:
+    print(f"The grid stays up until Ctrl-C. Its customer elsewhere: source {grid.state}/customer.env", flush=True)
+    try:
+        signal.pause()
+    except KeyboardInterrupt:
+        print()
 
 
 def show(*tables: str) -> None:

@@ -19,15 +19,15 @@ from typing import ClassVar
 from deepgrid.errors import ConfigurationError
 from deepgrid.files.private_files import make_private_folder
 from deployments.onemachine.clusters import OFFERS, Offer
+from deployments.onemachine.daemons.grid_files import socket_path
 from deployments.onemachine.daemons.ports import PortBook
 from deployments.onemachine.daemons.postgres import Postgres
 from deployments.onemachine.daemons.prefect_server import PrefectServer
 from deployments.onemachine.daemons.probes import HOST
-from deployments.onemachine.daemons.processes import Daemon, ProcessTable
-from deployments.onemachine.daemons.socket_folder import socket_path
+from deployments.onemachine.daemons.processes import ProcessTable
 from deployments.onemachine.daemons.startup import Report, Step, run_steps
 from deployments.onemachine.node.anvil import Anvil
-from deployments.onemachine.parties.keys import CUSTOMER, KeyRing
+from deployments.onemachine.parties.party_plan import CUSTOMER, KeyRing
 from deployments.onemachine.parties.roles import PROXY, SERVICES_GRPC, USERS_OF_PORTS, Roles, services_listen
 from deployments.onemachine.slurm import SlurmSite
 from deployments.onemachine.view import Row
@@ -114,13 +114,13 @@ class LocalGrid:
             Step("postgres", self._start_postgres),
             Step("prefect", self._start_prefect, ("postgres",)),
             Step("slurm", self._start_slurm),
-            Step("proxy", lambda: self._serve(self.roles.proxy())),
-            Step("services", lambda: self._serve(self.roles.services()), ("contracts", "postgres", "proxy")),
+            Step("proxy", lambda: self.table.serve(self.roles.proxy())),
+            Step("services", lambda: self.table.serve(self.roles.services()), ("contracts", "postgres", "proxy")),
             Step("web app", self._serve_web, ("services",)),
             Step("deployments", self._tell_prefect, ("contracts", "prefect", "slurm")),
-            Step("operator", lambda: self._serve(self.roles.operator()), ("deployments",)),
-            Step("worker processes", lambda: self._serve(self.roles.processes()), ("deployments",)),
-            *(Step(f"supervisor {offer.name}", partial(self._supervise, offer), ("deployments",)) for offer in OFFERS),
+            Step("operator", lambda: self.table.serve(self.roles.operator()), ("deployments",)),
+            Step("worker processes", lambda: self.table.serve(self.roles.processes()), ("deployments",)),
+            *(Step(f"supervisor {one.name}", partial(self._supervise, one), ("deployments",)) for one in OFFERS),
             Step("approval", self._approve_providers, tuple(f"supervisor {offer.name}" for offer in OFFERS)),
         ]
 
@@ -149,9 +149,9 @@ class LocalGrid:
             for offer in OFFERS:  # a killed chain loses its last seconds, which may include the registration
                 self.table.stop(f"supervisor-{offer.name}")
             self.notes += [note] if (note := self.anvil.prepare()) else []
-        self._serve(self.anvil.daemon())
-        self._serve(self.anvil.miner())
-        self._serve(self.anvil.filter())
+        self.table.serve(self.anvil.daemon())
+        self.table.serve(self.anvil.miner())
+        self.table.serve(self.anvil.filter())
 
     def _set_up_contracts(self) -> None:
         from deployments.onemachine.node import chain_setup  # slow to import, and `status` does without
@@ -170,24 +170,20 @@ class LocalGrid:
         if not self.table.alive("postgres"):
             self.table.stop("postgres")  # child processes that outlived it
             self.postgres.prepare()
-        self._serve(self.postgres.daemon())
+        self.table.serve(self.postgres.daemon())
         for name in ("prefect", "services"):
             self.postgres.create_database(name)
 
     def _start_prefect(self) -> None:
-        self._serve(self.prefect.daemon(self.postgres.url("prefect")))
+        self.table.serve(self.prefect.daemon(self.postgres.url("prefect")))
 
     def _start_slurm(self) -> None:
         self.slurm.start(self.table)
         self.notes += self.slurm.notes
 
-    def customer_accounts(self, address: str) -> list[str]:
-        """The Unix accounts of one more customer, by wallet address, created if missing. The clusters must be up."""
-        return self.roles.make_accounts(address)
-
     def _serve_web(self) -> None:
         make_private_folder(self.roles.web_address.parent)
-        self._serve(self.roles.web())
+        self.table.serve(self.roles.web())
 
     def web_address(self) -> str:
         """The newest address of the web app with its one-time token; empty while it does not run."""
@@ -203,35 +199,30 @@ class LocalGrid:
         self.roles.tell_prefect(self.table.log_path("registration"))
 
     def _supervise(self, offer: Offer) -> None:
-        self._serve(self.roles.supervisor(offer))
+        self.table.serve(self.roles.supervisor(offer))
 
     def _approve_providers(self) -> None:
         from deployments.onemachine.node import chain_setup
 
         asyncio.run(chain_setup.approve_providers(self.book, self.keys))
 
-    def _serve(self, daemon: Daemon) -> None:
-        self.table.start(daemon)
-        self.table.wait_ready(daemon)
-
     # -- stopping ----------------------------------------------------------------------------
 
     def _stops(self, names: Sequence[str]) -> list[Step]:
         """Stop each process before those that it needs. Records of dead processes are removed."""
         slurm = {daemon.name for daemon in self.slurm.daemons()}
-        prefect = [name for group in self.prefect_processes for name in group]
-        base = (*prefect, "node-filter", "miner", "anvil", "postgres")
-        clients = [name for name in names if name not in slurm and name not in base]
+        chain = (("node-filter", "miner"), ("anvil",))
+        databases = (*self.prefect_processes, ("postgres",))
+        servers = {name for group in (*chain, *databases) for name in group}
+        clients = [name for name in names if name not in slurm and name not in servers]
         steps = [Step(name, partial(self.table.stop, name)) for name in clients]
         if slurm.intersection(names):
             steps.append(Step("slurm", lambda: self.slurm.stop(self.table), tuple(clients)))
-        before = clients
-        for group in self.prefect_processes:
-            steps += [Step(name, partial(self.table.stop, name), tuple(before)) for name in group]
-            before = [*before, *group]
-        chain = ["node-filter", "miner"]
-        for name, needs in (*((one, clients) for one in chain), ("anvil", [*clients, *chain]), ("postgres", before)):
-            steps.append(Step(name, partial(self.table.stop, name), tuple(needs)))
+        for groups in (chain, databases):
+            before = tuple(clients)
+            for group in groups:
+                steps += [Step(name, partial(self.table.stop, name), before) for name in group]
+                before += group
         return steps
 
     # -- state -------------------------------------------------------------------------------

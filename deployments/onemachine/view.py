@@ -1,10 +1,13 @@
-"""Shows the one-machine grid: its processes as a table, the login, and environment files to source."""
+"""Shows the one-machine grid: its processes, the timetable of its flows, the login, and environment files to source."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from pathlib import Path
+from shlex import quote
+from typing import Any
 
 from deployments.onemachine.daemons.prefect_server import USER, PrefectServer
 
@@ -49,9 +52,50 @@ def aligned(lines: Sequence[Sequence[str]]) -> str:
 
 def environment_file(variables: dict[str, str], binaries: Path) -> str:
     """Text of a file to source: the variables, and the project's commands on the path."""
-    lines = [f"export {name}={_quoted(value)}" for name, value in variables.items()]
-    return "\n".join([*lines, f'export PATH={_quoted(str(binaries))}:"$PATH"', ""])
+    lines = [f"export {name}={quote(value)}" for name, value in variables.items()]
+    return "\n".join([*lines, f'export PATH={quote(str(binaries))}:"$PATH"', ""])
 
 
-def _quoted(text: str) -> str:
-    return "'" + text.replace("'", "'\\''") + "'"
+Json = dict[str, Any]
+HEAD = ("DEPLOYMENT", "RUNS IN", "SCHEDULE (UTC)", "NEXT RUN")
+
+
+def timetable(prefect: PrefectServer) -> str:
+    """One line per deployment of the Prefect server; empty when the server does not answer."""
+    flows = {flow["id"]: flow["name"] for flow in prefect.ask("POST", "/api/flows/filter") or []}
+    deployments = prefect.ask("POST", "/api/deployments/filter") or []
+    lines = [line_of(flows.get(one["flow_id"], "?"), one, _next_run(prefect, one)) for one in deployments]
+    return aligned([HEAD, *sorted(lines)]) if lines else ""
+
+
+def line_of(flow: str, deployment: Json, next_run: datetime | None) -> tuple[str, str, str, str]:
+    """The table's cells for one deployment. Times are local."""
+    name = f"{flow}/{deployment['name']}"
+    schedules = deployment["schedules"]
+    active = [one for one in schedules if one["active"] and not deployment["paused"]]
+    when = ", ".join(_words(one["schedule"]) for one in active or schedules) or "on demand"
+    upcoming = f"{next_run.astimezone():%a %d %b %H:%M}" if next_run else ""
+    if schedules and not active:
+        upcoming = "paused"
+    return name, deployment["work_pool_name"] or "", when, upcoming
+
+
+def _words(schedule: Json) -> str:
+    """A schedule of Prefect's API in words: a cron line, or an interval in seconds."""
+    if "cron" in schedule:
+        return str(schedule["cron"])
+    return f"every {timedelta(seconds=schedule['interval'])}" if "interval" in schedule else "by rule"
+
+
+def _next_run(prefect: PrefectServer, deployment: Json) -> datetime | None:
+    """The next scheduled start."""
+    if not deployment["schedules"]:
+        return None
+    question = {
+        "deployments": {"id": {"any_": [deployment["id"]]}},
+        "flow_runs": {"state": {"type": {"any_": ["SCHEDULED"]}}},
+        "sort": "NEXT_SCHEDULED_START_TIME_ASC",
+        "limit": 1,
+    }
+    runs = prefect.ask("POST", "/api/flow_runs/filter", question)
+    return datetime.fromisoformat(runs[0]["next_scheduled_start_time"]) if runs else None

@@ -4,6 +4,9 @@ Claims without a run's carrier are found without a request. Only if there are so
 for all of them, and their runs are created or scheduled again. When Prefect does not answer, a stand-in carries each
 claim with the same steps until the claim's run takes over. If a stand-in settled the claim, the run completes later,
 even after a restart of the supervisor.
+
+Adoption schedules the run of a claim again. It continues from what the chain and Slurm say, or completes and reports
+how the job ended. Only the leader adopts: it overrides the states of runs.
 """
 
 from __future__ import annotations
@@ -13,11 +16,12 @@ import logging
 import math
 import random
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from prefect.client.orchestration import PrefectClient
-from prefect.client.schemas.objects import FlowRun
+from prefect.client.schemas.filters import FlowRunFilter, FlowRunFilterIdempotencyKey
+from prefect.client.schemas.objects import FlowRun, StateType
 
 from deepgrid.errors import GridError
 from deepgrid.lifecycle.drive import drive
@@ -25,10 +29,15 @@ from deepgrid.lifecycle.job import Job, JobKey
 from deepgrid.provider.claims.carrier import Carrier, carry
 from deepgrid.provider.session import ProviderSession
 from deepgrid.provider.shared.claim_journal import ClaimJournal
-from deployments.provider.adoption import adopt_all, complete_stale_runs, runs_of
 from orchestration.outages import asking, warn
 from orchestration.pools import provider_pool
-from orchestration.runs.flow_runs import worker_of
+from orchestration.runs.flow_runs import is_carried, some_at_once, worker_of
+from orchestration.runs.orphaned_runs import PAGE, RESUMED, runs_in
+from tasks.claim_jobs import schedule_again, start_job_runs
+from tasks.run_keys import claim_of, run_key
+
+ADOPTED_AT_ONCE = 16
+OPEN_STATES = (StateType.PENDING, StateType.RUNNING, StateType.CRASHED, StateType.FAILED)
 
 logger = logging.getLogger(__name__)
 
@@ -185,3 +194,60 @@ class CarrierWatchdog:
 
 def _is_completed(run: FlowRun | None) -> bool:
     return run is not None and run.state is not None and run.state.is_completed()
+
+
+async def runs_of(client: PrefectClient, session: ProviderSession, keys: Sequence[JobKey]) -> dict[JobKey, FlowRun]:
+    """The existing runs of these claims. One request reads up to PAGE runs."""
+    claims = {run_key(key, session.address): key for key in keys}
+    wanted = list(claims)
+    found: list[FlowRun] = []
+    for at in range(0, len(wanted), PAGE):
+        page = FlowRunFilter(idempotency_key=FlowRunFilterIdempotencyKey(any_=wanted[at : at + PAGE]))
+        found += await client.read_flow_runs(flow_run_filter=page, limit=PAGE)
+    return {claims[run.idempotency_key]: run for run in found if run.idempotency_key}
+
+
+async def adopt_all(session: ProviderSession, runs: Mapping[JobKey, FlowRun | None], why: str) -> None:
+    """Create missing runs of these claims in bulk, and schedule the others again, some in parallel. See `adopt`."""
+    if missing := [key for key, run in runs.items() if run is None]:
+        logger.info("creating the runs of %d jobs, which have none", len(missing))
+        await start_job_runs(session, missing)
+    await some_at_once((adopt(session, key, run, why) for key, run in runs.items() if run is not None), ADOPTED_AT_ONCE)
+
+
+async def adopt(session: ProviderSession, key: JobKey, run: FlowRun, why: str) -> None:
+    """Schedule the claim's run again unless it is scheduled or carried already."""
+    if is_coming(session, run):
+        return
+    logger.info("job %d: its run is %s, scheduling it again: %s", key.job_id, run.state_name or "without a state", why)
+    await schedule_again(session, run, why)
+
+
+def is_coming(session: ProviderSession, run: FlowRun) -> bool:
+    """Whether the run is scheduled, or carried by this process's worker."""
+    return (run.state is not None and run.state.is_scheduled()) or is_carried(
+        run, provider_pool(session.settings.cluster)
+    )
+
+
+async def complete_stale_runs(client: PrefectClient, session: ProviderSession) -> None:
+    """Schedule runs again that did not complete although their job is over on chain.
+
+    Runs of other grids' jobs are left alone.
+    """
+    runs = await runs_in(client, provider_pool(session.settings.cluster), *OPEN_STATES, flows=RESUMED)
+    claims = {key: run for run in runs if not is_coming(session, run) and (key := _claim_of(session, run))}
+    if not claims:
+        return
+    jobs = await session.chain.jobs([key.job_id for key in claims])
+    stale = [
+        adopt(session, key, run, f"The job is {job.status.words}.")
+        for (key, run), job in zip(claims.items(), jobs, strict=True)
+        if job.status.cold or session.key_of(job) != key
+    ]
+    await some_at_once(stale, ADOPTED_AT_ONCE)
+
+
+def _claim_of(session: ProviderSession, run: FlowRun) -> JobKey | None:
+    key = claim_of(run, session.chain.book)
+    return key if key is not None and run.idempotency_key == run_key(key, session.address) else None

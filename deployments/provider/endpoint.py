@@ -34,8 +34,7 @@ class EndpointSettings:
 
 @asynccontextmanager
 async def health_and_metrics(
-    session: ProviderSession,
-    settings: EndpointSettings = EndpointSettings(),
+    session: ProviderSession, settings: EndpointSettings = EndpointSettings()
 ) -> AsyncIterator[None]:
     """Serve the endpoint while the context lasts. Port 0 means no endpoint; a port in use causes only a warning."""
     host, port = session.settings.metrics_host, session.settings.metrics_port

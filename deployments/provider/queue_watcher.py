@@ -30,11 +30,7 @@ class QueueWatcherSettings:
 class QueueWatcher:
     """Watches the queues of one provider. At most one run of each flow is under way."""
 
-    def __init__(
-        self,
-        session: ProviderSession,
-        settings: QueueWatcherSettings = QueueWatcherSettings(),
-    ) -> None:
+    def __init__(self, session: ProviderSession, settings: QueueWatcherSettings = QueueWatcherSettings()) -> None:
         self._session = session
         self._settings = settings
         self._under_way: dict[str, asyncio.Task[None]] = {}

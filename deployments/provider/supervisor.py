@@ -1,10 +1,14 @@
-"""The supervisor of one cluster: follows the chain and runs the cluster's flows in process."""
+"""The supervisor of one cluster: follows the chain, runs the cluster's flows in process, ends when it is drained."""
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
+from collections.abc import Callable
 from contextlib import AsyncExitStack
+
+from prefect.context import AsyncClientContext
 
 from deepgrid.errors import Deposed, GridError
 from deepgrid.lifecycle.job import Job
@@ -13,11 +17,11 @@ from deepgrid.provider.registration import register
 from deepgrid.provider.services_watch import watch_services
 from deepgrid.provider.session import ProviderSession, ProviderSettings, follow_jobs, provider_session
 from deployments.provider.carriers import CarrierSettings, CarrierWatchdog
-from deployments.provider.drain_exit import until_drained
 from deployments.provider.endpoint import health_and_metrics
 from deployments.provider.queue_watcher import QueueWatcher
 from deployments.provider.settings_cache import provider_settings
 from orchestration import sessions
+from orchestration.claiming_pause import is_claiming, is_for_good
 from orchestration.lost_runs import end_lost_runs
 from orchestration.outages import until_it_answers, warn
 from orchestration.pools import provider_pool
@@ -29,6 +33,8 @@ CLAIM_RETRY_S = 15.0
 OPEN_RETRY_S = 2.0
 REGISTER_RETRY_S = 30.0
 REGISTER_TIMEOUT_S = 60.0
+DRAIN_POLL_S = 5.0
+LOGS_WITHIN_S = 600.0  # what is not delivered then stays incomplete
 
 logger = logging.getLogger(__name__)
 
@@ -106,6 +112,42 @@ class _Drained(Exception):
 async def _end_when_drained(session: ProviderSession, worker: InProcessWorker) -> None:
     await until_drained(session, worker.is_idle)
     raise _Drained
+
+
+async def until_drained(session: ProviderSession, is_idle: Callable[[], bool]) -> None:
+    """Return when the cluster is drained for good, none of its jobs is open, and this process is idle.
+
+    That is one minute after its last transaction, so that no reorganisation undoes it unnoticed. Outages of Prefect or
+    the chain only delay it.
+    """
+    await until_it_answers()
+    async with AsyncClientContext.get_or_create():  # else each poll creates a client, which costs more than the poll
+        await _until_drained(session, is_idle)
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(LOGS_WITHIN_S):
+            await session.logs.until_idle()
+
+
+async def _until_drained(session: ProviderSession, is_idle: Callable[[], bool]) -> None:
+    cluster, logged = session.settings.cluster, False
+    while True:
+        try:
+            drains = await is_for_good(cluster)
+            if drains and not logged:
+                logger.info("%s is drained for good: this supervisor ends when its last job is settled", cluster)
+            logged = drains
+            if drains and await _nothing_left(session) and is_idle():
+                return
+        except Exception as error:  # Prefect's client raises many types while its server is down
+            warn(logger, f"cannot check whether {cluster} is drained, trying again", error, logging.DEBUG)
+        await asyncio.sleep(DRAIN_POLL_S)
+
+
+async def _nothing_left(session: ProviderSession) -> bool:
+    """Whether no claim is open and none can follow. The order of these checks matters."""
+    if await is_claiming(session.settings.cluster) or not session.sender.at_rest:
+        return False
+    return not await session.chain.claimed_jobs(session.address) and session.is_idle
 
 
 async def _work(worker: InProcessWorker) -> None:

@@ -1,1 +1,1 @@
-"""systemd units of the roles, with their accounts, folders and environment files, as text."""
+"""systemd units of the roles, with their accounts, folders and environment files, made of `templates`."""

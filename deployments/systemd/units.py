@@ -17,100 +17,13 @@ from orchestration.pools import PROCESSES
 STOP_S = 15  # after SIGTERM the processes end within 10 s
 OPEN_FILES = 32768  # of nginx: two for each connection that it accepts
 
-UNIT = Template("""\
-[Unit]
-Description=$about
-Documentation=file://$checkout/docs/how-to/install.md
-Wants=network-online.target
-After=network-online.target$after
-PartOf=$target
-StartLimitIntervalSec=0
-
-[Service]
-Type=exec
-User=$user
-Group=$account
-WorkingDirectory=$checkout
-Environment=HOME=$state
-${settings}ExecStart=$program
-${further}Restart=on-failure
-RestartSec=5
-TimeoutStopSec=$stop_s
-KillMode=mixed
-LimitNOFILE=$files
-StateDirectory=deepgrid/$name
-StateDirectoryMode=$mode$writes
-UMask=0077
-
-# The process writes to its state folder only.
-ProtectSystem=strict
-ProtectHome=$home
-PrivateTmp=yes
-PrivateDevices=yes
-ProtectProc=invisible
-ProtectClock=yes
-ProtectHostname=yes
-ProtectKernelLogs=yes
-ProtectKernelModules=yes
-ProtectKernelTunables=yes
-ProtectControlGroups=yes
-
-# It gains no rights.
-NoNewPrivileges=yes
-CapabilityBoundingSet=$capabilities
-AmbientCapabilities=
-RestrictSUIDSGID=yes
-RestrictNamespaces=yes
-RestrictRealtime=yes
-LockPersonality=yes
-RestrictAddressFamilies=AF_INET AF_INET6 AF_UNIX
-SystemCallArchitectures=native
-SystemCallFilter=@system-service
-
-[Install]
-WantedBy=$target
-Also=$target
-""")
 TARGET = "deepgrid.target"
-TARGET_UNIT = """\
-[Unit]
-Description=All processes of deepgrid on this machine
-Documentation=file://{checkout}/docs/how-to/install.md
-
-[Install]
-WantedBy=multi-user.target
-"""
+TEMPLATES = Path(__file__).with_name("templates")
 # Processes that start after Prefect's server find it ready, also when the machine boots.
 PREFECT_IS_READY = """\
 ExecStartPost=/usr/bin/curl -fs --retry 150 --retry-delay 1 --retry-connrefused http://127.0.0.1:4200/api/health
 TimeoutStartSec=180
-"""
-
-LOGIN = "PREFECT_SERVER_API_AUTH_STRING"
-PREFECT_CLIENT = """\
-# The Prefect server, and its login (user:password).
-PREFECT_API_URL=http://127.0.0.1:4200/api
-PREFECT_API_AUTH_STRING={login}
-DEEPGRID_BOOK=/etc/deepgrid/grid.json
-"""
-PREFECT_SERVER = f"""\
-# The login that every client must give (user:password).
-{LOGIN}={{login}}
-# PostgreSQL of this machine knows the account without a password. Of another: postgresql+asyncpg://USER:PASSWORD@HOST/NAME
-PREFECT_API_DATABASE_CONNECTION_URL=postgresql+asyncpg://deepgrid-prefect@/prefect?host=/run/postgresql
-"""
-SERVICES = """\
-DEEPGRID_BOOK=/etc/deepgrid/grid.json
-# PostgreSQL of this machine knows the account without a password. Of another: postgresql://USER:PASSWORD@HOST/NAME
-DEEPGRID_SERVICES_DATABASE=postgresql://deepgrid-services@/deepgrid?host=/run/postgresql
-DEEPGRID_SERVICES_SECRET_FILE=/var/lib/deepgrid/services/secret
-DEEPGRID_SERVICES_METRICS_PORT=9466
-# Only the proxy's account can open the sockets at which the services listen.
-DEEPGRID_SERVICES_SOCKETS=/run/deepgrid-services
-DEEPGRID_SERVICES_SOCKET_GROUP=deepgrid-proxy
-DEEPGRID_SERVICES_PROXY_CONFIG=/etc/deepgrid/proxy.conf
-"""
-# systemd makes the folder; the process hands it to the group of the proxy.
+"""  # systemd makes the folder; the process hands it to the group of the proxy.
 SOCKETS = """SupplementaryGroups=deepgrid-proxy
 RuntimeDirectory=deepgrid-services
 RuntimeDirectoryMode=0710
@@ -128,15 +41,15 @@ class Process:
     """One process of a role. `command` is a program of the checkout's environment or a path, with its arguments.
 
     One that `shares_state` runs flows with blocks of its role, whose state folders are those of other processes.
-    `settings` are variables that hold no secret. `environment` is the text of its environment file, with `{login}` for
-    the login of Prefect; without a text there is no file. `further` are lines of the unit.
+    `settings` are variables that hold no secret. `environment` names the templates of its environment file; without any
+    there is no file. `further` are lines of the unit.
     One with `capabilities` starts as root with these only, and then changes to its account.
     """
 
     name: str
     about: str
     command: str
-    environment: str = ""
+    environment: tuple[str, ...] = ()
     after: tuple[str, ...] = ()
     account: str = ""
     shares_state: bool = False
@@ -181,8 +94,7 @@ def provider_processes(cluster: str) -> list[Process]:
     """The processes on a provider's machine. The worker opens the provider's blocks, so it has the same account."""
     supervisor = Process(
         f"supervisor-{cluster}", f"deepgrid supervisor of the cluster {cluster}", f"dps provider serve {cluster}",
-        _with_key(f"supervisor-{cluster}/provider.key"), after=("deepgrid-prefect.service",),
-        account="deepgrid-provider",
+        ("client.env", "key.env"), after=("deepgrid-prefect.service",), account="deepgrid-provider",
     )  # fmt: skip
     return [_prefect(), supervisor, _worker("deepgrid-provider")]
 
@@ -190,11 +102,11 @@ def provider_processes(cluster: str) -> list[Process]:
 def operator_processes(name: str) -> list[Process]:
     """The processes on an operator's machine."""
     serve = Process(
-        "operator", "deepgrid operator", f"dps operator serve {name}", _with_key("operator/operator.key"),
+        "operator", "deepgrid operator", f"dps operator serve {name}", ("client.env", "key.env"),
         after=("deepgrid-prefect.service",),
     )  # fmt: skip
     services = Process(
-        "services", "deepgrid Job Definition and log services", "dps services serve", SERVICES,
+        "services", "deepgrid Job Definition and log services", "dps services serve", ("services.env",),
         after=("postgresql.service",), further=SOCKETS,
     )  # fmt: skip
     proxy = Process(
@@ -202,11 +114,6 @@ def operator_processes(name: str) -> list[Process]:
         settings={}, further="ExecReload=/bin/kill -HUP $MAINPID\n", capabilities=PROXY_RIGHTS,
     )  # fmt: skip
     return [_prefect(), serve, services, proxy, _worker("deepgrid-operator")]
-
-
-def _with_key(file: str) -> str:
-    about = "The key for commands of `dps`. The process itself reads its block."
-    return f"{PREFECT_CLIENT}# {about}\nDPS_KEY_FILE={STATE}/{file}\n"
 
 
 def files_of(role: str, processes: Sequence[Process], checkout: Path, login: str = "") -> list[File]:
@@ -218,13 +125,13 @@ def files_of(role: str, processes: Sequence[Process], checkout: Path, login: str
     with_file = [one for one in processes if one.environment]
     rights = [f"z /etc/deepgrid/{one.name}.env 0640 root {one.user} -\n" for one in with_file]
     return [
-        File(f"etc/systemd/system/{TARGET}", TARGET_UNIT.format(checkout=checkout)),
+        File(f"etc/systemd/system/{TARGET}", _rendered(TARGET, checkout=checkout)),
         *(File(f"etc/systemd/system/{one.unit}", _unit(one, checkout)) for one in processes),
         File("usr/local/sbin/with_rights_of", RIGHTS_SCRIPT.read_text(), mode=0o755),
         File(f"etc/sysusers.d/deepgrid-{role}.conf", sysusers),
         File(f"etc/tmpfiles.d/deepgrid-{role}.conf", "".join([*folders, *rights])),
         *(
-            File(f"etc/deepgrid/{one.name}.env", one.environment.format(login=login), secret=True, group=one.user)
+            File(f"etc/deepgrid/{one.name}.env", _environment(one, login), secret=True, group=one.user)
             for one in with_file
         ),
     ]
@@ -232,7 +139,7 @@ def files_of(role: str, processes: Sequence[Process], checkout: Path, login: str
 
 def _prefect() -> Process:
     return Process(
-        "prefect", "Prefect server", "prefect server start --host 127.0.0.1 --port 4200", PREFECT_SERVER,
+        "prefect", "Prefect server", "prefect server start --host 127.0.0.1 --port 4200", ("prefect.env",),
         after=("postgresql.service",), settings=SERVER_SETTINGS, further=PREFECT_IS_READY,
     )  # fmt: skip
 
@@ -240,10 +147,18 @@ def _prefect() -> Process:
 def _worker(account: str) -> Process:
     return Process(
         "worker", "Prefect worker for slow flows of deepgrid",
-        f"prefect worker start --type process --pool {PROCESSES}", PREFECT_CLIENT,
-        after=("deepgrid-prefect.service",), account=account, shares_state=True,
-        settings=WORKER,
+        f"prefect worker start --type process --pool {PROCESSES}", ("client.env",),
+        after=("deepgrid-prefect.service",), account=account, shares_state=True, settings=WORKER,
     )  # fmt: skip
+
+
+def _rendered(template: str, **values: object) -> str:
+    return Template((TEMPLATES / template).read_text()).substitute(values)
+
+
+def _environment(process: Process, login: str) -> str:
+    owner = process.user.removeprefix("deepgrid-")
+    return "".join(_rendered(one, login=login, state=process.state, owner=owner) for one in process.environment)
 
 
 def _unit(process: Process, checkout: Path) -> str:
@@ -251,7 +166,8 @@ def _unit(process: Process, checkout: Path) -> str:
     settings = "".join(f"Environment={name}={value}\n" for name, value in process.settings.items())
     if process.environment:
         settings += f"EnvironmentFile=/etc/deepgrid/{process.name}.env\n"
-    return UNIT.substitute(
+    return _rendered(
+        "unit.service",
         about=process.about, after="".join(f" {unit}" for unit in process.after), user=process.started_by,
         account=process.user, checkout=checkout, name=process.name, state=process.state, settings=settings,
         program=Path(checkout, ".venv/bin", process.command), stop_s=STOP_S, files=OPEN_FILES,

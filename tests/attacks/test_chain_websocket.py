@@ -9,8 +9,7 @@ from typing import Any
 import aiohttp
 import pytest
 
-from deployments.onemachine.node.node_filter import SUBSCRIBING
-from deployments.onemachine.node.node_websocket import LONGEST_MESSAGE, MOST_CLIENTS
+from deployments.onemachine.node.node_filter import LONGEST_MESSAGE, MOST_CLIENTS, SUBSCRIBING
 from tests.attacks.node_target import CHEATS, RICH, THIEF, VICTIM, Target, call, started
 
 ZERO = "0x" + "00" * 20

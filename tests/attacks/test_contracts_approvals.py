@@ -25,7 +25,7 @@ from deepgrid.lifecycle.job import Label, Prices, Provider
 from deepgrid.operator.approvals import approve, read_proposals
 from deepgrid.operator.session import OperatorSession, OperatorSettings
 from deployments.onemachine.node.chain_setup import approve_providers
-from deployments.onemachine.parties.keys import OPERATOR, KeyRing
+from deployments.onemachine.parties.party_plan import OPERATOR, KeyRing
 from tests.attacks.market import Market, open_market, operator_wallet
 from tests.chain.grid import HARDWARE, LABELS, PRICES, Grid, running_grid
 from tests.waiting import until

@@ -24,7 +24,7 @@ from rich.table import Table
 from deployments.onemachine.daemons.postgres import Postgres
 from deployments.onemachine.daemons.prefect_server import PrefectServer
 from deployments.onemachine.daemons.processes import ProcessTable
-from deployments.scaled.prefect_servers import PROCESSES, PrefectServers
+from deployments.scaled.grid import PROCESSES, PrefectServers
 from tests.bench.whole_grid import cpu_s
 from tests.bench.worker import RUNS, free_ports, in_process, measure
 

@@ -53,7 +53,7 @@ class Buyer:
 async def new_buyer(grid: LocalGrid, key: Path, jobs: int) -> Buyer:
     """A new customer who can pay for this many jobs."""
     address = Wallet.create(key).address
-    await asyncio.to_thread(grid.customer_accounts, address)
+    await asyncio.to_thread(grid.roles.make_accounts, address)
     async with writer_of(grid, "admin") as admin:
         await admin.give_gas_money(address, GAS_WEI)
         await admin.mint(address, jobs * LOCKED_WEI)

@@ -22,8 +22,7 @@ from prefect.states import Cancelled, Completed, Crashed, Failed
 from deepgrid.lifecycle.job import JobKey
 from deepgrid.provider.session import ProviderSession
 from deepgrid.provider.shared.claim_journal import ClaimJournal
-from deployments.provider.adoption import runs_of
-from deployments.provider.carriers import CarrierWatchdog
+from deployments.provider.carriers import CarrierWatchdog, runs_of
 from orchestration.runs.orphaned_runs import runs_in
 from orchestration.worker import WORKER_TYPE
 from tasks.claim_jobs import start_job_runs

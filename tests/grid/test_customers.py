@@ -52,4 +52,4 @@ async def test_a_job_runs_as_its_customer_and_reaches_neither_prefect_nor_test_m
     assert f"dg-alpha-{digits}" in said, said
     assert "prefect 401 401" in said and "node True" in said and "chain True" in said, said
     assert grid.prefect.login() not in said
-    assert grid.customer_accounts("0x" + digits + "0" * 20) == [f"dg-{name}-{digits}" for name in ("alpha", "beta")]
+    assert grid.roles.make_accounts("0x" + digits + "0" * 20) == [f"dg-{name}-{digits}" for name in ("alpha", "beta")]

@@ -30,7 +30,7 @@ def results(grid: LocalGrid, tmp_path_factory: pytest.TempPathFactory) -> dict[s
     folder = tmp_path_factory.mktemp("client")
     customer, stranger = Wallet.create(folder / "customer"), Wallet.create(folder / "stranger")
     book = AddressBook.load(grid.book)
-    grid.customer_accounts(customer.address)
+    grid.roles.make_accounts(customer.address)
     asyncio.run(give(grid, book, customer.address, stranger.address))
     typescript_client.build()
     settings = {

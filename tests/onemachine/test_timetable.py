@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
-from deployments.onemachine.timetable import line_of
+from deployments.onemachine.view import line_of
 
 NOON = datetime(2026, 11, 21, 12, 30, tzinfo=UTC)
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import asyncpg
 
 from deployments.onemachine.grid import LocalGrid
-from deployments.onemachine.parties.registration_plan import REGISTERED
+from deployments.onemachine.parties.party_plan import REGISTERED
 from deployments.provider.setup.document import FIELDS, Document
 from deployments.provider.setup.provider_questions import BY_KEY
 from tests.grid.customer import DPS, PATIENCE_S

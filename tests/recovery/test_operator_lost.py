@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from deepgrid.lifecycle.states import JobStatus
-from deployments.onemachine.parties.registration_plan import OPERATOR_NAME
+from deployments.onemachine.parties.party_plan import OPERATOR_NAME
 from tests.grid.customer import Customer
 from tests.grid.support import cold, steps
 from tests.recovery.machines import dps, lose_operator

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from deployments.onemachine.daemons.processes import ProcessTable
-from deployments.scaled.redis_server import Redis
+from deployments.scaled.grid import Redis
 
 
 @pytest.fixture

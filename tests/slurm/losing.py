@@ -10,8 +10,8 @@ import time
 from pathlib import Path
 
 from deepgrid.lifecycle.job import JobKey
+from deployments.onemachine.daemons.grid_files import socket_path
 from deployments.onemachine.daemons.processes import ProcessTable
-from deployments.onemachine.daemons.socket_folder import socket_path
 from deployments.onemachine.slurm import SlurmSite
 
 WITHIN_S = 120.0

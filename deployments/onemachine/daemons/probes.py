@@ -50,9 +50,8 @@ def ask_json(
 
 def answers_rpc(port: int, method: str) -> bool:
     """Whether a JSON-RPC service on the loopback port answers `method`. A service may listen earlier."""
-    call = json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": []}).encode()
-    answer = _ask(port, "POST", "/", call, {"Content-Type": "application/json"})
-    return answer is not None and b'"result"' in answer
+    answer = ask_json(port, "POST", "/", {"jsonrpc": "2.0", "id": 1, "method": method, "params": []})
+    return isinstance(answer, dict) and "result" in answer
 
 
 def _ask(

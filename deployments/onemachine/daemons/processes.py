@@ -9,15 +9,16 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import pwd
 import signal
 import subprocess
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from deepgrid.errors import ConfigurationError
-from deepgrid.files.private_files import make_private_folder
+from deepgrid.files.private_files import make_private_folder, write_json
 
 POLL_S = 0.05
 
@@ -39,6 +40,26 @@ class Daemon:
     stop_within_s: float = 20.0
 
 
+@dataclass(frozen=True)
+class _Record:
+    """What later commands know of a process. `born` is None if it ended before its start time could be read."""
+
+    pid: int
+    born: int | None
+    stop_signal: int
+    stop_within_s: float
+
+    @property
+    def is_alive(self) -> bool:
+        return self.born is not None and _born(self.pid) == self.born
+
+    def end_group(self) -> None:
+        """Kill the rest of the process's group, unless another process has the recorded id now."""
+        if _born(self.pid) in (None, self.born):
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(self.pid, signal.SIGKILL)
+
+
 class ProcessTable:
     """The processes of one grid, with records under its state folder."""
 
@@ -56,21 +77,21 @@ class ProcessTable:
         if self.alive(daemon.name):
             return
         if (predecessor := self._read(daemon.name)) is not None:
-            _end_group(predecessor)
+            predecessor.end_group()
         with open(self.log_path(daemon.name), "ab") as log:
             process = subprocess.Popen(
                 list(daemon.argv), stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=daemon.cwd,
                 env={**os.environ, **daemon.env}, start_new_session=True,
             )  # fmt: skip
-        record = {
-            "pid": process.pid,
-            "born": _born(process.pid),
-            "stop_signal": int(daemon.stop_signal),
-            "stop_within_s": daemon.stop_within_s,
-        }
-        draft = self._record(daemon.name).with_suffix(".draft")
-        draft.write_text(json.dumps(record))
-        draft.rename(self._record(daemon.name))
+        record = _Record(process.pid, _born(process.pid), int(daemon.stop_signal), daemon.stop_within_s)
+        write_json(self._file(daemon.name), asdict(record), 0o600)
+
+    def serve(self, *daemons: Daemon) -> None:
+        """Start what does not run. Returns when all are ready. Raises ConfigurationError (see `wait_ready`)."""
+        for daemon in daemons:
+            self.start(daemon)
+        for daemon in daemons:
+            self.wait_ready(daemon)
 
     def wait_ready(self, daemon: Daemon) -> None:
         """Wait until the daemon is ready.
@@ -93,24 +114,24 @@ class ProcessTable:
         record = self._read(name)
         if record is None:
             return
-        if self.alive(name):
-            _kill(record["pid"], sig or signal.Signals(record["stop_signal"]))
-            deadline = time.monotonic() + record["stop_within_s"]
-            while self.alive(name) and time.monotonic() < deadline:
+        if record.is_alive:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(record.pid, sig or record.stop_signal)
+            deadline = time.monotonic() + record.stop_within_s
+            while record.is_alive and time.monotonic() < deadline:
                 time.sleep(POLL_S)
         if sig is None:
-            _end_group(record)
-            self._record(name).unlink(missing_ok=True)
+            record.end_group()
+            self._file(name).unlink(missing_ok=True)
 
     def alive(self, name: str) -> bool:
         """Whether the recorded process still runs. Another process with its id does not count."""
-        record = self._read(name)
-        return record is not None and record["born"] is not None and _born(record["pid"]) == record["born"]
+        return self.pid(name) is not None
 
     def pid(self, name: str) -> int | None:
         """Process id of a live process, else None."""
         record = self._read(name)
-        return record["pid"] if record is not None and self.alive(name) else None
+        return record.pid if record is not None and record.is_alive else None
 
     def names(self) -> list[str]:
         """Names of all recorded processes, oldest first."""
@@ -119,12 +140,12 @@ class ProcessTable:
     def log_path(self, name: str) -> Path:
         return self.log_dir / f"{name}.log"
 
-    def _record(self, name: str) -> Path:
+    def _file(self, name: str) -> Path:
         return self.run_dir / f"{name}.json"
 
-    def _read(self, name: str) -> dict | None:  # type: ignore[type-arg]
+    def _read(self, name: str) -> _Record | None:
         try:
-            return json.loads(self._record(name).read_text())  # type: ignore[no-any-return]
+            return _Record(**json.loads(self._file(name).read_text()))
         except (FileNotFoundError, json.JSONDecodeError):
             return None
 
@@ -134,22 +155,26 @@ class ProcessTable:
         return ConfigurationError(f"{name} {what}; the end of {log}:\n{tail}")
 
 
-def _born(pid: int) -> int | None:
-    """Start time of a process in clock ticks since boot; None if it ended (also as a zombie of the kernel)."""
+def process_fields(pid: int) -> list[str] | None:
+    """The kernel's fields of a live process, from its state on; None if it ended, also as a zombie."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
     except OSError:
         return None
-    return None if fields[0] in ("Z", "X") else int(fields[19])
+    return None if fields[0] in ("Z", "X") else fields
 
 
-def _kill(pid: int, sig: signal.Signals) -> None:
-    with contextlib.suppress(ProcessLookupError):
-        os.kill(pid, sig)
+def _born(pid: int) -> int | None:
+    """Start time of a live process in clock ticks since boot."""
+    fields = process_fields(pid)
+    return None if fields is None else int(fields[19])
 
 
-def _end_group(record: dict) -> None:  # type: ignore[type-arg]
-    """Kill the rest of a process's group, unless another process has the recorded id now."""
-    if _born(record["pid"]) in (None, record["born"]):
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(record["pid"], signal.SIGKILL)
+def nginx(name: str, configuration: Path, ready: Callable[[], bool]) -> Daemon:
+    """nginx with this configuration. It logs to the daemon's log."""
+    return Daemon(name, ["nginx", "-e", "stderr", "-c", str(configuration)], ready)
+
+
+def worker_account() -> str | None:
+    """Account of nginx's worker processes, which nginx must be told if root starts it."""
+    return pwd.getpwuid(0).pw_name if os.getuid() == 0 else None

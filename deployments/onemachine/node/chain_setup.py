@@ -19,7 +19,7 @@ from deepgrid.chain.transactions.wallet import Wallet
 from deepgrid.chain.writer import Writer
 from deepgrid.errors import ConfigurationError, ContractError, NotFound
 from deployments.onemachine.node.anvil import Anvil
-from deployments.onemachine.parties.keys import ADMIN, CUSTOMER, OPERATOR, KeyRing
+from deployments.onemachine.parties.party_plan import ADMIN, CUSTOMER, OPERATOR, KeyRing
 
 GAS_WEI = 10**24
 CREDIT_WEI = 10**18

@@ -11,15 +11,15 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import uvloop
-from aiohttp import web
+from aiohttp import WSMsgType, web
 
 from deployments.onemachine.daemons.probes import HOST
 from deployments.onemachine.node.node_socket import NodeSocket
-from deployments.onemachine.node.node_websocket import NodeWebSocket
 
 ALLOWED = frozenset([
     "eth_blockNumber", "eth_call", "eth_chainId", "eth_createAccessList", "eth_estimateGas", "eth_feeHistory",
@@ -35,6 +35,10 @@ SUBJECTS = ("logs", "newHeads")
 LONGEST_BODY = 2 * 2**20
 BODY_WITHIN_S = 10.0
 LARGEST_BATCH = 1000
+MOST_CLIENTS = 100
+LONGEST_MESSAGE = 256 * 2**10
+PING_EVERY_S = 30.0
+READ_WITHIN_S = 10.0
 NO_JSON, NO_REQUEST, NO_METHOD = -32700, -32600, -32601  # error codes of JSON-RPC
 
 Json = dict[str, Any]
@@ -48,7 +52,7 @@ class Refused(Exception):
         self.answer: Json = {"jsonrpc": "2.0", "id": number, "error": {"code": code, "message": message}}
 
 
-def checked(request: object, allowed: frozenset[str] = ALLOWED) -> Json:
+def allowed_request(request: object, allowed: frozenset[str] = ALLOWED) -> Json:
     """The request to forward, with checked fields only. Raises Refused."""
     fields = request if isinstance(request, dict) else {}
     number, method, params = fields.get("id"), fields.get("method"), fields.get("params", [])
@@ -69,7 +73,7 @@ def screen(message: str) -> tuple[bytes, bytes]:
         asked = json.loads(message, parse_constant=_no_number)
         if isinstance(asked, list):
             raise Refused(NO_REQUEST, "A WebSocket takes one request per message.")
-        return _encoded(checked(asked, ALLOWED | SUBSCRIBING)), b""
+        return _encoded(allowed_request(asked, ALLOWED | SUBSCRIBING)), b""
     except Refused as refused:
         return b"", _encoded(refused.answer)
     except (ValueError, RecursionError):
@@ -93,7 +97,7 @@ class NodeFilter:
             return _encoded(Refused(NO_JSON, "The request is not JSON.").answer)
 
     async def _single(self, asked: object) -> bytes:
-        return await self._node.exchange(_encoded(checked(asked)))
+        return await self._node.exchange(_encoded(allowed_request(asked)))
 
     async def _batch(self, asked: list[object]) -> bytes:
         if not 0 < len(asked) <= LARGEST_BATCH:
@@ -102,7 +106,7 @@ class NodeFilter:
         refused: list[Json] = []
         for one in asked:
             try:
-                passed.append(checked(one))
+                passed.append(allowed_request(one))
             except Refused as refusal:
                 refused.append(refusal.answer)
         answer = await self._node.exchange(_encoded(passed)) if passed else b"[]"
@@ -126,12 +130,76 @@ class NodeFilter:
             raise web.HTTPBadGateway from None
 
 
+class NodeWebSocket:
+    """Serves WebSocket clients: the requests of the filter, and subscriptions to events.
+
+    Each client has a connection of its own to the node, because subscriptions belong to a connection. All of them end
+    with it. A client that does not read what it subscribed to is disconnected.
+    """
+
+    def __init__(self, node: NodeSocket) -> None:
+        self._node = node
+        self._clients = 0
+
+    async def handle(self, request: web.Request) -> web.StreamResponse:
+        """One client, until either side ends the connection."""
+        if self._clients >= MOST_CLIENTS:
+            raise web.HTTPServiceUnavailable(text=f"There are {MOST_CLIENTS} WebSocket clients already.")
+        client = web.WebSocketResponse(max_msg_size=LONGEST_MESSAGE, heartbeat=PING_EVERY_S)
+        self._clients += 1
+        try:
+            await client.prepare(request)
+            await self._serve(client)
+        finally:
+            self._clients -= 1
+        return client
+
+    async def _serve(self, client: web.WebSocketResponse) -> None:
+        try:
+            reader, writer = await self._node.connect()
+        except OSError:
+            await client.close()
+            return
+        answers = asyncio.create_task(_forward(reader, client))
+        try:
+            async for message in client:
+                if message.type is not WSMsgType.TEXT:
+                    break
+                passed, answer = screen(message.data)
+                if answer:
+                    await _send(client, answer)
+                if passed:
+                    writer.write(passed + b"\n")
+                    await writer.drain()
+        except (OSError, TimeoutError):
+            pass  # one side is gone
+        finally:
+            answers.cancel()
+            writer.close()
+            with suppress(OSError, TimeoutError):
+                await client.close()
+
+
+async def _forward(node: asyncio.StreamReader, client: web.WebSocketResponse) -> None:
+    """Send the node's answers and events to the client; then end the connection."""
+    try:
+        while True:
+            await _send(client, (await node.readuntil(b"\n")).rstrip(b"\n"))
+    except (OSError, TimeoutError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
+        await client.close()
+
+
+async def _send(client: web.WebSocketResponse, document: bytes) -> None:
+    async with asyncio.timeout(READ_WITHIN_S):
+        await client.send_str(document.decode())
+
+
 async def serve(port: int, socket: Path) -> None:
     """Serve the loopback port until the process is ended."""
     node = NodeSocket(socket)
     app = web.Application(client_max_size=LONGEST_BODY)
     app.router.add_post("/", NodeFilter(node).handle)
-    app.router.add_get("/ws", NodeWebSocket(node, screen).handle)
+    app.router.add_get("/ws", NodeWebSocket(node).handle)
     runner = web.AppRunner(app, access_log=None)
     await runner.setup()
     await web.TCPSite(runner, HOST, port).start()

@@ -10,8 +10,10 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
-from pathlib import Path
+from contextlib import suppress
+from typing import Any
 
+from prefect.blocks.core import Block
 from prefect.cli import app as prefect_command
 from prefect.client.orchestration import PrefectClient, get_client
 from prefect.client.schemas.actions import WorkPoolCreate
@@ -21,11 +23,9 @@ from prefect.workers.process import ProcessWorker
 
 from blocks import Benchmarks, Grid, Operator, Provider, Services, SlurmLogin, Wallet
 from deepgrid.errors import ConfigurationError
-from deployments.onemachine.parties.registration_plan import OPERATOR_NAME, REGISTERED, ClusterPlan, Plan
+from deployments.onemachine.parties.party_plan import OPERATOR_NAME, REGISTERED, REPOSITORY, Plan
 from orchestration.pools import PROCESSES
 from orchestration.worker import InProcessWorker
-
-REPOSITORY = Path(__file__).resolve().parents[3]
 
 
 def register(plan: Plan) -> None:
@@ -34,7 +34,7 @@ def register(plan: Plan) -> None:
     _deploy("operator", {"OPERATOR": OPERATOR_NAME})
     for cluster in plan.clusters:
         _deploy("provider", {"CLUSTER": cluster.name})
-    asyncio.run(_mark_done(plan))
+    asyncio.run(Variable.aset(REGISTERED, plan.digest(), overwrite=True))
 
 
 async def _make_pools_and_blocks(plan: Plan) -> None:
@@ -42,60 +42,31 @@ async def _make_pools_and_blocks(plan: Plan) -> None:
         for pool in plan.pools:
             await _make_pool(client, pool, InProcessWorker)
         await _make_pool(client, PROCESSES, ProcessWorker)
-    await _save_blocks(plan)
+    common = {
+        "grid": await _save("grid", Grid(address_book=plan.book)),
+        "services": await _save("grid", Services(url=plan.services_url)),
+    }
+    wallet = await _save(OPERATOR_NAME, Wallet(**plan.wallet))
+    await _save(OPERATOR_NAME, Operator(wallet=wallet, **plan.operator, **common))
+    for cluster in plan.clusters:
+        parts = {
+            "wallet": await _save(cluster.name, Wallet(**cluster.wallet)),
+            "login": await _save(cluster.name, SlurmLogin(**cluster.login)),
+            "benchmarks": await _save(cluster.name, Benchmarks(**cluster.benchmarks)),
+        }
+        await _save(cluster.name, Provider(cluster=cluster.name, **cluster.provider, **parts, **common))
 
 
-async def _mark_done(plan: Plan) -> None:
-    await Variable.aset(REGISTERED, plan.digest(), overwrite=True)
+async def _save(name: str, block: Block) -> Any:
+    """Save a block under this name, and return it: another block may refer to it."""
+    await block.asave(name, overwrite=True)
+    return block
 
 
 async def _make_pool(client: PrefectClient, name: str, worker: type[InProcessWorker] | type[ProcessWorker]) -> None:
     template = worker.get_default_base_job_template()
-    try:
+    with suppress(ObjectAlreadyExists):
         await client.create_work_pool(WorkPoolCreate(name=name, type=worker.type, base_job_template=template))
-    except ObjectAlreadyExists:
-        return
-
-
-async def _save_blocks(plan: Plan) -> None:
-    grid = Grid(address_book=plan.book)
-    await grid.asave("grid", overwrite=True)
-    services = Services(url=plan.services_url)
-    await services.asave("grid", overwrite=True)
-    operator = Wallet(address=plan.operator_address, key_file=plan.operator_key)
-    await operator.asave(OPERATOR_NAME, overwrite=True)
-    role = Operator(
-        grid=grid, wallet=operator, services=services, state=plan.operator_state, approve_label_changes=True,
-        metrics_port=plan.operator_metrics_port,
-    )  # fmt: skip
-    await role.asave(OPERATOR_NAME, overwrite=True)
-    for cluster in plan.clusters:
-        await _save_cluster(grid, services, cluster)
-
-
-async def _save_cluster(grid: Grid, services: Services, plan: ClusterPlan) -> None:
-    wallet = Wallet(address=plan.address, key_file=plan.key_file)
-    await wallet.asave(plan.name, overwrite=True)
-    login = SlurmLogin(**plan.login)
-    await login.asave(plan.name, overwrite=True)
-    benchmarks = Benchmarks(**plan.benchmarks)
-    await benchmarks.asave(plan.name, overwrite=True)
-    provider = Provider(
-        cluster=plan.name,
-        grid=grid,
-        wallet=wallet,
-        services=services,
-        login=login,
-        labels=plan.labels,
-        benchmarks=benchmarks,
-        state=plan.state,
-        metrics_port=plan.metrics_port,
-        trust_customers=plan.trust_customers,
-        accepted_gaps=plan.accepted_gaps,
-        claim_stays_s=plan.claim_stays_s,
-        **plan.prices,
-    )
-    await provider.asave(plan.name, overwrite=True)
 
 
 def _deploy(role: str, env: dict[str, str]) -> None:

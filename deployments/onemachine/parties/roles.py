@@ -14,16 +14,21 @@ from deepgrid.files.private_files import make_private_folder, replace_file
 from deepgrid.sbatch import StoragePaths
 from deepgrid.services.edge import ProxySettings, proxy_file
 from deployments.onemachine.clusters import OFFERS, Offer
-from deployments.onemachine.daemons.nginx import nginx, worker_account
+from deployments.onemachine.daemons.grid_files import socket_folder, socket_path
 from deployments.onemachine.daemons.ports import PortBook
 from deployments.onemachine.daemons.postgres import Postgres
 from deployments.onemachine.daemons.prefect_server import PrefectServer
 from deployments.onemachine.daemons.probes import HOST, answers, connects, listens
-from deployments.onemachine.daemons.processes import Daemon
-from deployments.onemachine.daemons.socket_folder import socket_folder, socket_path
-from deployments.onemachine.parties.keys import CUSTOMER, OPERATOR, KeyRing
-from deployments.onemachine.parties.registration_plan import OPERATOR_NAME, REGISTERED, ClusterPlan, Plan
-from deployments.onemachine.parties.trust import ACCEPTED_GAPS, trusts_customers
+from deployments.onemachine.daemons.processes import Daemon, nginx, worker_account
+from deployments.onemachine.parties.party_plan import (
+    CUSTOMER,
+    OPERATOR,
+    OPERATOR_NAME,
+    REGISTERED,
+    ClusterPlan,
+    KeyRing,
+    Plan,
+)
 from deployments.onemachine.slurm import SlurmSite
 from deployments.onemachine.view import environment_file
 from deployments.prefect_settings import WORKER
@@ -35,6 +40,8 @@ PROXY = "proxy"
 SERVICES_GRPC, SERVICES_METRICS = "services-grpc", "services-metrics"  # further ports of the services
 # Processes that use a port of another name.
 USERS_OF_PORTS = {"services": PROXY, SERVICES_GRPC: PROXY, SERVICES_METRICS: "services"}
+# Guards that need cgroups or mount namespaces, which slurmd does not have here, or rules of the machine's firewall.
+ACCEPTED_GAPS = ("proctrack", "task_plugin", "contain", "private_tmp", "disk_quota", "connections")
 
 
 def services_listen(state: Path) -> bool:
@@ -70,7 +77,9 @@ class Roles:
             clear_grpc=f"{HOST}:{self.ports.port(SERVICES_GRPC)}", account=worker_account(), workers="1",
             state=make_private_folder(socket_folder(self.state) / PROXY),
         )  # fmt: skip
-        return nginx(PROXY, self.state / PROXY, proxy_file(settings), lambda: listens(self.services_port))
+        configuration = make_private_folder(self.state / PROXY) / "nginx.conf"
+        replace_file(configuration, proxy_file(settings).encode())
+        return nginx(PROXY, configuration, lambda: listens(self.services_port))
 
     def services(self) -> Daemon:
         """The Job Definition and log services. They are ready when they answer through the proxy."""
@@ -191,19 +200,22 @@ class Roles:
         return Daemon(name, argv, lambda: self.prefect.worker_seen(pool, since), SERVED_WITHIN_S, env)
 
     def _plan(self) -> Plan:
-        from deepgrid.chain.transactions.wallet import Wallet  # slow to import
-
-        def address(name: str) -> str:
-            return Wallet.load(self.keys.file(name)).address
-
+        operator = {
+            "state": str(self.state / "operator"), "metrics_port": self.ports.port(OPERATOR),
+            "approve_label_changes": True,
+        }  # fmt: skip
         return Plan(
-            book=self.book, services_url=f"http://{HOST}:{self.services_port}",
-            operator_address=address(OPERATOR), operator_key=self.keys.file(OPERATOR),
-            operator_state=self.state / "operator", operator_metrics_port=self.ports.port(OPERATOR),
-            clusters=[self._cluster_plan(offer, address(offer.name)) for offer in OFFERS],
+            book=self.book, services_url=f"http://{HOST}:{self.services_port}", wallet=self._wallet(OPERATOR),
+            operator=operator, clusters=[self._cluster_plan(offer) for offer in OFFERS],
         )  # fmt: skip
 
-    def _cluster_plan(self, offer: Offer, address: str) -> ClusterPlan:
+    def _wallet(self, name: str) -> dict[str, str]:
+        from deepgrid.chain.transactions.wallet import Wallet  # slow to import
+
+        key_file = self.keys.file(name)
+        return {"address": Wallet.load(key_file).address, "key_file": str(key_file)}
+
+    def _cluster_plan(self, offer: Offer) -> ClusterPlan:
         login = self.slurm.login(offer.name)
         block = {
             "host": login.host, "port": login.port, "user": login.user, "key_file": str(login.key_file),
@@ -211,13 +223,15 @@ class Roles:
             "storage_root": self._storage(offer), "partition": login.partition, "job_account": login.job_account,
             "own_account": login.own_account, "account_pattern": login.accounts.pattern,
         }  # fmt: skip
-        prices = {name: str(wei) for name, wei in asdict(offer.prices).items()}
+        provider = {
+            **{name: str(wei) for name, wei in asdict(offer.prices).items()}, "labels": offer.labels,
+            "state": str(self._supervisor_state(offer)), "metrics_port": self.ports.port(f"supervisor-{offer.name}"),
+            "trust_customers": not login.accounts,  # all jobs share one account, unless root made one per customer
+            "accepted_gaps": ACCEPTED_GAPS, "claim_stays_s": self.claim_stays_s,
+        }  # fmt: skip
         return ClusterPlan(
-            name=offer.name, address=address, key_file=self.keys.file(offer.name), login=block, prices=prices,
-            labels=offer.labels, benchmarks=offer.benchmarks, state=self._supervisor_state(offer),
-            metrics_port=self.ports.port(f"supervisor-{offer.name}"),
-            trust_customers=trusts_customers(login), accepted_gaps=list(ACCEPTED_GAPS),
-            claim_stays_s=self.claim_stays_s,
+            name=offer.name, wallet=self._wallet(offer.name), login=block, benchmarks=offer.benchmarks,
+            provider=provider,
         )  # fmt: skip
 
     def _supervisor_state(self, offer: Offer) -> Path:

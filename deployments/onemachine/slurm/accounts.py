@@ -54,8 +54,8 @@ def pattern(cluster: str) -> str:
     return f"{prefix(cluster)}{{digits:{DIGITS}}}"
 
 
-def customer_account(cluster: str, address: str) -> str:
-    """The customer's account on the cluster, by wallet address. A missing account is created.
+def admit(cluster: str, address: str, book: Path) -> str:
+    """The customer's account on the cluster, by wallet address. A missing account is created, and recorded in `book`.
 
     Raises ConfigurationError for a malformed address, or when the account cannot be created.
     """
@@ -63,12 +63,6 @@ def customer_account(cluster: str, address: str) -> str:
     if name is None:
         raise ConfigurationError(f"{address[:80]!r} is not a wallet address.")
     make_account(name)
-    return name
-
-
-def admit(cluster: str, address: str, book: Path) -> str:
-    """As `customer_account`. The name is recorded in `book`, one line per account."""
-    name = customer_account(cluster, address)
     if name not in admitted(book):
         with open(book, "a") as file:
             file.write(f"{name}\n")

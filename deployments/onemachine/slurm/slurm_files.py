@@ -10,22 +10,11 @@ import socket
 import subprocess
 from pathlib import Path
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
-
 from deepgrid.errors import ConfigurationError
 from deepgrid.files.private_files import create_file
 from deepgrid.slurm.setup.hook_text import Identities, completion_hook, submit_hook
 from deepgrid.slurm.ssh.login import LoginSettings
-
-_TEMPLATES = Environment(
-    loader=PackageLoader("deployments.onemachine", "conf"), undefined=StrictUndefined, keep_trailing_newline=True,
-    autoescape=False,  # noqa: S701 - configuration files, not HTML
-)  # fmt: skip
-
-
-def write_template(name: str, target: Path, mode: int = 0o644, **values: object) -> None:
-    """Render `conf/<name>.j2` into `target`."""
-    _write(target, _TEMPLATES.get_template(f"{name}.j2").render(**values), mode)
+from deployments.onemachine.daemons.grid_files import write_text
 
 
 def write_hook(name: str, conf_folder: Path, login: LoginSettings) -> None:
@@ -38,15 +27,9 @@ def write_hook(name: str, conf_folder: Path, login: LoginSettings) -> None:
 def put_hook(file: Path, text: str) -> None:
     """Set the hook's time. Slurm reads a hook again only if it changed in a later second than the one that it knows."""
     earliest = file.stat().st_mtime + 1 if file.exists() else 0
-    _write(file, text, 0o644)
+    write_text(file, text, 0o644)
     changed_at = max(file.stat().st_mtime, earliest)
     os.utime(file, (changed_at, changed_at))
-
-
-def _write(target: Path, text: str, mode: int) -> None:
-    target.touch(mode=mode)
-    target.chmod(mode)
-    target.write_text(text)
 
 
 def make_folder(path: Path, mode: int) -> Path:

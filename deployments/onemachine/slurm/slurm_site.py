@@ -21,10 +21,10 @@ from typing import Any
 from deepgrid.errors import ConfigurationError
 from deepgrid.slurm.ssh.accounts import CustomerAccounts
 from deepgrid.slurm.ssh.login import LoginSettings
+from deployments.onemachine.daemons.grid_files import render_template, socket_folder, socket_path
 from deployments.onemachine.daemons.ports import PortBook
 from deployments.onemachine.daemons.probes import connects, listens
 from deployments.onemachine.daemons.processes import Daemon, ProcessTable
-from deployments.onemachine.daemons.socket_folder import socket_folder, socket_path
 from deployments.onemachine.slurm import accounts
 from deployments.onemachine.slurm import slurm_files as files
 from deployments.onemachine.slurm.slurm_steps import kill_descendants, kill_steps
@@ -88,7 +88,7 @@ class SlurmSite:
             self._shared / "database", self._shared / "database-tmp", self._shared / "database-install.log"
         )
         user = files.own_account()
-        files.write_template(
+        render_template(
             "slurmdbd.conf", self._shared / "slurmdbd.conf", 0o600, folder=self._shared, user=user,
             private=all(spec.private for spec in self.clusters.values()),
             munge_socket=self._munge_socket, ports={"slurmdbd": self._port("slurmdbd")},
@@ -108,8 +108,7 @@ class SlurmSite:
         """Prepare, start missing daemons, and wait until all nodes are idle and all login nodes answer."""
         self.prepare()
         for daemon in self.daemons():
-            table.start(daemon)
-            table.wait_ready(daemon)
+            table.serve(daemon)
 
     def stop(self, table: ProcessTable) -> None:
         """Stop everything, including running jobs (as node failures). Only files of the state folder stay."""
@@ -200,16 +199,14 @@ class SlurmSite:
         if spec.gpus_per_node > len(GPU_DEVICES):
             raise ConfigurationError(f"{spec.name}: a node can have at most {len(GPU_DEVICES)} GPUs.")
         folder = files.make_folder(self._folder(spec.name), 0o711)
-        files.make_folder(folder / "slurmctld", 0o700)
-        files.make_folder(folder / "login-home", 0o700)
-        files.make_folder(folder / "grid", 0o711)
-        files.make_folder(folder / "grid" / "jobs", 0o711)
-        files.make_folder(folder / "grid" / "spool", 0o700)
-        files.make_folder(self._sockets / spec.name, 0o755)
-        for node in spec.node_names:
-            files.make_folder(self._sockets / spec.name / node, 0o755)
-        ports = {name: self._port(name) for name in ("slurmdbd",)}
-        ports |= {name: self._port(f"{spec.name}-{name}") for name in ("slurmctld", "sshd")}
+        for name in ("slurmctld", "login-home", "grid/spool"):
+            files.make_folder(folder / name, 0o700)
+        for name in ("grid", "grid/jobs"):
+            files.make_folder(folder / name, 0o711)
+        for name in ("", *spec.node_names):
+            files.make_folder(self._sockets / spec.name / name, 0o755)
+        ports = {name: self._port(f"{spec.name}-{name}") for name in ("slurmctld", "sshd")}
+        ports["slurmdbd"] = self._port("slurmdbd")
         files.write_keys(folder / "ssh", ports["sshd"])
         values: dict[str, Any] = {
             "spec": spec, "folder": folder, "sockets": self._sockets, "ports": ports, "partition": PARTITION,
@@ -219,14 +216,13 @@ class SlurmSite:
             "epilog": folder / "epilog" if self._are_apart(spec.name) else None,
         }  # fmt: skip
         for name in ("slurm.conf", "gres.conf", "sshd_config"):
-            files.write_template(name, folder / name, **values)
-        files.write_template(
+            render_template(name, folder / name, **values)
+        render_template(
             "epilog.py", folder / "epilog", 0o755, cluster=spec.name, prefix=re.escape(accounts.prefix(spec.name)),
             digits=accounts.DIGITS,
         )  # fmt: skip
-        (folder / "cgroup.conf").write_text(
-            "CgroupPlugin=cgroup/v1\n"
-        )  # explicit, because slurmd otherwise looks for systemd
+        # Named, because slurmd otherwise looks for systemd.
+        (folder / "cgroup.conf").write_text("CgroupPlugin=cgroup/v1\n")
         for name, wanted in (("jobcomp.lua", spec.hook), ("job_submit.lua", spec.guard)):
             if wanted:
                 files.write_hook(name, folder, self.login(spec.name))

@@ -14,6 +14,8 @@ import time
 from collections.abc import Collection
 from pathlib import Path
 
+from deployments.onemachine.daemons.processes import process_fields
+
 POLL_S = 0.02
 
 
@@ -22,17 +24,19 @@ def kill_steps(sockets: Path, configurations: Collection[Path], within_s: float 
     marks = [f"SLURM_CONF={path}\0".encode() for path in configurations]
     deadline = time.monotonic() + within_s
     while (victims := _family(sockets, marks)) and time.monotonic() < deadline:
-        for pid in victims:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
+        _kill(victims)
         time.sleep(POLL_S)
 
 
 def kill_descendants(pid: int) -> None:
     """Kill the descendants of `pid`, but not `pid`. Each session of an sshd has its own process group."""
-    for victim in _grown({pid}, _parents()) - {pid}:
+    _kill(_grown({pid}, _parents()) - {pid})
+
+
+def _kill(victims: Collection[int]) -> None:
+    for pid in victims:
         with contextlib.suppress(ProcessLookupError):
-            os.kill(victim, signal.SIGKILL)
+            os.kill(pid, signal.SIGKILL)
 
 
 def _family(sockets: Path, marks: list[bytes]) -> set[int]:
@@ -54,20 +58,8 @@ def _grown(family: set[int], parents: dict[int, int]) -> set[int]:
 
 def _parents() -> dict[int, int]:
     """Parent of each live process."""
-    return {pid: parent for pid in _pids() if (parent := _parent(pid)) is not None}
-
-
-def _pids() -> list[int]:
-    return [int(entry) for entry in os.listdir("/proc") if entry.isdigit()]
-
-
-def _parent(pid: int) -> int | None:
-    """Parent of a live process; None for zombies, which need no killing."""
-    try:
-        fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
-    except OSError:
-        return None
-    return None if fields[0] in "ZX" else int(fields[1])
+    fields = {int(entry): process_fields(int(entry)) for entry in os.listdir("/proc") if entry.isdigit()}
+    return {pid: int(found[1]) for pid, found in fields.items() if found is not None}
 
 
 def _socket_inodes(folder: Path) -> set[str]:

@@ -9,7 +9,7 @@ from uuid import uuid4
 import pytest
 from prefect.client.schemas.objects import FlowRun
 
-from deployments.operator.on_demand import OnDemand
+from deployments.operator.process import OnDemand
 from orchestration.runs import required_runs
 
 WITHIN_S = 60

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from deepgrid.lifecycle.job import Label
-from deployments.operator.provider_watch import ProviderWatch
+from deployments.operator.process import ProviderWatch
 from tests.chain.grid import HARDWARE, LABELS, PRICES, approve_waiting
 from tests.operator.office import Office
 

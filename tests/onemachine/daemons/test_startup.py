@@ -51,6 +51,6 @@ def test_unknown_and_circular_needs_are_refused_before_anything_runs(needs: tupl
     done: list[str] = []
     steps = [Step("a", lambda: done.append("a"), needs), Step("b", lambda: done.append("b"), ("a",)),
              Step("free", lambda: done.append("free"))]  # fmt: skip
-    with pytest.raises(ValueError, match="unknown steps or each other: a, b"):
+    with pytest.raises(ValueError, match=r"unknown ones: nowhere|nodes are in a cycle"):
         run_steps(steps)
     assert done == []

@@ -1,4 +1,4 @@
-"""A short folder under /tmp for the Unix sockets of one grid."""
+"""Files and folders of the one-machine grid: private from the start, rendered from templates, short for sockets."""
 
 from __future__ import annotations
 
@@ -7,7 +7,26 @@ import os
 import stat
 from pathlib import Path
 
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
 from deepgrid.errors import ConfigurationError
+
+_TEMPLATES = Environment(
+    loader=PackageLoader("deployments.onemachine", "conf"), undefined=StrictUndefined, keep_trailing_newline=True,
+    autoescape=False,  # noqa: S701 - configuration files, not HTML
+)  # fmt: skip
+
+
+def render_template(name: str, target: Path, mode: int = 0o644, **values: object) -> None:
+    """Render `conf/<name>.j2` into `target`."""
+    write_text(target, _TEMPLATES.get_template(f"{name}.j2").render(**values), mode)
+
+
+def write_text(target: Path, text: str, mode: int) -> None:
+    """Write a file with exactly `mode`, whatever the umask."""
+    target.touch(mode=mode)
+    target.chmod(mode)
+    target.write_text(text)
 
 
 def socket_folder(state: Path) -> Path:
