@@ -1,4 +1,4 @@
-"""A job in words: the cells of the table, and the lines of its details."""
+"""Jobs and quotes in words: the cells of the table of jobs, the lines of a job's details and of a quote."""
 
 from __future__ import annotations
 
@@ -16,11 +16,14 @@ from deepgrid.lifecycle.states import JobStatus
 from deepgrid.plain_text import plain
 from deepgrid.tui.widgets.table import Cell, Column
 from deepgrid.tui.widgets.text_pane import Line, heading, pair, plain_line
-from deepgrid.tui.words import NONE, amount, cluster_words, day_and_time, exact, full_time, short_address, span
+from deepgrid.tui.words import NONE, amount, cluster_words, day_and_time, exact, fit, full_time, short_address, span
 
 if TYPE_CHECKING:
     from deepgrid.client.job import AsyncJob
     from deepgrid.client.job_values import Remark, Step
+    from deepgrid.client.quotes import Quote
+
+OLD_QUOTE_S = 60.0
 
 COLUMNS = (
     Column("id", 6, right=True),
@@ -172,3 +175,21 @@ def life_lines(steps: Sequence[Step], remarks: Sequence[Remark]) -> Iterator[Lin
     told += [(remark.at, 1, f"  {remark.kind}", remark.text) for remark in remarks]
     for at, _, what, words in sorted(told, key=lambda entry: entry[:2]):
         yield plain_line(f"{day_and_time(at)}  {plain(what):<15} {plain(words)}", indent=29)
+
+
+def quote_lines(quote: Quote, age_s: float) -> Iterator[Line]:
+    """The lines of a quote. One that is too old is dimmed."""
+    old = age_s > OLD_QUOTE_S
+    style = "dim" if old else ""
+    state = f"older than {OLD_QUOTE_S:.0f} s: enter asks for a new one" if old else "prices are fixed at assignment"
+    yield pair("quote", f"for {span(quote.minutes * 60)}, block {quote.block}; {state}", style)
+    if quote.offers:
+        yield pair("needed", f"{exact(quote.needed)} credits for that time at the dearest offer", style)
+    else:
+        yield plain_line("No cluster can run this job now:", "bold")
+    for offer in quote.offers:
+        price = f"{fit(amount(offer.rate), 8, right=True)} per minute {fit(amount(offer.cost), 9, right=True)} in all"
+        yield plain_line(f"  {fit(cluster_words(offer.cluster, offer.address), 30)} {price}", style)
+    for misfit in quote.misfits:
+        words = f"  {cluster_words(misfit.cluster, misfit.address)}: {plain(misfit.why)}"
+        yield plain_line(words, style or "dim", indent=4)

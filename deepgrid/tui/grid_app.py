@@ -19,7 +19,6 @@ from deepgrid.tui.feed import Feed
 from deepgrid.tui.screens.frame import GridScreen
 from deepgrid.tui.screens.jobs import JobsScreen
 from deepgrid.tui.screens.questions import KeysScreen, Question
-from deepgrid.tui.shape import Shape
 
 if TYPE_CHECKING:
     from deepgrid.client.grid import AsyncGrid
@@ -36,7 +35,7 @@ class GridApp(App[None], inherit_bindings=False):
         feed: Live data; None until the grid was opened.
         failure: The error that ended the app; None if the user left.
         in_flight: What transactions that are being sent do, in words.
-        shape: The shape of job that prices of clusters are shown for.
+        shape: The shape of job that prices of clusters are shown for, as it is typed.
         files: Workflow files of the jobs that were submitted in this run, by job id.
         submitted: A job that was just submitted; the table of jobs moves its cursor there once.
     """
@@ -63,7 +62,7 @@ class GridApp(App[None], inherit_bindings=False):
         self.in_flight: dict[object, str] = {}
         self.files: dict[int, Path] = {}
         self.submitted: int | None = None
-        self.shape = Shape()
+        self.shape = {"tasks": "1", "cpus": "1", "memory": "1000", "gpus": "0", "credits": "100"}
         self.problem = ""
         self.read_only = bool(customer)
         self._open_grid = open_grid
@@ -160,17 +159,22 @@ class GridApp(App[None], inherit_bindings=False):
     def action_help_keys(self) -> None:
         """Show the keys of the screen."""
         if isinstance(self.screen, GridScreen):
-            self.show_keys(self.screen)
-
-    def show_keys(self, screen: Screen[None]) -> None:
-        """Show all keys of a screen."""
-        self.push_screen(KeysScreen(screen))
+            self.push_screen(KeysScreen(self.screen))
 
     def open_screen(self, name: str, job: AsyncJob | None = None) -> None:
-        """Open a screen by its name; some are about a job."""
-        from deepgrid.tui.screens.directory import screen_of  # the forms are loaded when one is opened
+        """Open a screen by its name. Some are about a job; the form of a submission may start from one."""
+        from deepgrid.tui.screens.cluster_list import ClustersScreen  # the forms are loaded when one is opened
+        from deepgrid.tui.screens.job_details import JobScreen
+        from deepgrid.tui.screens.job_log import LogScreen
+        from deepgrid.tui.screens.money_forms import AllowanceForm, TopUpForm, TransferForm
+        from deepgrid.tui.screens.submit_form import SubmitForm
 
-        self.push_screen(screen_of(name, job))
+        if name == "submit":
+            self.push_screen(SubmitForm(again=job))
+        elif job is not None:
+            self.push_screen({"log": LogScreen, "job": JobScreen, "top up": TopUpForm}[name](job))
+        else:
+            self.push_screen({"clusters": ClustersScreen, "transfer": TransferForm, "allowance": AllowanceForm}[name]())
 
     def get_system_commands(self, screen: Screen[Any]) -> Iterable[SystemCommand]:
         """What the palette offers: the keys of the screen that have a description."""

@@ -14,8 +14,8 @@ from rich.cells import cell_len
 from textual.widgets import Input
 
 from deepgrid.tui.grid_app import GridApp
+from deepgrid.tui.screens.form import Field
 from deepgrid.tui.screens.frame import Plain
-from deepgrid.tui.widgets.field import Field
 from deepgrid.tui.widgets.text_pane import TextPane
 from tests.client.replay import Replay
 from tests.tui.pictures import PAGE, PICTURE_FOLDER, picture_of

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from decimal import Decimal
 from typing import TYPE_CHECKING, ClassVar
 
 from rich.style import Style
@@ -14,12 +15,11 @@ from textual.widget import Widget
 
 from deepgrid.errors import GridError, InputError
 from deepgrid.plain_text import plain
-from deepgrid.tui.screens.form import Form
+from deepgrid.tui.screens.form import Field, Form
 from deepgrid.tui.screens.frame import GridScreen
 from deepgrid.tui.screens.money_forms import amount_of
-from deepgrid.tui.widgets.field import Field
 from deepgrid.tui.widgets.table import Cell, Column, Table
-from deepgrid.tui.widgets.text_pane import Line, TextPane, pair, plain_line
+from deepgrid.tui.widgets.text_pane import Line, SideText, pair, plain_line
 from deepgrid.tui.words import amount, exact, short_address, span
 
 if TYPE_CHECKING:
@@ -62,14 +62,10 @@ class ClustersScreen(GridScreen):
     def body(self) -> Iterable[Widget]:
         with Horizontal(id="body"):
             yield Table(COLUMNS, self._cells, id="table")
-            yield TextPane(id="side")
+            yield SideText(id="side")
 
     def prepare(self) -> None:
-        self.query_one("#side", TextPane).can_focus = False
         self.query_one(Table).focus()
-
-    def on_resize(self) -> None:
-        self.set_class(self.size.width >= 120, "-wide")
 
     def on_screen_resume(self) -> None:
         self.show_news()  # the shape may have changed
@@ -99,7 +95,7 @@ class ClustersScreen(GridScreen):
             return
         if self._clusters is None and not self._reading:
             self.action_read()
-        self.head(f"Clusters; prices for {self.grid_app.shape.words}")
+        self.head(f"Clusters; prices for {shape_words(self.grid_app.shape)}")
         clusters = self._clusters
         if clusters is None:
             self.instead(
@@ -119,7 +115,7 @@ class ClustersScreen(GridScreen):
         record = self._records.get(one.address)
         style = Style() if one.provider.in_force else GONE
         try:
-            price = amount(self.grid_app.shape.rate(one))
+            price = amount(rate_at(one, self.grid_app.shape))
         except InputError:
             price = "?"
         texts = [
@@ -139,7 +135,7 @@ class ClustersScreen(GridScreen):
     def _show_side(self) -> None:
         cluster = self.cluster
         lines = [] if cluster is None else [*cluster_lines(cluster, self._records.get(cluster.address))]
-        self.query_one("#side", TextPane).show(lines, stale=self.stale)
+        self.query_one("#side", SideText).show(lines, stale=self.stale)
 
     def action_open_cluster(self) -> None:
         if self.cluster is not None:
@@ -163,21 +159,21 @@ class ClusterScreen(Form):
         self.HEAD = f"Cluster {plain(cluster.name)} ({short_address(cluster.address)})"
 
     def fields(self) -> Sequence[Field]:
-        texts = self.grid_app.shape.texts
+        shape = self.grid_app.shape
         return [
-            Field("tasks", "tasks", "processes", texts["tasks"]),
-            Field("cpus", "CPUs", "CPUs per task", texts["cpus"]),
-            Field("memory", "memory", "MB per CPU", texts["memory"]),
-            Field("gpus", "GPUs", "GPUs of the job", texts["gpus"]),
-            Field("credits", "credits", "credits to lock", texts["credits"]),
+            Field("tasks", "tasks", "processes", shape["tasks"]),
+            Field("cpus", "CPUs", "CPUs per task", shape["cpus"]),
+            Field("memory", "memory", "MB per CPU", shape["memory"]),
+            Field("gpus", "GPUs", "GPUs of the job", shape["gpus"]),
+            Field("credits", "credits", "credits to lock", shape["credits"]),
         ]
 
     def meaning(self) -> list[Line]:
         shape = self.grid_app.shape
-        shape.texts = {name: self.value(name) for name in shape.texts}
+        shape.update({name: self.value(name) for name in shape})
         lines = [*cluster_lines(self._cluster, self._records.get(self._cluster.address))]
         try:
-            rate, locked = shape.rate(self._cluster), amount_of(shape.texts["credits"])
+            rate, locked = rate_at(self._cluster, shape), amount_of(shape["credits"])
         except InputError as error:
             return [plain_line(str(error), "red"), *lines]
         lasts = f"{int(locked / rate)} minutes ({span(int(locked / rate) * 60)})" if rate else "without a limit"
@@ -191,6 +187,24 @@ class ClusterScreen(Form):
     def go_on(self) -> None:
         """The last field: back to the first one."""
         self.focus_next()
+
+
+def rate_at(cluster: Cluster, shape: Mapping[str, str]) -> Decimal:
+    """Credits per minute at a cluster for a shape of job, as it is typed. Raises InputError."""
+
+    def number(name: str, least: int) -> int:
+        text = shape[name]
+        if not (text.isascii() and text.isdigit() and len(text) < 9 and int(text) >= least):
+            raise InputError(f"{text!r} is not a number of {name} from {least} on.")
+        return int(text)
+
+    tasks, cpus, memory_mb = (number(name, 1) for name in ("tasks", "cpus", "memory"))
+    return cluster.rate(tasks=tasks, cpus_per_task=cpus, memory_mb_per_cpu=memory_mb, gpus=number("gpus", 0))
+
+
+def shape_words(shape: Mapping[str, str]) -> str:
+    """A shape of job in words."""
+    return f"{shape['tasks']} x {shape['cpus']} CPU, {shape['memory']} MB per CPU, {shape['gpus']} GPU"
 
 
 def standing(cluster: Cluster) -> str:

@@ -2,24 +2,51 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+import os
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from decimal import Decimal
+from pathlib import Path
 from typing import ClassVar
 
 from textual import on
+from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import Vertical
+from textual.containers import Horizontal, Vertical
+from textual.suggester import Suggester
 from textual.widget import Widget
-from textual.widgets import Input
+from textual.widgets import Input, Static
 
 from deepgrid.errors import InputError
 from deepgrid.tui.screens.frame import GridScreen
 from deepgrid.tui.screens.questions import Question
-from deepgrid.tui.widgets.field import Field
-from deepgrid.tui.widgets.text_pane import Line, TextPane, plain_line
+from deepgrid.tui.widgets.text_pane import Line, SideText, plain_line
 
 Confirmation = tuple[str, str, Callable[[], Awaitable[str]]]
 """A question, what is sent in words, and the transaction."""
+
+MOST_ENTRIES = 2000  # of a folder, which are looked at to complete a path
+WORKFLOWS = (".yaml", ".yml")
+
+
+class Field(Horizontal):
+    """A label with an input. The input has the id of the field."""
+
+    def __init__(self, name: str, label: str, placeholder: str = "", value: str = "", paths: bool = False) -> None:
+        super().__init__(classes="field")
+        self.label = label
+        suggester = PathSuggester() if paths else None
+        self.input = Input(value, placeholder, id=name, suggester=suggester, select_on_focus=False)
+        self.input.cursor_blink = False  # costs bytes on slow lines, for nothing
+
+    def compose(self) -> ComposeResult:
+        yield Static(self.label, classes="label", markup=False)
+        yield self.input
+
+    def on_descendant_focus(self) -> None:
+        self.add_class("-focused")  # Textual's `:focus-within` does not reach the label
+
+    def on_descendant_blur(self) -> None:
+        self.remove_class("-focused")
 
 
 class Form(GridScreen):
@@ -46,11 +73,9 @@ class Form(GridScreen):
     def body(self) -> Iterable[Widget]:
         with Vertical(id="body"):
             yield from self.fields()
-            yield TextPane(id="meaning")
+            yield SideText(id="meaning")
 
     def prepare(self) -> None:
-        for pane in self.query(TextPane):
-            pane.can_focus = False
         super().prepare()
         self.instead("")
         self.query(Input).first().focus()
@@ -66,7 +91,7 @@ class Form(GridScreen):
             lines = self.meaning()
         except InputError as error:
             lines = [plain_line(str(error), "red")]
-        self.query_one("#meaning", TextPane).show([plain_line(""), *lines], stale=self.stale)
+        self.query_one("#meaning", SideText).show([plain_line(""), *lines], stale=self.stale)
 
     def meaning(self) -> list[Line]:
         """What the form means, in words. Raises InputError for fields that are wrong."""
@@ -115,7 +140,7 @@ class Form(GridScreen):
         self.grid_app.tell(words, wrong=not done)
 
     def action_read(self, direction: int) -> None:
-        self.query_one("#meaning", TextPane).action_page(direction)
+        self.query_one("#meaning", SideText).action_page(direction)
 
     def action_leave(self) -> None:
         if self.sending:
@@ -131,3 +156,31 @@ class Form(GridScreen):
         if spent > account.credits:
             raise InputError(f"You have {account.credits:f} credits.", next_step="Give less.")
         return account.credits - spent
+
+
+class PathSuggester(Suggester):
+    """Completes a path by the first file that fits: folders and workflow files before others."""
+
+    def __init__(self) -> None:
+        super().__init__(use_cache=False, case_sensitive=True)
+
+    async def get_suggestion(self, value: str) -> str | None:
+        """The completed path; None if nothing fits."""
+        return next(iter(completions(value)), None) if value else None
+
+
+def completions(value: str) -> Iterator[str]:
+    """Paths that start with `value`, in the order in which they are offered."""
+    folder, _, start = value.rpartition("/")
+    where = Path(f"{folder}/" if "/" in value else ".").expanduser()
+    try:
+        with os.scandir(where) as entries:
+            found = sorted(
+                (not one.is_dir() and not one.name.endswith(WORKFLOWS), one.name + ("/" if one.is_dir() else ""))
+                for _, one in zip(range(MOST_ENTRIES), entries, strict=False)
+                if one.name.startswith(start) and (start or not one.name.startswith(".")) and one.name.isprintable()
+            )
+    except OSError:
+        return
+    for _, name in found:
+        yield (f"{folder}/" if "/" in value else "") + name

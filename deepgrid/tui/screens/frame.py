@@ -20,7 +20,7 @@ from deepgrid.plain_text import plain
 
 if TYPE_CHECKING:
     from deepgrid.tui.feed import Feed
-    from deepgrid.tui.host import Host
+    from deepgrid.tui.grid_app import GridApp
 
 REVERSE = Style(reverse=True)
 OPENS_A_FIELD = ("filter", "ask")
@@ -57,6 +57,7 @@ class GridScreen(Screen[None], inherit_bindings=False):
     """A screen with head, body, news and keys."""
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,q,ctrl+q", "leave", "back", show=False)]
+    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (120, "-wide")]  # noqa: RUF012 - Textual declares it for instances
     HEAD = ""
     KEYS = ""
 
@@ -66,9 +67,9 @@ class GridScreen(Screen[None], inherit_bindings=False):
         self._wrong = False
 
     @property
-    def grid_app(self) -> Host:
+    def grid_app(self) -> GridApp:
         """The app."""
-        return cast("Host", self.app)
+        return cast("GridApp", self.app)
 
     @property
     def feed(self) -> Feed | None:
@@ -78,11 +79,16 @@ class GridScreen(Screen[None], inherit_bindings=False):
         yield Plain(self.HEAD, id="head")
         yield from self.body()
         yield Plain(id="instead")
+        yield from self.below()
         yield Plain(id="news")
         yield KeyBar(self.KEYS, id="keys")
 
     def body(self) -> Iterable[Widget]:
         """The widgets between head and news. The first one is hidden while there is a sentence instead."""
+        return ()
+
+    def below(self) -> Iterable[Widget]:
+        """The widgets between the body and the news."""
         return ()
 
     def on_mount(self) -> None:

@@ -12,7 +12,7 @@ from textual.widget import Widget
 from deepgrid.errors import GridError
 from deepgrid.plain_text import plain
 from deepgrid.tui.screens.job_actions import JobActions, last_lines
-from deepgrid.tui.widgets.text_pane import Line, TextPane, heading, pair, plain_line
+from deepgrid.tui.widgets.text_pane import Line, SideText, TextPane, heading, pair, plain_line
 
 if TYPE_CHECKING:
     from deepgrid.client.job import AsyncJob
@@ -42,15 +42,11 @@ class JobScreen(JobActions):
     def body(self) -> Iterable[Widget]:
         with Horizontal(id="body"):
             yield TextPane(id="life")
-            yield TextPane(id="side")
+            yield SideText(id="side")
 
     def prepare(self) -> None:
-        self.query_one("#side", TextPane).can_focus = False
         super().prepare()
         self.query_one("#life").focus()
-
-    def on_resize(self) -> None:
-        self.set_class(self.size.width >= 120, "-wide")
 
     def draw(self) -> None:
         super().draw()
@@ -88,7 +84,7 @@ class JobScreen(JobActions):
             self._show_tail(tail)
 
     def _show_tail(self, tail: list[Line]) -> None:
-        self.query_one("#side", TextPane).show([heading("log"), *(tail or [plain_line("no output yet")])])
+        self.query_one("#side", SideText).show([heading("log"), *(tail or [plain_line("no output yet")])])
 
     def _show(self) -> None:
         from deepgrid.tui.details import bill_lines, facts, life_lines

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 from textual import on
-from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal
 from textual.content import Content
@@ -15,10 +14,10 @@ from textual.widgets import Input
 
 from deepgrid.errors import GridError
 from deepgrid.plain_text import plain
-from deepgrid.tui.screens.frame import KeyBar, Plain
+from deepgrid.tui.screens.frame import Plain
 from deepgrid.tui.screens.job_actions import JobActions
 from deepgrid.tui.widgets.table import Cell, Table
-from deepgrid.tui.widgets.text_pane import TextPane
+from deepgrid.tui.widgets.text_pane import SideText
 from deepgrid.tui.words import age, amount, short_address
 
 if TYPE_CHECKING:
@@ -32,10 +31,10 @@ class JobsScreen(JobActions):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("enter", "open_log", "log of the job", show=False),
         Binding("v", "open_job", "life and bill of the job", show=False),
-        Binding("s", "submit", "submit a job", show=False),
+        Binding("s", "send('submit')", "submit a job", show=False),
         Binding("p", "clusters", "clusters and prices", show=False),
-        Binding("ctrl+t", "transfer", "transfer credits", show=False),
-        Binding("a", "allowance", "set the allowance", show=False),
+        Binding("ctrl+t", "send('transfer')", "transfer credits", show=False),
+        Binding("a", "send('allowance')", "set the allowance", show=False),
         Binding("slash", "filter", "filter by name, state, cluster", show=False, priority=True),
     ]
     HEAD = "dps"
@@ -53,25 +52,18 @@ class JobsScreen(JobActions):
 
         with Horizontal(id="body"):
             yield Table(COLUMNS, self._cells, id="table")
-            yield TextPane(id="side")
+            yield SideText(id="side")
 
-    def compose(self) -> ComposeResult:
-        yield Plain(self.HEAD, id="head")
-        yield from self.body()
-        yield Plain(id="instead")
+    def below(self) -> Iterable[Widget]:
         yield Plain(id="remark")
         yield Input(placeholder="part of id, name, state or cluster", id="filter", disabled=True)
-        yield Plain(id="news")
-        yield KeyBar(self.KEYS, id="keys")
 
     def prepare(self) -> None:
         self.query_one("#filter").display = False
-        self.query_one("#side", TextPane).can_focus = False
         super().prepare()
         self.query_one(Table).focus()
 
     def on_resize(self) -> None:
-        self.set_class(self.size.width >= 120, "-wide")
         self.show_news()
 
     # -- drawing -----------------------------------------------------------------------------
@@ -158,7 +150,7 @@ class JobsScreen(JobActions):
     def _show_chosen(self) -> None:
         from deepgrid.tui.details import bill_lines, facts, last_remark
 
-        job, side = self.job, self.query_one("#side", TextPane)
+        job, side = self.job, self.query_one("#side", SideText)
         if job is None or self.feed is None:
             self.query_one("#remark", Plain).say("")
             side.show([])
@@ -213,17 +205,10 @@ class JobsScreen(JobActions):
         field.disabled, field.display = True, bool(self._filter)
         self.query_one(Table).focus()
 
-    def action_submit(self) -> None:
-        if self.feed is not None and self.may_send():
-            self.grid_app.open_screen("submit")
-
     def action_clusters(self) -> None:
         self.grid_app.open_screen("clusters")
 
-    def action_transfer(self) -> None:
+    def action_send(self, form: str) -> None:
+        """Open a form that sends a transaction."""
         if self.feed is not None and self.may_send():
-            self.grid_app.open_screen("transfer")
-
-    def action_allowance(self) -> None:
-        if self.feed is not None and self.may_send():
-            self.grid_app.open_screen("allowance")
+            self.grid_app.open_screen(form)

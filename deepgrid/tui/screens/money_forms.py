@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 
 from deepgrid.errors import InputError
 from deepgrid.plain_text import plain
-from deepgrid.tui.screens.form import Confirmation, Form
-from deepgrid.tui.widgets.field import Field
+from deepgrid.tui.screens.form import Confirmation, Field, Form
 from deepgrid.tui.widgets.text_pane import Line, pair
 from deepgrid.tui.words import exact, span
 

@@ -21,13 +21,12 @@ from textual.widgets import Input
 
 from deepgrid.errors import GridError, InputError
 from deepgrid.plain_text import plain
-from deepgrid.tui.offer_lines import OLD_S, quote_lines
-from deepgrid.tui.screens.form import Confirmation
+from deepgrid.tui.details import OLD_QUOTE_S, quote_lines
+from deepgrid.tui.screens.form import Confirmation, Field
 from deepgrid.tui.screens.money_forms import MoneyForm, amount_of
 from deepgrid.tui.screens.questions import Choice
 from deepgrid.tui.templates import copy_template, templates
-from deepgrid.tui.widgets.field import Field
-from deepgrid.tui.widgets.text_pane import Line, TextPane, plain_line
+from deepgrid.tui.widgets.text_pane import Line, SideText, plain_line
 from deepgrid.tui.words import exact
 
 if TYPE_CHECKING:
@@ -78,18 +77,15 @@ class SubmitForm(MoneyForm):
         with Horizontal(id="body"):
             with Vertical(id="form"):
                 yield from self.fields()
-                yield TextPane(id="meaning")
-                yield TextPane(id="below")
-            yield TextPane(id="side")
+                yield SideText(id="meaning")
+                yield SideText(id="below")
+            yield SideText(id="side")
 
     def prepare(self) -> None:
         super().prepare()
         self.set_interval(LOOK_S, self._look)
         if self._again and not self.value("file"):
             self.tell(f"The file of job {self._again.id} is not known here: name it.")
-
-    def on_resize(self) -> None:
-        self.set_class(self.size.width >= 120, "-wide")
 
     # -- the file ----------------------------------------------------------------------------
 
@@ -130,7 +126,7 @@ class SubmitForm(MoneyForm):
         if not self.alive:
             return
         for pane in ("#side", "#below"):
-            self.query_one(pane, TextPane).show([plain_line(plain(line.expandtabs(4))) for line in text.splitlines()])
+            self.query_one(pane, SideText).show([plain_line(plain(line.expandtabs(4))) for line in text.splitlines()])
         if text:
             try:
                 grid = self.grid_app.grid
@@ -149,7 +145,7 @@ class SubmitForm(MoneyForm):
     @property
     def fresh(self) -> bool:
         """Whether there is a quote that is not too old."""
-        return self._quote is not None and self.grid_app.now() - self._quoted_at <= OLD_S
+        return self._quote is not None and self.grid_app.now() - self._quoted_at <= OLD_QUOTE_S
 
     def meaning(self) -> list[Line]:
         lines: list[Line] = []

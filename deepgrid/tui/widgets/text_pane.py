@@ -70,6 +70,10 @@ class TextPane(Scroller):
         return Strip([part for part in self._rows[row].render(_CONSOLE) if part.text]).crop(0, width)
 
 
+class SideText(TextPane, can_focus=False):
+    """A text beside the fields or the table that have the keys."""
+
+
 def styled(text: str, style: str) -> Text:
     """A text with a style of its part: rich forgets the style of a whole text without parts."""
     return Text(end="").append(text, style or None)
