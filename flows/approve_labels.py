@@ -6,8 +6,9 @@ from prefect import flow
 from prefect.client.schemas.objects import State
 from prefect.states import Completed
 
+from deepgrid.operator.approvals import approve, read_proposals
 from orchestration import sessions
-from tasks.approve_labels import approve, read_proposals
+from tasks.run_step import run_step
 
 
 @flow(name="approve_labels", flow_run_name="approve measurements", persist_result=False)
@@ -18,7 +19,7 @@ async def approve_labels(operator: str) -> State[None]:
         operator: Name of the operator block; its field `approve_label_changes` enables this flow.
     """
     async with sessions.operator(operator) as session:
-        proposals = await read_proposals(session)
+        proposals = await run_step("read proposals", read_proposals, session)
         if not proposals:
             return Completed(message="No proposal waits.")
         switched_on = session.settings.approve_label_changes
@@ -26,7 +27,7 @@ async def approve_labels(operator: str) -> State[None]:
         for one in proposals:
             if one.concern or not switched_on:
                 messages.append(f"{one.name} waits for the operator: {one.concern or 'approving by itself is off'}.")
-            elif await approve(session, one):
+            elif await run_step(f"approve measurements of {one.name}", approve, session, one):
                 messages.append(f"Approved new measurements of {one.name}.")
             else:
                 messages.append(f"{one.name} changed its proposal meanwhile.")

@@ -12,10 +12,11 @@ from pydantic import Field
 from deepgrid.benchmark.outcome import Outcome, compared, nothing_worked, summary, updated
 from deepgrid.benchmark.settings import PROGRAMS, Program
 from deepgrid.errors import GridError
+from deepgrid.provider.measurements import last_measured, measure, propose_if_moved
 from deepgrid.provider.session import ProviderSession
 from orchestration import sessions
-from tasks.benchmark_cluster import last_measured, measure, propose_if_moved, show_comparison
-from tasks.claim_jobs import check_slurm
+from tasks.artifacts import publish_labels
+from tasks.run_step import run_step
 
 
 @flow(name="benchmark_cluster", flow_run_name="benchmark {cluster}", persist_result=False)
@@ -31,19 +32,19 @@ async def benchmark_cluster(
         programs: Programs to run, at most four; empty for all of them. Each may take hours of the cluster.
     """
     async with sessions.provider(cluster) as session:
-        await check_slurm(session)
-        old = await last_measured(session)
+        await run_step(f"check Slurm on {cluster}", session.cluster.health)
+        old = await run_step("read measured labels", last_measured, session)
         outcomes = [await _measured(session, program) for program in programs or PROGRAMS]
         new = updated(old, outcomes, session.settings.labels)
         rows = compared(old, new)
-        proposed = await propose_if_moved(session, old, new)
+        proposed = await run_step("propose what moved", propose_if_moved, session, old, new)
         words = summary(rows, outcomes, proposed.standing.value if proposed else "")
-        await show_comparison(cluster, rows, words)
+        await run_step("show old and new labels", publish_labels, cluster, rows, words)
     return Failed(message=words) if nothing_worked(outcomes) else Completed(message=words)
 
 
 async def _measured(session: ProviderSession, program: Program) -> Outcome:
     try:
-        return await measure(session, program)
+        return await run_step(f"measure {program} of {session.settings.cluster}", measure, session, program)
     except GridError as error:
         return Outcome(program, problem=error.message)

@@ -6,9 +6,11 @@ from prefect import flow
 from prefect.client.schemas.objects import State
 from prefect.states import Completed
 
+from deepgrid.chain.offers import read_versions
 from orchestration import sessions
 from orchestration.claiming_pause import why_closed
-from tasks.claim_jobs import check_approval, check_slurm, claim_waiting, start_runs
+from tasks.job_runs import start_job_runs
+from tasks.run_step import run_step
 
 
 @flow(name="claim_jobs", flow_run_name="claim jobs for {cluster}", persist_result=False)
@@ -23,14 +25,18 @@ async def claim_jobs(cluster: str) -> State[None]:
     """
     claimed: list[int] = []
     async with sessions.provider(cluster) as session:
-        await check_slurm(session)
-        while not (closed := await why_closed(session)) and (jobs := await claim_waiting(session)):
-            await start_runs(session, jobs)
+        await run_step(f"check Slurm on {cluster}", session.cluster.health)
+        while not (closed := await run_step(f"check that {cluster} takes jobs", why_closed, session)):
+            if not (jobs := await run_step(f"claim jobs on {cluster}", session.claim_waiting)):
+                break
+            keys = [session.key_of(job) for job in jobs]
+            await run_step(f"start runs of claimed jobs on {cluster}", start_job_runs, session, keys)
             claimed += [job.id for job in jobs]
         if not claimed and closed:
             return Completed(message=f"Nothing was claimed: {closed}.")
         if not claimed:
-            standing = await check_approval(session)
+            name = f"check approval on {cluster}"
+            standing = (await run_step(name, read_versions, session.chain, session.address)).standing
             why = "" if standing.in_force else f": the provider {standing.value}"
             return Completed(message=f"Nothing to claim{why}.")
     return Completed(message=f"Claimed job {', '.join(map(str, claimed))}.")

@@ -3,27 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
-from typing import Annotated
+from collections.abc import Coroutine, Sequence
+from typing import Annotated, Any
 
-from prefect import flow
+from prefect import flow, get_run_logger
 from prefect.client.schemas.objects import State
 from prefect.states import Completed
 from pydantic import Field
 
+from deepgrid.provider.cleanup import find_leftovers, find_outputs_above_quota, remove_leftovers, remove_outputs
+from deepgrid.provider.session import ProviderSession
+from deepgrid.provider.zombies import cancel_left_over, end_foreign, look_again, look_for_zombies, put_right
 from orchestration import sessions
-from tasks.collect_zombies import (
-    cancel_left_over,
-    end_foreign,
-    find_leftovers,
-    find_outputs_above_quota,
-    give_grace,
-    look_again,
-    look_for_zombies,
-    put_right,
-    remove_leftovers,
-    remove_outputs,
-)
+from tasks.run_step import run_query, run_step
 
 MOST_NAMED = 20  # in the message of a run
 
@@ -51,24 +43,49 @@ async def collect_zombies(
             records in them: each night those of the last 24 hours.
     """
     async with sessions.provider(cluster) as session:
-        found = await look_for_zombies(session)
-        done = await asyncio.gather(*(cancel_left_over(session, one) for one in found.left_over))
-        if found.foreign:
-            done += await end_foreign(session, found.foreign)
-        if found.suspects:
-            await give_grace(grace_s)
-            seen = await look_again(session, found.suspects, grace_s)
-            done += await asyncio.gather(*(put_right(session, one) for one in seen))
-        leftovers = await find_leftovers(session, keep_days)
-        removed = await remove_leftovers(session, leftovers) if leftovers else []
-        above = await find_outputs_above_quota(session)
-        freed = await remove_outputs(session, above) if above else []
-    said = [f"Of {found.claims} jobs: {_summary(done)}." if done else f"No zombie among {found.claims} jobs."]
-    if leftovers:
-        said.append(f"Removed {len(removed)} of {len(leftovers)} folders left over.")
-    if above:
-        said.append(f"Removed {len(freed)} of {len(above)} outputs above a customer's quota.")
+        claims, done = await _end_zombies(session, grace_s)
+        said = [f"Of {claims} jobs: {_summary(done)}." if done else f"No zombie among {claims} jobs."]
+        if leftovers := await run_query(f"look for leftovers on {cluster}", find_leftovers, session, keep_days):
+            removed = await run_query(f"remove leftovers on {cluster}", remove_leftovers, session, leftovers)
+            said.append(f"Removed {len(removed)} of {len(leftovers)} folders left over.")
+        if above := await run_query(f"look for outputs above a quota on {cluster}", find_outputs_above_quota, session):
+            freed = await run_query(f"remove outputs above a quota on {cluster}", remove_outputs, session, above)
+            said.append(f"Removed {len(freed)} of {len(above)} outputs above a customer's quota.")
     return Completed(message=" ".join(said))
+
+
+async def _end_zombies(session: ProviderSession, grace_s: int) -> tuple[int, list[str]]:
+    """End what should not be at the cluster or on chain. Returns the number of claims, and what was done, in words."""
+    cluster = session.settings.cluster
+    found = await run_query(f"look for zombies on {cluster}", look_for_zombies, session)
+    cancelled = [
+        run_step(f"cancel what is left of job {one.key.job_id} on {cluster}", cancel_left_over, session, one)
+        for one in found.left_over
+    ]
+    done = await asyncio.gather(*map(_logged, cancelled))
+    if found.foreign:
+        done += [
+            _log(words)
+            for words in await run_step(f"end foreign jobs on {cluster}", end_foreign, session, found.foreign)
+        ]
+    if found.suspects:
+        await run_step(f"wait {grace_s} s for a trace", asyncio.sleep, grace_s)
+        zombies = await run_query(f"look again on {cluster}", look_again, session, found.suspects, grace_s)
+        settled = [
+            run_step(f"put job {one.seen.key.job_id} right on {cluster}", put_right, session, one) for one in zombies
+        ]
+        done += await asyncio.gather(*map(_logged, settled))
+    return found.claims, done
+
+
+async def _logged(step: Coroutine[Any, Any, str]) -> str:
+    return _log(await step)
+
+
+def _log(words: str) -> str:
+    """Write to the log of the run at once: a later step may fail."""
+    get_run_logger().info("collected: %s", words)
+    return words
 
 
 def _summary(done: Sequence[str]) -> str:

@@ -10,8 +10,9 @@ from prefect.client.schemas.objects import State
 from prefect.states import Completed
 from pydantic import Field
 
+from deepgrid.operator.expiry import read_overdue, take_back
 from orchestration import sessions
-from tasks.expire_claims import read_overdue, take_back
+from tasks.run_step import run_step
 
 
 @flow(name="expire_claims", flow_run_name="expire claims", persist_result=False)
@@ -28,10 +29,12 @@ async def expire_claims(
             refund. Otherwise they stay until a day after their paid time.
     """
     async with sessions.operator(operator) as session:
-        overdue = await read_overdue(session, silent_hours, end_running_of_banned)
+        overdue = await run_step("read overdue jobs", read_overdue, session, silent_hours, end_running_of_banned)
         if not overdue:
             return Completed(message="No claim is overdue.")
-        done = await asyncio.gather(*(take_back(session, one) for one in overdue))
+        done = await asyncio.gather(
+            *(run_step(f"take back job {one.job.id} from {one.cluster}", take_back, session, one) for one in overdue)
+        )
     taken = [f"job {one.job.id} from {one.cluster}" for one, did in zip(overdue, done, strict=True) if did]
     others = [f"Job {one.job.id} moved on meanwhile." for one, did in zip(overdue, done, strict=True) if not did]
     return Completed(message=" ".join([f"Took back {', '.join(taken)}."] * bool(taken) + others))

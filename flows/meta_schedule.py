@@ -6,8 +6,10 @@ from prefect import flow
 from prefect.client.schemas.objects import State
 from prefect.states import Completed
 
+from deepgrid.operator.rounds import assign, decide, end_jobs, read_market, tell
 from orchestration import sessions
-from tasks.meta_schedule import assign, decide, end_jobs, publish, read_market, tell
+from tasks.artifacts import publish_round
+from tasks.run_step import run_step
 
 
 @flow(name="meta_schedule", flow_run_name="meta-schedule", persist_result=False)
@@ -18,13 +20,16 @@ async def meta_schedule(operator: str) -> State[None]:
         operator: Name of the operator block.
     """
     async with sessions.operator(operator) as session:
-        seen = await read_market(session)
+        seen = await run_step("read jobs and clusters", read_market, session)
         if seen.is_empty:
             return Completed(message="No job is pending.")
-        decision = await decide(session, seen)
-        assigned = await assign(session, decision) if decision.found.assignments else 0
-        ended = await end_jobs(session, seen) if seen.to_end else 0
-        await tell(session, decision, assigned, ended)
-        await publish(session, decision)
+        decision = await decide(session, seen)  # not a task: a round writes little to Prefect's database
+        assigned = ended = 0
+        if decision.found.assignments:
+            assigned = await run_step("assign jobs to clusters", assign, session, decision)
+        if seen.to_end:
+            ended = await run_step("end jobs that wait in vain", end_jobs, session, seen)
+        await run_step("tell customers why their jobs wait", tell, session, decision, assigned, ended)
+        await run_step("publish the round", publish_round, session, decision)
     message = f"Assigned {assigned} of {len(seen.pending)} pending jobs; {len(decision.found.waiting)} wait."
     return Completed(message=message + (f" Ended {ended} that waited in vain." if ended else ""))

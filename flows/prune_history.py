@@ -11,7 +11,8 @@ from prefect.states import Completed
 from pydantic import Field
 
 from orchestration import sessions
-from tasks.prune_history import prune_rounds, prune_runs
+from tasks.old_runs import prune_rounds, prune_runs
+from tasks.run_step import run_step
 
 
 @flow(name="prune_history", flow_run_name="prune history", persist_result=False)
@@ -34,9 +35,12 @@ async def prune_history(
             8760.
     """
     now = datetime.now(UTC)
-    rounds = await prune_rounds(now - timedelta(hours=keep_rounds_hours))
+    before = now - timedelta(hours=keep_rounds_hours)
+    rounds = await run_step(f"delete rounds that ended before {before:%Y-%m-%d %H:%M}", prune_rounds, before)
     async with sessions.chain_of(operator, cluster) as chain:
-        deleted, kept = await prune_runs(chain, now - timedelta(days=keep_days))
+        before = now - timedelta(days=keep_days)
+        name = f"delete runs that ended before {before:%Y-%m-%d %H:%M}"
+        deleted, kept = await run_step(name, prune_runs, chain, before)
     message = (
         f"Deleted {rounds} rounds older than {keep_rounds_hours} h and {deleted} runs older than {keep_days} days."
     )

@@ -9,7 +9,8 @@ from prefect.client.schemas.objects import State
 from prefect.states import Completed, Failed
 from pydantic import Field
 
-from tasks.reconcile_billing import books_of, choose_period, compare, keep, publish, read_chain, read_slurm
+from tasks.reconciliation import compare, keep, open_books, publish
+from tasks.run_step import run_step
 
 
 def _run_name() -> str:
@@ -35,13 +36,15 @@ async def reconcile_billing(
         tolerance_minutes: Minutes by which a bill may differ from the run time in Slurm, 0 to 60. With more, wrong
             bills of short jobs pass.
     """
-    async with books_of(cluster, operator) as books:
-        span = await choose_period(books, since, until)
-        ledger = await read_chain(books, span)
-        runs = await read_slurm(books, span, ledger) if cluster else None  # the operator has no Slurm
-        result = await compare(books, span, ledger, runs, tolerance_minutes)
-        await keep(books, result)
-        await publish(books, result)
+    async with open_books(cluster, operator) as books:
+        span = await run_step("choose period", books.period, since, until)
+        ledger = await run_step("read the chain", books.read_chain, span)
+        runs = None
+        if cluster:  # the operator has no Slurm
+            runs = await run_step("read Slurm's accounting", books.read_slurm, span, ledger)
+        result = await run_step("compare", compare, books, span, ledger, runs, tolerance_minutes)
+        await run_step("keep the rows", keep, books, result)
+        await run_step("publish the report", publish, books, result)
     if not result.clean:
         return Failed(message=result.message)
     return Completed(message=result.message)

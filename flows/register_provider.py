@@ -10,9 +10,9 @@ from prefect.client.schemas.objects import State
 from prefect.states import Completed
 from pydantic import Field
 
+from deepgrid.provider.registration import await_approval, propose, read_hardware
 from orchestration import sessions
-from tasks.claim_jobs import check_slurm
-from tasks.register_provider import await_approval, propose, read_hardware
+from tasks.run_step import run_step
 
 
 @flow(name="register_provider", flow_run_name="register {cluster}", persist_result=False)
@@ -24,8 +24,10 @@ async def register_provider(cluster: str, wait_minutes: Annotated[int, Field(ge=
         wait_minutes: Minutes to wait for the operator's approval, at most a day; 0 to report the standing at once.
     """
     async with sessions.provider(cluster) as session:
-        await check_slurm(session)
-        outcome = await propose(session, await read_hardware(session))
+        await run_step(f"check Slurm on {cluster}", session.cluster.health)
+        hardware = await run_step(f"read hardware on {cluster}", read_hardware, session)
+        outcome = await run_step(f"propose on {cluster}", propose, session, hardware)
         if outcome.standing.waits and wait_minutes:
-            outcome = replace(outcome, standing=await await_approval(session, wait_minutes))
+            name = f"await approval on {cluster}"
+            outcome = replace(outcome, standing=await run_step(name, await_approval, session, 60 * wait_minutes))
     return Completed(message=outcome.words)

@@ -9,7 +9,8 @@ from prefect.client.schemas.objects import State
 from prefect.states import Completed
 
 from deepgrid.client.order import Preference, Terms
-from tasks.submit_job import allow_credits, open_customer, request_job, store_definition, validate
+from tasks.run_step import run_step
+from tasks.submission import open_customer, validate
 
 
 @flow(name="submit_job", flow_run_name="submit {file}", persist_result=False)
@@ -44,8 +45,8 @@ async def submit_job(
     """
     async with open_customer(customer) as session:
         terms = Terms.of(uses, affinities, delegate_spending, min_time, max_price, give_up_after, prefer)
-        order = await validate(session, file, credits, job_name, terms)
-        definition_hash = await store_definition(session, order)
-        await allow_credits(session, order)
-        job_id = await request_job(session, order, definition_hash)
+        order = await run_step(f"validate {file}", validate, session, file, credits, job_name, terms)
+        definition_hash = await run_step("store definition", session.store, order)
+        await run_step("allow credits", session.allow, order)
+        job_id = await run_step("request job", session.request, order, definition_hash)
     return Completed(message=f"Job {job_id} is submitted.", data=job_id)

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
+
 from prefect import flow
 from prefect.client.schemas.objects import State
 from prefect.states import Completed
 
-from deepgrid.provider.claims.steering import Steered, summary
+from deepgrid.lifecycle.job import Job
+from deepgrid.provider.claims.customer_requests import RequestOutcome, next_top_up, read_top_ups, summary
+from deepgrid.provider.session import ProviderSession
 from orchestration import sessions
-from tasks.job_requests import have_extended, next_top_up, read_top_ups
+from tasks.job_runs import have_extended
+from tasks.run_step import run_step
 
 
 @flow(name="top_up_jobs", flow_run_name="top up jobs on {cluster}", persist_result=False)
@@ -18,14 +23,21 @@ async def top_up_jobs(cluster: str) -> State[None]:
     Args:
         cluster: Name of the provider block.
     """
-    done: dict[int, Steered] = {}
+    done: dict[int, RequestOutcome] = {}
     granted: dict[int, int] = {}
     async with sessions.provider(cluster) as session:
-        for job in await read_top_ups(session):
-            granted[job.id] = job.granted_minutes
-            done[job.id] = await have_extended(session, job)
-        while (topped_up := await next_top_up(session)) is not None:
-            if granted.get(topped_up.id) != topped_up.granted_minutes:
-                granted[topped_up.id] = topped_up.granted_minutes
-                done[topped_up.id] = await have_extended(session, topped_up)
+        async for job in _topped_up(session):
+            minutes = job.granted_minutes
+            if granted.get(job.id) != minutes:
+                name = f"have job {job.id} extended to {minutes} minutes on {cluster}"
+                granted[job.id], done[job.id] = minutes, await run_step(name, have_extended, session, job)
     return Completed(message=summary(done) or "Nothing to top up.")
+
+
+async def _topped_up(session: ProviderSession) -> AsyncIterator[Job]:
+    """The jobs that were topped up, then those in the on-chain queue, which is empty afterwards."""
+    cluster = session.settings.cluster
+    for job in await run_step(f"read top-ups on {cluster}", read_top_ups, session):
+        yield job
+    while (entry := await run_step(f"next top-up on {cluster}", next_top_up, session)) is not None:
+        yield entry

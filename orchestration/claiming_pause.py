@@ -19,7 +19,6 @@ from prefect.variables import Variable
 from deepgrid.errors import ConfigurationError
 from deepgrid.provider.session import ProviderSession
 from deepgrid.provider.terms import why_not_claimed
-from orchestration.retry_policy import side_effect
 from orchestration.runs.flow_runs import is_paused
 
 
@@ -77,7 +76,6 @@ async def is_claiming(cluster: str) -> bool:
         )
 
 
-@side_effect("check that {session.settings.cluster} takes jobs")
 async def why_closed(session: ProviderSession) -> str:
     """The reason why the cluster takes no jobs now; empty if it does.
 

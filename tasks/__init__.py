@@ -1,5 +1,1 @@
-"""The side effects of flows: one retried Prefect task each.
-
-A task retries transient errors and fails at once on all others. Where a task only calls a step of a role, it is
-declared around that function, whose name and docstring Prefect shows.
-"""
+"""`run_step` makes a step of a role a task. The other modules have the steps that need Prefect themselves."""

@@ -21,21 +21,9 @@ INDENT = 4  # of a code block in Markdown
 
 
 # Names of modules that stand in more than one package, and why that is right.
-LAYERS = "a flow and the tasks of it"
 VERBS = "the verbs of dps for the part of the library that has this name"
 RULE = "a pure rule and the step that applies it"
 SAME_NAME: dict[str, str] = {
-    "approve_labels": LAYERS,
-    "auto_top_up": LAYERS,
-    "benchmark_cluster": LAYERS,
-    "claim_jobs": LAYERS,
-    "collect_zombies": LAYERS,
-    "expire_claims": LAYERS,
-    "meta_schedule": LAYERS,
-    "prune_history": LAYERS,
-    "reconcile_billing": LAYERS,
-    "register_provider": LAYERS,
-    "submit_job": LAYERS,
     "accounts": "Unix accounts: on any cluster, and those of the one-machine grid",
     "deploy": VERBS,
     "errors": "those of the library, and those that only the client raises",

@@ -33,8 +33,7 @@ from orchestration.outages import asking, warn
 from orchestration.pools import provider_pool
 from orchestration.runs.flow_runs import is_carried, some_at_once, worker_of
 from orchestration.runs.orphaned_runs import PAGE, RESUMED, runs_in
-from tasks.claim_jobs import schedule_again, start_job_runs
-from tasks.run_keys import claim_of, run_key
+from tasks.job_runs import claim_of, run_key, schedule_again, start_job_runs
 
 ADOPTED_AT_ONCE = 16
 OPEN_STATES = (StateType.PENDING, StateType.RUNNING, StateType.CRASHED, StateType.FAILED)

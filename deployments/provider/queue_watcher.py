@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from deepgrid.chain.figures import Queues
 from deepgrid.errors import GridError
-from deepgrid.provider.claims import steering
+from deepgrid.provider.claims import customer_requests
 from deepgrid.provider.session import ProviderSession
 from orchestration.runs.required_runs import run_to_completion
 
@@ -75,13 +75,13 @@ class QueueWatcher:
         if (queues.cancelling, queues.topped_up) == self._announced:
             return
         try:
-            wanted = await steering.read_cancel_requests(self._session) if queues.cancelling else []
-            wanted += await steering.read_top_ups(self._session) if queues.topped_up else []
+            wanted = await customer_requests.read_cancel_requests(self._session) if queues.cancelling else []
+            wanted += await customer_requests.read_top_ups(self._session) if queues.topped_up else []
         except GridError as error:
             logger.warning("cannot wake carriers yet, trying again: %s", error)
             return
         for job in wanted:
-            steering.wake_carrier(self._session, job)
+            customer_requests.wake_carrier(self._session, job)
         self._announced = (queues.cancelling, queues.topped_up)
 
     async def _run(self, flow: str) -> None:

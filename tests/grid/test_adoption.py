@@ -25,7 +25,7 @@ from deepgrid.provider.shared.claim_journal import ClaimJournal
 from deployments.provider.carriers import CarrierWatchdog, runs_of
 from orchestration.runs.orphaned_runs import runs_in
 from orchestration.worker import WORKER_TYPE
-from tasks.claim_jobs import start_job_runs
+from tasks.job_runs import start_job_runs
 from tests.grid.customer import PATIENCE_S
 
 pytestmark = pytest.mark.timeout(300)

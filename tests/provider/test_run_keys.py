@@ -12,8 +12,8 @@ from prefect.client.schemas.objects import FlowRun
 from deepgrid.chain.book import AddressBook
 from deepgrid.lifecycle.job import JobKey
 from flows.run_job import run_job
-from tasks.prune_history import UNKNOWN, job_of
-from tasks.run_keys import carries_claim, claim_of, is_key_of, run_key, run_parameters
+from tasks.job_runs import carries_claim, claim_of, is_key_of, run_key, run_parameters
+from tasks.old_runs import UNKNOWN, job_of
 
 BOOK = AddressBook(
     chain_id=31337, rpc_url="http://127.0.0.1:1", meta_scheduler="0x" + "11" * 20, credit="0x" + "22" * 20,

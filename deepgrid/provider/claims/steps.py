@@ -13,8 +13,8 @@ from deepgrid.errors import AccessDenied, ContractError, InputError, NotFound, S
 from deepgrid.lifecycle.actions import Awaited, ExtendLimit, ReportRunning, Settle, Wait
 from deepgrid.lifecycle.decide import Attempt, decide
 from deepgrid.lifecycle.job import Job
+from deepgrid.provider.claims.customer_requests import extend_limit
 from deepgrid.provider.claims.observer import ClaimObserver
-from deepgrid.provider.claims.steering import extend_limit
 from deepgrid.provider.terms import why_unacceptable
 from deepgrid.sbatch import render
 from deepgrid.services.script_check import check_grammar

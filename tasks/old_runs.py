@@ -1,4 +1,4 @@
-"""The side effects of `prune_history`."""
+"""Deletes old runs from Prefect's database, except those of jobs that are not over."""
 
 from __future__ import annotations
 
@@ -11,9 +11,8 @@ from prefect.client.schemas.objects import FlowRun
 
 from deepgrid.chain.book import AddressBook
 from deepgrid.chain.client import Chain
-from orchestration.retry_policy import side_effect
 from orchestration.runs.pruning import PAGE, delete_runs, old_runs
-from tasks.run_keys import carries_claim, claim_of, is_key_of
+from tasks.job_runs import carries_claim, claim_of, is_key_of
 
 UNKNOWN = 0  # job ids count from 1
 # Flows that look for work and run often. Their runs say nothing that a job's own run does not say.
@@ -23,7 +22,6 @@ ROUNDS = (
 )  # fmt: skip
 
 
-@side_effect("delete rounds that ended before {before:%Y-%m-%d %H:%M}")
 async def prune_rounds(before: datetime) -> int:
     """Delete old runs of the flows in ROUNDS. Returns their number."""
     deleted = 0
@@ -36,7 +34,6 @@ async def prune_rounds(before: datetime) -> int:
     return deleted
 
 
-@side_effect("delete runs that ended before {before:%Y-%m-%d %H:%M}")
 async def prune_runs(chain: Chain, before: datetime) -> tuple[int, int]:
     """Delete old runs of all flows, except those of jobs that are hot on chain. Returns the deleted and the kept."""
     deleted = kept = 0

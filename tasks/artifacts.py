@@ -1,35 +1,34 @@
-"""The side effects of `meta_schedule`: one task each per round, however many jobs there are."""
+"""Tables that people read in the Prefect UI."""
 
 from __future__ import annotations
 
 import time
 from collections import Counter
+from collections.abc import Sequence
 from typing import Any
 
 from prefect.artifacts import acreate_table_artifact
 
-from deepgrid.operator import rounds
+from deepgrid.benchmark.outcome import Comparison
 from deepgrid.operator.rounds import Decision
 from deepgrid.operator.session import OperatorSession
-from orchestration.retry_policy import side_effect
 
 ROWS = 30  # of each kind in the table of a round
 ROUNDS = 60  # in the table of the history
 HISTORY_S = 60.0
 
-read_market = side_effect("read jobs and clusters")(rounds.read_market)
-decide = rounds.decide  # not a task: it has no side effect, and a round writes little to Prefect's database
-assign = side_effect("assign jobs to clusters")(rounds.assign)
-end_jobs = side_effect("end jobs that wait in vain")(rounds.end_jobs)
-tell = side_effect("tell customers why their jobs wait")(rounds.tell)
+
+async def publish_labels(cluster: str, rows: Sequence[Comparison], words: str) -> None:
+    """Publish a cluster's old and new labels as a table."""
+    table = [{"label": row.key, "was": row.old, "is": row.new, "moved": "yes" if row.moved else ""} for row in rows]
+    await acreate_table_artifact(table=table, key=f"benchmark-{cluster}", description=words)
 
 
-@side_effect("publish the round")
-async def publish(session: OperatorSession, decision: Decision) -> None:
+async def publish_round(session: OperatorSession, decision: Decision) -> None:
     """Publish the round as a table, and at most once per HISTORY_S the figures of the last rounds as another one."""
     await acreate_table_artifact(
         key="meta-schedule-round",
-        table=_rows(decision),
+        table=_rows_of(decision),
         description="The last round of the meta-scheduler.",
     )
     if (now := time.monotonic()) < session.history_due_at:
@@ -41,7 +40,7 @@ async def publish(session: OperatorSession, decision: Decision) -> None:
     )  # fmt: skip
 
 
-def _rows(decision: Decision) -> list[dict[str, Any]]:
+def _rows_of(decision: Decision) -> list[dict[str, Any]]:
     """Assigned jobs by cluster, waiting jobs by reason, and the customers' shares; the largest of each."""
     names = {one.address: one.name for one, _ in decision.snapshot.providers}
     assigned = Counter(names.get(one.provider, one.provider) for one in decision.found.assignments)

@@ -17,7 +17,7 @@ from deepgrid.provider.session import ProviderSession
 logger = logging.getLogger(__name__)
 
 
-class Steered(Enum):
+class RequestOutcome(Enum):
     """What was done about one job. The values are sentences with a gap for `job 7` or `job 7, 8`."""
 
     CARRIER_WOKEN = "Woke the carrier of {}."
@@ -25,9 +25,9 @@ class Steered(Enum):
     NOTHING_TO_DO = "Nothing to do for {}."
 
 
-def summary(done: Mapping[int, Steered]) -> str:
+def summary(done: Mapping[int, RequestOutcome]) -> str:
     """What was done for which job, in sentences; empty without jobs."""
-    jobs = {way: [str(job_id) for job_id in sorted(done) if done[job_id] is way] for way in Steered}
+    jobs = {way: [str(job_id) for job_id in sorted(done) if done[job_id] is way] for way in RequestOutcome}
     return " ".join(way.value.format(f"job {', '.join(ids)}") for way, ids in jobs.items() if ids)
 
 
@@ -53,7 +53,7 @@ async def next_top_up(session: ProviderSession) -> Job | None:
     return None if entry is None else await session.chain.job(entry.job_id)
 
 
-def at_cluster(session: ProviderSession, job: Job) -> bool:
+def is_at_cluster(session: ProviderSession, job: Job) -> bool:
     """Whether this provider has claimed the job and it is not over."""
     return job.provider == session.address and job.status.claimed
 
@@ -66,7 +66,7 @@ def wake_carrier(session: ProviderSession, job: Job) -> bool:
     return True
 
 
-async def give_time(session: ProviderSession, job: Job) -> None:
+async def extend_without_carrier(session: ProviderSession, job: Job) -> None:
     """Raise the limit of a job without a carrier to what its credits buy. Its next carrier does the same again.
 
     A job that is not in Slurm yet gets all its time when it is submitted. If Slurm refuses, only the customer is

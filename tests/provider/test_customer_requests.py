@@ -11,9 +11,9 @@ from deepgrid.errors import SlurmError
 from deepgrid.lifecycle.actions import Action, Awaited, ExtendLimit, ReportRunning, Wait
 from deepgrid.lifecycle.decide import decide
 from deepgrid.lifecycle.job import JobKey
-from deepgrid.provider.claims import steering
+from deepgrid.provider.claims import customer_requests
 from deepgrid.provider.claims.carrier import Carrier, carry
-from deepgrid.provider.claims.steering import Steered, summary
+from deepgrid.provider.claims.customer_requests import RequestOutcome, summary
 from deepgrid.provider.session import ProviderSession
 from deepgrid.slurm.submit.protocol import SubmitRequest
 from tests.chain.grid import CREDIT
@@ -90,11 +90,11 @@ async def test_a_site_that_refuses_an_extension_is_asked_once_and_the_customer_n
 async def test_a_job_without_a_carrier_is_extended_directly(scene: Scene, key: JobKey) -> None:
     session = scene.session
     await top_up(scene, key)
-    [job] = await steering.read_top_ups(session)
-    assert not steering.wake_carrier(session, job)
-    await steering.give_time(session, job)  # before the job is in Slurm
+    [job] = await customer_requests.read_top_ups(session)
+    assert not customer_requests.wake_carrier(session, job)
+    await customer_requests.extend_without_carrier(session, job)  # before the job is in Slurm
     await session.cluster.submit(key, SCRIPT, REQUEST)
-    await steering.give_time(session, job)
+    await customer_requests.extend_without_carrier(session, job)
     assert await limit_at_slurm(scene, key) == MINUTES + 20
 
 
@@ -102,39 +102,39 @@ async def test_an_emptied_queue_loses_no_cancel_request(scene: Scene, key: JobKe
     session = scene.session
     await scene.customer.cancel_job(key.job_id)
     assert await session.chain.queues(session.address) == Queues(0, 1, 0)
-    requested = await steering.next_cancel_request(session)
+    requested = await customer_requests.next_cancel_request(session)
     assert requested is not None and requested.id == key.job_id
-    assert await steering.next_cancel_request(session) is None
-    assert [job.id for job in await steering.read_cancel_requests(session)] == [key.job_id]
+    assert await customer_requests.next_cancel_request(session) is None
+    assert [job.id for job in await customer_requests.read_cancel_requests(session)] == [key.job_id]
     await session.writer.refuse_job(key.job_id)
-    assert await steering.read_cancel_requests(session) == []
-    assert not steering.at_cluster(session, await session.chain.job(key.job_id))
+    assert await customer_requests.read_cancel_requests(session) == []
+    assert not customer_requests.is_at_cluster(session, await session.chain.job(key.job_id))
 
 
 async def test_one_queue_entry_stands_for_all_top_ups_of_a_job(scene: Scene, key: JobKey) -> None:
     session = scene.session
-    assert await steering.read_top_ups(session) == []
+    assert await customer_requests.read_top_ups(session) == []
     for _ in range(2):
         await top_up(scene, key)
-    job = await steering.next_top_up(session)
+    job = await customer_requests.next_top_up(session)
     assert job is not None and (job.id, job.granted_minutes) == (key.job_id, MINUTES + 40)
-    assert await steering.next_top_up(session) is None
-    assert await steering.read_top_ups(session) == []
+    assert await customer_requests.next_top_up(session) is None
+    assert await customer_requests.read_top_ups(session) == []
 
 
 async def test_the_carrier_of_the_job_is_woken(scene: Scene, key: JobKey) -> None:
     session: ProviderSession = scene.session
     job = await session.chain.job(key.job_id)
-    assert not steering.wake_carrier(session, job)
+    assert not customer_requests.wake_carrier(session, job)
     async with carry(session, key):
         waiting = asyncio.create_task(session.wakeups.wait(key.job_id, 10 * WITHIN_S))
         await asyncio.sleep(0)
-        assert steering.wake_carrier(session, job)
+        assert customer_requests.wake_carrier(session, job)
         await asyncio.wait_for(waiting, WITHIN_S)
 
 
 def test_a_run_says_what_it_did_for_which_job() -> None:
     assert summary({}) == ""
-    assert summary({9: Steered.CARRIER_WOKEN, 7: Steered.CARRIER_WOKEN, 8: Steered.NOTHING_TO_DO}) == (
-        "Woke the carrier of job 7, 9. Nothing to do for job 8."
-    )
+    assert summary(
+        {9: RequestOutcome.CARRIER_WOKEN, 7: RequestOutcome.CARRIER_WOKEN, 8: RequestOutcome.NOTHING_TO_DO}
+    ) == ("Woke the carrier of job 7, 9. Nothing to do for job 8.")

@@ -1,4 +1,4 @@
-"""The side effects of `reconcile_billing`. pandas and matplotlib are slow to import, so functions import them."""
+"""Opens, compares, keeps and publishes one party's books. Functions import pandas and matplotlib: they load slowly."""
 
 from __future__ import annotations
 
@@ -17,14 +17,13 @@ from deepgrid.errors import InputError
 from deepgrid.operator.operator_books import OperatorBooks
 from deepgrid.provider.provider_books import ProviderBooks
 from orchestration import sessions
-from orchestration.retry_policy import side_effect
 
 if TYPE_CHECKING:
     from deepgrid.billing.reconcile import Reconciliation
 
 
 @asynccontextmanager
-async def books_of(cluster: str | None, operator: str | None) -> AsyncIterator[Books]:
+async def open_books(cluster: str | None, operator: str | None) -> AsyncIterator[Books]:
     """The books of the cluster's provider, or of the operator. Raises InputError unless exactly one is given."""
     if (cluster is None) == (operator is None):
         raise InputError("Books are a cluster's or an operator's.", next_step="Give one of `cluster` and `operator`.")
@@ -36,25 +35,6 @@ async def books_of(cluster: str | None, operator: str | None) -> AsyncIterator[B
             yield OperatorBooks(operator, session)
 
 
-@side_effect("choose period")
-async def choose_period(books: Books, since: str | None, until: str | None) -> Span:
-    """Parse the period; by default the last 24 hours."""
-    return await books.period(since, until)
-
-
-@side_effect("read the chain")
-async def read_chain(books: Books, span: Span) -> Ledger:
-    """Read contract events, token transfers and their jobs."""
-    return await books.read_chain(span)
-
-
-@side_effect("read Slurm's accounting")
-async def read_slurm(books: Books, span: Span, ledger: Ledger) -> Runs | None:
-    """Read from Slurm's accounting what ran, in one query."""
-    return await books.read_slurm(span, ledger)
-
-
-@side_effect("compare")
 async def compare(
     books: Books, span: Span, ledger: Ledger, runs: Runs | None, tolerance_minutes: int
 ) -> Reconciliation:
@@ -69,7 +49,6 @@ async def compare(
     )  # fmt: skip
 
 
-@side_effect("keep the rows")
 async def keep(books: Books, result: Reconciliation) -> None:
     """Write the rows to `<state>/books/<period>.parquet`, atomically."""
     from deepgrid.billing.report import stored
@@ -81,7 +60,6 @@ async def keep(books: Books, result: Reconciliation) -> None:
     os.replace(draft, file)
 
 
-@side_effect("publish the report")
 async def publish(books: Books, result: Reconciliation) -> None:
     """Publish the artifacts `reconciliation-<name>`, a page with a plot, and `reconciliation-<name>-jobs`, a table."""
     os.environ.setdefault("MPLCONFIGDIR", str(books.folder / "matplotlib"))  # for its font cache
