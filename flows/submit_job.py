@@ -9,8 +9,8 @@ from prefect.client.schemas.objects import State
 from prefect.states import Completed
 
 from deepgrid.client.order import Preference, Terms
+from tasks.customer_orders import open_customer, validate
 from tasks.run_step import run_step
-from tasks.submission import open_customer, validate
 
 
 @flow(name="submit_job", flow_run_name="submit {file}", persist_result=False)

@@ -38,7 +38,6 @@ SAME_NAME: dict[str, str] = {
     "session": "what each role holds open: customer, provider, operator",
     "settings": "settings objects: of benchmarks, and of the client",
     "cleanup": "what ended claims leave, on a cluster and in the services' store",
-    "steps": "the steps of a workflow file, and those of a carrier",
     "storage": "the volumes of a script, and their measurement",
     "wallet": "the key that signs, and the balances that the client shows",
     "workflow": VERBS,

@@ -18,7 +18,7 @@ from deepgrid.lifecycle.job import Job, JobKey
 from deepgrid.lifecycle.slurm_state import Phase, SlurmJob
 from deepgrid.lifecycle.zombies import is_left_over, is_suspect, put_right_by, why_over
 from deepgrid.provider.claims.carrier import Carrier
-from deepgrid.provider.claims.launch_failures import launch_failures
+from deepgrid.provider.claims.observer import launch_failures
 from deepgrid.provider.session import ProviderSession
 from deepgrid.slurm.observe.commands import Row
 from deepgrid.slurm.observe.holdings import Holdings
@@ -99,14 +99,14 @@ async def put_right(session: ProviderSession, zombie: Zombie) -> str:
     if seen.slurm.phase is Phase.ENDED:
         session.logs.follow(seen.key)
     while isinstance(action := put_right_by(seen), ReportRunning):
-        await carrier.steps.report_running(action)
+        await carrier.report_running(action)
         seen = replace(seen, job=await session.chain.job(seen.key.job_id))
     why = ""
     if isinstance(action, Settle):
-        await carrier.steps.settle(action)
+        await carrier.settle(action)
         why = action.error
     elif action is not None:
-        await carrier.steps.refuse(action.reason)
+        await carrier.refuse(action.reason)
         why = action.reason
     if seen.slurm.phase is Phase.ENDED and not session.carries(seen.key):
         await carrier.finish()

@@ -22,8 +22,6 @@ from deepgrid.lifecycle.job import Job, JobDefinition, JobKey
 from deepgrid.lifecycle.minutes import started_minutes
 from deepgrid.lifecycle.states import JobStatus, may_move
 from deepgrid.provider.claims.carrier import Carrier, RunStep, call_step
-from deepgrid.provider.claims.observer import ClaimObserver
-from deepgrid.provider.claims.steps import ClaimSteps
 from deepgrid.provider.session import Intervals, ProviderSession
 from deepgrid.provider.shared.wakeups import Wakeups
 from deepgrid.slurm.cluster import Cluster
@@ -159,24 +157,16 @@ class Supervisor:
             self.monitor.unwatch(claim.key)
 
 
-class _Steps(ClaimSteps):
-    """The product's steps, except that the script comes from the test and not from a definition."""
-
-    def __init__(self, observer: ClaimObserver, script: str) -> None:
-        super().__init__(observer)
-        self._script = script
-
-    async def fetch_script(self) -> str:
-        self._observer.ships_output = True
-        return self._script
-
-
 class ScriptedCarrier(Carrier):
-    """The product's carrier with the steps above. It repeats an action while the cluster is busy."""
+    """The product's carrier, with a script of the test. It repeats an action while the cluster is busy."""
 
     def __init__(self, session: ProviderSession, key: JobKey, script: str) -> None:
         super().__init__(session, key)
-        self.steps = _Steps(self._observer, script)
+        self._script = script
+
+    async def fetch_script(self) -> str:
+        self.observer.ships_output = True
+        return self._script
 
     async def act(self, action: Action, run: RunStep = call_step) -> None:
         while True:

@@ -95,7 +95,7 @@ async def test_runs_of_hot_jobs_and_of_other_grids_stay(client: PrefectClient, o
     kept = [await job_run(client, office, hot), await job_run(client, office, over, contract="0x" + "77" * 20)]
     gone = await job_run(client, office, over)
     going = await client.create_flow_run(carried, parameters=gone.parameters, state=Running())
-    assert await prune_runs.fn(office.session.chain, soon()) == (1, 2)
+    assert await prune_runs(office.session.chain, soon()) == (1, 2)
     assert [await exists(client, run) for run in [*kept, going]] == [True] * 3
     assert not await exists(client, gone)
     again = await job_run(client, office, hot)
@@ -110,7 +110,7 @@ async def test_all_pages_are_read_past_the_runs_that_stay(
     monkeypatch.setattr(pruning, "BATCH_SIZE", 1)
     hot = [await job_run(client, office, await office.people.running()) for _ in range(3)]
     rounds = [await client.create_flow_run(a_round, parameters={"cluster": "c"}, state=Completed()) for _ in range(5)]
-    deleted, kept = await prune_runs.fn(office.session.chain, soon())
+    deleted, kept = await prune_runs(office.session.chain, soon())
     assert deleted >= len(rounds)
     assert kept >= len(hot)
     assert [await exists(client, run) for run in hot] == [True] * 3
@@ -120,10 +120,10 @@ async def test_all_pages_are_read_past_the_runs_that_stay(
 async def test_rounds_go_first_and_runs_go_with_their_log(client: PrefectClient, office: Office) -> None:
     of_job = await job_run(client, office, await cancelled(office))
     of_round = await client.create_flow_run(a_round, parameters={"cluster": "c"}, state=Completed())
-    assert await prune_rounds.fn(soon()) >= 1
+    assert await prune_rounds(soon()) >= 1
     assert [await exists(client, run) for run in (of_job, of_round)] == [True, False]
     assert await lines(client, of_job) == 1
-    await prune_runs.fn(office.session.chain, soon())
+    await prune_runs(office.session.chain, soon())
     async with asyncio.timeout(120):
         while await lines(client, of_job):
             await asyncio.sleep(0.5)

@@ -27,11 +27,11 @@ async def test_a_job_whose_customer_has_no_account_is_given_back_with_the_reason
     session, key = approved.session, await approved.claimed()
     give(approved, {OTHER_CUSTOMER: "other"})
     async with carry(session, key) as carrier:
-        await carrier.steps.submit(bash("true"))
+        await carrier.submit(bash("true"))
         action = decide(await carrier.observe())
         assert isinstance(action, Refuse)
         assert "no Unix account for the customer" in action.reason
-        await carrier.steps.refuse(action.reason)
+        await carrier.refuse(action.reason)
     job = await session.chain.job(key.job_id)
     assert (job.status, job.last_refuser) == (JobStatus.PENDING, session.address)
 
@@ -43,6 +43,6 @@ async def test_a_carrier_submits_in_the_account_of_the_jobs_customer(approved: S
     session, key = approved.session, await approved.claimed()
     give(approved, {(await session.chain.job(key.job_id)).customer: account})
     async with carry(session, key) as carrier:
-        await carrier.steps.submit(bash("sleep 600"))
+        await carrier.submit(bash("sleep 600"))
         assert box.slurm("squeue", "-h", "-a", "-n", key.name, "-o", "%u").split() == [account]
-        await carrier.steps.cancel_at_slurm()
+        await carrier.cancel_at_slurm()

@@ -46,7 +46,7 @@ async def carry_until_it_runs(carrier: Carrier) -> list[Action]:
 
 async def test_a_carrier_extends_a_job_once_and_its_successor_does_not_repeat_it(scene: Scene, key: JobKey) -> None:
     async with carry(scene.session, key) as carrier:
-        await carrier.steps.submit(SCRIPT)
+        await carrier.submit(SCRIPT)
         assert await carry_until_it_runs(carrier) == []
         await top_up(scene, key)
         assert await carry_until_it_runs(carrier) == [ExtendLimit(MINUTES + 20)]
@@ -77,7 +77,7 @@ async def test_a_site_that_refuses_an_extension_is_asked_once_and_the_customer_n
     monkeypatch.setattr(scene.session.cluster, "set_time_limit", refuse)
     monkeypatch.setattr(scene.session, "explain", explain)
     async with carry(scene.session, key) as carrier:
-        await carrier.steps.submit(SCRIPT)
+        await carrier.submit(SCRIPT)
         await top_up(scene, key)
         assert await carry_until_it_runs(carrier) == [ExtendLimit(MINUTES + 20)]
         await top_up(scene, key)

@@ -38,10 +38,10 @@ async def test_a_claimed_job_with_too_high_a_cut_is_given_back_and_the_customer_
     monkeypatch.setattr(approved.session, "explain", explain)  # there are no services
     accept_at_most(approved, 19)
     async with carry(approved.session, key) as carrier:
-        assert await carrier.steps.fetch_script() is None
+        assert await carrier.fetch_script() is None
         action = decide(await carrier.observe())
         assert action == Refuse(WHY)
-        await carrier.steps.refuse(action.reason)
+        await carrier.refuse(action.reason)
     assert notices == [(key.job_id, "refused", WHY)]
     assert f"job {key.job_id} is refused: {WHY}" in caplog.text
     assert (await approved.session.chain.job(key.job_id)).status is JobStatus.PENDING

@@ -31,7 +31,7 @@ async def test_no_job_is_started_before_its_claim_is_stable(
     key = await approved.claimed()
     approved.session.settings = replace(approved.session.settings, claim_stays_s=5)
     async with carry(approved.session, key) as carrier:
-        fetching = asyncio.create_task(carrier.steps.fetch_script())
+        fetching = asyncio.create_task(carrier.fetch_script())
         grid.anvil.call("anvil_rollback", 1)
         grid.anvil.pass_time(60)
         assert await fetching is None
@@ -54,7 +54,7 @@ async def test_a_claim_becomes_stable_by_blocks_and_not_by_time(
 
     monkeypatch.setattr(session.chain, "now", looked)
     async with carry(session, key) as carrier:
-        fetching = asyncio.create_task(carrier.steps.fetch_script())
+        fetching = asyncio.create_task(carrier.fetch_script())
         async with asyncio.timeout(WAIT_S):
             while len(looks) < 4:
                 await asyncio.sleep(0.05)

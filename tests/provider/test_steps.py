@@ -42,7 +42,7 @@ def closed_partition(box: Box, key: JobKey) -> Iterator[None]:
 @pytest.mark.usefixtures("patient")
 async def test_submit_returns_after_the_start_when_nodes_are_free(scene: Scene, key: JobKey) -> None:
     async with carry(scene.session, key) as carrier:
-        await carrier.steps.submit(bash("sleep 600"))
+        await carrier.submit(bash("sleep 600"))
         assert isinstance(decide(await carrier.observe()), ReportRunning)
 
 
@@ -54,7 +54,7 @@ async def test_submit_makes_the_storage_folders_of_the_account_first(
         Path(root).mkdir()
     scene.session.settings = replace(scene.session.settings, storage=paths)
     async with asyncio.timeout(WITHIN_S), carry(scene.session, key) as carrier:
-        await carrier.steps.submit(bash("sleep 600"))
+        await carrier.submit(bash("sleep 600"))
     uid = (box.folder(key) / "run").stat().st_uid
     assert [Path(f"{beginning}{uid}").stat().st_uid for beginning in paths.of_account] == [uid] * 3
 
@@ -62,7 +62,7 @@ async def test_submit_makes_the_storage_folders_of_the_account_first(
 @pytest.mark.usefixtures("patient", "closed_partition")
 async def test_submit_returns_when_slurm_gives_a_reason_to_wait(scene: Scene, key: JobKey) -> None:
     async with asyncio.timeout(WITHIN_S), carry(scene.session, key) as carrier:
-        await carrier.steps.submit(bash("sleep 600"))
+        await carrier.submit(bash("sleep 600"))
         assert scene.session.monitor.observe(key).phase is Phase.QUEUED
         assert isinstance(decide(await carrier.observe()), Wait)
 
@@ -76,7 +76,7 @@ async def test_submit_polls_until_the_job_is_placed(scene: Scene, key: JobKey, m
 
     monkeypatch.setattr(scene.session.monitor, "changed", changed)
     async with carry(scene.session, key) as carrier:
-        await carrier.steps.submit(bash("sleep 600"))
+        await carrier.submit(bash("sleep 600"))
     assert next(sights) is after
 
 
@@ -102,9 +102,9 @@ async def test_only_jobs_with_logging_have_a_log(
     monkeypatch.setattr(scene.session.services, "fetch_definition", fetch)
     monkeypatch.setattr(scene.session.logs, "follow", followed.append)
     async with carry(scene.session, key) as carrier:
-        script = await carrier.steps.fetch_script()
+        script = await carrier.fetch_script()
         assert script is not None
-        await carrier.steps.submit(script)
+        await carrier.submit(script)
         async with asyncio.timeout(WITHIN_S):
             while not isinstance(decide(await carrier.observe()), ReportRunning):
                 await asyncio.sleep(0.1)

@@ -44,7 +44,7 @@ async def test_a_refused_customers_claim_goes_back_before_anything_of_it_starts(
     session.settings = replace(session.settings, refused_customers=(approved.customer.address,))
     key = await approved.claimed()
     async with carry(session, key) as carrier:
-        assert await carrier.steps.fetch_script() is None
+        assert await carrier.fetch_script() is None
         action = decide(await carrier.observe())
         assert isinstance(action, Refuse)
         await carrier.act(action)
@@ -61,7 +61,7 @@ async def test_a_job_that_names_no_definition_ends_at_its_first_cluster(approved
     before = await chain.balance(customer)
     key = await approved.claimed(FOREIGN_JOB)
     async with carry(approved.session, key) as carrier:
-        assert await carrier.steps.fetch_script() is None
+        assert await carrier.fetch_script() is None
         await carrier.act(decide(await carrier.observe()))
     job = await chain.job(key.job_id)
     assert (job.status, job.last_refuser) == (JobStatus.FAILED, None)
@@ -79,7 +79,7 @@ async def test_other_customers_are_served(approved: Scene, key: JobKey, monkeypa
     monkeypatch.setattr(session.services, "fetch_definition", fetch)
     session.settings = replace(session.settings, refused_customers=(session.address,))
     async with carry(session, key) as carrier:
-        await carrier.steps.fetch_script()
+        await carrier.fetch_script()
     assert asked == [key.job_id]
 
 

@@ -1,16 +1,20 @@
-"""A carrier drives one claim at the provider: it observes, and does what `decide` says, step by step."""
+"""A carrier drives one claim at the provider: it observes, and does what `decide` says, step by step.
+
+Each step checks whether it was done before it acts. So two carriers, or one killed half-way, do nothing twice.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager
 from typing import Any, ParamSpec, Protocol, TypeVar
 
-from deepgrid.errors import GridError
+from deepgrid.errors import AccessDenied, ContractError, GridError, InputError, NotFound, SlurmError
 from deepgrid.lifecycle.actions import (
     Action,
+    Awaited,
     CancelAtSlurm,
     ExtendLimit,
     Refuse,
@@ -19,13 +23,26 @@ from deepgrid.lifecycle.actions import (
     Submit,
     Wait,
 )
-from deepgrid.lifecycle.decide import Observation
-from deepgrid.lifecycle.job import JobKey
+from deepgrid.lifecycle.decide import Attempt, Observation, decide
+from deepgrid.lifecycle.job import Job, JobKey
+from deepgrid.provider.claims.customer_requests import extend_limit
 from deepgrid.provider.claims.observer import ClaimObserver
-from deepgrid.provider.claims.steps import ClaimSteps
 from deepgrid.provider.session import ProviderSession
+from deepgrid.provider.terms import why_unacceptable
+from deepgrid.sbatch import render
+from deepgrid.services.script_check import check_grammar
+from deepgrid.slurm.submit.protocol import SubmitRequest
+from deepgrid.workflow import verify_resources
 
 logger = logging.getLogger(__name__)
+
+# Contract errors that mean that another process did this step already.
+OVERTAKEN = frozenset(
+    {
+        "JobHotStatusOnly", "SameStatusError", "InvalidTransition", "JobProviderOnly", "ProviderNotJoined",
+        "MetaScheduledScheduledStatusOnly",
+    }
+)  # fmt: skip
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -45,37 +62,145 @@ async def call_step(_name: str, step: Callable[P, Coroutine[Any, Any, R]], /, *a
 
 
 class Carrier:
-    """Drives one claim. Open one with `carry`."""
+    """Drives one claim. Open one with `carry`. `act` chooses and names the steps."""
 
     def __init__(self, session: ProviderSession, key: JobKey) -> None:
         self.session = session
         self.key = key
-        self._observer = ClaimObserver(session, key)
-        self.steps = ClaimSteps(self._observer)
+        self.observer = ClaimObserver(session, key)
 
     async def observe(self) -> Observation:
         """Read the truth about the claim. While the chain's node is down, retry until it answers."""
-        return await self._observer.observe()
+        return await self.observer.observe()
 
     async def act(self, action: Action, run: RunStep = call_step) -> None:
         """Do one action. `run` runs each step of it, as a Prefect task for example."""
-        steps, job, at = self.steps, f"job {self.key.job_id}", f"on {self.session.settings.cluster}"
+        job, at = f"job {self.key.job_id}", f"on {self.session.settings.cluster}"
         match action:
             case Submit():
-                if (script := await run(f"fetch script of {job} {at}", steps.fetch_script)) is not None:
-                    await run(f"submit {job} to Slurm {at}", steps.submit, script)
+                if (script := await run(f"fetch script of {job} {at}", self.fetch_script)) is not None:
+                    await run(f"submit {job} to Slurm {at}", self.submit, script)
             case Wait(awaited):
-                await run(f"await {awaited.value} {job} {at}", steps.wait, awaited)
+                await run(f"await {awaited.value} {job} {at}", self.wait, awaited)
             case ReportRunning():
-                await run(f"report {job} running {at}", steps.report_running, action)
+                await run(f"report {job} running {at}", self.report_running, action)
             case ExtendLimit(minutes):
-                await run(f"extend {job} to {minutes} minutes {at}", steps.extend_limit, action)
+                await run(f"extend {job} to {minutes} minutes {at}", self.extend_limit, action)
             case Settle(status):
-                await run(f"settle {job} as {status.words} {at}", steps.settle, action)
+                await run(f"settle {job} as {status.words} {at}", self.settle, action)
             case Refuse(reason):
-                await run(f"refuse {job} {at}", steps.refuse, reason)
+                await run(f"refuse {job} {at}", self.refuse, reason)
             case CancelAtSlurm():
-                await run(f"cancel {job} at Slurm {at}", steps.cancel_at_slurm)
+                await run(f"cancel {job} at Slurm {at}", self.cancel_at_slurm)
+
+    async def fetch_script(self) -> str | None:
+        """Get the definition from the Job Definition service, verify it, and render the batch script.
+
+        Returns None when there is no script, and notes why. Either this cluster cannot run the job: it refuses the
+        customer, access is denied, or the renderer does not support the definition. Or no cluster can: the
+        definition is gone, or differs from what was paid for. Also returns None when the chain dropped the claim.
+        Raises ServiceError while the Job Definition service does not answer.
+        """
+        job = await self._once_claim_is_stable()
+        if job is None:
+            return None
+        settings = self.session.settings
+        if unacceptable := why_unacceptable(job, settings):
+            self._unfit(unacceptable)
+            return None
+        try:
+            model = await self.session.services.fetch_definition(job.id, job.definition.definition_hash)
+        except NotFound as error:
+            self._unusable(error.message)
+            return None
+        except (AccessDenied, InputError) as error:
+            self._unfit(error.message)
+            return None
+        try:
+            verify_resources(model, job.definition)
+        except InputError as error:
+            self._unusable(error.message)
+            return None
+        self.observer.ships_output = model.enable_logging
+        folders = await self.session.registries.folders(model, settings.containers)
+        try:
+            script = render(model, settings.storage, settings.containers, folders)
+            await asyncio.to_thread(check_grammar, script)
+        except InputError as error:
+            self._unfit(error.message)
+            return None
+        return script
+
+    async def submit(self, script: str) -> None:
+        """Hand the script to Slurm, at most once per claim.
+
+        When this cluster can never run the job, that is noted, and `decide` then refuses the job.
+        """
+        job = await self.session.chain.job(self.key.job_id)
+        request = SubmitRequest.of(job, ship_output=bool(self.observer.ships_output))
+        try:
+            storage = self.session.settings.storage.of_account
+            await self.session.cluster.make_storage(self.key, job.customer, storage)
+            submission = await self.session.cluster.submit(self.key, script, request)
+        except SlurmError as error:
+            if error.transient:
+                raise
+            self._unfit(error.message)
+            return
+        self.observer.note_submission()
+        if not submission.adopted:
+            self.observer.limit_minutes = request.time_limit_minutes
+            self.session.metrics.submitted(self.key)
+        self.session.monitor.look_now(self.key)
+        await self.observer.until_placed()
+
+    async def wait(self, awaited: Awaited) -> None:
+        """Return once there is something else to do than to wait for `awaited`."""
+        while decide(await self.observer.observe()) == Wait(awaited):
+            await self.observer.next_change()
+
+    async def report_running(self, action: ReportRunning) -> None:
+        """Report to the chain that the job has been running for `elapsed_minutes`, counting started minutes."""
+        await self._unless_overtaken(self.session.writer.set_running(self.key.job_id, action.elapsed_minutes))
+
+    async def extend_limit(self, action: ExtendLimit) -> None:
+        """Raise the job's limit at Slurm to what its credits now buy. The customer is notified when Slurm refuses.
+
+        If Slurm cannot find the job any more, wait until the monitor sees that too.
+        """
+        try:
+            found = await extend_limit(self.session, self.key, action.minutes)
+        except SlurmError as error:
+            if error.transient:
+                raise
+            self.observer.limit_is_final = True
+            return
+        if found:
+            self.observer.limit_minutes = action.minutes
+        else:
+            await self.observer.until_slurm_changes()
+
+    async def settle(self, action: Settle) -> None:
+        """Report the end. The contract pays the provider and returns the rest."""
+        if action.tombstone:
+            await self.session.cluster.cancel(self.key)
+        settling = self.session.writer.settle(
+            self.key.job_id, action.status, action.minutes, action.error, action.exit_status
+        )
+        if await self._unless_overtaken(settling):
+            self.session.metrics.settled(action.status, self.observer.seen.ended_at)
+
+    async def refuse(self, reason: str) -> None:
+        """Give the job back to the meta-scheduler, and tell the customer why."""
+        logger.warning("job %d is refused: %s", self.key.job_id, reason)
+        await self.session.cluster.cancel(self.key)
+        await self.session.explain(self.key.job_id, "refused", reason)
+        await self._unless_overtaken(self.session.writer.refuse_job(self.key.job_id))
+
+    async def cancel_at_slurm(self) -> None:
+        """Cancel the claim's job at Slurm, bar a late start, and wait until Slurm shows the end."""
+        await self.session.cluster.cancel(self.key)
+        await self.observer.until_slurm_changes()
 
     async def finish(self) -> None:
         """Remove the cluster's completion record, and wait a while for the rest of the log. The job is settled already.
@@ -87,6 +212,37 @@ class Carrier:
         except GridError as error:
             logger.warning("job %d: its completion record stays: %s", self.key.job_id, error.message)
         await self.session.logs.finish(self.key)
+
+    async def _once_claim_is_stable(self) -> Job | None:
+        """The job once enough blocks are on top of its claim; None when the chain has dropped the claim by then.
+
+        A reorganisation may undo a claim and mine it again as another claim. A job that Slurm started stays started.
+        """
+        intervals = self.session.intervals
+        stable_at = self.key.claimed_at + self.session.settings.claim_stays_s
+        while (left_s := stable_at - await self.session.chain.now()) > 0:  # noqa: ASYNC110
+            # The chain's clock stands still while no block is mined.
+            await asyncio.sleep(min(max(left_s, intervals.block_poll_s), intervals.observe_again_s))
+        job = await self.session.chain.job(self.key.job_id)
+        return job if self.session.key_of(job) == self.key else None
+
+    def _unfit(self, reason: str) -> None:
+        """Note that this cluster cannot run the job."""
+        self.observer.attempt = Attempt(unfit=reason)
+
+    def _unusable(self, reason: str) -> None:
+        """Note that no cluster can run the job."""
+        self.observer.attempt = Attempt(unusable=reason)
+
+    async def _unless_overtaken(self, sending: Awaitable[object]) -> bool:
+        """Send a transaction; False when another process did the same step first."""
+        try:
+            await sending
+        except ContractError as error:
+            if error.name not in OVERTAKEN:
+                raise
+            return False
+        return True
 
 
 @asynccontextmanager

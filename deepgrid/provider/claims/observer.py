@@ -7,12 +7,16 @@ import logging
 import random
 import time
 
+from deepgrid.chain.client import Chain
 from deepgrid.errors import GridError, NotFound
-from deepgrid.lifecycle.decide import LAUNCH_FAILURES, Attempt, Observation
-from deepgrid.lifecycle.job import JobKey
+from deepgrid.lifecycle.decide import LAUNCH_FAILURE, LAUNCH_FAILURES, Attempt, Observation
+from deepgrid.lifecycle.job import Job, JobKey
 from deepgrid.lifecycle.slurm_state import UNKNOWN, Phase, SlurmJob
-from deepgrid.provider.claims.launch_failures import launch_failures
+from deepgrid.lifecycle.states import JobStatus
 from deepgrid.provider.session import ProviderSession
+
+DAY_S = 86400
+RECENT_JOBS = 1000  # of the customer
 
 logger = logging.getLogger(__name__)
 
@@ -98,3 +102,20 @@ class ClaimObserver:
             for task in (chain, slurm):
                 task.cancel()
             await asyncio.gather(chain, slurm, return_exceptions=True)
+
+
+async def launch_failures(chain: Chain, job: Job) -> int:
+    """Count other jobs of this customer that failed to launch at this provider on the last day, by chain time.
+
+    The chain keeps the count, so a restart loses nothing.
+    """
+    ids = [other for other in await chain.jobs_by_customer(job.customer) if other != job.id]
+    since = await chain.now() - DAY_S
+    others = await chain.jobs(sorted(ids)[-RECENT_JOBS:])
+    return sum(
+        other.provider == job.provider
+        and other.status is JobStatus.FAILED
+        and other.last_error == LAUNCH_FAILURE
+        and other.ended_at >= since
+        for other in others
+    )

@@ -150,7 +150,7 @@ async def test_a_jobs_life_is_counted(scene: Scene, key: JobKey, port: int, capl
 
 async def _act(carrier: Carrier, action: Action) -> None:
     """Do the action, but submit the test's own script."""
-    await (carrier.steps.submit(bash("true")) if isinstance(action, Submit) else carrier.act(action))
+    await (carrier.submit(bash("true")) if isinstance(action, Submit) else carrier.act(action))
 
 
 async def test_a_completion_record_without_a_carrier_is_counted(scene: Scene, box: Box, port: int) -> None:
