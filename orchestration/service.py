@@ -16,9 +16,8 @@ from collections.abc import Awaitable, Callable
 from typing import NoReturn
 
 import uvloop
-from prefect.events.worker import EventsWorker
-from prefect.logging.handlers import APILogWorker
 
+from orchestration.prefect_internals import drain_queues
 from orchestration.tracing import send_last_spans
 
 DRAIN_TIMEOUT_S = 3.0
@@ -85,8 +84,7 @@ def leave(status: int = 0) -> NoReturn:
     Python would wait until Prefect's queues of log lines and events are empty. While its server is down, each entry
     takes seconds. Only entries for the UI are lost.
     """
-    for queue in (APILogWorker, EventsWorker):
-        queue.drain_all(timeout=DRAIN_TIMEOUT_S)
+    drain_queues(DRAIN_TIMEOUT_S)
     send_last_spans()
     logging.shutdown()
     sys.stdout.flush()

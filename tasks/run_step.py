@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Coroutine
 from typing import Any, ParamSpec, TypeVar
 
+from orchestration.prefect_internals import as_task
 from orchestration.retry_policy import side_effect
-from orchestration.task_calls import as_task
 
 P = ParamSpec("P")
 R = TypeVar("R")

@@ -22,8 +22,7 @@ from orchestration import sessions
 from orchestration.grid_events import LOW_ON_GAS, Conditions
 from orchestration.lost_runs import end_lost_runs
 from orchestration.pools import operator_pool
-from orchestration.runs.flow_runs import calling_to_runs
-from orchestration.runs.required_runs import run_to_completion
+from orchestration.runs.flow_runs import calling_to_runs, run_to_completion
 from orchestration.worker import InProcessWorker
 
 ROUND_RETRY_S = 0.5  # after a run that Prefect skipped, because a scheduled one was under way

@@ -13,7 +13,7 @@ from deepgrid.chain.figures import Queues
 from deepgrid.errors import GridError
 from deepgrid.provider.claims import customer_requests
 from deepgrid.provider.session import ProviderSession
-from orchestration.runs.required_runs import run_to_completion
+from orchestration.runs.flow_runs import run_to_completion
 
 logger = logging.getLogger(__name__)
 

@@ -25,8 +25,7 @@ from orchestration.claiming_pause import is_claiming, is_for_good
 from orchestration.lost_runs import end_lost_runs
 from orchestration.outages import until_it_answers, warn
 from orchestration.pools import provider_pool
-from orchestration.runs.flow_runs import calling_to_runs, run_ended, start_run
-from orchestration.runs.required_runs import start_eventually
+from orchestration.runs.flow_runs import calling_to_runs, run_ended, start_eventually, start_run
 from orchestration.worker import InProcessWorker
 
 CLAIM_RETRY_S = 15.0

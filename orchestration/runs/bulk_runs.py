@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any
@@ -19,13 +20,13 @@ from prefect.client.schemas.filters import FlowRunFilter, FlowRunFilterId
 from prefect.client.schemas.objects import FlowRun, StateDetails, StateType
 from prefect.client.schemas.responses import DeploymentResponse
 
+from orchestration.prefect_internals import create_runs
 from orchestration.runs.flow_runs import call_worker, some_at_once, worker_of
 
 DEPLOYMENT_CACHE_S = 10.0
 BATCH_SIZE = 10  # the server writes a batch in one transaction; its first run begins when the last is written
 PARALLEL_BATCHES = 2  # more in parallel finish no sooner, and delay the first runs
 THIS_PROCESS = uuid4()
-_BULK: Any = "/deployments/{id}/create_flow_run/bulk"  # the client does not have this endpoint yet
 
 # By server and name: when it was read, the deployment, and whether it has no limits.
 _deployments: dict[tuple[str, str], tuple[float, DeploymentResponse, bool]] = {}
@@ -54,45 +55,39 @@ async def find_or_begin_runs(
         pool = found.work_pool_name or ""
         worker = worker_of(pool)
         parts = [wanted[at : at + BATCH_SIZE] for at in range(0, len(wanted), BATCH_SIZE)]
-        if worker is None or not (is_free and worker.may_begin()):
-            created = await some_at_once((_create(client, found, part) for part in parts), PARALLEL_BATCHES)
-        else:
-            async with worker.beginning() as begin:
-                created = await some_at_once((_begin(client, begin, found, part) for part in parts), PARALLEL_BATCHES)
+        beginning: AbstractAsyncContextManager[Callable[[FlowRun], None] | None] = nullcontext()
+        if worker is not None and is_free and worker.may_start():
+            beginning = worker.beginning()
+        async with beginning as begin:
+            created = await some_at_once((_create(client, found, part, begin) for part in parts), PARALLEL_BATCHES)
         runs = list(chain.from_iterable(created))
         if any(run.state is not None and run.state.is_scheduled() for run in runs):
             call_worker(pool)
         return runs
 
 
-async def _begin(
-    client: PrefectClient, begin: Callable[[FlowRun], None], deployment: DeploymentResponse, wanted: Sequence[NewRun]
-) -> list[FlowRun]:
-    runs = await _create(client, deployment, wanted, as_running=True)
-    for run in filter(_is_ours, runs):
-        begin(run)
-    return runs
-
-
 async def _create(
-    client: PrefectClient, deployment: DeploymentResponse, wanted: Sequence[NewRun], *, as_running: bool = False
+    client: PrefectClient,
+    deployment: DeploymentResponse,
+    wanted: Sequence[NewRun],
+    begin: Callable[[FlowRun], None] | None,
 ) -> list[FlowRun]:
+    """Find or create these runs. With `begin`, new ones are created in state Running and given to it."""
     new = [
         DeploymentFlowRunCreate(
             name=one.name,
             parameters=one.parameters,
             idempotency_key=one.key,
-            state=_running(one.key) if as_running else None,
-        ).model_dump(mode="json", exclude_unset=True)
+            state=_running(one.key) if begin else None,
+        )
         for one in wanted
     ]
-    path = {"id": deployment.id}
-    answer = await client.request("POST", _BULK, path_params=path, json=new)
-    results = answer.json()["results"]
-    if refused := [one["error"] for one in results if one["status"] != "CREATED"]:
-        raise ValueError(refused[0])
-    wanted_ids = FlowRunFilterId(any_=[UUID(one["flow_run_id"]) for one in results])
-    return await client.read_flow_runs(flow_run_filter=FlowRunFilter(id=wanted_ids), limit=len(wanted))
+    wanted_ids = FlowRunFilterId(any_=await create_runs(client, deployment.id, new))
+    runs = await client.read_flow_runs(flow_run_filter=FlowRunFilter(id=wanted_ids), limit=len(wanted))
+    if begin is not None:
+        for run in filter(_is_ours, runs):
+            begin(run)
+    return runs
 
 
 def _running(key: str) -> StateCreate:

@@ -1,8 +1,9 @@
-"""Starts runs of deployments, and makes this process's worker poll for them at once."""
+"""Starts runs of deployments, also through outages and pauses, and makes this process's worker poll for them."""
 
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable, Iterable, Iterator
 from contextlib import AbstractAsyncContextManager, contextmanager
 from datetime import timedelta
@@ -17,13 +18,16 @@ from prefect.exceptions import ObjectNotFound
 from prefect.states import Scheduled
 
 from deepgrid.errors import GridError
-from orchestration.outages import is_outage
+from orchestration.outages import is_outage, warn
 
 MAX_PARALLEL = 8
 END_POLL_S = 0.5
+START_RETRY_S = 2.0
 CLOCK_SLACK = timedelta(seconds=2)
 
 T = TypeVar("T")
+
+logger = logging.getLogger(__name__)
 
 
 class Paused(GridError):
@@ -37,22 +41,17 @@ class Paused(GridError):
 
 
 class Worker(Protocol):
-    """The worker of this process's work pool."""
+    """The in-process worker of a pool: what those who create runs need of it. It imports this package."""
 
-    def look_now(self) -> None:
-        """Poll the pool for scheduled runs at once."""
+    def look_now(self) -> None: ...
 
-    def carries(self, run_id: UUID) -> bool:
-        """Whether it runs the run, or is about to start it."""
+    def carries(self, run_id: UUID) -> bool: ...
 
-    def may_begin(self) -> bool:
-        """Whether it accepts runs that the pool has not scheduled."""
+    def may_start(self) -> bool: ...
 
-    def has_taken_over(self) -> bool:
-        """Whether it has ended or resumed the runs that a former process left."""
+    def has_taken_over(self) -> bool: ...
 
-    def beginning(self) -> AbstractAsyncContextManager[Callable[[FlowRun], None]]:
-        """A context to create runs in state Running and give them to what it yields. `tidy` waits meanwhile."""
+    def beginning(self) -> AbstractAsyncContextManager[Callable[[FlowRun], None]]: ...
 
 
 _workers: dict[str, Worker] = {}
@@ -113,6 +112,35 @@ async def start_run(deployment: str, parameters: dict[str, Any]) -> FlowRun:
         return await _create(client, found, parameters=parameters)
 
 
+async def start_eventually(deployment: str, parameters: dict[str, Any], retry_s: float = START_RETRY_S) -> FlowRun:
+    """Start a run of the deployment (`flow/name`) as soon as that is possible.
+
+    It retries while Prefect's API is down or the deployment is paused, and logs each new reason once. The work waits
+    on chain meanwhile.
+    """
+    logged = ""
+    while True:
+        try:
+            return await start_run(deployment, parameters)
+        except Exception as error:  # Prefect's client raises many types while its server is down
+            if repr(error) != logged:
+                warn(logger, f"cannot start {deployment} yet, trying again", error)
+            logged = repr(error)
+            await asyncio.sleep(retry_s)
+
+
+async def run_to_completion(deployment: str, parameters: dict[str, Any]) -> bool:
+    """Start a run as soon as that is possible and wait for its end. Returns whether it completed; logs why not."""
+    try:
+        run = await start_eventually(deployment, parameters)
+        if await run_ended(run):
+            return True
+        logger.warning("run %s of %s did not complete, trying again", run.name, deployment)
+    except Exception as error:  # Prefect's client raises many types
+        warn(logger, f"cannot follow the run of {deployment} to its end, trying again", error)
+    return False
+
+
 async def _create(client: PrefectClient, deployment: DeploymentResponse, **options: Any) -> FlowRun:
     run = await client.create_flow_run_from_deployment(deployment.id, **options)
     await _not_later(client, run.id, run.state)
@@ -124,6 +152,13 @@ async def schedule(client: PrefectClient, run_id: UUID, state: State[None]) -> N
     """Force a run into this state. A scheduled state is due at once."""
     done = await client.set_flow_run_state(run_id, state, force=True)
     await _not_later(client, run_id, done.state)
+
+
+async def put(client: PrefectClient, run: FlowRun, state: State[None]) -> None:
+    """Force a run into this state, and log that."""
+    before = run.state.name if run.state else "without a state"
+    logger.info("run %s was %s, is now %s: %s", run.name, before, state.name, state.message)
+    await schedule(client, run.id, state)
 
 
 async def _not_later(client: PrefectClient, run_id: UUID, state: State[Any] | None) -> None:

@@ -23,9 +23,10 @@ from prefect.client.schemas.filters import (
 from prefect.client.schemas.objects import TERMINAL_STATES, FlowRun
 from prefect.client.schemas.sorting import FlowRunSort
 
+from orchestration import prefect_internals
+
 PAGE = 200
 BATCH_SIZE = 50  # the most that the server deletes in one request
-_BULK_DELETE: Any = "/flow_runs/bulk_delete"  # the client does not have this endpoint yet
 
 
 async def old_runs(
@@ -46,9 +47,7 @@ async def delete_runs(client: PrefectClient, runs: Sequence[FlowRun], before: da
     deleted = 0
     for at in range(0, len(runs), BATCH_SIZE):
         wanted = _ended(before, [run.id for run in runs[at : at + BATCH_SIZE]])
-        body = {"flow_runs": wanted.model_dump(mode="json", exclude_none=True)}
-        answer = await client.request("POST", _BULK_DELETE, json=body)
-        deleted += len(answer.raise_for_status().json()["deleted"])
+        deleted += await prefect_internals.delete_runs(client, wanted)
     return deleted
 
 

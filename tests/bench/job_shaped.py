@@ -2,7 +2,7 @@
 
 from prefect import flow, task
 
-from orchestration.task_calls import as_task
+from orchestration.prefect_internals import as_task
 
 
 @task

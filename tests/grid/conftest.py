@@ -18,8 +18,6 @@ from prefect.settings import (
 from deployments.onemachine.grid import LocalGrid
 from deployments.scaled.grid import ScaledGrid
 from tests.grid.customer import SCALED, Customer
-from tests.grid.pool import client as client
-from tests.grid.pool import worker as worker
 from tests.grid.running import running_grid
 
 

@@ -10,7 +10,7 @@ import pytest
 from prefect.client.schemas.objects import FlowRun
 
 from deployments.operator.process import OnDemand
-from orchestration.runs import required_runs
+from orchestration.runs import flow_runs
 
 WITHIN_S = 60
 
@@ -41,8 +41,8 @@ class Prefect:
 
 
 def serving(prefect: Prefect, monkeypatch: pytest.MonkeyPatch) -> tuple[OnDemand, asyncio.Task[None]]:
-    monkeypatch.setattr(required_runs, "start_eventually", prefect.start_eventually)
-    monkeypatch.setattr(required_runs, "run_ended", prefect.run_ended)
+    monkeypatch.setattr(flow_runs, "start_eventually", prefect.start_eventually)
+    monkeypatch.setattr(flow_runs, "run_ended", prefect.run_ended)
     runs = OnDemand("flow/grid", {}, retry_s=0.01)
     return runs, asyncio.create_task(runs.serve())
 

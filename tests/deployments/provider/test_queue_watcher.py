@@ -16,7 +16,7 @@ from deepgrid.errors import ChainError
 from deepgrid.provider.session import ProviderSession
 from deepgrid.provider.shared.wakeups import Wakeups
 from deployments.provider.queue_watcher import QueueWatcher, QueueWatcherSettings
-from orchestration.runs import required_runs
+from orchestration.runs import flow_runs
 from tests.waiting import until
 
 WITHIN_S = 60
@@ -100,8 +100,8 @@ class World:
 @pytest.fixture
 async def world(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[World]:
     world = World()
-    monkeypatch.setattr(required_runs, "start_eventually", world.start)
-    monkeypatch.setattr(required_runs, "run_ended", world.ended)
+    monkeypatch.setattr(flow_runs, "start_eventually", world.start)
+    monkeypatch.setattr(flow_runs, "run_ended", world.ended)
     async with _watching(world):
         yield world
 

@@ -16,7 +16,7 @@ from prefect.types import _datetime as prefect_time
 from orchestration.runs.flow_runs import schedule, start_run
 from orchestration.runs.orphaned_runs import runs_in
 from orchestration.worker import InProcessWorker
-from tests.grid.pool import POOL, create, end_of, final, until, working
+from tests.orchestration.pool import POOL, create, end_of, final, until, working
 
 pytestmark = pytest.mark.timeout(300)
 

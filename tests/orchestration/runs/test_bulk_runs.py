@@ -15,7 +15,7 @@ from orchestration.runs import bulk_runs
 from orchestration.runs.bulk_runs import NewRun
 from orchestration.runs.flow_runs import some_at_once
 from orchestration.worker import InProcessWorker
-from tests.grid.pool import POOL, create, final, parents, until, working
+from tests.orchestration.pool import POOL, create, final, parents, until, working
 
 pytestmark = pytest.mark.timeout(300)
 COUNTS = f"counts/{POOL}"
@@ -67,7 +67,7 @@ async def test_a_run_that_another_process_created_is_left_to_that_process(
 ) -> None:
     with monkeypatch.context() as another:
         another.setattr(bulk_runs, "THIS_PROCESS", uuid4())
-        another.setattr(worker, "_begin", lambda run: None)  # the other process died before that
+        another.setattr(worker, "begin", lambda run: None)  # the other process died before that
         wanted = some_runs(1)
         [left] = await find_or_begin_runs(COUNTS, wanted)
     [found] = await find_or_begin_runs(COUNTS, wanted)

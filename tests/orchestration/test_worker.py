@@ -18,7 +18,7 @@ from prefect.states import AwaitingRetry, Cancelling, Pending, Running
 from orchestration.runs.flow_runs import Paused, start_run
 from orchestration.runs.orphaned_runs import ENDED
 from orchestration.worker import InProcessWorker
-from tests.grid.pool import POOL, create, end_of, final, hold, parents, step, until, working
+from tests.orchestration.pool import POOL, create, end_of, final, hold, parents, step, until, working
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -96,14 +96,19 @@ async def test_a_paused_deployment_starts_nothing_until_it_is_resumed(
     assert run.state.is_completed()
 
 
-async def test_a_cancellation_whose_event_was_lost_is_found(client: PrefectClient, worker: InProcessWorker) -> None:
-    run = await create(client, "waits")
-    await until(client, run, lambda r: r.state is not None and r.state.is_running())
-    assert worker._cancelling_observer is not None
-    worker._cancelling_observer._in_flight_flow_run_ids.clear()  # without Prefect's event
-    await client.set_flow_run_state(run.id, Cancelling())
-    await worker._sync_and_initialize()
-    run = await until(client, run, final)
+async def test_a_cancellation_whose_event_was_lost_is_found(
+    client: PrefectClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def away(**_: object) -> None:
+        raise ConnectError("All connection attempts failed")
+
+    monkeypatch.setattr("orchestration.worker.get_events_subscriber", away)
+    async with working() as worker:
+        run = await create(client, "waits")
+        await until(client, run, lambda r: r.state is not None and r.state.is_running())
+        await client.set_flow_run_state(run.id, Cancelling())
+        await worker.sync_with_backend()
+        run = await until(client, run, final)
     assert run.state is not None
     assert run.state.is_cancelled()
 

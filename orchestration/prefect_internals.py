@@ -1,0 +1,183 @@
+"""The one door to what Prefect does not document: every such name that this project uses, each with its reason.
+
+No other module imports an undocumented name, overrides a private method of Prefect, or calls an endpoint by its path
+(tests/orchestration/test_one_door.py). The tests of this folder run on a real server, and by `./run test --prefect
+VERSION` on another release of Prefect.
+
+* `AsyncFlowRunEngine` runs the run of a deployment in this event loop. No public function takes a run that exists and
+  lets the caller decide what is reported.
+* `run_task_async` and `Task.create_local_run` call a task without an event for its creation. No option of a task does.
+* `APILogWorker` and `EventsWorker` send what is left when a process ends. Their public exit has no timeout.
+* `SyncClientContext` prevents one unused synchronous client per flow run. No setting does.
+* `deployments/{id}/create_flow_run/bulk` and `flow_runs/bulk_delete` take many runs in one request. Prefect's client
+  has no methods for them yet.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from contextlib import asynccontextmanager, suppress
+from copy import copy
+from dataclasses import dataclass, field
+from typing import Any, ParamSpec, TypeVar, cast
+from uuid import UUID
+
+import anyio
+import httpx
+from prefect.client.orchestration import PrefectClient
+from prefect.client.schemas.actions import DeploymentFlowRunCreate
+from prefect.client.schemas.filters import FlowRunFilter
+from prefect.client.schemas.objects import FlowRun, State
+from prefect.context import SyncClientContext
+from prefect.events.worker import EventsWorker
+from prefect.exceptions import Abort, Pause
+from prefect.flow_engine import AsyncFlowRunEngine
+from prefect.flows import Flow
+from prefect.logging.handlers import APILogWorker
+from prefect.states import Cancelled
+from prefect.task_engine import run_task_async
+from prefect.tasks import Task
+from prefect.utilities.callables import get_call_parameters
+
+from orchestration.outages import is_outage
+
+__all__ = [
+    "STOPPED",
+    "SyncClientContext",
+    "as_task",
+    "create_runs",
+    "delete_runs",
+    "drain_queues",
+    "is_running",
+    "run_in_process",
+]
+
+STOPPED = "Carrying was stopped; the job itself goes on."
+REPORT_RETRY_S = 2.0
+CRASH_REPORT_TIMEOUT_S = 3.0
+_CREATE_RUNS: Any = "/deployments/{id}/create_flow_run/bulk"
+_DELETE_RUNS: Any = "/flow_runs/bulk_delete"
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+@dataclass
+class _Engine(AsyncFlowRunEngine[P, R]):
+    """Prefect's engine for a run that exists. It overrides public methods only.
+
+    The engine does not see the run's deployment. It would start a thread with a websocket per run to receive a Suspend
+    from the UI, whose start and end block the event loop, and would repeat deployment and queue in each event of each
+    task. So a run of this worker ignores Suspend. The events of the run itself come from the server, and name both.
+
+    A run that `continues` stays Running in Prefect when its process ends, and the next process carries it on.
+    """
+
+    run: FlowRun = field(kw_only=True)
+    scope: anyio.CancelScope = field(kw_only=True)
+    let_go: Callable[[], bool] = field(kw_only=True)
+    continues: bool = field(kw_only=True)
+
+    async def create_flow_run(self, client: PrefectClient) -> FlowRun:
+        """Return the existing run.
+
+        An engine that gets the run in its constructor updates it on the server with the flow's version and retries.
+        This grid's flows have neither, so that request is saved.
+        """
+        return self.run.model_copy(update={"deployment_id": None, "work_queue_id": None, "work_pool_name": None})
+
+    async def set_state(self, state: State[Any], force: bool = False) -> State[Any]:
+        """Report a state. The final state of a run is retried until Prefect answers.
+
+        The engine takes every end from outside for a crash. If this worker was asked to stop the run, the state is
+        Cancelled instead. A forced state is reported within CRASH_REPORT_TIMEOUT_S or not at all, so that an outage
+        of Prefect does not delay the end of the process.
+        """
+        left_open = self.continues and state.is_crashed() and not self.scope.cancel_called
+        self.short_circuit = self.short_circuit or left_open or self.let_go()
+        if state.is_running() and self.flow_run is not None and is_running(self.flow_run):
+            return self.state  # the run was created in that state
+        if state.is_crashed() and self.scope.cancel_called:
+            state = Cancelled(message=STOPPED)
+        if force:
+            with anyio.move_on_after(CRASH_REPORT_TIMEOUT_S):
+                return await super().set_state(state, force)
+            return state
+        while True:
+            try:
+                return await super().set_state(state, force)
+            except httpx.HTTPError as error:
+                if not (state.is_final() and is_outage(error)):
+                    raise
+            await asyncio.sleep(REPORT_RETRY_S)
+
+    @asynccontextmanager
+    async def setup_run_context(self, client: PrefectClient | None = None) -> AsyncIterator[None]:
+        """As in Prefect, but without reading the run from the server a second time."""
+        known = copy(client or self.client)
+        known.read_flow_run = self._known_run  # type: ignore[method-assign]
+        async with super().setup_run_context(known):
+            yield
+
+    async def _known_run(self, flow_run_id: UUID) -> FlowRun:
+        assert self.flow_run is not None
+        return self.flow_run
+
+
+def is_running(run: FlowRun) -> bool:
+    """Whether the run's state is known and is Running."""
+    return run.state is not None and run.state.is_running()
+
+
+async def run_in_process(
+    flow: Flow[..., Any],
+    run: FlowRun,
+    parameters: dict[str, Any],
+    *,
+    scope: anyio.CancelScope,
+    let_go: Callable[[], bool],
+    continues: bool,
+) -> None:
+    """Run the flow to its end in this event loop, and report the run's states. The arguments are those of `_Engine`."""
+    engine = _Engine[Any, Any](
+        flow=flow, run=run, parameters=parameters, scope=scope, let_go=let_go, continues=continues
+    )
+    with suppress(Abort, Pause):
+        async with engine.start():
+            while engine.is_running():
+                async with engine.run_context():
+                    await engine.call_flow_fn()  # type: ignore[unused-coroutine]
+
+
+async def as_task(task: Task[P, Coroutine[Any, Any, R]], *args: P.args, **kwargs: P.kwargs) -> R:
+    """Run the task without an event for its creation. That saves a third of the events of all tasks."""
+    parameters = get_call_parameters(task.fn, args, kwargs)
+    run = await task.create_local_run(parameters=parameters)
+    return cast(R, await run_task_async(task, task_run=run, parameters=parameters))
+
+
+async def create_runs(client: PrefectClient, deployment: UUID, runs: Sequence[DeploymentFlowRunCreate]) -> list[UUID]:
+    """Create runs of the deployment in one transaction. Returns their ids, also those of runs that existed.
+
+    Raises ValueError when the server refuses one.
+    """
+    new = [run.model_dump(mode="json", exclude_unset=True) for run in runs]
+    answer = await client.request("POST", _CREATE_RUNS, path_params={"id": deployment}, json=new)
+    results = answer.json()["results"]
+    if refused := [one["error"] for one in results if one["status"] != "CREATED"]:
+        raise ValueError(refused[0])
+    return [UUID(one["flow_run_id"]) for one in results]
+
+
+async def delete_runs(client: PrefectClient, wanted: FlowRunFilter) -> int:
+    """Delete the runs that the filter selects, at most 50 of them. Returns their number."""
+    body = {"flow_runs": wanted.model_dump(mode="json", exclude_none=True)}
+    answer = await client.request("POST", _DELETE_RUNS, json=body)
+    return len(answer.raise_for_status().json()["deleted"])
+
+
+def drain_queues(timeout_s: float) -> None:
+    """Send the log lines and events that wait for Prefect's server. Those that are left after `timeout_s` are lost."""
+    for queue in (APILogWorker, EventsWorker):
+        queue.drain_all(timeout=timeout_s)

@@ -1,0 +1,45 @@
+"""What this project uses of Prefect beyond its documentation, on a real server. `test_worker.py` has the rest.
+
+`./run test --prefect VERSION` runs this folder on another release of Prefect.
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from prefect.client.orchestration import PrefectClient
+from prefect.client.schemas.filters import FlowRunFilter, FlowRunFilterId
+from prefect.states import Completed, Suspended
+
+from orchestration.prefect_internals import delete_runs, drain_queues
+from orchestration.worker import InProcessWorker
+from tests.orchestration.pool import create, end_of, hold, until
+
+pytestmark = pytest.mark.timeout(300)
+
+
+async def test_a_suspended_run_goes_on_and_reports_its_end(client: PrefectClient, worker: InProcessWorker) -> None:
+    hold.append(asyncio.Event())
+    try:
+        run = await until(client, await create(client, "run_job"), lambda r: r.state_name == "Running")
+        await client.set_flow_run_state(run.id, Suspended(), force=True)
+        assert worker.carries(run.id)
+        hold[0].set()
+        assert (await end_of(client, run))[0] == "Completed"
+    finally:
+        hold.clear()
+
+
+async def test_many_runs_are_deleted_by_one_request(client: PrefectClient) -> None:
+    runs = [await create(client, "counts", number=n) for n in range(3)]
+    for run in runs:
+        await client.set_flow_run_state(run.id, Completed(), force=True)
+    wanted = FlowRunFilter(id=FlowRunFilterId(any_=[run.id for run in runs[:2]]))
+    assert await delete_runs(client, wanted) == 2
+    assert await client.read_flow_runs(flow_run_filter=wanted) == []
+    assert (await client.read_flow_run(runs[2].id)).state_name == "Completed"
+
+
+def test_the_queues_of_a_process_drain_in_time() -> None:
+    drain_queues(timeout_s=0.1)
