@@ -1,4 +1,4 @@
-"""Who carries a claim: one table of claim, flow run and process, with the step for each combination. Pure.
+"""One table says who carries a claim: the step for each combination of claim, flow run and process. Pure.
 
 The chain says whether the claim is open, and Prefect in which state its run is. A run in any state may be scheduled
 again: it continues from what the chain and Slurm say. A test compares this with docs/explanation/architecture.md.

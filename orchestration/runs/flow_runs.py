@@ -78,11 +78,6 @@ def call_worker(work_pool: str) -> None:
         _workers[work_pool].look_now()
 
 
-def is_carried(run: FlowRun, work_pool: str) -> bool:
-    """Whether this process's worker carries the run."""
-    return work_pool in _workers and _workers[work_pool].carries(run.id)
-
-
 async def run_ended(run: FlowRun, poll_s: float = END_POLL_S) -> bool:
     """Wait for the run's end, through outages of Prefect's API. Returns whether it completed; a deleted run did not.
 

@@ -4,20 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
-from pathlib import Path
-from types import SimpleNamespace
-from typing import cast
 
 import pytest
-from prefect.client.schemas.objects import FlowRun, State
 from prefect.settings import PREFECT_API_URL, temporary_settings
-from prefect.states import Cancelled, Cancelling, Completed, Crashed, Failed, Pending, Running
 
 from deepgrid.errors import ConfigurationError
 from deepgrid.lifecycle.job import Job, JobKey
 from deepgrid.lifecycle.states import JobStatus
 from deepgrid.provider.claims.carrier import carry
-from deepgrid.provider.session import ProviderSession
 from deployments.provider.carriers import CarrierSettings, CarrierWatchdog
 from tests.provider.scene import Scene
 from tests.waiting import until
@@ -43,8 +37,8 @@ async def hot(scene: Scene, key: JobKey) -> AsyncIterator[dict[int, Job]]:
         yield hot
         hot.clear()
         watching.cancel()
-        stand_ins = [task for task in asyncio.all_tasks() if task.get_name().startswith("stand-in")]
-        for task in stand_ins:
+        fallbacks = [task for task in asyncio.all_tasks() if task.get_name().startswith("fallback")]
+        for task in fallbacks:
             task.cancel()
 
 
@@ -65,7 +59,7 @@ async def test_what_a_customer_cancels_is_settled_without_prefect(
 async def test_a_completion_record_that_cannot_be_removed_ends_no_supervisor(
     scene: Scene, key: JobKey, hot: dict[int, Job], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Such as when the login node shows another host key: that ended all stand-ins."""
+    """Such as when the login node shows another host key: that ended all fallbacks."""
 
     async def refuse(_: JobKey) -> None:
         raise ConfigurationError("The login node shows another host key.")
@@ -84,22 +78,5 @@ async def test_a_run_takes_the_claim_over_and_keeps_it(scene: Scene, key: JobKey
     assert scene.session.may_carry(key)
     async with carry(scene.session, key):
         assert not scene.session.may_carry(key)
-        assert not [task for task in asyncio.all_tasks() if task.get_name() == f"stand-in of job {key.job_id}"]
+        assert not [task for task in asyncio.all_tasks() if task.get_name() == f"fallback of job {key.job_id}"]
     await until(lambda: scene.session.carries(key))
-
-
-@pytest.mark.parametrize(
-    ("state", "ended"),
-    [
-        (None, False), (Pending(), False), (Running(), False), (Crashed(), False),
-        (Cancelling(), True), (Cancelled(), True), (Failed(), True), (Completed(), True),
-    ],
-    ids=str,
-)  # fmt: skip
-def test_a_run_that_a_person_ended_is_scheduled_again_later(tmp_path: Path, state: State | None, ended: bool) -> None:
-    run = None if state is None else FlowRun.model_construct(state=state)
-    key = JobKey(31337, "0x" + "ab" * 20, job_id=7, claimed_at=1_700_000_000)
-    session = SimpleNamespace(settings=SimpleNamespace(state=tmp_path, cluster="unit"), key=lambda *_: key)
-    watchdog = CarrierWatchdog(cast(ProviderSession, session), {}, asyncio.TaskGroup(), QUICK)
-    patience_s = watchdog._patience_s(run)
-    assert patience_s == (QUICK.ended_run_retry_s if ended else QUICK.start_grace_s)
