@@ -99,7 +99,7 @@ def error_of(job: AsyncJob, last_lines: tuple[str, ...]) -> JobError:
 
 
 @contextmanager
-def noted(words: str) -> Iterator[None]:
+def note_interruption(words: str) -> Iterator[None]:
     """Add a note to a cancellation, which a traceback shows as its last line. `Grid` moves it to KeyboardInterrupt."""
     try:
         yield
@@ -108,7 +108,7 @@ def noted(words: str) -> Iterator[None]:
         raise
 
 
-def continues(job_id: int) -> str:
+def how_to_continue(job_id: int) -> str:
     """How to go on with a job after an interrupted wait."""
     again = f"wait for it again with `grid.job({job_id}).wait()`, or look at `dps job get {job_id}`"
     return f"Job {job_id} continues; {again}."

@@ -16,12 +16,12 @@ from deepgrid.client.cluster_offers import Cluster, Clusters, Offers, read_offer
 from deepgrid.client.engine.changes import job_changes
 from deepgrid.client.engine.connection import Connection, open_connection
 from deepgrid.client.engine.submission import submit
-from deepgrid.client.errors import noted
+from deepgrid.client.errors import note_interruption
 from deepgrid.client.job import AsyncJob, read_job
 from deepgrid.client.job_set import AsyncJobSet, start_sweep
 from deepgrid.client.job_values import Credits, Duration, JobChange, wei_of
 from deepgrid.client.order import Preference, Terms, order_of
-from deepgrid.client.quotes import Quote, quoted
+from deepgrid.client.quotes import Quote, quote_for
 from deepgrid.client.settings import DEFAULTS, ClientSettings
 from deepgrid.client.sweep.driver import SweepLimits
 from deepgrid.client.wallet import AsyncWallet, checked_address
@@ -184,7 +184,7 @@ class AsyncGrid:
         read = await read_workflow(workflow)
         order = order_of(read, 0, None, Terms.of(uses, affinities))
         connection = await self._connect()
-        return await quoted(connection.reads, order, minutes)
+        return await quote_for(connection.reads, order, minutes)
 
     async def offers(
         self, workflow: Source | Workflow, credits: Credits, *, uses: Sequence[str] = (),
@@ -273,7 +273,7 @@ class AsyncGrid:
         order = order_of(read, wei_of(credits), name, terms)
         connection = await self._connect()
         job_id = await submit(connection, order, approve=approve, quote=quote, key=key)
-        with noted(f"Job {job_id} was submitted."):
+        with note_interruption(f"Job {job_id} was submitted."):
             try:
                 return await read_job(connection, job_id)
             except GridError as error:

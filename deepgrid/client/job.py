@@ -24,9 +24,9 @@ from deepgrid.client.display.story import (
     waiting_words,
 )
 from deepgrid.client.engine.connection import Connection
-from deepgrid.client.engine.live import live_events, read_record, read_remarks
+from deepgrid.client.engine.live import LiveView, read_record, read_remarks
 from deepgrid.client.engine.output import last_lines, lines_of, pieces, status_of
-from deepgrid.client.errors import WaitTimeout, continues, error_of, noted
+from deepgrid.client.errors import WaitTimeout, error_of, how_to_continue, note_interruption
 from deepgrid.client.job_values import (
     Bill,
     Credits,
@@ -271,7 +271,7 @@ class AsyncJob:
         Raises:
             ChainError: The node refuses to answer.
         """
-        async with aclosing(live_events(self._connection, self.id)) as events:
+        async with aclosing(LiveView(self._connection, self.id).events()) as events:
             async for event in events:
                 if isinstance(event, JobEnd):
                     self._update(event.record.job, event.record.cluster)
@@ -348,7 +348,7 @@ class AsyncJob:
         if self.over:
             return self
         try:
-            with noted(continues(self.id)):
+            with note_interruption(how_to_continue(self.id)):
                 async with asyncio.timeout(seconds_of(timeout)):
                     async for job in self._connection.poller.until([self.id], lambda job: job.status.cold):
                         self._job = job
@@ -441,7 +441,9 @@ class AsyncJob:
             ChainError: The node does not answer. If it is not transient, the transaction may have been sent.
         """
         async with self._connection.spending:
-            with noted(f"Job {self.id} may have been topped up; look at `dps job get {self.id}` before you repeat it."):
+            with note_interruption(
+                f"Job {self.id} may have been topped up; look at `dps job get {self.id}` before you repeat it."
+            ):
                 receipt = await self._connection.session.top_up(self.id, wei_of(credits), approve=approve)
         return await self._changed_by(receipt)
 
@@ -461,7 +463,7 @@ class AsyncJob:
         """Read the job after its transaction. Whatever fails then names the transaction."""
         self._last_transaction = receipt.tx_hash
         done = f"Transaction {receipt.tx_hash} changed job {self.id}"
-        with noted(f"{done}."):
+        with note_interruption(f"{done}."):
             try:
                 return await self.refresh()
             except GridError as error:

@@ -9,7 +9,7 @@ from typing import Self
 from deepgrid.client.display.html import jobs_html
 from deepgrid.client.engine.connection import Connection
 from deepgrid.client.engine.idempotency import random_key
-from deepgrid.client.errors import WaitTimeout, noted
+from deepgrid.client.errors import WaitTimeout, note_interruption
 from deepgrid.client.job import AsyncJob
 from deepgrid.client.job_values import Duration, seconds_of
 from deepgrid.client.order import Order
@@ -69,7 +69,7 @@ class AsyncJobSet:
             if left and change is sweep.change:
                 if sweep.stuck is not None:
                     raise sweep.stuck
-                with noted(f"{left} jobs are not over; those that were requested continue. {AGAIN}"):
+                with note_interruption(f"{left} jobs are not over; those that were requested continue. {AGAIN}"):
                     await change.wait()
 
     async def results(self) -> list[AsyncJob | Unsubmitted]:

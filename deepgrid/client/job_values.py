@@ -64,7 +64,7 @@ def seconds_of(duration: Duration | None) -> float | None:
     if isinstance(duration, timedelta):
         seconds = duration.total_seconds()
     elif isinstance(duration, str):
-        seconds = _parsed(duration)
+        seconds = _seconds_in(duration)
     elif isinstance(duration, bool) or not isinstance(duration, int | float):
         raise _not_a_duration(duration)
     else:
@@ -74,7 +74,7 @@ def seconds_of(duration: Duration | None) -> float | None:
     return seconds
 
 
-def _parsed(text: str) -> float:
+def _seconds_in(text: str) -> float:
     if not _DURATION.fullmatch(text.strip()):
         raise _not_a_duration(text)
     return sum(float(number) * _UNITS_S[unit] for number, unit in _PART.findall(text))

@@ -73,7 +73,7 @@ class Quote:
         return quote_html(self)
 
 
-async def quoted(chain: Chain, order: Order, minutes: int) -> Quote:
+async def quote_for(chain: Chain, order: Order, minutes: int) -> Quote:
     """The quote for an order that runs `minutes`, 1 to those of one year. Raises InputError or ChainError."""
     if not 1 <= minutes <= MAX_LIMIT_MINUTES:
         raise InputError(f"A job cannot run for {minutes} minutes.", next_step=f"Give 1 to {MAX_LIMIT_MINUTES}.")
@@ -102,9 +102,9 @@ def _offer(provider: Provider, rate_wei: int, minutes: int) -> Offer:
     return Offer(provider.name, provider.address, credits_of(rate_wei), credits_of(minutes * rate_wei))
 
 
-async def confirm(chain: Chain, order: Order, old: Quote, age_s: float) -> None:
+async def check_quote(chain: Chain, order: Order, old: Quote, age_s: float) -> None:
     """Raise QuoteExpired unless a quote still holds: it is not older than `age_s`, and no offer became dearer."""
-    now = await quoted(chain, order, old.minutes)
+    now = await quote_for(chain, order, old.minutes)
     age = (now.at - old.at).total_seconds()
     if age > age_s:
         raise QuoteExpired(

@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from deepgrid.client.order import Order
     from deepgrid.services.client import ServicesClient
 
+T = TypeVar("T")
+
 NOT_CLAIMED = "RunningScheduledStatusOnly"  # names of the contract's errors
 TOO_MUCH_TEXT = "BlobTooLong"
 RECENT_JOBS = 50  # of one customer, among which `find` looks
@@ -139,16 +141,9 @@ class CustomerSession:
             await self.writer.approve(order.locked_wei)
 
     async def with_ceiling(self, order: Order) -> Order:
-        """The order with a highest price per minute. The default is the dearest that the grid quotes for it now.
+        """The order with its price ceiling, or else with the dearest price that the grid quotes now. Raises ChainError.
 
-        Args:
-            order: The order. One with a ceiling stays as it is.
-
-        Returns:
-            The order. It has no ceiling if no cluster can take it now.
-
-        Raises:
-            ChainError: The node does not answer.
+        If no cluster can take it now, nothing is quoted, and there is no ceiling.
         """
         if order.terms.max_rate_wei is not None:
             return order
@@ -311,9 +306,6 @@ async def customer_session(settings: CustomerSettings) -> AsyncIterator[Customer
             yield session
         finally:
             await session.close()
-
-
-T = TypeVar("T")
 
 
 class Purse:

@@ -7,11 +7,16 @@ import logging
 import random
 import time
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from inspect import iscoroutinefunction
 from typing import Any, TypeVar, cast
 
 from deepgrid.errors import GridError
+
+T = TypeVar("T")
+logger = logging.getLogger("deepgrid.client")
+FIRST_PAUSE_S = 0.25
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,13 +66,6 @@ class ClientSettings:
 DEFAULTS = ClientSettings()
 
 
-T = TypeVar("T")
-
-logger = logging.getLogger("deepgrid.client")
-
-FIRST_PAUSE_S = 0.25
-
-
 def pauses_s(longest_s: float) -> Callable[[int], float]:
     """The pause before retry number 0, 1, ...: it doubles from 0.25 s up to `longest_s`, with jitter."""
     return lambda failures: min(FIRST_PAUSE_S * 2 ** min(failures, 10), longest_s) * random.uniform(0.5, 1.0)
@@ -98,6 +96,13 @@ async def patiently(
                 on_failure(error)
         failures += 1
         await asyncio.sleep(wait_s)
+
+
+async def wait_until_set(event: asyncio.Event, longest_s: float) -> None:
+    """Wait for an event, but not longer than `longest_s`."""
+    with suppress(TimeoutError):
+        async with asyncio.timeout(longest_s):
+            await event.wait()
 
 
 def patient(reader: T, patience_s: float | None, settings: ClientSettings) -> T:

@@ -81,14 +81,14 @@ def _load(source: Source, ignore: bool) -> tuple[LoadedWorkflow, str]:
     from deepgrid.modules import load
 
     if isinstance(source, Mapping):
-        return _parsed(_as_text(source), ignore), UNNAMED
+        return _parse(_as_text(source), ignore), UNNAMED
     if isinstance(source, str) and "\n" in source:
-        return _parsed(source, ignore), UNNAMED
+        return _parse(source, ignore), UNNAMED
     path = Path(source).expanduser()
     return load(path, ignore_unknown_fields=ignore), path.stem
 
 
-def _parsed(text: str, ignore: bool) -> LoadedWorkflow:
+def _parse(text: str, ignore: bool) -> LoadedWorkflow:
     from deepgrid.modules import resolve
     from deepgrid.workflow import parse
 

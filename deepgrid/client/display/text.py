@@ -17,6 +17,8 @@ from typing import NamedTuple
 
 from deepgrid.plain_text import plain
 
+LONGEST_LINE = 64 * 1024
+
 COLOUR = re.compile(r"\x1b\[(?P<codes>[0-9;:]{0,64})m")
 OFF = "\x1b[0m"
 NEAR = 64  # of 255: the most difference of red, green and blue of colours that look alike
@@ -153,7 +155,6 @@ _ESCAPE = re.compile(
     | [\u2028\u2029\u202a-\u202e\u2066-\u2069]    # line ends, and other directions for what follows""",
     re.VERBOSE,
 )
-LONGEST_LINE = 64 * 1024
 
 
 def printable(text: str) -> str:
@@ -201,10 +202,10 @@ class LogLines:
         if final and self._rest:
             lines.append(self._rest)
             self._rest = ""
-        return [_cleaned(line) for line in lines]
+        return [_clean(line) for line in lines]
 
 
-def _cleaned(line: str) -> str:
+def _clean(line: str) -> str:
     if line.isprintable():
         return line
     colours = Repainter()

@@ -141,7 +141,7 @@ class Fetcher:
             headers["If-Match"] = file.etag
         async with self._answer(file.address(), headers) as answer:
             if answer.headers.get("ETag", file.etag) != file.etag != "":
-                raise _changed()
+                raise _file_changed()
             await self._store(answer, part, _start_of(answer, done), file.size)
             encrypted = answer.headers.get("x-amz-server-side-encryption", "").startswith("aws:kms")
         if file.size is not None and size_of(part) != file.size:
@@ -157,7 +157,7 @@ class Fetcher:
             async for data in answer.content.iter_chunked(CHUNK_BYTES):
                 at += len(data)
                 if size is not None and at > size:
-                    raise _changed()
+                    raise _file_changed()
                 with writing(part):
                     await asyncio.to_thread(file.write, data)
             with writing(part):
@@ -183,7 +183,7 @@ def _check(status: int, *, sized: bool) -> None:
     if status in MISSING:
         raise NotThere("The server does not have the job's output.", next_step="Wait until the job is over.")
     if status in (412, 416):
-        raise _changed()
+        raise _file_changed()
     if status in (401, 403):
         raise AccessDenied(
             f"The server of the job's output refuses to hand it out (status {status}).",
@@ -201,10 +201,10 @@ def _start_of(answer: aiohttp.ClientResponse, asked: int) -> int:
     found = _RANGE.fullmatch(answer.headers.get("Content-Range", ""))
     if answer.status == 206 and found and found[1] and int(found[1]) == asked:
         return asked
-    raise _changed()
+    raise _file_changed()
 
 
-def _changed() -> ServiceError:
+def _file_changed() -> ServiceError:
     return ServiceError(
         "A file of the job's output changed while it was fetched.", transient=False, next_step="Download it again."
     )

@@ -17,6 +17,10 @@ from typing import IO
 from deepgrid.errors import InputError, ServiceError
 from deepgrid.plain_text import is_steering
 
+MOST_INDEX_BYTES = 32 * 1024**2  # the list of some 250,000 files
+METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)  # of `zip`. LZMA takes as much memory as its header says
+UNIX_OWNER = 0x7875  # the field of Info-ZIP, the `zip` of a job, in each of its entries
+
 LONGEST_STEM_BYTES = 200
 MOST_FOLDERS = 100  # of one file, each in the one before
 CHOOSE = "Choose some of the files with `only`."
@@ -35,10 +39,10 @@ def safe_name(name: str) -> PurePosixPath:
 def _safe_part(part: str) -> str:
     if part in (".", ".."):
         return part.replace(".", "%2E")
-    return "".join(_encoded(c) if is_steering(c) or c == "\\" else c for c in part)
+    return "".join(_percent_encode(c) if is_steering(c) or c == "\\" else c for c in part)
 
 
-def _encoded(character: str) -> str:
+def _percent_encode(character: str) -> str:
     return "".join(f"%{byte:02X}" for byte in character.encode("utf-8", "surrogatepass"))
 
 
@@ -126,11 +130,6 @@ def _clash(place: PurePosixPath) -> InputError:
         f"Two files of the output would both be {str(place)[:120]!r}.",
         next_step=CHOOSE,
     )
-
-
-MOST_INDEX_BYTES = 32 * 1024**2  # the list of some 250,000 files
-METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)  # of `zip`. LZMA takes as much memory as its header says
-UNIX_OWNER = 0x7875  # the field of Info-ZIP, the `zip` of a job, in each of its entries
 
 
 class _Source(io.FileIO):

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from deepgrid.workflow import Definition
     from deepgrid.workflow.models.transport import HTTPData, S3Data, TransportData
 
+ARCHIVE = "output.zip"  # what a job calls the archive of several files
+
 SIGNED_FOR_S = 3600
 REFUSED = frozenset({"AccessDenied", "InvalidAccessKeyId", "SignatureDoesNotMatch", "403", "401", "AllAccessDisabled"})
 TIMEOUT_S = 60
@@ -67,7 +69,7 @@ class OutputBucket:
         from botocore.exceptions import BotoCoreError, ClientError
 
         try:
-            return list(self._listed())
+            return list(self._list())
         except ClientError as error:
             code = str(error.response.get("Error", {}).get("Code", ""))[:40]
             status = int(error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0))
@@ -82,7 +84,7 @@ class OutputBucket:
             )
         raise ServiceError(f"The storage of the job's output refuses to list it ({code}).", transient=status >= 500)
 
-    def _listed(self) -> Iterator[RemoteFile]:
+    def _list(self) -> Iterator[RemoteFile]:
         pages = self._client.get_paginator("list_objects_v2")
         for page in pages.paginate(Bucket=self._bucket, Prefix=self._folder):
             for entry in page.get("Contents", ()):
@@ -91,10 +93,10 @@ class OutputBucket:
                 if name and not key.endswith("/"):  # names with a `/` at the end are marks for empty folders
                     modified_s = int(entry["LastModified"].timestamp())
                     yield RemoteFile(
-                        name, int(entry["Size"]), entry["ETag"], modified_s, True, partial(self._signed, key)
+                        name, int(entry["Size"]), entry["ETag"], modified_s, True, partial(self._sign, key)
                     )
 
-    def _signed(self, key: str) -> str:
+    def _sign(self, key: str) -> str:
         where = {"Bucket": self._bucket, "Key": key}
         return str(self._client.generate_presigned_url("get_object", where, SIGNED_FOR_S))
 
@@ -104,9 +106,6 @@ def _no_bucket(error: Exception) -> NoOutput:
         f"The workflow's S3 output cannot be used ({type(error).__name__}).",
         next_step="Correct its region and endpointUrl.",
     )
-
-
-ARCHIVE = "output.zip"  # what a job calls the archive of several files
 
 
 def output_of(

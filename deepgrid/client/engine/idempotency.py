@@ -158,7 +158,7 @@ class Journal:
         """Remember what the key stands for."""
         if self._file is None:
             return
-        with _locked(self._file.with_suffix(".lock")):
+        with _file_lock(self._file.with_suffix(".lock")):
             with open(open_private(self._file), "a+b", buffering=0) as journal:
                 journal.seek(0)
                 content = journal.read()
@@ -192,7 +192,7 @@ def _uses(content: bytes) -> dict[str, Use]:
 
 
 @contextmanager
-def _locked(file: Path) -> Iterator[None]:
+def _file_lock(file: Path) -> Iterator[None]:
     descriptor = open_private(file)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)  # for the time of one write

@@ -23,6 +23,9 @@ from deepgrid.safe_http import UNCOMPRESSED, ExcessiveAnswer, read_answer
 if TYPE_CHECKING:
     from deepgrid.client.engine.connection import Connection
 
+T = TypeVar("T")
+SAY_LATE_AFTER_S = 3.0  # a message says that output is late for longer
+
 MAX_ANSWER_BYTES = 16 * 1024 * 1024  # of an oracle: some 100,000 jobs
 ORACLE_WITHIN_S = 10.0
 
@@ -35,7 +38,7 @@ async def read_place(connection: Connection, job: Job) -> QueuePlace | None:
     pending = job.status is JobStatus.PENDING
     try:
         if url:
-            return place_in(await _fetched(url), job.id, pending=pending)
+            return place_in(await _fetch_places(url), job.id, pending=pending)
         place = await connection.session.services.queue_place(job.id)
     except GridError:
         return None
@@ -64,7 +67,7 @@ def place_in(answer: bytes, job_id: int, *, pending: bool) -> QueuePlace:
     return QueuePlace(None, len(jobs), pending)
 
 
-async def _fetched(url: str) -> bytes:
+async def _fetch_places(url: str) -> bytes:
     """The answer of the oracle. Raises ServiceError."""
     import httpx  # here, because it takes 0.1 s to load
 
@@ -109,30 +112,6 @@ async def read_remarks(connection: Connection, job_id: int) -> tuple[Remark, ...
     return tuple(Remark(datetime_of(one.at), one.kind, one.text, one.author) for one in notices)
 
 
-T = TypeVar("T")
-
-SAY_LATE_AFTER_S = 3.0  # a message says that output is late for longer
-
-
-async def live_events(connection: Connection, job_id: int) -> AsyncGenerator[JobEvent, None]:
-    """What happens to the job, from its request until it is over. The last event is a JobEnd.
-
-    Outages of the node and of the services only delay events. Without a key, remarks and output are left out.
-    """
-    view = LiveView(connection, job_id)
-    work = asyncio.create_task(view.run(), name=f"live view of job {job_id}")
-    try:
-        while True:
-            event = await view.take()
-            yield event
-            if isinstance(event, JobEnd):
-                return
-            view.taken()
-    finally:
-        work.cancel()
-        await asyncio.gather(work, return_exceptions=True)
-
-
 class LiveView:
     """Collects the news of one job. It remembers what it told already."""
 
@@ -145,19 +124,26 @@ class LiveView:
         self._remarks_told = 0
         self._lines_told = 0
 
-    async def take(self) -> JobEvent:
-        """The next event. Raises the error that ended the view."""
-        event = await self._news.get()
-        if isinstance(event, Exception):
-            raise event
-        return event
+    async def events(self) -> AsyncGenerator[JobEvent, None]:
+        """What happens to the job, from its request until it is over. The last event is a JobEnd.
 
-    def taken(self) -> None:
-        """Say that the last event was used. Output is read only as fast as events are used."""
-        self._news.task_done()
+        Outages of the node and of the services only delay events. Without a key, remarks and output are left out.
+        """
+        work = asyncio.create_task(self._run(), name=f"live view of job {self._job_id}")
+        try:
+            while True:
+                event = await self._news.get()
+                if isinstance(event, Exception):
+                    raise event
+                yield event
+                if isinstance(event, JobEnd):
+                    return
+                self._news.task_done()  # output is read only as fast as events are used
+        finally:
+            work.cancel()
+            await asyncio.gather(work, return_exceptions=True)
 
-    async def run(self) -> None:
-        """Follow the job to its end."""
+    async def _run(self) -> None:
         try:
             await self._follow()
         except Exception as error:  # the reader gets it

@@ -10,7 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from deepgrid.client.display.text import LogLines
-from deepgrid.client.errors import continues, noted
+from deepgrid.client.errors import how_to_continue, note_interruption
 from deepgrid.client.job_values import LogLine, LogStatus
 from deepgrid.client.settings import patiently
 from deepgrid.errors import GridError
@@ -60,7 +60,7 @@ async def pieces(
     services, settings = connection.session.services, connection.settings
     offset, claim = start, 1
     while True:
-        with noted(continues(job_id)):
+        with note_interruption(how_to_continue(job_id)):
             page = await patiently(
                 partial(services.read_log, job_id, offset, wait_s=settings.log_wait_s if follow else 0.0),
                 None if follow else settings.patience_s,
@@ -92,7 +92,7 @@ async def lines_of(
     lines, claim, start, claimed_at = LogLines(), 1, 0, 0
     if tail is not None:
         end = await _end_of(connection, job_id, tail, follow=follow)
-        yield _arrived(end.lines[-tail:] if tail else [], claim)
+        yield _log_lines(end.lines[-tail:] if tail else [], claim)
         if end.last.chunk.final or not follow:
             _say_what_lacks(status_of(end.last.chunk), say)
             return
@@ -100,7 +100,7 @@ async def lines_of(
     async for piece in pieces(connection, job_id, follow=follow, start=start, claimed_at=claimed_at, say=say):
         if piece.claim != claim:
             lines, claim = LogLines(), piece.claim
-        yield _arrived(lines.feed(piece.chunk.data, final=piece.final), claim)
+        yield _log_lines(lines.feed(piece.chunk.data, final=piece.final), claim)
         if piece.final:
             _say_what_lacks(status_of(piece.chunk), say)
 
@@ -151,6 +151,6 @@ async def _end_of(connection: Connection, job_id: int, count: int, *, follow: bo
         reach *= 16
 
 
-def _arrived(texts: list[str], claim: int) -> list[LogLine]:
+def _log_lines(texts: list[str], claim: int) -> list[LogLine]:
     now = datetime.now(UTC)
     return [LogLine(now, text, claim) for text in texts]

@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 
 from deepgrid.chain.client import JOBS_PER_CALL, Chain
 from deepgrid.chain.history import job_of_event
-from deepgrid.client.settings import ClientSettings, pauses_s
+from deepgrid.client.settings import ClientSettings, pauses_s, wait_until_set
 from deepgrid.errors import GridError, InputError, NotFound
 from deepgrid.lifecycle.job import Job
 
@@ -156,14 +156,7 @@ class JobPoller:
                 failures += 1
                 await asyncio.sleep(pause_s(failures))
                 continue
-            await self._pause(self._settings.poll_s if many else self._settings.poll_s / 2)
-
-    async def _pause(self, pause_s: float) -> None:
-        try:
-            async with asyncio.timeout(pause_s):
-                await self._new.wait()
-        except TimeoutError:
-            pass
+            await wait_until_set(self._new, self._settings.poll_s if many else self._settings.poll_s / 2)
 
     async def _look(self) -> bool:
         """Read what may have changed. Returns whether there are too many jobs to read all."""
@@ -173,7 +166,7 @@ class JobPoller:
             await self._read(sorted(wanted))
             return False
         head_read = self._first_block is None or self._looks % LOOKS_PER_HEAD == 0
-        changed = await self._changed(head_read) & wanted
+        changed = await self._read_changed(head_read) & wanted
         self._turn = [job_id for job_id in self._turn if job_id in wanted] or sorted(wanted)
         unread = [job_id for job_id in self._turn if job_id not in self._last]
         page = unread or ([] if head_read else self._turn[:JOBS_PER_CALL])  # at most two requests per look
@@ -182,7 +175,7 @@ class JobPoller:
             await self._read(sorted(changed | set(page)))
         return True
 
-    async def _changed(self, head_read: bool) -> set[int]:
+    async def _read_changed(self, head_read: bool) -> set[int]:
         """Jobs of the grid with a transition since the last look. With `head_read`, the newest block is read too."""
         if self._first_block is None or head_read:
             head = (await self._chain.head()).number

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 from deepgrid.client.engine.connection import Connection
 from deepgrid.client.engine.idempotency import IdempotencyKey, Journal, Use, key_lock
-from deepgrid.client.errors import IdempotencyConflict, noted
+from deepgrid.client.errors import IdempotencyConflict, note_interruption
 from deepgrid.client.job_values import wei_of
-from deepgrid.client.quotes import Quote, confirm
+from deepgrid.client.quotes import Quote, check_quote
 
 if TYPE_CHECKING:
     from deepgrid.client.order import Order
@@ -60,7 +60,7 @@ async def _submit(
 ) -> int:
     session = connection.session
     if quote is not None:
-        await confirm(connection.chain, order, quote, connection.settings.quote_age_s)
+        await check_quote(connection.chain, order, quote, connection.settings.quote_age_s)
         if order.terms.max_rate_wei is None:
             order = order.with_ceiling(max((wei_of(offer.rate) for offer in quote.offers), default=0))
     await connection.patiently(lambda: session.check(order, approve=approve))
@@ -68,7 +68,7 @@ async def _submit(
     async with connection.uploads:
         definition_hash = await session.store(order, salt)
     async with connection.spending:
-        with noted(
+        with note_interruption(
             "The job may have been requested; look at `grid.jobs()` or `dps job list` before you submit it again."
         ):
             job_id = await session.request(ceiled, definition_hash, approve=approve)

@@ -19,7 +19,7 @@ from deepgrid.client.engine.idempotency import Use, key_lock
 from deepgrid.client.engine.submission import record_use
 from deepgrid.client.job import AsyncJob
 from deepgrid.client.job_values import TOO_FEW_CREDITS
-from deepgrid.client.settings import pauses_s
+from deepgrid.client.settings import pauses_s, wait_until_set
 from deepgrid.client.sweep.plan import Entry, Plan
 from deepgrid.client.sweep.summary import Unsubmitted
 from deepgrid.errors import AccessDenied, ChainError, ContractError, GridError, InputError, ServiceError
@@ -263,7 +263,7 @@ class Places:
                     raise await self._too_few_credits(missing)
             if free > 0 and due is None:
                 due = clock() + refill_s
-            await _pause(changed, refill_s if due is None else max(0.05, due - clock()))
+            await wait_until_set(changed, refill_s if due is None else max(0.05, due - clock()))
 
     async def affordable(self) -> int:
         """Number of jobs that the customer's credits suffice for now."""
@@ -279,11 +279,3 @@ class Places:
             " requested.",
             next_step="Get more credits, then continue the sweep with its key.",
         )
-
-
-async def _pause(changed: asyncio.Event, pause_s: float) -> None:
-    try:
-        async with asyncio.timeout(pause_s):
-            await changed.wait()
-    except TimeoutError:
-        pass
