@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from deepgrid.lifecycle.job import Job
 from deepgrid.lifecycle.zombies import is_long_over, is_over
 from deepgrid.provider.session import ProviderSession
-from deepgrid.slurm.submit.leftovers import Leftover, Output
+from deepgrid.slurm.submit.folders import Leftover, Output
 
 MIB = 1024**2
 

@@ -18,8 +18,7 @@ from deepgrid.provider.session import ProviderSettings
 from deepgrid.provider.terms import finding
 from deepgrid.services.client import ServicesClient
 from deepgrid.slurm.cluster import Cluster
-from deepgrid.slurm.setup.account_checks import examine_accounts
-from deepgrid.slurm.setup.checkup import examine
+from deepgrid.slurm.setup.checkup import examine, examine_accounts
 from deepgrid.slurm.setup.guards import ask_guards, judge_guards, missing_guards
 from deepgrid.slurm.setup.selftest import run_selftest
 from deepgrid.slurm.ssh.login import Login

@@ -22,7 +22,7 @@ from deepgrid.provider.claims.observer import launch_failures
 from deepgrid.provider.session import ProviderSession
 from deepgrid.slurm.observe.commands import Row
 from deepgrid.slurm.observe.holdings import Holdings
-from deepgrid.slurm.supervision.queries import query_verdicts
+from deepgrid.slurm.supervision.monitor import query_verdicts
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,9 +18,8 @@ from dataclasses import dataclass, field
 from deepgrid.errors import Deposed, SlurmError, SlurmUnreachable
 from deepgrid.lifecycle.job import Hardware, JobKey
 from deepgrid.slurm.flood import FloodWatch
-from deepgrid.slurm.observe.commands import Row, Sacct, Squeue, first_complaint, is_id, is_outage
+from deepgrid.slurm.observe.commands import Row, Sacct, Sinfo, Squeue, first_complaint, is_id, is_outage
 from deepgrid.slurm.observe.holdings import Holdings, Ledger, holdings, parse_ledger
-from deepgrid.slurm.observe.nodes import Sinfo
 from deepgrid.slurm.observe.snapshot import Snapshot, parse_snapshot, snapshot_command, snapshot_input
 from deepgrid.slurm.observe.verdict import Verdicts
 from deepgrid.slurm.ssh.channel import CommandResult
@@ -28,11 +27,9 @@ from deepgrid.slurm.ssh.login import LoginSettings, Runner
 from deepgrid.slurm.ssh.scripts import call, lines_of, read_script, whole_answer
 from deepgrid.slurm.submit import protocol
 from deepgrid.slurm.submit.batch import BatchJobs
-from deepgrid.slurm.submit.batcher import Batcher
-from deepgrid.slurm.submit.concurrency_limits import PER_ACCOUNT, ConcurrencyLimits
-from deepgrid.slurm.submit.leftovers import Leftovers
-from deepgrid.slurm.submit.own_folders import OwnFolders
+from deepgrid.slurm.submit.folders import Leftovers, OwnFolders
 from deepgrid.slurm.submit.protocol import Submission, SubmitRequest, Term
+from deepgrid.slurm.submit.throttle import PER_ACCOUNT, Batcher, ConcurrencyLimits
 
 DAY_S = 86400
 MAX_IDS_PER_QUERY = 500  # bounds one command line

@@ -15,7 +15,7 @@ import pytest
 from deepgrid.lifecycle.job import JobKey
 from deepgrid.sbatch import StoragePaths
 from deepgrid.slurm.cluster import Cluster
-from deepgrid.slurm.submit.leftovers import Leftover
+from deepgrid.slurm.submit.folders import Leftover
 from deepgrid.slurm.submit.protocol import SubmitRequest
 from tests.attacks.cleaning import JOB, OF_CUSTOMER, OF_OTHER
 from tests.attacks.intruder import Intruder, intruder

@@ -13,13 +13,15 @@ from deepgrid.lifecycle.job import JobKey
 from deepgrid.slurm.observe.commands import (
     Completions,
     Sacct,
+    Sinfo,
     Squeue,
+    count_gpus,
     first_complaint,
     is_outage,
     limit_minutes,
+    memory_mb,
 )
 from deepgrid.slurm.observe.holdings import parse_ledger
-from deepgrid.slurm.observe.nodes import Sinfo, count_gpus, memory_mb
 from deepgrid.slurm.observe.snapshot import parse_snapshot
 from deepgrid.slurm.ssh.channel import CommandResult
 from deepgrid.slurm.submit.protocol import parse_answer

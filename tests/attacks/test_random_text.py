@@ -17,13 +17,12 @@ from deepgrid.billing.entries import Span
 from deepgrid.errors import GridError, SlurmError, SlurmUnreachable
 from deepgrid.lifecycle.slurm_state import Phase
 from deepgrid.slurm.observe.commands import Completions, Row
-from deepgrid.slurm.setup.account_checks import examine_accounts
-from deepgrid.slurm.setup.checkup import examine
+from deepgrid.slurm.setup.checkup import examine, examine_accounts
 from deepgrid.slurm.setup.guards import ask_guards
 from deepgrid.slurm.setup.install import read_site
 from deepgrid.slurm.submit.protocol import SubmitRequest
 from deepgrid.slurm.supervision.accounting import read_runs
-from deepgrid.slurm.supervision.queries import query_verdicts
+from deepgrid.slurm.supervision.monitor import query_verdicts
 from tests.attacks.fake_cluster import INTRUDER
 from tests.attacks.fake_grid import BATCH, START, FakeGrid
 from tests.attacks.fake_slurm import ENDED

@@ -22,7 +22,7 @@ from deepgrid.slurm.observe.commands import Row, Squeue
 from deepgrid.slurm.ssh.login import Login
 from deepgrid.slurm.submit.protocol import SubmitRequest
 from deepgrid.slurm.supervision.accounting import read_runs
-from deepgrid.slurm.supervision.queries import query_verdicts
+from deepgrid.slurm.supervision.monitor import query_verdicts
 from deployments.onemachine.slurm import ClusterSpec
 from tests.attacks.fake_cluster import FakeSlurm, LocalLogin, slurm_job
 from tests.attacks.random_text import Texts

@@ -13,7 +13,7 @@ import pytest
 from deepgrid.lifecycle.job import JobKey
 from deepgrid.sbatch import StoragePaths, render
 from deepgrid.slurm.cluster import Cluster
-from deepgrid.slurm.submit.leftovers import Leftover
+from deepgrid.slurm.submit.folders import Leftover
 from deepgrid.slurm.supervision.monitor import SlurmMonitor
 from deepgrid.workflow import parse
 from tests.attacks.cleaning import CUSTOMER, JOB, OF_CUSTOMER

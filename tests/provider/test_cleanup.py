@@ -19,7 +19,7 @@ from deepgrid.provider.cleanup import (
     remove_outputs,
 )
 from deepgrid.sbatch import StoragePaths
-from deepgrid.slurm.submit.leftovers import Leftover, Output
+from deepgrid.slurm.submit.folders import Leftover, Output
 from tests.provider.claims import in_queue
 from tests.provider.scene import Scene
 from tests.slurm.support import SMALL, WAIT_FOR_LEAVE, Box, bash, leave

@@ -21,8 +21,7 @@ from deepgrid.slurm.cluster import Cluster
 from deepgrid.slurm.ssh.channel import CommandResult
 from deepgrid.slurm.ssh.login import LoginSettings, Runner
 from deepgrid.slurm.submit.protocol import SubmitRequest
-from deepgrid.slurm.supervision.monitor import SlurmMonitor
-from deepgrid.slurm.supervision.queries import query_verdicts
+from deepgrid.slurm.supervision.monitor import SlurmMonitor, query_verdicts
 from deployments.onemachine.daemons.processes import ProcessTable
 from deployments.onemachine.slurm import ClusterSpec, SlurmSite, running_site
 

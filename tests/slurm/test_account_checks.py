@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from deepgrid.findings import Finding, Level
-from deepgrid.slurm.setup.account_checks import AccountFacts, Known, examine_accounts, judge_accounts
+from deepgrid.slurm.setup.checkup import AccountFacts, Known, examine_accounts, judge_accounts
 from deepgrid.slurm.ssh.accounts import Become, CustomerAccounts, as_expression
 from deepgrid.slurm.ssh.login import Login, LoginSettings
 from deployments.onemachine.slurm import slurm_files

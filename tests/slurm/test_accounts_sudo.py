@@ -19,8 +19,8 @@ from deepgrid.lifecycle.slurm_state import Phase
 from deepgrid.slurm.cluster import Cluster
 from deepgrid.slurm.ssh.accounts import Become, CustomerAccounts
 from deepgrid.slurm.ssh.login import Login, LoginSettings
-from deepgrid.slurm.submit import own_folders
-from deepgrid.slurm.submit.leftovers import Leftover
+from deepgrid.slurm.submit import folders
+from deepgrid.slurm.submit.folders import Leftover
 from deepgrid.slurm.submit.protocol import SubmitRequest
 from deepgrid.slurm.supervision.monitor import SlurmMonitor
 from tests.slurm.ordinary import operator, ordinary_supervisor
@@ -189,7 +189,7 @@ async def test_the_folders_of_the_account_table_take_a_bounded_time_of_a_submiss
     cluster: Cluster, people: dict[str, str], state_folder: Path, key: JobKey, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Those that are late wait for the first job of their own account."""
-    monkeypatch.setattr(own_folders, "TABLE_WITHIN_S", 0)
+    monkeypatch.setattr(folders, "TABLE_WITHIN_S", 0)
     root = Path(tempfile.mkdtemp(dir=state_folder))
     root.chmod(0o1777)
     for customers in ([ALICE], [ALICE, BOB]):

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from deepgrid.slurm.submit.batcher import Batcher
+from deepgrid.slurm.submit.throttle import Batcher
 
 
 async def test_concurrent_requests_are_done_in_one_call() -> None:

@@ -15,14 +15,16 @@ from deepgrid.slurm.observe.commands import (
     FORGOTTEN_REASON,
     Completions,
     Sacct,
+    Sinfo,
     Squeue,
+    count_gpus,
     first_complaint,
     is_outage,
     limit_minutes,
+    memory_mb,
     phase_of,
 )
 from deepgrid.slurm.observe.exit_codes import wait_status
-from deepgrid.slurm.observe.nodes import Sinfo, count_gpus, memory_mb
 from deepgrid.slurm.observe.run_records import Marks, is_refused_start
 from deepgrid.slurm.ssh.login import LoginSettings
 from deepgrid.slurm.submit.protocol import SubmitRequest, guarded

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from deepgrid.slurm.flood import explain
-from deepgrid.slurm.submit.concurrency_limits import PER_ACCOUNT, RESERVED_CHANNELS, ConcurrencyLimits
+from deepgrid.slurm.submit.throttle import PER_ACCOUNT, RESERVED_CHANNELS, ConcurrencyLimits
 
 
 async def running(limits: ConcurrencyLimits, comments: list[str]) -> list[str]:

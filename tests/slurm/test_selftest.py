@@ -16,7 +16,7 @@ from deepgrid.findings import Finding, Level
 from deepgrid.slurm.cluster import Cluster
 from deepgrid.slurm.setup.checkup import ask
 from deepgrid.slurm.setup.selftest import SELFTEST_DEFAULTS, SelfTestSettings, run_selftest
-from deepgrid.slurm.ssh.line_channel import LineChannel
+from deepgrid.slurm.ssh.channel import LineChannel
 from deepgrid.slurm.ssh.login import CommandResult, Login, LoginSettings
 from deepgrid.slurm.supervision.monitor import SlurmMonitor
 from tests.slurm.leaders import leading

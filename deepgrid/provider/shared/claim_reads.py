@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from deepgrid.errors import NotFound
 from deepgrid.lifecycle.job import Job
-from deepgrid.slurm.submit.batcher import Batcher
+from deepgrid.slurm.submit.throttle import Batcher
 
 JOBS_PER_REQUEST = 2000
 

@@ -4,10 +4,3 @@
 one moment, `run_records` separates runs from refused starts, `holdings` maps jobs to claims, and `verdict` decides the
 state of a claim.
 """
-
-from deepgrid.slurm.observe.commands import Row
-from deepgrid.slurm.observe.holdings import Holdings, Ledger
-from deepgrid.slurm.observe.snapshot import Snapshot
-from deepgrid.slurm.observe.verdict import Verdicts, VerdictSettings
-
-__all__ = ["Holdings", "Ledger", "Row", "Snapshot", "VerdictSettings", "Verdicts"]

@@ -1,5 +1,5 @@
 """Setting up and checking a cluster: the doctor's checks, guards, hooks and the self-test.
 
-`checkup`, `account_checks`, `guards` and `selftest` return findings for `dps provider doctor`, and change nothing that
+`checkup`, `guards` and `selftest` return findings for `dps provider doctor`, and change nothing that
 lasts. `hook_config` plans and `install` applies what `dps provider install-hooks` changes.
 """

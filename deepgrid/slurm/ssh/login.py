@@ -25,8 +25,7 @@ import paramiko
 
 from deepgrid.errors import ConfigurationError, SlurmUnreachable
 from deepgrid.slurm.ssh.accounts import Become, CustomerAccounts, check_name, no_account
-from deepgrid.slurm.ssh.channel import CommandResult, marked, run_command, start_command
-from deepgrid.slurm.ssh.line_channel import LineChannel
+from deepgrid.slurm.ssh.channel import CommandResult, LineChannel, marked, run_command, start_command
 from deepgrid.slurm.ssh.public_key import read_private_key
 
 KEEP_ALIVE_S = 15

@@ -23,7 +23,7 @@ from typing import NoReturn
 
 from deepgrid.errors import Deposed, GridError, SlurmUnreachable
 from deepgrid.slurm.cluster import Cluster
-from deepgrid.slurm.ssh.line_channel import LineChannel
+from deepgrid.slurm.ssh.channel import LineChannel
 from deepgrid.slurm.ssh.login import Login
 from deepgrid.slurm.ssh.scripts import call, read_script
 from deepgrid.slurm.submit.protocol import Term

@@ -1,12 +1,17 @@
-"""Folders that claims leave on the login node. One command finds all of them, another one removes them.
+"""Folders on the login node: storage folders of accounts, made before their first job, and what claims leave.
 
-The caller reads from the chain which folders may be removed. `leftovers.sh` explains how they are removed.
+Every account may create folders in the storage roots. A folder that exists already cannot be taken by another account.
+One command finds all that claims left, another one removes it. The caller reads from the chain what may be removed.
+`leftovers.sh` explains how it is removed.
 """
 
 from __future__ import annotations
 
+import asyncio
 import logging
-from collections.abc import Iterable
+import random
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from deepgrid.lifecycle.job import JobKey
@@ -17,11 +22,13 @@ from deepgrid.slurm.ssh.scripts import call, read_script, whole_answer
 REMOVE_WITHIN_S = 60
 COMMAND_TIMEOUT_S = REMOVE_WITHIN_S + 150.0  # the last folder may take longer
 
+TABLE_WITHIN_S = 20
 KIB = 1024
 
 logger = logging.getLogger(__name__)
 
-_SCRIPT = read_script("as_user.sh", "leftovers.sh")
+_LEFTOVERS = read_script("as_user.sh", "leftovers.sh")
+_OWN_FOLDERS = read_script("as_user.sh", "own_folders.sh")
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +90,7 @@ class Leftovers:
 
     def _command(self, verb: str, like: JobKey, storage: str, *arguments: object) -> list[str]:
         grid = "-".join(like.folder.split("-")[:2])
-        return call(_SCRIPT, verb, self._settings.grid_root, storage, grid, *arguments)
+        return call(_LEFTOVERS, verb, self._settings.grid_root, storage, grid, *arguments)
 
 
 def _kind(one: Leftover) -> str:
@@ -101,3 +108,33 @@ def _lines(done: CommandResult) -> list[tuple[str, str, str]]:
         if row[0] == "skipped" and len(row) > 3:
             logger.warning("clean-up skipped %s %s: %s", row[1], row[2], " ".join(row[3:]))
     return [(row[0], row[1], row[2] if len(row) > 2 else "") for row in words if len(row) in (2, 3)]
+
+
+class OwnFolders:
+    """The storage folders of the accounts that this process knows. Each account's folders are made once."""
+
+    def __init__(self, login: Runner, settings: LoginSettings) -> None:
+        self._login = login
+        self._settings = settings
+        self._made: set[str] = set()
+        self._making: dict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
+        self._table = set(settings.accounts.table.values())  # until they had their turn
+
+    async def make(self, customer: str, prefixes: Sequence[str]) -> None:
+        """Make the folders for this customer's account. The first call also makes those of the account table.
+
+        The others of the table get TABLE_WITHIN_S together. Those that are late wait for their own first job.
+        `prefixes` are the paths without the account's number. Logs which names other accounts have taken: jobs then
+        use folders with random names. Raises SlurmError when this cluster does not serve the customer.
+        """
+        account = self._settings.account_of(customer) or self._settings.user
+        async with self._making[account]:
+            if account in self._made:
+                return
+            others, self._table = self._table - {account}, set()
+            names = [account, *random.sample(sorted(others), len(others))]
+            stdin = "".join(f"{name}\n" for name in names).encode()
+            answer = whole_answer(await self._login.run(call(_OWN_FOLDERS, TABLE_WITHIN_S, *prefixes), stdin=stdin))
+            self._made.add(account)
+        for line in answer:
+            logger.warning("storage folder is taken by another account: %s", line.removeprefix("taken "))
