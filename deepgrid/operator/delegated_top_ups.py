@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from deepgrid.errors import ContractError
 from deepgrid.operator.session import OperatorSession
-from deepgrid.scheduling.top_ups import Purse, Slice, Unpaid, near_end, plan
+from deepgrid.scheduling.top_ups import Funds, Slice, Unpaid, near_end, plan
 
 logger = logging.getLogger(__name__)
 
@@ -24,14 +24,14 @@ OVERTAKEN = frozenset(
 async def plan_slices(session: OperatorSession, ahead_minutes: int) -> list[Slice | Unpaid]:
     """Plan a slice for each job that ends within `ahead_minutes`, while its customer's credits last.
 
-    The jobs are read again after the purses. Otherwise a job could miss a slice that its purse has paid for.
+    The jobs are read again after the funds. Otherwise a job could miss a slice that its funds have paid for.
     """
     jobs, constants, now = await asyncio.gather(session.hot(), session.chain.constants(), session.chain.now())
     slice_minutes = constants.top_up_slice_minutes
     due = near_end(jobs, slice_minutes, ahead_minutes, now)
-    purses = await _purses(session, sorted({job.customer for job in due}))
+    funds = await _funds(session, sorted({job.customer for job in due}))
     due = near_end(await session.chain.jobs([job.id for job in due]), slice_minutes, ahead_minutes, now)
-    return plan(due, purses, slice_minutes)
+    return plan(due, funds, slice_minutes)
 
 
 async def buy_slice(session: OperatorSession, wanted: Slice) -> bool:
@@ -55,9 +55,9 @@ async def tell_unpaid(session: OperatorSession, unpaid: Unpaid) -> None:
     await session.notices.post()
 
 
-async def _purses(session: OperatorSession, customers: Sequence[str]) -> dict[str, Purse]:
-    async def purse(customer: str) -> Purse:
+async def _funds(session: OperatorSession, customers: Sequence[str]) -> dict[str, Funds]:
+    async def funds_of(customer: str) -> Funds:
         allowance, balance = await asyncio.gather(session.chain.allowance(customer), session.chain.balance(customer))
-        return Purse(allowance, balance)
+        return Funds(allowance, balance)
 
-    return dict(zip(customers, await asyncio.gather(*map(purse, customers)), strict=True))
+    return dict(zip(customers, await asyncio.gather(*map(funds_of, customers)), strict=True))

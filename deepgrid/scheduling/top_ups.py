@@ -15,7 +15,7 @@ from deepgrid.lifecycle.job import Job
 
 
 @dataclass(frozen=True, slots=True)
-class Purse:
+class Funds:
     """A customer's allowance for the grid, and the customer's balance, in wei."""
 
     allowance_wei: int
@@ -55,16 +55,16 @@ def remaining_minutes(job: Job, now: int) -> int:
     return max(0, job.granted_minutes - used)
 
 
-def plan(due: Iterable[Job], purses: Mapping[str, Purse], slice_minutes: int) -> list[Slice | Unpaid]:
-    """One slice for each job of `due`, in this order, while its customer's purse lasts."""
-    left = dict(purses)
+def plan(due: Iterable[Job], funds: Mapping[str, Funds], slice_minutes: int) -> list[Slice | Unpaid]:
+    """One slice for each job of `due`, in this order, while its customer's funds last."""
+    left = dict(funds)
     planned: list[Slice | Unpaid] = []
     for job in due:
-        purse, cost = left[job.customer], slice_minutes * job.rate_wei_per_minute
-        if cost > min(purse.allowance_wei, purse.balance_wei):
-            planned.append(Unpaid(job, _why(job, purse, slice_minutes, cost)))
+        has, cost = left[job.customer], slice_minutes * job.rate_wei_per_minute
+        if cost > min(has.allowance_wei, has.balance_wei):
+            planned.append(Unpaid(job, _why(job, has, slice_minutes, cost)))
             continue
-        left[job.customer] = Purse(purse.allowance_wei - cost, purse.balance_wei - cost)
+        left[job.customer] = Funds(has.allowance_wei - cost, has.balance_wei - cost)
         planned.append(Slice(job, slice_minutes, cost))
     return planned
 
@@ -73,9 +73,9 @@ def _may_be_topped_up(job: Job) -> bool:
     return job.status.claimed and job.delegate_spending and not job.has_cancel_request
 
 
-def _why(job: Job, purse: Purse, minutes: int, cost_wei: int) -> str:
+def _why(job: Job, has: Funds, minutes: int, cost_wei: int) -> str:
     short, remedy = "the allowance is used up", "raise it with `dps allowance set`"
-    if purse.allowance_wei >= cost_wei:
+    if has.allowance_wei >= cost_wei:
         short, remedy = "the credits are used up", "get more"
     return (
         f"{short}: the job ends at its limit of {job.granted_minutes} min;"

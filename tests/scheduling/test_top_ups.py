@@ -1,4 +1,4 @@
-"""Slices of time: which jobs get them, in which order, and never more than the customer's purse pays."""
+"""Slices of time: which jobs get them, in which order, and never more than the customer's funds pay."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from deepgrid.lifecycle.job import Job
 from deepgrid.lifecycle.states import JobStatus
-from deepgrid.scheduling.top_ups import Purse, Slice, Unpaid, near_end, plan, remaining_minutes
+from deepgrid.scheduling.top_ups import Funds, Slice, Unpaid, near_end, plan, remaining_minutes
 from tests.lifecycle.support import JOB as CLAIMED
 
 CREDIT = 10**18
@@ -47,35 +47,35 @@ def test_the_look_ahead_is_capped_at_one_slice() -> None:
     assert near_end([long_ahead], slice_minutes=1, ahead_minutes=10, now=NOW) == []
 
 
-def test_the_purse_is_shared_and_jobs_that_end_first_are_served_first() -> None:
+def test_the_funds_are_shared_and_jobs_that_end_first_are_served_first() -> None:
     jobs = [replace(JOB, id=number, started_at=NOW - used * 60) for number, used in ((1, 55), (2, 58), (3, 52))]
     due = near_end(jobs, 30, 10, NOW)
-    planned = plan(due, {"0xc": Purse(60 * CREDIT, 1000 * CREDIT)}, 30)
+    planned = plan(due, {"0xc": Funds(60 * CREDIT, 1000 * CREDIT)}, 30)
     assert [(type(one).__name__, one.job.id) for one in planned] == [("Slice", 2), ("Slice", 1), ("Unpaid", 3)]
 
 
 @pytest.mark.parametrize(
-    ("purse", "reason"),
+    ("funds", "reason"),
     [
         (
-            Purse(30 * CREDIT - 1, 1000 * CREDIT),
+            Funds(30 * CREDIT - 1, 1000 * CREDIT),
             "the allowance is used up: the job ends at its limit of 60 min;"
             " to continue it, raise it with `dps allowance set` (30 min cost 30)",
         ),
         (
-            Purse(1000 * CREDIT, 30 * CREDIT - 1),
+            Funds(1000 * CREDIT, 30 * CREDIT - 1),
             "the credits are used up: the job ends at its limit of 60 min;"
             " to continue it, get more (30 min cost 30)",
         ),
     ],
 )  # fmt: skip
-def test_a_customer_who_cannot_pay_gets_the_reason(purse: Purse, reason: str) -> None:
-    assert plan([JOB], {"0xc": purse}, 30) == [Unpaid(JOB, reason)]
+def test_a_customer_who_cannot_pay_gets_the_reason(funds: Funds, reason: str) -> None:
+    assert plan([JOB], {"0xc": funds}, 30) == [Unpaid(JOB, reason)]
 
 
 def test_a_small_job_may_still_be_paid_where_a_large_one_is_not() -> None:
     large, small = replace(JOB, id=1, rate_wei_per_minute=9 * CREDIT), replace(JOB, id=2)
-    planned = plan([large, small], {"0xc": Purse(40 * CREDIT, 40 * CREDIT)}, 30)
+    planned = plan([large, small], {"0xc": Funds(40 * CREDIT, 40 * CREDIT)}, 30)
     assert [type(one) for one in planned] == [Unpaid, Slice]
 
 
@@ -88,28 +88,28 @@ running_jobs = st.lists(
     ),
     max_size=12,
 ).map(lambda jobs: [replace(job, id=number) for number, job in enumerate(jobs)])  # fmt: skip
-purses = st.fixed_dictionaries(
-    {who: st.builds(Purse, st.integers(0, 5000), st.integers(0, 5000)) for who in ("0xa", "0xb", "0xc")}
+funds = st.fixed_dictionaries(
+    {who: st.builds(Funds, st.integers(0, 5000), st.integers(0, 5000)) for who in ("0xa", "0xb", "0xc")}
 )
 
 
-@given(running_jobs, purses, st.integers(1, 60), st.integers(0, 60))
-def test_a_plan_never_spends_more_than_the_purse(
-    jobs: list[Job], purses: dict[str, Purse], slice_minutes: int, ahead: int
+@given(running_jobs, funds, st.integers(1, 60), st.integers(0, 60))
+def test_a_plan_never_spends_more_than_the_funds(
+    jobs: list[Job], funds: dict[str, Funds], slice_minutes: int, ahead: int
 ) -> None:
     due = near_end(jobs, slice_minutes, ahead, NOW)
-    planned = plan(due, purses, slice_minutes)
+    planned = plan(due, funds, slice_minutes)
     spent: Counter[str] = Counter()
     for one in planned:
         if isinstance(one, Slice):
             spent[one.job.customer] += one.cost_wei
             assert one.cost_wei == slice_minutes * one.job.rate_wei_per_minute
             assert remaining_minutes(one.job, NOW) <= slice_minutes  # or the contract refuses it
-    for who, purse in purses.items():
-        assert spent[who] <= min(purse.allowance_wei, purse.balance_wei)
+    for who, own in funds.items():
+        assert spent[who] <= min(own.allowance_wei, own.balance_wei)
     assert [one.job.id for one in planned] == [job.id for job in due]  # each once
     for one in planned:
         if isinstance(one, Unpaid):
-            purse = purses[one.job.customer]
-            left = min(purse.allowance_wei, purse.balance_wei) - spent[one.job.customer]
+            own = funds[one.job.customer]
+            left = min(own.allowance_wei, own.balance_wei) - spent[one.job.customer]
             assert slice_minutes * one.job.rate_wei_per_minute > left  # every job that can be paid gets a slice
