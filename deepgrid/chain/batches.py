@@ -15,8 +15,7 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from deepgrid.chain.client import Chain
-from deepgrid.chain.node.abi import Event
-from deepgrid.chain.node.contract import interface
+from deepgrid.chain.node.contract import Event, interface
 from deepgrid.chain.node.values import coded_definition, coded_id, coded_name, coded_wishes, definition_of
 from deepgrid.chain.transactions.contract_errors import contract_error, too_large
 from deepgrid.chain.transactions.sender import Sender
@@ -102,7 +101,7 @@ class BatchWriter:
             receipt = await self._send("MetaScheduler", "requestNewJobsWithWishes", items, wishes)
         else:
             receipt = await self._send("MetaScheduler", "requestNewJobs", items)
-        job_ids = [_job(event) for event in self._events(receipt, "NewJobRequestEvent")]
+        job_ids = [event.job_id for event in self._events(receipt, "NewJobRequestEvent")]
         self.chain.seen_jobs.add(job_ids)
         return job_ids
 
@@ -150,7 +149,7 @@ class BatchWriter:
             async with slots:
                 return await self._part(function, items[first : first + MOST_AT_ONCE], first)
 
-        parts = await _all_of(map(part, range(0, len(items), MOST_AT_ONCE)))
+        parts = await all_of(map(part, range(0, len(items), MOST_AT_ONCE)))
         return [skipped for part in parts for skipped in part]
 
     async def _part(self, function: str, items: Sequence[Item], first: int) -> list[Skipped]:
@@ -165,13 +164,13 @@ class BatchWriter:
             return [replace(one, index=first + one.index) for one in self._skipped(receipt)]
         middle = len(items) // 2
         halves = (self._part(function, items[:middle], first), self._part(function, items[middle:], first + middle))
-        return [skipped for half in await _all_of(halves) for skipped in half]
+        return [skipped for half in await all_of(halves) for skipped in half]
 
     # -- sending -----------------------------------------------------------------------------
 
     async def _send(self, contract: str, function: str, *args: Any, gas: int | None = None) -> Receipt:
         data = interface(contract).encode(function, *args)
-        return await self.sender.send(Call(function, self.chain.address_of(contract), data), gas=gas)
+        return await self.sender.send(Call(function, self.chain.book.contracts[contract], data), gas=gas)
 
     def _skipped(self, receipt: Receipt) -> list[Skipped]:
         return [_skipped(event) for event in self._events(receipt, "BatchItemSkippedEvent")]
@@ -190,7 +189,7 @@ class BatchWriter:
         return [event for event in map(contract.event, logs) if event is not None]
 
 
-async def _all_of(parts: Iterable[Awaitable[T]]) -> list[T]:
+async def all_of(parts: Iterable[Awaitable[T]]) -> list[T]:
     """All results. An error is raised after every part has ended, so that none still runs unnoticed."""
     results = await asyncio.gather(*parts, return_exceptions=True)
     for result in results:
@@ -216,17 +215,13 @@ def short_error(error: str) -> str:
     return error.encode(errors="replace")[:LONGEST_ERROR_BYTES].decode(errors="ignore")
 
 
-def _job(event: Event) -> int:
-    return int.from_bytes(event.args["jobId"], "big")
-
-
 def _claimed(event: Event) -> Claimed:
     args = event.args
     return Claimed(
-        job_id=_job(event), customer=args["customer"], granted_minutes=args["maxDurationMinute"],
+        job_id=event.job_id, customer=args["customer"], granted_minutes=args["maxDurationMinute"],
         definition=definition_of(args["definition"]), tx_hash=event.tx_hash,
     )  # fmt: skip
 
 
 def _skipped(event: Event) -> Skipped:
-    return Skipped(event.args["index"], _job(event), contract_error(event.args["reason"]))
+    return Skipped(event.args["index"], event.job_id, contract_error(event.args["reason"]))

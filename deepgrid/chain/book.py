@@ -74,6 +74,13 @@ class AddressBook(BaseModel):
     prefect_ui_url: HttpUrl | None = None
     authorities: Annotated[str, AfterValidator(_authorities)] | None = None
 
+    @property
+    def contracts(self) -> dict[str, str]:
+        """The addresses of the contracts by name."""
+        return {
+            "MetaScheduler": self.meta_scheduler, "Credit": self.credit, "ProviderManager": self.provider_manager,
+        }  # fmt: skip
+
     @classmethod
     def load(cls, path: Path | str | None = None) -> AddressBook:
         """The book at `path`, else at DEEPGRID_BOOK, else at ~/.dps/grid.json.

@@ -7,21 +7,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from typing import Any, Self
+from typing import Any
 
 from deepgrid.billing.entries import Settlement
-from deepgrid.chain.book import AddressBook
-from deepgrid.chain.figures import Constants, Cut, Queues, TrackRecord
 from deepgrid.chain.history import Transition, history, settlement
-from deepgrid.chain.node.abi import Event
-from deepgrid.chain.node.contract import interface
-from deepgrid.chain.node.node import Node, read_chain_id
-from deepgrid.chain.node.node_errors import Asked, Request, making_sense
-from deepgrid.chain.node.rpc import REQUEST_TIMEOUT_S, Rpc
-from deepgrid.chain.node.seen_jobs import NO_SUCH_JOB, SeenJobs
-from deepgrid.chain.node.values import ZERO_ADDRESS, coded_id, job_of, provider_of
-from deepgrid.chain.transactions.contract_errors import refusal, role_hash, too_large
-from deepgrid.errors import ChainError, ConfigurationError, ContractError, NotFound
+from deepgrid.chain.node.values import ZERO_ADDRESS, Constants, Cut, Queues, TrackRecord, coded_id, job_of, provider_of
+from deepgrid.chain.reader import NO_SUCH_JOB, Reader
+from deepgrid.chain.transactions.contract_errors import role_hash, too_large
+from deepgrid.errors import ContractError, NotFound
 from deepgrid.lifecycle.job import Job, Provider
 
 JOBS_PER_CALL = 50  # keeps a page of jobs with long labels below the gas limit of calls at nodes
@@ -30,47 +23,8 @@ IDS_PER_CALL = 1000
 LOGS_AT_ONCE = 200  # decoded in one go
 
 
-class Chain(Node):
+class Chain(Reader):
     """One grid on one chain. `connect` makes it; `async with` or `close` closes it."""
-
-    def __init__(self, book: AddressBook, rpc: Rpc) -> None:
-        super().__init__(rpc, book.chain_id)
-        self.book = book
-        self.seen_jobs = SeenJobs()
-
-    @classmethod
-    async def connect(cls, book: AddressBook, asked: Asked = lambda *_: None) -> Self:
-        """The grid of `book`. `asked` is called after each exchange with the node.
-
-        Raises ConfigurationError if the node is on another chain, or has no contract at an address of the book.
-        """
-        chain = cls(book, Rpc(book.rpc_url, REQUEST_TIMEOUT_S, asked, book.authorities))
-        try:
-            await chain._check()
-        except BaseException:
-            await chain.close()
-            raise
-        return chain
-
-    async def _check(self) -> None:
-        found = await read_chain_id(self.rpc)
-        if found != self.book.chain_id:
-            raise ConfigurationError(
-                f"Wrong chain: the node at {self.rpc.host} is on chain {found}, the address book is of chain"
-                f" {self.book.chain_id}.",
-                next_step="Use the address book of the grid that runs there.",
-            )
-        named = {
-            "MetaScheduler": self.book.meta_scheduler,
-            "Credit": self.book.credit,
-            "ProviderManager": self.book.provider_manager,
-        }
-        for (name, address), there in zip(named.items(), await self.has_code(list(named.values())), strict=True):
-            if not there:
-                raise ConfigurationError(
-                    f"There is no {name} contract at {address}.",
-                    next_step="The chain began anew: use its new address book.",
-                )
 
     # -- jobs --------------------------------------------------------------------------------
 
@@ -142,28 +96,6 @@ class Chain(Node):
         """The division of the job's deposit; None while the job is hot. Raises NotFound."""
         return await settlement(self, job_id, (await self._raw_job(job_id))["time"])
 
-    async def events(self, first_block: int, last_block: int | None, names: Sequence[str] = ()) -> list[Event]:
-        """Events of the MetaScheduler in these blocks (inclusive), with these `names` or all, in order.
-
-        A `last_block` of None means the newest block.
-        """
-        contract = interface("MetaScheduler")
-        topics = [contract.topic(name) for name in names] or contract.topics()
-        wanted = {
-            "address": self.book.meta_scheduler,
-            "fromBlock": hex(first_block),
-            "toBlock": "latest" if last_block is None else hex(last_block),
-            "topics": [topics],
-        }
-        logs = await self.rpc.call("eth_getLogs", wanted)
-        events: list[Event] = []
-        for at in range(0, len(logs), LOGS_AT_ONCE):
-            with making_sense("events"):
-                decoded = [contract.event(log) for log in logs[at : at + LOGS_AT_ONCE]]
-            events += [event for event in decoded if event is not None]
-            await asyncio.sleep(0)
-        return events
-
     async def next_claimable(self, provider: str) -> bool:
         """Whether a job waits for a claim by `provider`."""
         return bool(await self._read("MetaScheduler", "hasNextClaimableJob", provider))
@@ -205,6 +137,13 @@ class Chain(Node):
         version = approved or proposed
         assert version is not None
         return provider_of(version, approved=approved is not None, waiting=proposed is not None)
+
+    async def providers_changed(self, first_block: int, last_block: int) -> bool:
+        """Whether a provider registered, or was approved, removed, banned or admitted again, in these blocks."""
+        wanted = {
+            "address": self.book.provider_manager, "fromBlock": hex(first_block), "toBlock": hex(last_block),
+        }  # fmt: skip
+        return bool(await self.rpc.call("eth_getLogs", wanted))
 
     async def proposal(self, address: str) -> Provider | None:
         """The provider's proposal that waits for approval; None if none waits."""
@@ -262,13 +201,6 @@ class Chain(Node):
 
     # -- reading -----------------------------------------------------------------------------
 
-    def address_of(self, contract: str) -> str:
-        """Address of a contract by its name in `contract.CONTRACTS`."""
-        book = self.book
-        return {
-            "MetaScheduler": book.meta_scheduler, "Credit": book.credit, "ProviderManager": book.provider_manager,
-        }[contract]  # fmt: skip
-
     async def _raw_job(self, job_id: int) -> dict[str, Any]:
         try:
             raw = await self.seen_jobs.read([job_id], lambda: self._read("MetaScheduler", "get", coded_id(job_id)))
@@ -277,24 +209,3 @@ class Chain(Node):
                 raise NotFound(f"Job {job_id} does not exist.") from None
             raise
         return dict(raw)
-
-    async def _read(self, contract: str, function: str, *args: Any) -> Any:
-        return (await self._read_many([(contract, function, *args)]))[0]
-
-    async def _read_many(self, reads: Sequence[tuple[Any, ...]], block: int | None = None) -> list[Any]:
-        """Results of calls (contract, function, *args) from one HTTP request."""
-        at = "latest" if block is None else hex(block)
-        requests: list[Request] = [
-            ("eth_call", [{"to": self.address_of(contract), "data": interface(contract).encode(name, *args)}, at])
-            for contract, name, *args in reads
-        ]
-        try:
-            answers = await self.rpc.batch(requests)
-        except ChainError as error:
-            raise refusal(error) from None
-        results = []
-        for (contract, name, *_), answer in zip(reads, answers, strict=True):
-            with making_sense("a contract's answer"):
-                results.append(interface(contract).decode(name, bytes.fromhex(answer[2:])))
-            await asyncio.sleep(0)  # decoding thousands of jobs takes seconds: others get their turn meanwhile
-        return results

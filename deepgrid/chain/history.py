@@ -2,28 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 from deepgrid.billing.entries import Settlement
-from deepgrid.chain.book import AddressBook
-from deepgrid.chain.node.abi import Event
-from deepgrid.chain.node.node import Block
+from deepgrid.chain.node.contract import Event
+from deepgrid.chain.reader import Reader
 from deepgrid.errors import ChainError
 from deepgrid.lifecycle.states import JobStatus
 
 BLOCKS_PER_QUERY = 2000
-
-
-class EventSource(Protocol):
-    """The part of a chain that this module reads."""
-
-    book: AddressBook
-
-    async def events(self, first_block: int, last_block: int, names: Sequence[str]) -> list[Event]: ...
-
-    async def blocks(self, numbers: list[int]) -> list[Block | None]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +24,7 @@ class Transition:
     tx_hash: str
 
 
-async def history(chain: EventSource, job_id: int, times: dict[str, int]) -> list[Transition]:
+async def history(chain: Reader, job_id: int, times: dict[str, int]) -> list[Transition]:
     """Transitions of the job whose struct JobTime is `times`.
 
     Events have no indexed fields, so this reads all blocks from the job's request to its last change.
@@ -48,7 +35,7 @@ async def history(chain: EventSource, job_id: int, times: dict[str, int]) -> lis
     for start in range(first, last + 1, BLOCKS_PER_QUERY):
         names = ("NewJobRequestEvent", "JobTransitionEvent")
         events += await chain.events(start, min(last, start + BLOCKS_PER_QUERY - 1), names)
-    own = [event for event in events if job_of_event(event) == job_id]
+    own = [event for event in events if event.job_id == job_id]
     time_of = await _times(chain, own)
     return [
         Transition(
@@ -60,29 +47,29 @@ async def history(chain: EventSource, job_id: int, times: dict[str, int]) -> lis
     ]  # fmt: skip
 
 
-async def settlement(chain: EventSource, job_id: int, times: dict[str, int]) -> Settlement | None:
+async def settlement(chain: Reader, job_id: int, times: dict[str, int]) -> Settlement | None:
     """The settlement of the job whose struct JobTime is `times`: the end is a job's last change."""
     if times["end"] == 0:
         return None
     block = times["blockNumberStateChange"]
     events = await chain.events(block, block, ("JobSettledEvent",))
-    own = next((event for event in events if job_of_event(event) == job_id), None)
+    own = next((event for event in events if event.job_id == job_id), None)
     if own is None:
         raise ChainError(f"The node does not show the settlement of job {job_id} in block {block}.")
+    return settlement_in(own, times["end"])
+
+
+def settlement_in(event: Event, at: int) -> Settlement:
+    """The settlement in a JobSettledEvent of the time `at`."""
+    args = event.args
     return Settlement(
-        job_id=job_id, provider=own.args["provider"], customer=own.args["customer"],
-        billed_minutes=own.args["billedMinutes"], paid_wei=own.args["paid"], cut_wei=own.args["cut"],
-        refunded_wei=own.args["refunded"], at=times["end"], block=block, tx_hash=own.tx_hash,
+        job_id=event.job_id, provider=args["provider"], customer=args["customer"],
+        billed_minutes=args["billedMinutes"], paid_wei=args["paid"], cut_wei=args["cut"],
+        refunded_wei=args["refunded"], at=at, block=event.block, tx_hash=event.tx_hash,
     )  # fmt: skip
 
 
-def job_of_event(event: Event) -> int | None:
-    """Id of the event's job; None for an event without a job."""
-    coded = event.args.get("jobId")
-    return None if coded is None else int.from_bytes(coded, "big")
-
-
-async def _times(chain: EventSource, events: list[Event]) -> dict[int, int]:
+async def _times(chain: Reader, events: list[Event]) -> dict[int, int]:
     numbers = sorted({event.block for event in events})
     blocks = await chain.blocks(numbers)
     if None in blocks:
@@ -90,7 +77,7 @@ async def _times(chain: EventSource, events: list[Event]) -> dict[int, int]:
     return {block.number: block.timestamp for block in blocks if block is not None}
 
 
-async def first_block_at(chain: EventSource, time: int, low: int, high: int) -> int:
+async def first_block_at(chain: Reader, time: int, low: int, high: int) -> int:
     """Number of the first block from `low` to `high` that is not older than `time`."""
     while low < high:
         middle = (low + high) // 2

@@ -16,12 +16,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeVar
 
-from deepgrid.billing.entries import Claim, GivenBack, Ledger, Purpose, Runs, Settlement, Span, Transfer
+from deepgrid.billing.entries import Claim, GivenBack, Ledger, Purpose, Runs, Span, Transfer
 from deepgrid.billing.period import parse_period
 from deepgrid.chain.client import Chain
-from deepgrid.chain.history import first_block_at
-from deepgrid.chain.node.abi import Event
-from deepgrid.chain.node.contract import interface
+from deepgrid.chain.history import first_block_at, settlement_in
+from deepgrid.chain.node.contract import Event, interface
 from deepgrid.chain.node.node import Block
 from deepgrid.chain.node.node_errors import NodeRefused, making_sense
 from deepgrid.chain.purposes import top_up_of, with_purposes
@@ -46,11 +45,7 @@ DEFAULTS = LedgerSettings()
 
 
 async def read_ledger(
-    chain: Chain,
-    span: Span,
-    hot: Iterable[int] = (),
-    provider: str | None = None,
-    settings: LedgerSettings = DEFAULTS,
+    chain: Chain, span: Span, hot: Iterable[int] = (), provider: str | None = None, settings: LedgerSettings = DEFAULTS
 ) -> Ledger:
     """The entries of the whole grid over `span`, with their jobs: all, or those of `provider`.
 
@@ -64,7 +59,7 @@ async def read_ledger(
     newest = await chain.head()  # the rest is quick, so nodes still have the state of this block
     later = await _read_logs(chain, head.number + 1, newest.number, settings)
     events, moved = events + later[0], moved + later[1]
-    ids = sorted({_job(event) for event in events if provider in (None, event.args.get("provider"))} | set(hot))
+    ids = sorted({event.job_id for event in events if provider in (None, event.args.get("provider"))} | set(hot))
     jobs, constants, balance, cut = await asyncio.gather(
         chain.jobs(ids, newest.number), chain.constants(),
         chain.balance(chain.book.meta_scheduler, newest.number), chain.platform_cut(newest.number),
@@ -73,12 +68,12 @@ async def read_ledger(
     times = await _times(chain, events, (head, newest), settings)
     return Ledger(
         first_block=first, last_block=end - 1 if end <= head.number else newest.number, head_block=newest.number,
-        requested={_job(event): event.block for event in events if event.name == "JobCreated"},
+        requested={event.job_id: event.block for event in events if event.name == "JobCreated"},
         claims=tuple(_claim(event, times) for event in events if event.name == "ClaimJobEvent"),
         given_back=tuple(_given_back(event) for event in events if event.name == "JobRefusedEvent"),
-        settlements=tuple(_settlement(event, times) for event in events if event.name == "JobSettledEvent"),
+        settlements=tuple(settlement_in(e, times[e.block]) for e in events if e.name == "JobSettledEvent"),
         transfers=transfers,
-        reported_too_much={_job(e): e.args["billingAmount"] for e in events if e.name == "BilledTooMuchEvent"},
+        reported_too_much={e.job_id: e.args["billingAmount"] for e in events if e.name == "BilledTooMuchEvent"},
         jobs={job.id: job for job in jobs},
         cancellation_fee_minutes=constants.cancellation_fee_minutes,
         claim_timeout_minutes=constants.claim_timeout_minutes, balance_wei=balance, platform_cut_wei=cut,
@@ -178,25 +173,12 @@ async def _transfers(
 # -- entries ---------------------------------------------------------------------------------
 
 
-def _job(event: Event) -> int:
-    return int.from_bytes(event.args["jobId"], "big")
-
-
 def _claim(event: Event, times: dict[int, int]) -> Claim:
-    return Claim(_job(event), event.args["provider"], times[event.block], event.block, event.tx_hash)
+    return Claim(event.job_id, event.args["provider"], times[event.block], event.block, event.tx_hash)
 
 
 def _given_back(event: Event) -> GivenBack:
-    return GivenBack(_job(event), event.args["provider"], event.block, event.tx_hash)
-
-
-def _settlement(event: Event, times: dict[int, int]) -> Settlement:
-    args = event.args
-    return Settlement(
-        job_id=_job(event), provider=args["provider"], customer=args["customer"],
-        billed_minutes=args["billedMinutes"], paid_wei=args["paid"], cut_wei=args["cut"],
-        refunded_wei=args["refunded"], at=times[event.block], block=event.block, tx_hash=event.tx_hash,
-    )  # fmt: skip
+    return GivenBack(event.job_id, event.args["provider"], event.block, event.tx_hash)
 
 
 class Books(ABC):

@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 from itertools import groupby
 
 from deepgrid.billing.entries import Purpose, Transfer
-from deepgrid.chain.node.abi import Event
-from deepgrid.chain.node.contract import interface
+from deepgrid.chain.node.contract import Event, interface
 
 ID_HEX_DIGITS = 64
 
@@ -53,13 +52,13 @@ class _Reader:
 
     def read(self, log: Event) -> None:
         if log.name == "JobCreated" and self.taken:
-            self._add(self.taken.pop(), Purpose.DEPOSIT, _job(log))
+            self._add(self.taken.pop(), Purpose.DEPOSIT, log.job_id)
         elif log.name == "JobSettledEvent":
             args = log.args
-            self.due += [(Purpose.PAID, _job(log), args["provider"])] if args["paid"] else []
-            self.due += [(Purpose.REFUND, _job(log), args["customer"])] if args["refunded"] else []
+            self.due += [(Purpose.PAID, log.job_id, args["provider"])] if args["paid"] else []
+            self.due += [(Purpose.REFUND, log.job_id, args["customer"])] if args["refunded"] else []
         elif log.name == "CancelReleasedEvent":
-            self.due.append((Purpose.RELEASE, _job(log), log.args["customer"]))
+            self.due.append((Purpose.RELEASE, log.job_id, log.args["customer"]))
         elif log.name == "Transfer" and log.args["to"] == self.contract:
             self.taken.append(log)
         elif log.name == "Transfer":
@@ -84,7 +83,3 @@ class _Reader:
         self.found.append(
             Transfer(purpose, job_id, args["from"], args["to"], args["value"], log.block, log.tx_hash)
         )  # fmt: skip
-
-
-def _job(log: Event) -> int:
-    return int.from_bytes(log.args["jobId"], "big")

@@ -62,7 +62,7 @@ class Writer(BatchWriter):
                 self._send("Credit", "approve", spender, approve_first, gas=APPROVE_GAS),
                 self._send("MetaScheduler", function, *args, gas=_request_gas(definition)),
             )
-        job_id = int.from_bytes(self._event(receipt, "NewJobRequestEvent").args["jobId"], "big")
+        job_id = self._event(receipt, "NewJobRequestEvent").job_id
         self.chain.seen_jobs.add([job_id])
         return job_id
 
@@ -175,17 +175,15 @@ class Writer(BatchWriter):
     async def claim_next_cancelling(self) -> int | None:
         """Take the oldest cancel request off the own queue; the job's id, or None if the queue is empty."""
         receipt = await self._unless_empty("claimNextCancellingJob")
-        if receipt is None:
-            return None
-        return int.from_bytes(self._event(receipt, "ClaimNextCancellingJobEvent").args["jobId"], "big")
+        return None if receipt is None else self._event(receipt, "ClaimNextCancellingJobEvent").job_id
 
     async def claim_next_top_up(self) -> ToppedUp | None:
         """Take the oldest top-up off the own queue; None if the queue is empty."""
         receipt = await self._unless_empty("claimNextTopUpJob")
         if receipt is None:
             return None
-        args = self._event(receipt, "ClaimNextTopUpJobEvent").args
-        return ToppedUp(int.from_bytes(args["jobId"], "big"), args["maxDurationMinute"])
+        event = self._event(receipt, "ClaimNextTopUpJobEvent")
+        return ToppedUp(event.job_id, event.args["maxDurationMinute"])
 
     async def refuse_job(self, job_id: int) -> Receipt:
         """Refuse an assigned or claimed job before it runs."""

@@ -114,12 +114,7 @@ def _check_distinct(inputs: tuple[ModuleInput, ...], document: yaml_nodes.Docume
 
 
 def _parsed(
-    model: type[M],
-    text: str,
-    line_of: Callable[[int], int],
-    rule: Rule | None = None,
-    *,
-    ignore_unknown: bool = False,
+    model: type[M], text: str, line_of: Callable[[int], int], rule: Rule | None = None, *, ignore_unknown: bool = False
 ) -> ReadModule[M]:
     try:
         document = yaml_nodes.read(text).moved(line_of)

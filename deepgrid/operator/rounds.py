@@ -11,7 +11,7 @@ import logging
 import time
 from collections.abc import Sequence
 
-from deepgrid.chain.figures import TrackRecord
+from deepgrid.chain.node.values import TrackRecord
 from deepgrid.errors import ContractError
 from deepgrid.lifecycle.job import Job, Provider
 from deepgrid.lifecycle.states import JobStatus

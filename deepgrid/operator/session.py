@@ -15,10 +15,10 @@ from pathlib import Path
 
 from deepgrid.chain.book import AddressBook
 from deepgrid.chain.client import Chain
-from deepgrid.chain.figures import TrackRecord
 from deepgrid.chain.follower.follower import Follower
 from deepgrid.chain.follower.index import JobIndex
 from deepgrid.chain.node.node import Block
+from deepgrid.chain.node.values import TrackRecord
 from deepgrid.chain.transactions.sender import Sender
 from deepgrid.chain.transactions.wallet import Wallet
 from deepgrid.chain.writer import Writer

@@ -6,7 +6,7 @@ A claimed job with a cut above the limit is given back before it starts.
 
 from __future__ import annotations
 
-from deepgrid.chain.figures import Cut
+from deepgrid.chain.node.values import Cut
 from deepgrid.errors import ConfigurationError
 from deepgrid.findings import Finding, Level
 from deepgrid.lifecycle.job import Job

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import Decimal
 
-from deepgrid.chain.figures import TrackRecord
+from deepgrid.chain.node.values import TrackRecord
 from deepgrid.client.engine.output import pieces
 from deepgrid.client.grid import AsyncGrid
 from deepgrid.client.job import AsyncJob

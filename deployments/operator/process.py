@@ -13,7 +13,6 @@ from typing import Any
 from blocks import Operator
 from blocks.block_loading import load_block
 from deepgrid.chain.chain_findings import OPERATOR_GAS, judge_gas
-from deepgrid.chain.provider_log import providers_changed
 from deepgrid.chain.transactions.nonce_lease import NonceLease
 from deepgrid.errors import ChainError, GridError
 from deepgrid.observability.metrics_page import metrics_page
@@ -189,7 +188,7 @@ class ProviderWatch:
         if head.hash == self._block_hash:
             return
         is_old = self._session.watched is None or head.number <= self._block or now - self._read_at > READ_AGAIN_S
-        if is_old or await providers_changed(self._session.chain, self._block + 1, head.number):
+        if is_old or await self._session.chain.providers_changed(self._block + 1, head.number):
             await self._read()
             self._read_at = now
         self._block, self._block_hash = head.number, head.hash

@@ -9,7 +9,7 @@ import asyncio
 import logging
 from dataclasses import dataclass
 
-from deepgrid.chain.figures import Queues
+from deepgrid.chain.node.values import Queues
 from deepgrid.errors import GridError
 from deepgrid.provider.claims import customer_requests
 from deepgrid.provider.session import ProviderSession

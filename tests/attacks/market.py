@@ -46,7 +46,7 @@ class Market:
         return await self.send(who, contract, data, gas)
 
     async def send(self, who: Writer, contract: str, data: str, gas: int | None = None) -> Receipt:
-        return await who.sender.send(Call("an attack", self.chain.address_of(contract), data), gas=gas)
+        return await who.sender.send(Call("an attack", self.chain.book.contracts[contract], data), gas=gas)
 
     async def refusal(self, who: Writer, contract: str, function: str, *args: Any) -> str:
         """The name of the contract's error for the call; empty when the call passes."""

@@ -7,9 +7,8 @@ from collections.abc import AsyncIterator, Iterator
 
 import pytest
 
-from deepgrid.chain.figures import Queues
 from deepgrid.chain.node.contract import interface
-from deepgrid.chain.node.values import coded_definition, coded_id
+from deepgrid.chain.node.values import Queues, coded_definition, coded_id
 from deepgrid.chain.offers import proposal_hash
 from deepgrid.errors import ContractError, InputError
 from deepgrid.lifecycle.job import Hardware, JobDefinition, Label

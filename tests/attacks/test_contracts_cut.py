@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Iterator
 
 import pytest
 
-from deepgrid.chain.figures import Cut
+from deepgrid.chain.node.values import Cut
 from deepgrid.errors import ContractError
 from deepgrid.lifecycle.states import JobStatus
 from tests.attacks.market import Market, open_market

@@ -12,7 +12,7 @@ from signal import SIGKILL, SIGSTOP
 
 import pytest
 
-from deepgrid.chain.figures import TrackRecord
+from deepgrid.chain.node.values import TrackRecord
 from deepgrid.errors import ContractError
 from deepgrid.lifecycle.drive import drive
 from deepgrid.lifecycle.job import JobKey

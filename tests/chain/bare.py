@@ -6,8 +6,8 @@ import asyncio
 from pathlib import Path
 
 from deepgrid.chain.node.node import Node
+from deepgrid.chain.transactions.in_flight import SenderSettings
 from deepgrid.chain.transactions.sender import Sender
-from deepgrid.chain.transactions.sender_settings import SenderSettings
 from deepgrid.chain.transactions.transaction import Call, Fees, Outgoing, Receipt
 from deepgrid.chain.transactions.wallet import Wallet
 from tests.chain.anvil import Anvil

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from deepgrid.chain.client import Chain
-from deepgrid.chain.deploy.credit_move import move_credits
+from deepgrid.chain.deploy.retirement import move_credits
 from deepgrid.chain.transactions.sender import Sender
 from deepgrid.chain.transactions.wallet import Wallet
 from deepgrid.chain.writer import Writer

@@ -9,8 +9,7 @@ import pytest
 
 from deepgrid.chain.book import AddressBook
 from deepgrid.chain.client import Chain
-from deepgrid.chain.deploy.access_roles import Roles
-from deepgrid.chain.deploy.deploy import DeploySettings, deploy, deploy_to_book
+from deepgrid.chain.deploy.deploy import DeploySettings, Roles, deploy, deploy_to_book
 from deepgrid.chain.transactions.sender import Sender
 from deepgrid.chain.transactions.transaction import Call, Receipt
 from deepgrid.chain.transactions.wallet import Wallet

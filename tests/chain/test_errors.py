@@ -11,10 +11,8 @@ from eth_abi.abi import encode
 
 from deepgrid.chain.book import AddressBook
 from deepgrid.chain.client import Chain
-from deepgrid.chain.node.abi import CODEC, selector
-from deepgrid.chain.node.contract import CONTRACTS, interface
-from deepgrid.chain.node.node import Node
-from deepgrid.chain.node.rpc import Rpc
+from deepgrid.chain.node.contract import CODEC, CONTRACTS, interface, selector
+from deepgrid.chain.node.node import Node, Rpc
 from deepgrid.chain.transactions.contract_errors import contract_error, role_hash
 from deepgrid.chain.transactions.error_sentences import SENTENCES, TOKEN_TEXTS
 from deepgrid.chain.transactions.sender import Sender

@@ -24,7 +24,7 @@ def plain(value: Any) -> Any:
 
 
 async def logs_of(chain: Chain, name: str) -> list[dict[str, Any]]:
-    wanted = {"address": chain.address_of(name), "fromBlock": "0x0", "toBlock": "latest"}
+    wanted = {"address": chain.book.contracts[name], "fromBlock": "0x0", "toBlock": "latest"}
     return list(await chain.rpc.call("eth_getLogs", wanted))
 
 

@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 
 from deepgrid.chain.client import Chain
-from deepgrid.chain.deploy.access_roles import Roles
-from deepgrid.chain.deploy.deploy import deploy
+from deepgrid.chain.deploy.deploy import Roles, deploy
 from deepgrid.chain.follower.follower import Follower
 from deepgrid.chain.follower.index import JobIndex
 from deepgrid.chain.transactions.wallet import Wallet

@@ -6,8 +6,7 @@ from itertools import count
 from typing import Any
 
 from deepgrid.billing.entries import Purpose
-from deepgrid.chain.node.abi import Event
-from deepgrid.chain.node.contract import interface
+from deepgrid.chain.node.contract import Event, interface
 from deepgrid.chain.node.values import coded_id
 from deepgrid.chain.purposes import top_up_of, with_purposes
 

@@ -13,8 +13,8 @@ from collections.abc import AsyncIterator
 import pytest
 
 from deepgrid.chain.node.contract import interface
+from deepgrid.chain.node.node import Rpc
 from deepgrid.chain.node.node_errors import NodeRefused
-from deepgrid.chain.node.rpc import Rpc
 from deepgrid.errors import ChainError
 from tests.chain.grid import Grid
 from tests.chain.odd_node import odd_node

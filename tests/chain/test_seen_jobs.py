@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 from deepgrid.chain.client import Chain
+from deepgrid.chain.node.node import Rpc
 from deepgrid.chain.node.node_errors import Request
-from deepgrid.chain.node.rpc import Rpc
-from deepgrid.chain.node.seen_jobs import SeenJobs
+from deepgrid.chain.reader import SeenJobs
 from deepgrid.errors import NotFound
 from tests.chain.grid import Grid, People
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from deepgrid.chain.transactions.sender_settings import DEFAULTS
+from deepgrid.chain.transactions.in_flight import DEFAULTS
 from deepgrid.chain.transactions.transaction import Receipt
 from deepgrid.errors import ChainError
 from tests.chain.bare import GWEI, IMPATIENT, Bare, in_pool

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from deepgrid.billing.expected import releasable_wei
-from deepgrid.chain.figures import Queues, TrackRecord
 from deepgrid.chain.node.contract import interface
+from deepgrid.chain.node.values import Queues, TrackRecord
 from deepgrid.errors import ContractError, NotFound
 from deepgrid.lifecycle.job import HELD_FOR_S
 from deepgrid.lifecycle.minutes import started_minutes

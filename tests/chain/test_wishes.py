@@ -7,10 +7,9 @@ from dataclasses import replace
 import pytest
 
 from deepgrid.chain.batches import Request
-from deepgrid.chain.node.values import coded_wishes, wishes_of
-from deepgrid.chain.pending import pending_jobs
+from deepgrid.chain.node.values import coded_wishes, job_of, wishes_of
 from deepgrid.errors import ContractError, InputError
-from deepgrid.lifecycle.job import Prefer, Wishes
+from deepgrid.lifecycle.job import Job, Prefer, Wishes
 from deepgrid.lifecycle.states import JobStatus
 from tests.chain.grid import CREDIT, DEFINITION, RATE, Grid, People
 
@@ -69,14 +68,19 @@ async def test_any_account_gives_a_job_up_in_time(people: People, grid: Grid) ->
     assert await people.chain.balance(people.customer.address) == before + LOCKED
 
 
+async def _pending(people: People, first: int, how_many: int) -> list[Job]:
+    """The pending ones of the `how_many` jobs from number `first` on."""
+    return list(map(job_of, *await people.chain._read("MetaScheduler", "pendingJobs", first, how_many)))
+
+
 async def test_pages_of_pending_jobs_have_all_of_them(people: People) -> None:
     first = await _request(people, ASKED)
     second, third = await people.assigned(), await people.request()
     count = await people.chain.job_count()
-    found = await pending_jobs(people.chain, first, count)
+    found = await _pending(people, first, count)
     assert [job.id for job in found if job.id in (first, second, third)] == [first, third]
     assert found[0] == await people.chain.job(first)
-    assert await pending_jobs(people.chain, count + 1, 10) == []
+    assert await _pending(people, count + 1, 10) == []
 
 
 def test_wishes_are_coded_exactly() -> None:

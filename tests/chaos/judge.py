@@ -13,9 +13,8 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from deepgrid.chain.figures import Queues
-from deepgrid.chain.history import job_of_event
-from deepgrid.chain.node.abi import Event
+from deepgrid.chain.node.contract import Event
+from deepgrid.chain.node.values import Queues
 from deepgrid.lifecycle.decide import LOST, REQUEUED
 from deepgrid.lifecycle.job import Job
 from deepgrid.lifecycle.minutes import started_minutes
@@ -99,9 +98,9 @@ async def gather(world: World, batch: Batch) -> list[Evidence]:
     for first in range(batch.first_block, head + 1, BLOCKS_AT_ONCE):
         names = ("JobSettledEvent", "ClaimJobEvent")
         events += await world.chain.events(first, min(head, first + BLOCKS_AT_ONCE - 1), names)
-    by_job: dict[int | None, list[Event]] = defaultdict(list)
+    by_job: dict[int, list[Event]] = defaultdict(list)
     for event in events:
-        by_job[job_of_event(event)].append(event)
+        by_job[event.job_id].append(event)
     jobs = await world.chain.jobs(list(batch.kinds))
     rows = _by_name(row for offer in OFFERS for row in _slurm_rows(world, offer.name, jobs, batch.began_at))
     left = [line.split() for offer in OFFERS for line in _slurm(world, offer.name, "squeue", "-h", "-a", "-o", "%j %T")]

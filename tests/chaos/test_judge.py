@@ -10,7 +10,7 @@ from typing import Any, cast
 
 import pytest
 
-from deepgrid.chain.node.abi import Event
+from deepgrid.chain.node.contract import Event
 from deepgrid.lifecycle.job import Job, JobDefinition
 from deepgrid.lifecycle.states import JobStatus
 from deepgrid.slurm.observe.commands import Row

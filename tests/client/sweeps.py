@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 
 from deepgrid.chain.client import Chain
-from deepgrid.chain.history import job_of_event
 from deepgrid.lifecycle.states import JobStatus
 
 
@@ -15,10 +14,9 @@ async def most_hot(chain: Chain, customer: str, first_block: int) -> int:
     hot: set[int] = set()
     by_block: dict[int, int] = {}
     for event in await chain.events(first_block, None, ("NewJobRequestEvent", "JobTransitionEvent")):
-        job_id = job_of_event(event)
+        job_id = event.job_id
         if job_id not in own:
             continue
-        assert job_id is not None
         if event.name == "NewJobRequestEvent" or JobStatus(event.args["to"]).hot:
             hot.add(job_id)
         else:
@@ -31,4 +29,4 @@ async def request_transactions(chain: Chain, customer: str, first_block: int) ->
     """Number of transactions since `first_block` in which the customer requested jobs."""
     events = await chain.events(first_block, None, ("NewJobRequestEvent",))
     own = set(await chain.jobs_by_customer(customer))
-    return len(Counter(event.tx_hash for event in events if job_of_event(event) in own))
+    return len(Counter(event.tx_hash for event in events if event.job_id in own))

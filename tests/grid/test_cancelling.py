@@ -14,7 +14,7 @@ from dataclasses import replace
 
 import pytest
 
-from deepgrid.chain.figures import Queues, TrackRecord
+from deepgrid.chain.node.values import Queues, TrackRecord
 from deepgrid.errors import ContractError
 from deepgrid.lifecycle.states import JobStatus
 from deployments.onemachine.grid import LocalGrid

@@ -14,7 +14,7 @@ import time
 import pytest
 import pytest_asyncio
 
-from deepgrid.chain.figures import Queues
+from deepgrid.chain.node.values import Queues
 from deepgrid.lifecycle.states import JobStatus
 from deepgrid.slurm.observe.commands import limit_minutes
 from tests.grid.customer import PATIENCE_S, Customer

@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 
 from deepgrid.chain.book import AddressBook
 from deepgrid.chain.client import Chain
-from deepgrid.chain.figures import Constants
+from deepgrid.chain.node.values import Constants
 from deepgrid.chain.transactions.sender import Sender
 from deepgrid.chain.transactions.wallet import Wallet
 from deepgrid.chain.writer import Writer

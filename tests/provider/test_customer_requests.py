@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from deepgrid.chain.figures import Queues
+from deepgrid.chain.node.values import Queues
 from deepgrid.errors import SlurmError
 from deepgrid.lifecycle.actions import Action, Awaited, ExtendLimit, ReportRunning, Wait
 from deepgrid.lifecycle.decide import decide

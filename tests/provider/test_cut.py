@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from blocks import Provider
-from deepgrid.chain.figures import Cut
+from deepgrid.chain.node.values import Cut
 from deepgrid.chain.offers import Standing, read_versions
 from deepgrid.errors import ConfigurationError
 from deepgrid.findings import Level

@@ -13,7 +13,7 @@ import httpx
 from eth_account import Account
 from eth_account.signers.local import LocalAccount
 
-from deepgrid.chain.figures import Constants
+from deepgrid.chain.node.values import Constants
 from deepgrid.compat import CompatSettings, serving_existing_clients
 from deepgrid.compat.compat_context import CompatContext
 from deepgrid.errors import ChainError, NotFound

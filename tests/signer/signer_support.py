@@ -68,7 +68,9 @@ class Page:
 
     async def send(self, contract: str, function: str, *args: Any, **fields: Any) -> Any:
         data = interface(contract).encode(function, *args)
-        return await self.call("eth_sendTransaction", {"to": self.chain.address_of(contract), "data": data, **fields})
+        return await self.call(
+            "eth_sendTransaction", {"to": self.chain.book.contracts[contract], "data": data, **fields}
+        )
 
     async def permit(self, credits: int, **changes: Any) -> Any:
         """A permit of `credits`, with some fields changed."""

@@ -17,18 +17,56 @@ from eth_utils.address import to_checksum_address
 from eth_utils.crypto import keccak
 
 from deepgrid.chain.book import AddressBook
-from deepgrid.chain.deploy.access_roles import Deployment, Grant, Roles, grants
 from deepgrid.chain.deploy.draft import Creation, Draft
 from deepgrid.chain.node.contract import interface
 from deepgrid.chain.node.node import Node
-from deepgrid.chain.node.node_errors import Request, making_sense
-from deepgrid.chain.transactions.contract_errors import refusal, role_hash
-from deepgrid.chain.transactions.earlier import until_mined
+from deepgrid.chain.reader import read_contracts
+from deepgrid.chain.transactions.contract_errors import role_hash
 from deepgrid.chain.transactions.nonce_lease import NonceLease
 from deepgrid.chain.transactions.sender import Sender
 from deepgrid.chain.transactions.transaction import Call
 from deepgrid.chain.transactions.wallet import Wallet
 from deepgrid.errors import ChainError, ConfigurationError
+
+
+@dataclass(frozen=True, slots=True)
+class Roles:
+    """Addresses that may assign jobs, panic them, and approve providers.
+
+    The contracts have one role for assigning and panicking: an account that may do one may do the other.
+    """
+
+    assign: tuple[str, ...] = ()
+    panic: tuple[str, ...] = ()
+    approve: tuple[str, ...] = ()
+
+    @classmethod
+    def all_of(cls, operator: str) -> Roles:
+        """All three for one address."""
+        return cls((operator,), (operator,), (operator,))
+
+
+@dataclass(frozen=True, slots=True)
+class Deployment:
+    """Addresses of a grid's contracts: the chain's part of an address book. `sent` counts transactions."""
+
+    chain_id: int
+    credit: str
+    provider_manager: str
+    meta_scheduler: str
+    first_block: int
+    sent: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Grant:
+    """A role that an account must have, and its `meaning` as a sentence for the operator."""
+
+    contract: str
+    address: str
+    role: str
+    account: str
+    meaning: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +179,7 @@ class _Deploying:
                 f" {self._node.chain_id}.",
                 next_step="Use another file for the book of that chain, or the node of this chain.",
             )
-        named = {"Credit": book.credit, "ProviderManager": book.provider_manager, "MetaScheduler": book.meta_scheduler}
+        named = book.contracts
         there = await self._node.has_code(list(named.values()))
         lost = [
             f"{name} at {address}" for (name, address), found in zip(named.items(), there, strict=True) if not found
@@ -199,8 +237,8 @@ class _Deploying:
 
     async def _wait_for_earlier(self) -> None:
         """Wait until all transactions of an earlier run are mined: before that, their effects cannot be read."""
-        await until_mined(
-            self._node, self._sender.address, self._settings.in_flight_wait_s, poll_s=self._settings.poll_s,
+        await self._node.until_mined(
+            self._sender.address, self._settings.in_flight_wait_s, poll_s=self._settings.poll_s,
             waits=lambda: self._tell(f"Waiting for an earlier transaction of {self._sender.address} to be mined"),
         )  # fmt: skip
 
@@ -221,14 +259,21 @@ class _Deploying:
         return receipt
 
     async def _ask(self, contract: str, address: str, view: str, *args: Any) -> Any:
-        known = interface(contract)
-        request: Request = ("eth_call", [{"to": address, "data": known.encode(view, *args)}, "latest"])
-        try:
-            [answer] = await self._node.rpc.batch([request])
-        except ChainError as error:
-            raise refusal(error) from None
-        with making_sense("a contract's answer"):
-            return known.decode(view, bytes.fromhex(answer[2:]))
+        return (await read_contracts(self._node.rpc, [(address, contract, view, args)]))[0]
+
+
+def grants(grid: Deployment, roles: Roles) -> list[Grant]:
+    """The grants of a grid: the contracts' own, and those of `roles`."""
+    scheduler, manager = ("MetaScheduler", grid.meta_scheduler), ("ProviderManager", grid.provider_manager)
+    role = "METASCHEDULER_ROLE"
+    linked = "MetaScheduler and ProviderManager work together"
+    wiring = Grant(*manager, "METASCHEDULER_CONTRACT_ROLE", grid.meta_scheduler, linked)
+    who = dict.fromkeys((*roles.assign, *roles.panic))  # each once, in order
+    assigning = [Grant(*scheduler, role, account, f"{account} assigns and panics jobs") for account in who]
+    approving = [
+        Grant(*manager, role, account, f"{account} approves providers") for account in dict.fromkeys(roles.approve)
+    ]
+    return [wiring, *assigning, *approving]
 
 
 def _created_by(sender: str, number: int) -> str:

@@ -1,19 +1,34 @@
 """Retires a grid's contracts: no new jobs, the end of all jobs, the platform's cut. Nothing is left in the contract.
 
-It may run again at any time, and does what is missing. Its state is the chain's.
+Then gives each holder the same credits on the contracts that follow. What a holder had is the sum of the old token's
+transfers up to the block in which the new contracts began. He gets it by one mint of just this amount, which marks him
+as done, whatever holders did with old and new credits meanwhile. Only the token's standard event is read from the old
+contracts, because their other calls may be those of an earlier release.
+
+Both may run again at any time, and do what is missing. Their state is the chain's.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Sequence
 
+from deepgrid.chain.batches import all_of
+from deepgrid.chain.book import AddressBook
 from deepgrid.chain.client import Chain
+from deepgrid.chain.node.contract import interface
+from deepgrid.chain.node.node_errors import making_sense
 from deepgrid.chain.writer import Writer
+from deepgrid.errors import ConfigurationError
 from deepgrid.lifecycle.job import Job
 
 JOBS_AT_ONCE = 500
 POLL_S = 5.0
+BLOCKS_AT_ONCE = 2000
+MINTS_AT_ONCE = 100
+EARLIER_WAIT_S = 120.0
+NOWHERE = "0x" + "0" * 40
 
 
 async def retire(writer: Writer, chain: Chain, tell: Callable[[str], None], poll_s: float = POLL_S) -> None:
@@ -45,3 +60,82 @@ async def open_jobs(chain: Chain, ids: Sequence[int]) -> list[Job]:
     for at in range(0, len(ids), JOBS_AT_ONCE):
         found += [job for job in await chain.jobs(list(ids[at : at + JOBS_AT_ONCE])) if job.status.hot]
     return found
+
+
+async def move_credits(old: AddressBook, writer: Writer, new: Chain, tell: Callable[[str], None]) -> int:
+    """Mint on the new contracts what holders of the old ones lack. Returns the minted wei.
+
+    Raises ConfigurationError if the old contract still holds deposits or the platform's cut, and ChainError (transient)
+    while an earlier transaction of the minter is not mined.
+    """
+    if old.chain_id != new.book.chain_id or old.credit == new.book.credit:
+        raise ConfigurationError(
+            "The two address books are not of two grids on one chain.", next_step="Name the old and the new book."
+        )
+    held = await _balances(new, old, new.book.first_block)
+    if held.pop(old.meta_scheduler, 0):
+        raise await _too_early(old, new)
+    await new.until_mined(writer.address, EARLIER_WAIT_S)  # a mint on its way would be sent again
+    minted = await _mints(new)
+    missing = [(holder, held[holder]) for holder in sorted(held) if (holder, held[holder]) not in minted]
+    for start in range(0, len(missing), MINTS_AT_ONCE):
+        await _mint(missing[start : start + MINTS_AT_ONCE], writer, tell)
+    return sum(wei for _, wei in missing)
+
+
+async def _mint(missing: Sequence[tuple[str, int]], writer: Writer, tell: Callable[[str], None]) -> None:
+    """Mint together, and wait for all of them, also after a fault of one. Raises the first fault."""
+
+    async def mint(holder: str, wei: int) -> None:
+        await writer.mint(holder, wei)
+        tell(f"{holder} has its credits of the old grid.")
+
+    await all_of(mint(holder, wei) for holder, wei in missing)
+
+
+async def _too_early(old: AddressBook, new: Chain) -> ConfigurationError:
+    """Why the old contract still held credits when the new ones began."""
+    now = await _balances(new, old, (await new.head()).number)
+    if left := now[old.meta_scheduler]:
+        return ConfigurationError(
+            f"The old contract still holds {left} wei of deposits or of the platform's cut.",
+            next_step="Run `dps operator retire` with the old address book and the release of its contracts. Then"
+            " deploy the new contracts again, into another address book.",
+        )
+    return ConfigurationError(
+        "The new contracts were deployed before the old grid was retired.",
+        next_step="Deploy them again, into another address book: `dps operator deploy`.",
+    )
+
+
+async def _balances(chain: Chain, book: AddressBook, last_block: int) -> Counter[str]:
+    """The balance of each holder of the book's token at the end of this block, in wei."""
+    balances: Counter[str] = Counter()
+    async for sender, receiver, wei in _transfers(chain, book.credit, book.first_block, last_block):
+        balances[sender] -= wei
+        balances[receiver] += wei
+    del balances[NOWHERE]
+    return +balances
+
+
+async def _mints(chain: Chain) -> set[tuple[str, int]]:
+    """Receiver and wei of each mint of the chain's token."""
+    head = (await chain.head()).number
+    found = _transfers(chain, chain.book.credit, chain.book.first_block, head)
+    return {(receiver, wei) async for sender, receiver, wei in found if sender == NOWHERE}
+
+
+async def _transfers(chain: Chain, token: str, first: int, last: int) -> AsyncIterator[tuple[str, str, int]]:
+    """Sender, receiver and wei of each transfer in these blocks, in order."""
+    contract = interface("Credit")
+    for start in range(first, last + 1, BLOCKS_AT_ONCE):
+        end = min(last, start + BLOCKS_AT_ONCE - 1)
+        wanted = {
+            "address": token, "fromBlock": hex(start), "toBlock": hex(end), "topics": [contract.topic("Transfer")],
+        }  # fmt: skip
+        for log in await chain.rpc.call("eth_getLogs", wanted):
+            with making_sense("transfers"):
+                event = contract.event(log)
+                assert event is not None
+                transfer = (str(event.args["from"]), str(event.args["to"]), int(event.args["value"]))
+            yield transfer

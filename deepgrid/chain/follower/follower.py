@@ -19,7 +19,6 @@ from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 
 from deepgrid.chain.client import Chain
 from deepgrid.chain.follower.index import JobIndex
-from deepgrid.chain.history import job_of_event
 from deepgrid.chain.node.node import Block
 from deepgrid.errors import ChainError, NotFound
 from deepgrid.lifecycle.job import Job
@@ -154,8 +153,7 @@ class Follower:
     async def _in_log(self, first: int, last: int) -> set[int]:
         if first > last:
             return set()
-        jobs = (job_of_event(event) for event in await self._chain.events(first, last))
-        return {job_id for job_id in jobs if job_id is not None}
+        return {event.job_id for event in await self._chain.events(first, last) if event.job_id}
 
     def _is_sweep_due(self, head: Block) -> bool:
         """Whether to read all claimed jobs: after the interval, if there was a new block."""

@@ -1,13 +1,21 @@
-"""A node of one chain: the chain's id, blocks, gas and code."""
+"""A node of one chain: JSON-RPC requests through web3, the chain's id, blocks, gas and code.
+
+Failures are errors of our own classes.
+"""
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Self
 
-from deepgrid.chain.node.node_errors import making_sense
-from deepgrid.chain.node.rpc import Rpc
+from deepgrid.chain.node.node_errors import Asked, Request, making_sense
+from deepgrid.errors import ChainError
+
+REQUEST_TIMEOUT_S = 15.0
+MINED_POLL_S = 0.25
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +33,48 @@ class Block:
             return cls(int(raw["number"], 16), raw["hash"], raw["parentHash"], int(raw["timestamp"], 16))
 
 
+class Rpc:
+    """A node, made inside a running event loop. `w3` is web3's client; `call` and `batch` take raw JSON-RPC.
+
+    All raise ChainError (transient) if the node cannot be reached or its answer makes no sense, and NodeRefused for
+    an error of the node itself. For a result of unexpected shape see `making_sense`.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        timeout_s: float = REQUEST_TIMEOUT_S,
+        asked: Asked = lambda *_: None,
+        authorities: str | None = None,
+    ) -> None:
+        from web3 import AsyncWeb3  # here, because importing web3 takes half a second
+
+        from deepgrid.chain.node.http_provider import HttpProvider
+
+        self._provider = HttpProvider(url, timeout_s, asked, authorities)
+        self.host = self._provider.host
+        self.w3 = AsyncWeb3(self._provider, middleware=[])  # web3's default middleware sends requests of its own
+
+    async def call(self, method: str, *params: Any) -> Any:
+        """Raw result of one request."""
+        return (await self.batch([(method, params)]))[0]
+
+    async def batch(self, requests: Sequence[Request]) -> list[Any]:
+        """Raw results of many requests, in order. The first refused one raises NodeRefused."""
+        # web3's own batch would fail as a whole for one missing block or receipt.
+        answers = await self._provider.make_batch_request(requests)
+        return [answer["result"] for answer in answers]
+
+    async def close(self) -> None:
+        await self._provider.disconnect()
+
+    async def chain_id(self) -> int:
+        """Id of the chain that the node is on."""
+        answer = await self.call("eth_chainId")
+        with making_sense("the chain's id"):
+            return int(answer, 16)
+
+
 class Node:
     """The chain itself, without contracts. As a context manager it closes its connection."""
 
@@ -37,7 +87,7 @@ class Node:
         """The node at `rpc_url`, on any chain. `authorities` are certificates (PEM) to trust besides the system's."""
         rpc = Rpc(rpc_url, authorities=authorities)
         try:
-            return cls(rpc, await read_chain_id(rpc))
+            return cls(rpc, await rpc.chain_id())
         except BaseException:
             await rpc.close()
             raise
@@ -70,6 +120,30 @@ class Node:
             mined, pending = (int(answer, 16) for answer in answers)
         return mined, pending
 
+    async def until_mined(
+        self, address: str, within_s: float, *, poll_s: float = MINED_POLL_S, waits: Callable[[], None] = lambda: None
+    ) -> None:
+        """Wait until the transactions of `address` are mined that the node knows now.
+
+        A process that was killed may have left some. Before that, the chain does not say what they did. `waits` is
+        called once if there are any.
+
+        Raises ChainError (transient) if they are not mined within `within_s` seconds.
+        """
+        deadline = asyncio.get_running_loop().time() + within_s
+        mined, sent = await self.transaction_counts(address)
+        if mined < sent:
+            waits()
+        while mined < sent:
+            if asyncio.get_running_loop().time() > deadline:
+                raise ChainError(
+                    f"Earlier transactions of {address} are not mined after {within_s:.0f} s, so the chain does not say"
+                    " yet what they did.",
+                    next_step="Try again when they are mined.",
+                )
+            await asyncio.sleep(poll_s)
+            mined, _ = await self.transaction_counts(address)
+
     async def gas_price(self) -> int:
         """The node's estimate of the current price per unit of gas, in wei."""
         answer = await self.rpc.call("eth_gasPrice")
@@ -92,10 +166,3 @@ class Node:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self.close()
-
-
-async def read_chain_id(rpc: Rpc) -> int:
-    """Id of the chain that the node is on."""
-    answer = await rpc.call("eth_chainId")
-    with making_sense("the chain's id"):
-        return int(answer, 16)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Self
 
 from deepgrid.errors import InputError
 from deepgrid.lifecycle.job import Affinity, Hardware, Job, JobDefinition, Label, Prefer, Prices, Provider, Wishes
@@ -15,15 +17,7 @@ MOST_LABELS = 64  # of one job on chain, required labels and conditions together
 WISH_BITS = (96, 32, 40, 8)  # of each field of Wishes on chain
 
 # An operator is two ASCII bytes on chain, padded with zeros.
-OPERATORS = {
-    "<": b"<\0",
-    "<=": b"<=",
-    "==": b"==",
-    ">=": b">=",
-    ">": b">\0",
-    "!=": b"!=",
-    "in": b"in",
-}
+OPERATORS = {"<": b"<\0", "<=": b"<=", "==": b"==", ">=": b">=", ">": b">\0", "!=": b"!=", "in": b"in"}
 _OPERATOR_OF = {coded: text for text, coded in OPERATORS.items()}
 
 
@@ -74,12 +68,7 @@ def coded_labels(labels: tuple[Label, ...]) -> list[tuple[str, str]]:
 
 
 def coded_hardware(hardware: Hardware) -> tuple[Any, ...]:
-    return (
-        hardware.nodes,
-        list(hardware.gpus_per_node),
-        list(hardware.cpus_per_node),
-        list(hardware.mem_per_node_mb),
-    )
+    return (hardware.nodes, list(hardware.gpus_per_node), list(hardware.cpus_per_node), list(hardware.mem_per_node_mb))
 
 
 def coded_prices(prices: Prices) -> tuple[int, int, int]:
@@ -174,3 +163,55 @@ def provider_of(raw: dict[str, Any], *, approved: bool, waiting: bool) -> Provid
         address=raw["addr"], hardware=hardware_of(raw["providerHardware"]), prices=prices_of(raw["providerPrices"]),
         labels=labels_of(raw["labels"]), approved=approved, banned=raw["isBanned"], waiting_for_approval=waiting,
     )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Constants:
+    """Settings that apply to new jobs: minimum deposit (wei), platform's cut (percent), times (minutes).
+
+    `report_tolerance_minutes`: a report may exceed the possible time by this much before the contract emits
+    BilledTooMuchEvent. The excess is never billed.
+    """
+
+    minimum_wei: int
+    cut_percent: int
+    claim_timeout_minutes: int
+    cancellation_fee_minutes: int
+    top_up_slice_minutes: int
+    report_tolerance_minutes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """The platform's cut in percent, and the announced next one.
+
+    The next one can take effect from unix second `next_from` on. Both are 0 when no notice is open.
+    """
+
+    percent: int
+    next_percent: int
+    next_from: int
+
+
+@dataclass(frozen=True, slots=True)
+class Queues:
+    """Number of jobs that wait for a provider: to be claimed, to be cancelled, to get more time."""
+
+    claimable: int
+    cancelling: int
+    topped_up: int
+
+
+@dataclass(frozen=True, slots=True)
+class TrackRecord:
+    """Numbers of jobs that a provider started, refused, panicked and let time out. Survives its removal."""
+
+    started: int
+    refused: int
+    panicked: int
+    timed_out: int
+
+    @classmethod
+    def of(cls, raw: Mapping[str, int]) -> Self:
+        """From the struct ProviderRecord."""
+        return cls(raw["started"], raw["refused"], raw["panicked"], raw["timedOut"])

@@ -14,10 +14,9 @@ from eth_typing import BlockNumber
 from eth_utils.crypto import keccak
 
 from deepgrid.billing.credits import format_credits
-from deepgrid.chain.node.abi import decode_fields, selector
-from deepgrid.chain.node.contract import CONTRACTS, interface
+from deepgrid.chain.node.contract import CONTRACTS, decode_fields, interface, selector
+from deepgrid.chain.node.node import Rpc
 from deepgrid.chain.node.node_errors import NodeRefused, making_sense
-from deepgrid.chain.node.rpc import Rpc
 from deepgrid.chain.transactions.error_sentences import PANICS, SENTENCES, TOKEN_TEXTS
 from deepgrid.chain.transactions.transaction import Call
 from deepgrid.errors import ChainError, ContractError, GridError

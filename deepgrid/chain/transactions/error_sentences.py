@@ -5,10 +5,7 @@ from __future__ import annotations
 # Error name -> (sentence, next step). The format `credits` is for wei, `status` for a state, `role` for a role's hash.
 SENTENCES: dict[str, tuple[str, str]] = {
     "SameStatusError": ("The job already has that state.", "Look at it with `dps job get`."),
-    "InvalidTransition": (
-        "A job that is {from:status} cannot become {to:status}.",
-        "Look at it with `dps job get`.",
-    ),
+    "InvalidTransition": ("A job that is {from:status} cannot become {to:status}.", "Look at it with `dps job get`."),
     "JobHotStatusOnly": ("The job is over: it is {current:status}.", ""),
     "MetaScheduledScheduledStatusOnly": (
         "The job is {current:status}; only an assigned job that has not started can be refused.",
@@ -49,10 +46,7 @@ SENTENCES: dict[str, tuple[str, str]] = {
         "The job would cost {rate:credits} credits per minute; its customer pays at most {ceiling:credits}.",
         "Wait for a cheaper cluster, or submit it with a higher --max-price.",
     ),
-    "JobGivenUp": (
-        "The job's customer gave it up at unix second {giveUpAt}, so it is not assigned any more.",
-        "",
-    ),
+    "JobGivenUp": ("The job's customer gave it up at unix second {giveUpAt}, so it is not assigned any more.", ""),
     "GiveUpTooSoon": (
         "The job would be given up at unix second {giveUpAt}; the earliest time is now {earliest}.",
         "Submit it with a longer --give-up-after.",
@@ -64,10 +58,7 @@ SENTENCES: dict[str, tuple[str, str]] = {
     ),
     "CancelRequested": ("The customer has cancelled the job, so it takes no more credits.", "Submit it again."),
     "NoSpendingAuthority": ("The customer gave no authority to top the job up.", ""),
-    "RemainingTimeAboveLimit": (
-        "The job has {remaining} minutes left; a top-up is possible with at most {limit}.",
-        "",
-    ),
+    "RemainingTimeAboveLimit": ("The job has {remaining} minutes left; a top-up is possible with at most {limit}.", ""),
     "NoJob": ("No job is waiting for this provider.", ""),
     "OutOfBounds": ("The list has changed since its last page was read.", "Read it from the start."),
     "TooManyNodes": ("A provider has at most {most} nodes on chain, not {count}.", "Offer a smaller partition."),

@@ -22,9 +22,8 @@ from collections import deque
 from deepgrid.chain.node.node import Node
 from deepgrid.chain.node.node_errors import making_sense
 from deepgrid.chain.transactions.contract_errors import OUT_OF_GAS, refusal
-from deepgrid.chain.transactions.in_flight import InFlight
+from deepgrid.chain.transactions.in_flight import DEFAULTS, InFlight, SenderSettings
 from deepgrid.chain.transactions.nonce_lease import NonceLease, Turns
-from deepgrid.chain.transactions.sender_settings import DEFAULTS, SenderSettings
 from deepgrid.chain.transactions.transaction import Call, Outgoing, Receipt
 from deepgrid.chain.transactions.wallet import Wallet
 from deepgrid.errors import ChainError, ContractError, GridError

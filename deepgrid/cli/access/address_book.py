@@ -10,7 +10,7 @@ from urllib.parse import urlsplit, urlunsplit
 from pydantic import ValidationError
 
 from deepgrid.chain.book import AddressBook
-from deepgrid.chain.discovery import discover
+from deepgrid.chain.reader import discover
 from deepgrid.cli.access.environment import CONTRACT, JOBS, LOGS, RPC, WS, Variables, variables, warn
 from deepgrid.errors import ConfigurationError
 

@@ -7,7 +7,7 @@ from dataclasses import asdict
 from typing import Any
 
 from deepgrid.billing.credits import format_credits
-from deepgrid.chain.figures import Queues, TrackRecord
+from deepgrid.chain.node.values import Queues, TrackRecord
 from deepgrid.chain.offers import Versions, differences, proposal_hash
 from deepgrid.cli.display.screen import Screen
 from deepgrid.client.display.text import plural

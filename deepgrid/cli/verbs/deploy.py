@@ -8,8 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from deepgrid.chain.book import AddressBook, book_path
-from deepgrid.chain.deploy.access_roles import Roles
-from deepgrid.chain.deploy.deploy import deploy_to_book
+from deepgrid.chain.deploy.deploy import Roles, deploy_to_book
 from deepgrid.cli.access.grid import address, wallet
 from deepgrid.cli.border import runs
 from deepgrid.cli.options import DEFAULT_KEY, BookFile, KeyFile

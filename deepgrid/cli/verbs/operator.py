@@ -15,9 +15,8 @@ from typer.core import TyperGroup
 
 from deepgrid.chain.book import AddressBook
 from deepgrid.chain.client import Chain
-from deepgrid.chain.deploy.credit_move import move_credits
-from deepgrid.chain.deploy.retirement import retire
-from deepgrid.chain.figures import Constants, Cut
+from deepgrid.chain.deploy.retirement import move_credits, retire
+from deepgrid.chain.node.values import Constants, Cut
 from deepgrid.cli.access.grid import amount, as_anyone, as_sender, shown
 from deepgrid.cli.border import runs
 from deepgrid.cli.display.screen import print_json

@@ -9,8 +9,8 @@ from deepgrid.billing.credits import format_credits
 from deepgrid.billing.expected import releasable_wei
 from deepgrid.billing.formulas import MAX_LIMIT_MINUTES, affordable_minutes
 from deepgrid.chain.client import Chain
-from deepgrid.chain.figures import Constants
 from deepgrid.chain.history import Transition
+from deepgrid.chain.node.values import Constants
 from deepgrid.client.display.text import moment, moment_utc, plural
 from deepgrid.client.job_values import Remark, Step, datetime_of, wei_of
 from deepgrid.errors import NotFound

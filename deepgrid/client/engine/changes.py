@@ -15,8 +15,8 @@ from datetime import UTC, datetime
 from typing import Self
 
 from deepgrid.chain.client import Chain
-from deepgrid.chain.history import BLOCKS_PER_QUERY, job_of_event
-from deepgrid.chain.node.abi import Event
+from deepgrid.chain.history import BLOCKS_PER_QUERY
+from deepgrid.chain.node.contract import Event
 from deepgrid.chain.node.node import Block
 from deepgrid.client.engine.connection import Connection
 from deepgrid.client.job_values import JobChange
@@ -156,12 +156,9 @@ class ChangeReader:
 
     def _is_own(self, event: Event, own: set[int]) -> bool:
         """Whether the event is about a job of the customer. It adds new jobs to `own`."""
-        job_id = job_of_event(event)
-        if job_id is None:
-            return False
         if event.name == "NewJobRequestEvent":  # after a reorganisation the id may be another customer's
-            (own.add if event.args["customer"] == self._customer else own.discard)(job_id)
-        return job_id in own
+            (own.add if event.args["customer"] == self._customer else own.discard)(event.job_id)
+        return event.job_id in own
 
     async def _blocks(self, events: list[Event], stop: Block) -> dict[int, Block]:
         """The blocks of the events. Raises ChainError if the chain was reorganised since the events were read."""
@@ -180,10 +177,8 @@ class ChangeReader:
 
 
 def _change(event: Event, block: Block) -> JobChange:
-    job_id = job_of_event(event)
-    assert job_id is not None
     return JobChange(
-        job_id=job_id, status=JobStatus(event.args.get("to", JobStatus.PENDING)),
+        job_id=event.job_id, status=JobStatus(event.args.get("to", JobStatus.PENDING)),
         at=datetime.fromtimestamp(block.timestamp, UTC), transaction=event.tx_hash,
         cursor=str(Cursor.at(block, event.log_index)),
     )  # fmt: skip

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from deepgrid.chain.book import AddressBook
 from deepgrid.chain.client import Chain
-from deepgrid.chain.transactions.earlier import until_mined
 from deepgrid.chain.transactions.wallet import Wallet
 from deepgrid.client.display.story import ClusterNames
 from deepgrid.client.engine.idempotency import IdempotencyKey, RequestedJobs
@@ -90,7 +89,7 @@ class Connection:
         Raises ChainError (transient) if they are not mined for a long time.
         """
         address, wait_s = self.session.address, self.settings.mining_wait_s
-        await self.patiently(lambda: until_mined(self.chain, address, wait_s), forever=forever)
+        await self.patiently(lambda: self.chain.until_mined(address, wait_s), forever=forever)
         await self.patiently(self.requested.refresh, forever=forever)
 
     def idempotency_key(self, use: str, text: str) -> IdempotencyKey:

@@ -11,7 +11,6 @@ import logging
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 
 from deepgrid.chain.client import JOBS_PER_CALL, Chain
-from deepgrid.chain.history import job_of_event
 from deepgrid.client.settings import ClientSettings, pauses_s, wait_until_set
 from deepgrid.errors import GridError, InputError, NotFound
 from deepgrid.lifecycle.job import Job
@@ -186,7 +185,7 @@ class JobPoller:
         self._looks += 1
         events = await self._chain.events(max(0, self._first_block - OVERLAP_BLOCKS), None, ("JobTransitionEvent",))
         self._first_block = max([newest, *(event.block for event in events)])
-        return {job_id for event in events if (job_id := job_of_event(event)) is not None}
+        return {event.job_id for event in events if event.job_id}
 
     async def _read(self, job_ids: Sequence[int]) -> None:
         try:

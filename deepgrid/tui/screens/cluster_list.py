@@ -23,7 +23,7 @@ from deepgrid.tui.widgets.text_pane import Line, SideText, pair, plain_line
 from deepgrid.tui.words import amount, exact, short_address, span
 
 if TYPE_CHECKING:
-    from deepgrid.chain.figures import TrackRecord
+    from deepgrid.chain.node.values import TrackRecord
     from deepgrid.client.cluster_offers import Cluster
 
 COLUMNS = (

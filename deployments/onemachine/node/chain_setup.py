@@ -11,8 +11,7 @@ from pathlib import Path
 
 from deepgrid.chain.book import AddressBook
 from deepgrid.chain.client import Chain
-from deepgrid.chain.deploy.access_roles import Roles
-from deepgrid.chain.deploy.deploy import deploy_to_book
+from deepgrid.chain.deploy.deploy import Roles, deploy_to_book
 from deepgrid.chain.offers import proposal_hash
 from deepgrid.chain.transactions.sender import Sender
 from deepgrid.chain.transactions.wallet import Wallet

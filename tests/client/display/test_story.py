@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from deepgrid.billing.entries import Settlement
-from deepgrid.chain.figures import Constants
 from deepgrid.chain.history import Transition
+from deepgrid.chain.node.values import Constants
 from deepgrid.client.display.record import bill_as_json, bill_rows, running_cost
 from deepgrid.client.display.story import (
     cancel_words,

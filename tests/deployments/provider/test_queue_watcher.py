@@ -11,7 +11,7 @@ from typing import Any, cast
 
 import pytest
 
-from deepgrid.chain.figures import Queues
+from deepgrid.chain.node.values import Queues
 from deepgrid.errors import ChainError
 from deepgrid.provider.session import ProviderSession
 from deepgrid.provider.shared.wakeups import Wakeups
