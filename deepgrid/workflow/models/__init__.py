@@ -1,14 +1,13 @@
-"""All models of the workflow language, and their bounds.
+"""All models of the workflow language.
 
 A definition that was made from these models holds the rules of each field (`fields`) and those between its parts
 (`rules`).
 """
 
-from deepgrid.workflow.models.base import Env, EnvVar, Model, field_of, yaml_names
-from deepgrid.workflow.models.fields import LIBRARY_NAMES, LONGEST_BYTES, OWN_PREFIX, SHELL_NAMES
+from deepgrid.workflow.models.base import EnvVar, Model
+from deepgrid.workflow.models.fields import SHELL_NAMES
 from deepgrid.workflow.models.job import Definition, Module, ModuleInput, ModuleOutput
 from deepgrid.workflow.models.network import Bore, NetworkInterface, VirtualNetwork, VNet, Wireguard, WireguardPeer
-from deepgrid.workflow.models.rules import MOST_NESTED, MOST_STEPS
 from deepgrid.workflow.models.running import (
     ContainerRun,
     JobResources,
@@ -21,16 +20,10 @@ from deepgrid.workflow.models.steps import ForRange, Step, StepAsyncLaunch, Step
 from deepgrid.workflow.models.transport import HTTPData, S3Data, TransportData
 
 __all__ = [
-    "LIBRARY_NAMES",
-    "LONGEST_BYTES",
-    "MOST_NESTED",
-    "MOST_STEPS",
-    "OWN_PREFIX",
     "SHELL_NAMES",
     "Bore",
     "ContainerRun",
     "Definition",
-    "Env",
     "EnvVar",
     "ForRange",
     "HTTPData",
@@ -55,6 +48,4 @@ __all__ = [
     "VirtualNetwork",
     "Wireguard",
     "WireguardPeer",
-    "field_of",
-    "yaml_names",
 ]
