@@ -12,7 +12,6 @@ from fastapi import Depends, Request
 from deepgrid.errors import ConfigurationError
 from deepgrid.services.admission import Admission, Rate, ScriptChecks
 from deepgrid.services.admission.fair_queue import FairQueue
-from deepgrid.services.admission.gate import too_many
 from deepgrid.services.admission.limits import Buckets
 from deepgrid.services.context import Context
 
@@ -105,12 +104,7 @@ class CompatContext:
         services.all_checks.append(self.checks)
         self.fetches = FairQueue(limits.module_fetches, FETCHES_WAITING_PER_ADDRESS, limits.check_wait_s)
         self.fetch_threads = ThreadPoolExecutor(limits.module_fetches, "modules")
-        self._submissions = Buckets(limits.submissions_per_address)
-
-    def submit(self, source: str) -> None:
-        """Count a submission. Refuses above the rate of the source address."""
-        if not self._submissions.take(source):
-            raise too_many(self._submissions.wait_s(source))
+        self.submissions = Buckets(limits.submissions_per_address)
 
 
 def _context(request: Request) -> CompatContext:

@@ -15,7 +15,7 @@ from deepgrid.compat import graphql, logger_api
 from deepgrid.compat.compat_context import CompatContext, CompatSettings
 from deepgrid.compat.graphql.routes import GRAPHQL_PATH, Examiner
 from deepgrid.services.admission import Gate
-from deepgrid.services.app import HANDLERS
+from deepgrid.services.app import add_error_handlers
 from deepgrid.services.context import Context
 from deepgrid.services.service_metrics import Measured
 
@@ -62,8 +62,7 @@ class ExistingClients:
         self._own.add_middleware(Measured, metrics=compat.services.metrics)
         for router in (graphql.router, logger_api.router):
             self._own.include_router(router)
-        for kind, handler in HANDLERS.items():
-            self._own.add_exception_handler(kind, handler)
+        add_error_handlers(self._own)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         path = scope["path"] if scope["type"] == "http" else ""

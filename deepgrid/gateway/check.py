@@ -53,8 +53,7 @@ class Checks:
             await send_answer(send, 200, content)
 
     async def _content(self, source: str, scope: Scope, receive: Receive) -> bytes:
-        if not self._rate.take(source):
-            raise Refusal(429, "too many checks", retry_after_s=self._rate.wait_s(source))
+        self._rate.require(source, what="too many checks")
         with self._held.hold(source) as held:
             if not held:
                 raise Refusal(429, "too many checks wait already", retry_after_s=2)

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import logging
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -23,11 +22,12 @@ from sqlalchemy.exc import SQLAlchemyError
 from starlette.exceptions import HTTPException
 
 from deepgrid.chain.client import Chain
-from deepgrid.errors import GridError, InputError
+from deepgrid.errors import GridError
 from deepgrid.services import messages, protocol_version
 from deepgrid.services.admission import Admission, Gate, Limits, ScriptChecks
 from deepgrid.services.cleanup import Retention, clean_up_for_ever
 from deepgrid.services.context import Context, Services
+from deepgrid.services.core import as_refusal
 from deepgrid.services.handlers import authentication, definitions, logs, notices
 from deepgrid.services.handlers.job_queue import JobQueue
 from deepgrid.services.handlers.job_queue import router as queue_router
@@ -37,8 +37,6 @@ from deepgrid.services.signing.request_signing import Domain
 from deepgrid.services.storage.database import Database
 from deepgrid.services.storage.replays import Fence
 from deepgrid.services.storage.vault import Vault
-
-logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -115,8 +113,7 @@ def create_app(context: Context) -> FastAPI:
     app.state.job_queue = JobQueue(context.chain, context.clock)
     app.include_router(queue_router)
     app.add_api_route("/v1/health", health)
-    for kind, handler in HANDLERS.items():
-        app.add_exception_handler(kind, handler)
+    add_error_handlers(app)
     return app
 
 
@@ -131,54 +128,26 @@ async def health(context: Services, response: Response) -> messages.Health:
     )
 
 
-def _answer(status: int, sentence: str, **further: int) -> JSONResponse:
-    return JSONResponse({"error": sentence, **further}, status)
+def add_error_handlers(app: FastAPI) -> None:
+    """Let the application answer every error with a refusal."""
+    for kind in (
+        Refusal,
+        RequestValidationError,
+        ValidationError,
+        GridError,
+        HTTPException,
+        SQLAlchemyError,
+        Exception,
+    ):
+        app.add_exception_handler(kind, _refuse)
 
 
-async def _refused(_request: Request, error: Exception) -> JSONResponse:
-    assert isinstance(error, Refusal)
-    answer = _answer(error.status, error.sentence, **error.further)
-    answer.headers.update(error.headers())
-    return answer
-
-
-async def _malformed(_request: Request, error: Exception) -> JSONResponse:
-    """Name the wrong fields, without their values."""
-    assert isinstance(error, (RequestValidationError, ValidationError))
-    faults = [f"{'.'.join(map(str, item['loc']))}: {item['msg']}" for item in error.errors()]
-    return _answer(422, "; ".join(faults)[:1000])
-
-
-async def _of_the_grid(_request: Request, error: Exception) -> JSONResponse:
-    assert isinstance(error, GridError)
-    if isinstance(error, InputError):
-        return _answer(422, error.message)
-    if error.transient:
-        return _answer(503, error.message)
-    logger.error("a request failed: %s", error.message)
-    return _answer(500, "the service is not configured correctly")
-
-
-async def _http(_request: Request, error: Exception) -> JSONResponse:
-    assert isinstance(error, HTTPException)
-    return _answer(error.status_code, str(error.detail))
-
-
-async def _store_failed(_request: Request, error: Exception) -> JSONResponse:
-    logger.error("the database failed: %s", type(error).__name__)
-    return _answer(503, "the service's store does not answer at the moment")
-
-
-async def _unforeseen(_request: Request, error: Exception) -> JSONResponse:
-    return _answer(500, f"the service failed ({type(error).__name__})")
-
-
-HANDLERS: dict[type[Exception], Callable[[Request, Exception], Awaitable[JSONResponse]]] = {
-    Refusal: _refused,
-    RequestValidationError: _malformed,
-    ValidationError: _malformed,
-    GridError: _of_the_grid,
-    HTTPException: _http,
-    SQLAlchemyError: _store_failed,
-    Exception: _unforeseen,
-}
+async def _refuse(_request: Request, error: Exception) -> JSONResponse:
+    if isinstance(error, RequestValidationError | ValidationError):  # the wrong fields, without their values
+        faults = [f"{'.'.join(map(str, item['loc']))}: {item['msg']}" for item in error.errors()]
+        refusal = Refusal(422, "; ".join(faults)[:1000])
+    elif isinstance(error, HTTPException):
+        refusal = Refusal(error.status_code, str(error.detail))
+    else:
+        refusal = as_refusal(error)
+    return JSONResponse({"error": refusal.sentence, **refusal.further}, refusal.status, refusal.headers())

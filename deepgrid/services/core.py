@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
+from sqlalchemy.exc import SQLAlchemyError
+
 from deepgrid.chain.client import Chain
-from deepgrid.errors import ChainError, NotFound
+from deepgrid.errors import ChainError, GridError, InputError, NotFound
 from deepgrid.lifecycle.job import Job
 from deepgrid.services.admission import Admission
 from deepgrid.services.refusal import Refusal
@@ -16,6 +19,8 @@ from deepgrid.services.storage.database import Database
 from deepgrid.services.storage.vault import Vault
 
 MINIMUM_FOR_S = 60
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass
@@ -65,3 +70,22 @@ def chain_reads(missing: str = "") -> Iterator[None]:
 
 def chain_is_silent() -> Refusal:
     return Refusal(503, "the chain does not answer at the moment")
+
+
+def as_refusal(error: Exception) -> Refusal:
+    """What a client is told about an error. Errors of the service are logged, without texts of clients."""
+    match error:
+        case Refusal():
+            return error
+        case InputError():
+            return Refusal(422, error.message)
+        case GridError(transient=True):
+            return Refusal(503, error.message)
+        case GridError():
+            logger.error("a request failed: %s", error.message)
+            return Refusal(500, "the service is not configured correctly")
+        case SQLAlchemyError():
+            logger.error("the database failed: %s", type(error).__name__)
+            return Refusal(503, "the service's store does not answer at the moment")
+    logger.error("a request failed: unexpected error (%s)", type(error).__name__)
+    return Refusal(500, f"the service failed ({type(error).__name__})")

@@ -10,9 +10,9 @@ import pytest
 from grpc import aio
 
 from deepgrid.compat import CompatLimits, CompatSettings
-from deepgrid.compat.anonymous import store_anonymous
 from deepgrid.compat.compat_context import NICENESS
 from deepgrid.compat.logger_api.methods import SERVICE
+from deepgrid.compat.unsigned_definitions import store_anonymous
 from deepgrid.errors import NotFound
 from deepgrid.lifecycle.states import JobStatus
 from deepgrid.services.admission import Limits, checks

@@ -10,7 +10,7 @@ import pytest
 from cryptography.fernet import Fernet
 
 from deepgrid.compat import CompatLimits, CompatSettings
-from deepgrid.compat.anonymous import store_anonymous
+from deepgrid.compat.unsigned_definitions import store_anonymous
 from deepgrid.errors import AccessDenied, InputError, NotFound, ServiceError
 from deepgrid.lifecycle.states import JobStatus
 from deepgrid.services.admission import Rate

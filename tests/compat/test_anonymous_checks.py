@@ -9,8 +9,8 @@ from collections.abc import Iterator
 import pytest
 
 from deepgrid.compat import CompatLimits, CompatSettings
-from deepgrid.compat.anonymous import store_anonymous
 from deepgrid.compat.compat_context import NICENESS
+from deepgrid.compat.unsigned_definitions import store_anonymous
 from deepgrid.errors import InputError, ServiceError
 from deepgrid.services.admission import checks
 from deepgrid.services.admission.checks import LARGE_NICENESS

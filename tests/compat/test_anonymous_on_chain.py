@@ -14,8 +14,8 @@ from deepgrid.chain.transactions.sender import Sender
 from deepgrid.chain.transactions.wallet import Wallet
 from deepgrid.chain.writer import Writer
 from deepgrid.compat import CompatSettings, serving_existing_clients
-from deepgrid.compat.anonymous import store_anonymous
 from deepgrid.compat.compat_context import CompatContext
+from deepgrid.compat.unsigned_definitions import store_anonymous
 from deepgrid.errors import NotFound
 from deepgrid.services.app import ServicesSettings, open_services
 from deepgrid.services.cleanup import Retention, clean_up

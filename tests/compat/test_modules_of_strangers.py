@@ -11,8 +11,8 @@ import pytest
 
 from deepgrid.cli.verbs.services import hosts_of
 from deepgrid.compat import CompatSettings
-from deepgrid.compat.anonymous import resolve_uses, store_anonymous
-from deepgrid.compat.anonymous.listed_hosts import is_public
+from deepgrid.compat.listed_hosts import is_public
+from deepgrid.compat.unsigned_definitions import resolve_uses, store_anonymous
 from deepgrid.errors import ConfigurationError, InputError
 from deepgrid.workflow import Definition, EnvVar, Step, canonical, from_canonical
 from deepgrid.workflow.models import StepUse

@@ -7,8 +7,7 @@ from pathlib import Path
 
 from Crypto.PublicKey import ECC
 
-from deepgrid.compat import CompatLimits
-from deepgrid.compat.anonymous import unowned
+from deepgrid.compat import CompatLimits, unsigned_definitions
 from deepgrid.compat.graphql import documents, operations
 from deepgrid.services import messages
 from deepgrid.services.admission import Limits, Rate, checks
@@ -128,7 +127,7 @@ def test_the_bounds_on_definitions_without_a_signature_are_those_of_the_code() -
     assert f"| {limits.checks_waiting_per_address}; {limits.check_wait_s:.0f} s |" in PAGE
     assert f"without an owner is deleted after {Retention().unowned_s // 3600} h" in PAGE
     assert limits.check_slots == 1
-    used = unowned.LIMITS
+    used = unsigned_definitions.LIMITS
     assert f"use {used.uses} modules, {used.depth} levels deep. It has {used.within_s:.0f} s in all" in PAGE
     assert f"{used.fetch_within_s:.0f} s for each call of git, and\n  {used.repository_bytes // mib} MiB" in PAGE
     assert limits.module_fetches == 2

@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-import logging
 import re
 from collections import OrderedDict
 from functools import cache
@@ -14,17 +13,17 @@ from typing import Any
 
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import HTMLResponse, JSONResponse, PlainTextResponse
-from sqlalchemy.exc import SQLAlchemyError
 
-from deepgrid.compat.anonymous import store_anonymous
 from deepgrid.compat.compat_context import Compat, CompatContext, CompatLimits
 from deepgrid.compat.graphql.job_input import FaultyInput, faults_of_lines
-from deepgrid.errors import ConfigurationError, GridError, InputError
+from deepgrid.compat.unsigned_definitions import store_anonymous
+from deepgrid.errors import InputError
 from deepgrid.sbatch import StoragePaths, render
 from deepgrid.services import messages
 from deepgrid.services.admission.fair_queue import FairQueue
 from deepgrid.services.admission.gate import read_body
 from deepgrid.services.admission.worker_pool import WorkerPool
+from deepgrid.services.core import as_refusal
 from deepgrid.services.refusal import Refusal
 from deepgrid.services.signing.request_signing import ADDRESS_HEADER
 from deepgrid.services.storage.database import Definition, UnownedDefinition
@@ -34,7 +33,6 @@ from deepgrid.workflow.canonical import SALT_BYTES
 GRAPHQL_PATH = "/graphql"
 MOST_KEPT = 32  # answers, such as the schema for different tools
 router = APIRouter()
-logger = logging.getLogger(__name__)
 
 
 class Examiner:
@@ -154,25 +152,9 @@ def _entries(cause: Exception, path: list[str]) -> list[dict[str, Any]]:
     """The entries of an error of the service, or of the faults of a job."""
     if isinstance(cause, FaultyInput):
         return cause.entries(path)
-    return [{"message": _sentence(cause), "path": path, "extensions": _extensions(cause)}]
+    refusal = as_refusal(cause)
+    return [{"message": refusal.sentence, "path": path, "extensions": _extensions(refusal)}]
 
 
-def _sentence(cause: Exception) -> str:
-    """What the client reads of an error that is not a fault of its job. Errors of the service are logged."""
-    if isinstance(cause, Refusal):
-        return cause.sentence
-    if isinstance(cause, SQLAlchemyError):
-        logger.error("the database failed: %s", type(cause).__name__)
-        return "the service's store does not answer at the moment"
-    if isinstance(cause, ConfigurationError):
-        logger.error("a request failed: %s", cause.message)
-        return "the service is not configured correctly"
-    if isinstance(cause, GridError):
-        return cause.message
-    logger.error("a GraphQL request failed: %s", type(cause).__name__)
-    return f"the service failed ({type(cause).__name__})"
-
-
-def _extensions(cause: Exception) -> dict[str, Any]:
-    wait_s = cause.retry_after_s if isinstance(cause, Refusal) else None
-    return {"type": "internal"} | ({} if wait_s is None else {"retry_after_s": wait_s})
+def _extensions(refusal: Refusal) -> dict[str, Any]:
+    return {"type": "internal"} | ({} if refusal.retry_after_s is None else {"retry_after_s": refusal.retry_after_s})

@@ -81,11 +81,8 @@ class _Calls:
             raise service_stops() from None
 
     async def _within_limits(self, path: str, call: Call) -> None:
-        admission, source, longest_s = (
-            self._context.admission,
-            _source_of(call),
-            self._context.limits.stream_s,
-        )
+        admission, longest_s = self._context.admission, self._context.limits.stream_s
+        source = _source_of(call)
         with admission.running.hold(source) as held:
             if not held or self.stops:
                 raise GRPCError(Status.RESOURCE_EXHAUSTED, "too many requests at once")

@@ -16,7 +16,7 @@ from starlette.types import Receive, Scope, Send
 
 from deepgrid.compat.compat_context import Compat
 from deepgrid.compat.logger_api.methods import LONGEST_REQUEST_BYTES, SERVICE, Batches, answers
-from deepgrid.compat.logger_api.status import invalid, seconds_of, service_stops, stream_is_over, time_is_over
+from deepgrid.compat.logger_api.status import invalid, seconds_of, service_stops, stream_is_over
 from deepgrid.services.admission.gate import read_body
 from deepgrid.services.refusal import Refusal
 
@@ -119,7 +119,7 @@ class FrameStream(StreamingResponse):
                     await send({"type": "http.response.body", "body": self._frames(batch), "more_body": True})
         except TimeoutError:
             if asked_s <= self._longest_s:
-                raise time_is_over() from None
+                raise GRPCError(Status.DEADLINE_EXCEEDED, "the call's own time limit is over") from None
             raise stream_is_over(self._longest_s) from None
 
     def _frames(self, batch: Sequence[bytes]) -> bytes:

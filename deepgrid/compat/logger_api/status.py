@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 from grpclib import GRPCError, Status
 from grpclib.metadata import decode_timeout
-from sqlalchemy.exc import SQLAlchemyError
 
-from deepgrid.errors import GridError
-from deepgrid.services.refusal import Refusal
+from deepgrid.services.core import as_refusal
 
 # 403 too: a stranger's call has a valid signature, but not of the one whose log it is.
 CODES = {
@@ -21,8 +18,6 @@ CODES = {
     429: Status.RESOURCE_EXHAUSTED,
     503: Status.UNAVAILABLE,
 }
-
-logger = logging.getLogger(__name__)
 
 
 def invalid(sentence: str) -> GRPCError:
@@ -40,11 +35,6 @@ def stream_is_over(longest_s: float) -> GRPCError:
     return GRPCError(Status.UNAVAILABLE, f"a stream ends after {longest_s / 3600:.0f} h; open it again")
 
 
-def time_is_over() -> GRPCError:
-    """The end of a call whose `grpc-timeout` is over."""
-    return GRPCError(Status.DEADLINE_EXCEEDED, "the call's own time limit is over")
-
-
 def seconds_of(timeout: str | None) -> float:
     """The header `grpc-timeout` in seconds; infinite without one. Raises GRPCError."""
     try:
@@ -60,16 +50,6 @@ def as_grpc_errors() -> Iterator[None]:
         yield
     except GRPCError:
         raise
-    except Refusal as refusal:
-        raise GRPCError(CODES.get(refusal.status, Status.INTERNAL), refusal.sentence) from None
-    except SQLAlchemyError as error:
-        logger.error("the database failed: %s", type(error).__name__)
-        raise GRPCError(Status.UNAVAILABLE, "the service's store does not answer at the moment") from None
-    except GridError as error:
-        if error.transient:
-            raise GRPCError(Status.UNAVAILABLE, error.message) from None
-        logger.error("a request failed: %s", error.message)
-        raise GRPCError(Status.INTERNAL, "the service is not configured correctly") from None
     except Exception as error:
-        logger.error("a stream of a log failed: %s", type(error).__name__)
-        raise GRPCError(Status.INTERNAL, f"the service failed ({type(error).__name__})") from None
+        refusal = as_refusal(error)
+        raise GRPCError(CODES.get(refusal.status, Status.INTERNAL), refusal.sentence) from None

@@ -106,8 +106,7 @@ class Relay:
         calls = asked if isinstance(asked, list) else [asked]
         if not calls or len(calls) > self._limits.calls_per_batch:
             raise Fault(INVALID, f"a batch holds 1 to {self._limits.calls_per_batch} calls")
-        if not self._calls.take(source, len(calls)):
-            raise Refusal(429, "too many calls", retry_after_s=self._calls.wait_s(source))
+        self._calls.require(source, len(calls), "too many calls")
         return asked, calls
 
     def _all_asked(self, calls: list[object], head: Head | None, source: str) -> list[Pending]:

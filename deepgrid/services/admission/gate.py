@@ -21,7 +21,6 @@ from deepgrid.services.signing.request_signing import ADDRESS_HEADER, Verified
 KNOWN_FOR_S = 3600.0
 MOST_KNOWN = 20_000
 MOST_NONCES = 20_000
-TOO_MANY = "too many requests"
 PUBLIC = re.compile(r"/v1/(queue|jobs/[0-9]{1,19}/(queue|notices))\Z")  # cheap reads, which the proxy limits
 
 
@@ -42,16 +41,15 @@ class Admission:
 
     def admit(self, source: str, signer: str = "") -> None:
         """Count a request before it is read. `signer` is claimed, not verified. Refuses strangers above their rate."""
-        if not self.knows(signer) and not self.strangers.take(source):
-            raise too_many(self.strangers.wait_s(source))
+        if not self.knows(signer):
+            self.strangers.require(source)
 
     def verified(self, verified: Verified) -> None:
         """Count a request with a valid signature.
 
         Refuses a replayed request, as far as this process remembers, even if it was refused the first time.
         """
-        if not self._signers.take(verified.address):
-            raise too_many(self._signers.wait_s(verified.address))
+        self._signers.require(verified.address)
         key = (verified.signer, verified.nonce)
         if key in self._nonces:
             raise Refusal(401, "the request was received before: its nonce is used up")
@@ -61,11 +59,9 @@ class Admission:
 
     def look_up(self, source: str, signer: str) -> None:
         """Count a chain call for this signer, unless the signer was accepted recently. Refuses above the rates."""
-        if self.knows(signer):
-            return
-        for buckets, key in ((self._lookups_by_address, source), (self._lookups, "")):
-            if not buckets.take(key):
-                raise too_many(buckets.wait_s(key))
+        if not self.knows(signer):
+            self._lookups_by_address.require(source)
+            self._lookups.require("")
 
     def accept(self, signer: str) -> None:
         """Record that the signer was authorised."""
@@ -122,11 +118,6 @@ class Gate:
         except asyncio.CancelledError:  # only the end of the service cancels a request
             if not begun:
                 await _answer(Refusal(503, "the service stops", retry_after_s=2), send)
-
-
-def too_many(wait_s: int) -> Refusal:
-    """The refusal of a request above a rate."""
-    return Refusal(429, f"{TOO_MANY}; try again in {wait_s} s", retry_after_s=wait_s)
 
 
 def _claimed_signer(scope: Scope) -> str:

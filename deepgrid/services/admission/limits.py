@@ -12,6 +12,8 @@ from dataclasses import dataclass
 
 from starlette.types import Scope
 
+from deepgrid.services.refusal import Refusal
+
 MOST_KEYS = 20_000  # of a table of buckets; the longest unused keys are dropped first
 IPV6_PREFIX = 64  # the smallest network of one subscriber
 LONGEST_SOURCE = 64
@@ -91,10 +93,6 @@ class Buckets:
         self._clock = clock
         self._levels: OrderedDict[str, tuple[float, float]] = OrderedDict()
 
-    def has(self, key: str) -> bool:
-        """Whether the bucket has a token."""
-        return self._level(key) >= 1
-
     def take(self, key: str, amount: int = 1) -> bool:
         """Take `amount` tokens. Returns False, and takes none, if the bucket holds fewer."""
         level = self._level(key)
@@ -105,9 +103,11 @@ class Buckets:
             self._levels.popitem(last=False)
         return taken
 
-    def wait_s(self, key: str) -> int:
-        """Whole seconds until the next token, at least 1."""
-        return max(1, int((1 - self._level(key)) / self._rate.per_s + 1))
+    def require(self, key: str, amount: int = 1, what: str = "too many requests") -> None:
+        """Take `amount` tokens. Refuses with 429, and the time until the next token, if the bucket holds fewer."""
+        if not self.take(key, amount):
+            wait_s = max(1, int((1 - self._level(key)) / self._rate.per_s + 1))
+            raise Refusal(429, f"{what}; try again in {wait_s} s", retry_after_s=wait_s)
 
     def _level(self, key: str) -> float:
         level, at = self._levels.get(key, (self._rate.burst, 0.0))

@@ -1,18 +1,34 @@
-"""All findings on the services: files, programs, database, chain, and what their clients reach."""
+"""All findings on the services: this machine and its database here, what others reach in `public_checks`."""
 
 from __future__ import annotations
 
 import asyncio
+import shutil
+import stat
+import time
+from collections.abc import Callable
 from pathlib import Path
+
+from sqlalchemy import func, select, text
+from sqlalchemy.ext.asyncio import AsyncConnection
 
 from deepgrid.chain.book import AddressBook
 from deepgrid.chain.chain_findings import judge_clock, judge_head
 from deepgrid.chain.client import Chain
 from deepgrid.errors import GridError
-from deepgrid.findings import Finding
+from deepgrid.findings import Finding, Level
+from deepgrid.services import schema
 from deepgrid.services.app import ServicesSettings
 from deepgrid.services.doctor.public_checks import examine_front, examine_metrics, examine_proxy, examine_sockets
-from deepgrid.services.doctor.store_checks import examine_machine, examine_store
+from deepgrid.services.script_check import require_shellcheck
+from deepgrid.services.signing.request_signing import WINDOW_S
+from deepgrid.services.storage.database import Database, Definition, Restore, file_of
+from deepgrid.services.storage.vault import Vault
+
+ANSWER_WITHIN_S = 30.0
+MAX_CLOCK_SKEW_S = 5.0
+LOW_DISK_MIB, FULL_DISK_MIB = 1024, 64
+MIB = 1024**2
 
 
 async def examine_services(settings: ServicesSettings, proxy_config: Path | None = None) -> list[Finding]:
@@ -34,3 +50,115 @@ async def _chain(book: AddressBook) -> list[Finding]:
     except GridError as error:
         return [Finding.of("chain", error)]
     return [judge_head(book, head), judge_clock(head.timestamp)]
+
+
+def examine_machine(settings: ServicesSettings) -> list[Finding]:
+    return [_programs(), _secret(settings.secret_file)]
+
+
+def _programs() -> Finding:
+    if shutil.which("bash") is None:
+        return Finding("programs", Level.BAD, "bash is not installed.", "Install the package bash.")
+    return _unless_refused("programs", require_shellcheck, "bash and shellcheck are there, which check each script.")
+
+
+def _secret(path: Path) -> Finding:
+    if not path.exists():
+        step = "The services make a new one. If their database has data already, restore the file from the backup."
+        return Finding("secret", Level.WARNING, f"There is no secret file {path}.", step)
+    return _unless_refused("secret", lambda: Vault.open(path), f"{path} holds a key, which only its owner may read.")
+
+
+def _unless_refused(subject: str, check: Callable[[], object], good: str) -> Finding:
+    try:
+        check()
+    except GridError as error:
+        return Finding.of(subject, error)
+    return Finding(subject, Level.GOOD, good)
+
+
+async def examine_store(settings: ServicesSettings) -> list[Finding]:
+    try:
+        file = file_of(settings.database_url)
+        if file is None:
+            return await _look(settings)
+        if not file.exists():
+            words = f"There is no database {file} yet."
+            step = "dps services serve makes it. If there was one, restore it from the backup."
+            return [Finding("database", Level.WARNING, words, step)]
+        return [*await _look(settings), *_file(file)]
+    except GridError as error:
+        return [Finding.of("database", error)]
+
+
+async def _look(settings: ServicesSettings) -> list[Finding]:
+    database = Database(settings.database_url)
+    try:
+        async with asyncio.timeout(ANSWER_WITHIN_S), database.look() as connection:
+            if await connection.run_sync(schema.is_empty):
+                return [Finding("database", Level.GOOD, "It is empty: dps services serve makes its tables.")]
+            await connection.run_sync(schema.require_current)
+            found = [Finding("database", Level.GOOD, "It answers, and has the tables of this release.")]
+            found.append(await _sealed(connection, settings.secret_file))
+            found += await _restored(connection)
+            return found + (await _server(connection) if database.is_shared else [])
+    except TimeoutError:
+        words = f"The services' database does not answer within {ANSWER_WITHIN_S:.0f} s."
+        return [Finding("database", Level.BAD, words, "Look whether its server runs, and whether locks block it.")]
+    finally:
+        await database.close()
+
+
+async def _sealed(connection: AsyncConnection, secret_file: Path) -> Finding:
+    """Whether the newest definition can be read with the secret file."""
+    newest = select(Definition.sealed).where(Definition.sealed.is_not(None)).order_by(Definition.uploaded_at.desc())
+    sealed = (await connection.execute(newest.limit(1))).scalar()
+    if sealed is None:
+        return Finding("sealed", Level.GOOD, "The database holds no definition now.")
+    step = "Restore the secret file that belongs to the database from the backup."
+    if not secret_file.exists():
+        return Finding("sealed", Level.BAD, "The secret file of the database's definitions is missing.", step)
+    try:
+        Vault.open(secret_file).unseal(sealed)
+    except GridError as error:
+        return Finding("sealed", Level.BAD, error.message, error.next_step or step)
+    return Finding("sealed", Level.GOOD, "The secret file reads the newest definition.")
+
+
+async def _restored(connection: AsyncConnection) -> list[Finding]:
+    """Whether the services still refuse requests after a restore from a backup."""
+    at = (await connection.execute(select(func.max(Restore.at)))).scalar()
+    left_s = (at or 0) + WINDOW_S - int(time.time())
+    if left_s <= 0:
+        return []
+    words = f"The database was restored from a backup. Signed requests are refused for {left_s} s more."
+    return [Finding("restore", Level.WARNING, words, "Wait. Clients repeat their requests.")]
+
+
+async def _server(connection: AsyncConnection) -> list[Finding]:
+    """The clock of PostgreSQL's machine, and the size of the database."""
+    before = time.time()
+    asked = text("select extract(epoch from clock_timestamp()), pg_database_size(current_database())")
+    clock, size = (await connection.execute(asked)).one()
+    after, there = time.time(), float(clock)
+    off_s = max(there - after, before - there, 0.0)  # the answer's own time on the way is no skew
+    words = f"The database's clock differs from this machine's by {off_s:.0f} s."
+    level = Level.WARNING if off_s > MAX_CLOCK_SKEW_S else Level.GOOD
+    step = "Run an NTP client on both machines." if level is Level.WARNING else ""
+    return [Finding("clock", level, words, step), Finding("size", Level.GOOD, f"The database has {size // MIB} MiB.")]
+
+
+def _file(file: Path) -> list[Finding]:
+    """The mode of the SQLite file, and the free space of its disk."""
+    mode, size = stat.S_IMODE(file.stat().st_mode), file.stat().st_size // MIB
+    found = []
+    if mode & 0o077:
+        found.append(
+            Finding("file", Level.BAD, f"Others may read {file} (mode {mode:04o}).", f"Run `chmod 600 {file}`.")
+        )
+    free = shutil.disk_usage(file.absolute().parent).free // MIB
+    words = f"The database has {size} MiB, and its disk {free} MiB free."
+    if free < LOW_DISK_MIB:
+        level = Level.BAD if free < FULL_DISK_MIB else Level.WARNING
+        return [*found, Finding("size", level, words, "Free space on this disk, or move the database.")]
+    return [*found, Finding("size", Level.GOOD, words)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import ssl
 import stat
+from datetime import UTC, datetime
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -18,12 +19,12 @@ from deepgrid.findings import Finding, Level
 from deepgrid.safe_http import is_loopback, tls_of
 from deepgrid.services.app import ServicesSettings
 from deepgrid.services.client import ServicesClient
-from deepgrid.services.doctor.store_checks import judge_end
 from deepgrid.services.edge import deployed_settings, digest_in, proxy_file
 
 ANSWER_WITHIN_S = 10.0
 MAKE_ANEW = "Make the file with `dps services proxy`, and reload nginx."
 HTTPS_PORT = 443
+SOON_DAYS = 21
 
 
 def examine_sockets(settings: ServicesSettings) -> Finding:
@@ -137,3 +138,13 @@ async def _public_certificate(book: AddressBook, url: str) -> Finding:
         return judge_end(load_der_x509_certificate(shown).not_valid_after_utc, what)
     finally:
         writer.close()
+
+
+def judge_end(ends: datetime, what: str) -> Finding:
+    """The finding on a certificate that is valid until `ends`."""
+    days, day = (ends - datetime.now(UTC)).days, f"{ends:%Y-%m-%d}"
+    if days < 0:
+        return Finding("tls", Level.BAD, f"{what} ended on {day}.", "Renew it, and restart what serves it.")
+    if days < SOON_DAYS:
+        return Finding("tls", Level.WARNING, f"{what} ends on {day}.", "Renew it, and restart what serves it.")
+    return Finding("tls", Level.GOOD, f"{what} is valid until {day}.")

@@ -128,7 +128,7 @@ async def test_a_silent_store_is_a_sentence(
     assert found["errors"] == [
         {"message": "the service failed (RuntimeError)", "path": ["submit"], "extensions": {"type": "internal"}}
     ]
-    assert "a GraphQL request failed: RuntimeError" in caplog.text
+    assert "a request failed: unexpected error (RuntimeError)" in caplog.text
     assert "s3cret" not in caplog.text
     assert "t0psecret" not in caplog.text
     assert "Traceback" not in caplog.text

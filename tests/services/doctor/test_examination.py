@@ -19,9 +19,9 @@ from deepgrid.cli.main import app
 from deepgrid.findings import Finding, Level
 from deepgrid.observability.metrics_page import metrics_page
 from deepgrid.services.app import ServicesSettings, open_services
-from deepgrid.services.doctor import store_checks
+from deepgrid.services.doctor import examination
 from deepgrid.services.doctor.examination import examine_services
-from deepgrid.services.doctor.store_checks import judge_end
+from deepgrid.services.doctor.public_checks import judge_end
 from deepgrid.services.edge import EdgeLimits, ProxySettings, address_of, proxy_file
 from deepgrid.services.serve import listeners_of, listening
 from deepgrid.services.service_metrics import ServiceMetrics
@@ -209,8 +209,8 @@ async def test_a_recent_restore_is_told_while_requests_are_refused(settings: Ser
 
 
 async def test_a_full_disk_is_found(settings: ServicesSettings, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(store_checks, "FULL_DISK_MIB", 2**60)
-    monkeypatch.setattr(store_checks, "LOW_DISK_MIB", 2**60)
+    monkeypatch.setattr(examination, "FULL_DISK_MIB", 2**60)
+    monkeypatch.setattr(examination, "LOW_DISK_MIB", 2**60)
     assert bad(await examine_services(settings)) == {"chain", "size"}
 
 

@@ -12,7 +12,7 @@ import pytest
 from sqlalchemy import select, text
 
 from deepgrid.compat import CompatLimits, CompatSettings
-from deepgrid.compat.anonymous import store_anonymous
+from deepgrid.compat.unsigned_definitions import store_anonymous
 from deepgrid.errors import AccessDenied, ConfigurationError, NotFound, ServiceError
 from deepgrid.lifecycle.states import JobStatus
 from deepgrid.services.cleanup import Retention, clean_up

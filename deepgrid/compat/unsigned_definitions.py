@@ -10,8 +10,8 @@ from pathlib import Path
 from sqlalchemy import func, select
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from deepgrid.compat.anonymous.listed_hosts import ListedHosts
 from deepgrid.compat.compat_context import CompatContext, CompatLimits, CompatSettings
+from deepgrid.compat.listed_hosts import ListedHosts
 from deepgrid.modules import ModuleLimits, resolve
 from deepgrid.services.refusal import Refusal
 from deepgrid.services.storage.database import UnownedDefinition
@@ -78,7 +78,7 @@ async def store_anonymous(context: CompatContext, source: str, content: bytes) -
         InputError: The job, its script or a module has faults, one per line.
     """
     limits, services = context.limits, context.services
-    context.submit(source)
+    context.submissions.require(source)
     content = await resolve_uses(context, source, content)
     salt = secrets.token_bytes(SALT_BYTES)
     sealed = services.vault.seal(salt + content)
