@@ -23,44 +23,28 @@ NICENESS = 5  # of checks: those of signed uploads come first
 
 @dataclass(frozen=True)
 class CompatLimits:
-    """Limits beside those of the services. Times are seconds, sizes bytes. An address is a source address.
+    """Limits beside those of the services. Times are seconds, sizes bytes. An address is a source address."""
 
-    All requests, over HTTP and gRPC:
-        running: running requests. Those of signed requests are counted apart.
-    Definitions without a signature, which have no owner until a job names them:
-        submissions_per_address: submissions.
-        definitions, definitions_per_address: definitions without an owner.
-        definition_bytes, definition_bytes_per_address: their stored bytes.
-        check_slots, checks_waiting_per_address, check_wait_s: checks of scripts at the same time, waiting ones, and
-            their time. Existing clients never retry, so they wait longer than signed uploads.
-        module_fetches: jobs whose modules are fetched at the same time.
-    GraphQL, whose requests are examined in processes of their own:
-        graphql_slots: processes. One is reserved for small requests.
-        graphql_waiting_per_address: requests that wait for their turn, for `check_wait_s`.
-        graphql_within_s: an examination. The process of a longer one is killed.
-    The log service:
-        stream_s: a stream.
-        list_every_s: pause between two lists of logs in a stream.
-        request_within_s, answer_within_s: a request over gRPC, and the next answer to it.
-    """
-
-    running: int = 256
+    running: int = 256  # requests over HTTP and gRPC. Those of signed requests are counted apart.
+    # definitions without a signature, which have no owner until a job names them
     submissions_per_address: Rate = field(default=Rate(1, 100))
     definitions: int = 10_000
     definitions_per_address: int = 1000
     definition_bytes: int = 256 * 1024 * 1024
     definition_bytes_per_address: int = 32 * 1024 * 1024
-    check_slots: int = 1
+    check_slots: int = 1  # checks of scripts at the same time
     checks_waiting_per_address: int = 16
-    check_wait_s: float = 45.0
-    module_fetches: int = 2
-    graphql_slots: int = 2
-    graphql_waiting_per_address: int = 64
-    graphql_within_s: float = 10.0
-    stream_s: float = 24 * 3600.0
-    list_every_s: float = 10.0
-    request_within_s: float = 10.0
-    answer_within_s: float = 60.0
+    check_wait_s: float = 45.0  # existing clients never retry, so they wait longer than signed uploads
+    module_fetches: int = 2  # jobs whose modules are fetched at the same time
+    # GraphQL, whose requests are examined in processes of their own
+    graphql_slots: int = 2  # processes; one is reserved for small requests
+    graphql_waiting_per_address: int = 64  # for `check_wait_s`
+    graphql_within_s: float = 10.0  # the process of a longer examination is killed
+    # the log service
+    stream_s: float = 24 * 3600.0  # length of a stream
+    list_every_s: float = 10.0  # pause between two lists of logs in a stream
+    request_within_s: float = 10.0  # a request over gRPC
+    answer_within_s: float = 60.0  # the next answer to it
 
 
 @dataclass(frozen=True)

@@ -38,34 +38,27 @@ from deepgrid.services.storage.database import Database
 from deepgrid.services.storage.replays import Fence
 from deepgrid.services.storage.vault import Vault
 
+ERRORS = (Refusal, RequestValidationError, ValidationError, GridError, HTTPException, SQLAlchemyError, Exception)
+
 
 @dataclass(frozen=True)
 class ServicesSettings:
-    """Settings of the services.
+    """Settings of the services."""
 
-    `database_url`: `sqlite:///FILE` (for one process) or `postgresql://...`; it may contain a password.
-    `secret_file`: the key for encryption at rest; created (mode 0600) if it is missing.
-    `sockets`: folder of the Unix sockets for the proxy, `socket_group` the group that may open them.
-    `port`, `grpc_port`: ports of the loopback interface if there is no such folder; without `grpc_port` no gRPC.
-    `debug_scripts`: shows the batch script of any definition, with its secrets, to anybody; for tests only.
-    `migrate`: changes the tables of an earlier release first, instead of refusing them.
-    `metrics_port`: of the page for Prometheus, on the loopback interface; 0 for none.
-    """
-
-    database_url: str = field(repr=False)
-    secret_file: Path
-    sockets: Path | None = None
-    socket_group: str | None = None
-    port: int = 3000
-    grpc_port: int | None = None
+    database_url: str = field(repr=False)  # sqlite:///FILE (for one process) or postgresql://...; may hold a password
+    secret_file: Path  # the key for encryption at rest; created (mode 0600) if it is missing
+    sockets: Path | None = None  # folder of the Unix sockets for the proxy
+    socket_group: str | None = None  # the group that may open them
+    port: int = 3000  # of the loopback interface, if there is no such folder
+    grpc_port: int | None = None  # the same; None for no gRPC
     book: Path | None = None
     max_log_bytes: int = 64 * 1024 * 1024
     retention: Retention = field(default_factory=Retention)
     clean_up_every_s: float = 60.0
-    debug_scripts: bool = False
+    debug_scripts: bool = False  # shows the batch script of any definition, with its secrets, to anybody; for tests
     limits: Limits = field(default_factory=Limits)
-    migrate: bool = False
-    metrics_port: int = 0
+    migrate: bool = False  # changes the tables of an earlier release first, instead of refusing them
+    metrics_port: int = 0  # of the page for Prometheus, on the loopback interface; 0 for none
 
 
 @contextlib.asynccontextmanager
@@ -130,15 +123,7 @@ async def health(context: Services, response: Response) -> messages.Health:
 
 def add_error_handlers(app: FastAPI) -> None:
     """Let the application answer every error with a refusal."""
-    for kind in (
-        Refusal,
-        RequestValidationError,
-        ValidationError,
-        GridError,
-        HTTPException,
-        SQLAlchemyError,
-        Exception,
-    ):
+    for kind in ERRORS:
         app.add_exception_handler(kind, _refuse)
 
 

@@ -41,16 +41,12 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Retention:
-    """How long data is kept, in seconds.
+    """How long data is kept, in seconds."""
 
-    `unused_s`: uploads without a job. `unowned_s`: definitions without a signature, likewise. `cold_s`: definitions
-    after all their jobs are over. `log_s`: logs and notices.
-    """
-
-    unused_s: int = DAY_S
-    unowned_s: int = 3600
-    cold_s: int = 300
-    log_s: int = 30 * DAY_S
+    unused_s: int = DAY_S  # uploads without a job
+    unowned_s: int = 3600  # definitions without a signature, likewise
+    cold_s: int = 300  # definitions after all their jobs are over
+    log_s: int = 30 * DAY_S  # logs and notices
 
 
 async def clean_up_for_ever(context: Context, retention: Retention, every_s: float) -> None:

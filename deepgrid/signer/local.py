@@ -46,17 +46,13 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class LocalSettings:
-    """Settings of `dps web`.
-
-    `port` 0 takes a free port. `limit_wei` is the most that the page may lock, allow or transfer per hour.
-    `address_file` gets the newest address with its one-time token; only its owner can read it.
-    """
+    """Settings of `dps web`."""
 
     key_file: Path
-    limit_wei: int
+    limit_wei: int  # the most that the page may lock, allow or transfer per hour
     book: Path | None = None
-    port: int = 0
-    address_file: Path | None = None
+    port: int = 0  # 0 takes a free port
+    address_file: Path | None = None  # gets the newest address with its one-time token; only its owner can read it
 
 
 Told = Callable[[str], None]

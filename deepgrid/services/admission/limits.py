@@ -32,37 +32,22 @@ class Limits:
     """Limits of the services. Times are seconds, sizes bytes. An address is a source address (IPv6: its /64).
 
     The proxy has further limits per address (`EdgeLimits`).
-
-    Running requests:
-        running, running_per_address: running requests. Public reads do not count.
-        followers, followers_per_job: requests and streams that wait for output. They do not count as running.
-    Rates:
-        requests_per_signer: requests with a valid signature.
-        strangers_per_address: requests without a recently accepted signer, unsigned ones included.
-        lookups, lookups_per_address: chain calls for signers that were not accepted recently.
-    Storage:
-        definitions_per_customer: definitions of jobs that are not over.
-        notices_per_job: above it the oldest are deleted.
-        revocations_per_wallet: revoked session keys whose session has not ended.
-    Checks of scripts:
-        check_slots: checks at the same time. One slot is reserved for small definitions.
-        checks_waiting_per_uploader, check_wait_s: waiting checks, and their time, before the client must retry.
     """
 
-    running: int = 512
+    running: int = 512  # requests; public reads and followers do not count
     running_per_address: int = 128
-    followers: int = 2048
+    followers: int = 2048  # requests and streams that wait for output
     followers_per_job: int = 512
-    requests_per_signer: Rate = Rate(100, 1000)
-    strangers_per_address: Rate = Rate(5, 100)
-    lookups: Rate = Rate(20, 300)
+    requests_per_signer: Rate = Rate(100, 1000)  # with a valid signature
+    strangers_per_address: Rate = Rate(5, 100)  # without a recently accepted signer, unsigned ones included
+    lookups: Rate = Rate(20, 300)  # chain calls for signers that were not accepted recently
     lookups_per_address: Rate = Rate(2, 120)
-    check_slots: int = max(2, os.cpu_count() or 1)
+    check_slots: int = max(2, os.cpu_count() or 1)  # checks of scripts at once; one slot is for small definitions
     checks_waiting_per_uploader: int = 64
-    check_wait_s: float = 8.0
-    definitions_per_customer: int = 5000
-    notices_per_job: int = 100
-    revocations_per_wallet: int = 100
+    check_wait_s: float = 8.0  # before the client must retry
+    definitions_per_customer: int = 5000  # of jobs that are not over
+    notices_per_job: int = 100  # above it the oldest are deleted
+    revocations_per_wallet: int = 100  # session keys whose session has not ended
 
 
 def source_of(host: str | None) -> str:

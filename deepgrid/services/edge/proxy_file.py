@@ -29,66 +29,40 @@ _LISTEN = re.compile(r"(?:([0-9.]+|\[[0-9a-f:]+\]):)?([0-9]{1,5})\Z")
 
 @dataclass(frozen=True, slots=True)
 class EdgeLimits:
-    """Limits of the proxy. Times are seconds. An address is a source address (IPv6: its /64).
+    """Limits of the proxy. Times are seconds. An address is a source address (IPv6: its /64)."""
 
-    Attributes:
-        connections: Of each worker process. The oldest idle one makes room for a new one.
-        running: Requests of an address at once, readers that wait for output included.
-        sending: Requests of an address with bodies, which may have 1 MiB each.
-        public_sending: The same for the web app and its relay, with 256 KiB each.
-        public_running: Requests of an address to the web app, and public reads. They do not count as running.
-        requests_per_s, requests_at_once: Rate and burst of the other requests of an address.
-        public_reads_per_s, public_reads_at_once: Rate and burst of reads of notices and of places in the queue.
-        compat_per_s, compat_at_once: Rate and burst of existing clients.
-        head_within_s: The head of a request.
-        body_within_s, answer_within_s: The next part of a body, and of an answer.
-        keep_alive_s: An idle connection.
-    """
-
-    connections: int = 8192
-    running: int = 640
-    sending: int = 64
-    public_sending: int = 512
-    public_running: int = 2048
-    requests_per_s: int = 100
+    connections: int = 8192  # of each worker process; the oldest idle one makes room for a new one
+    running: int = 640  # requests of an address at once, readers that wait for output included
+    sending: int = 64  # requests of an address with bodies, which may have 1 MiB each
+    public_sending: int = 512  # the same for the web app and its relay, with 256 KiB each
+    public_running: int = 2048  # requests to the web app, and public reads, of an address; they are not `running`
+    requests_per_s: int = 100  # the other requests of an address
     requests_at_once: int = 1000
-    public_reads_per_s: int = 600
+    public_reads_per_s: int = 600  # reads of notices and of places in the queue
     public_reads_at_once: int = 5000
-    compat_per_s: int = 20
+    compat_per_s: int = 20  # existing clients
     compat_at_once: int = 200
     head_within_s: int = 10
-    body_within_s: int = 10
-    answer_within_s: int = 60
-    keep_alive_s: int = 60
+    body_within_s: int = 10  # the next part of a body
+    answer_within_s: int = 60  # the next part of an answer
+    keep_alive_s: int = 60  # an idle connection
 
 
 class ProxySettings(BaseModel):
-    """What an operator chooses. All of it stands in the file's second line, so that the doctor can make it again.
-
-    Attributes:
-        sockets: Folders of the processes of the services (`dps services serve --sockets`).
-        listen: Addresses with ports, as nginx writes them.
-        name: Host name of the services.
-        certificate, key: PEM files. Without them, only this machine may be listened to.
-        clear_grpc: Address of gRPC in clear text, for clients on this machine.
-        behind: Networks of proxies in front, whose X-Forwarded-For is trusted.
-        state: Folder for nginx's own files.
-        account: Of nginx's workers, if root starts it.
-        workers: Processes of nginx, or `auto`.
-    """
+    """What an operator chooses. All of it stands in the file's second line, so that the doctor can make it again."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    sockets: tuple[Path, ...]
-    listen: tuple[str, ...] = ("443", "[::]:443")
-    name: str = ""
-    certificate: Path | None = None
+    sockets: tuple[Path, ...]  # folders of the processes of the services (`dps services serve --sockets`)
+    listen: tuple[str, ...] = ("443", "[::]:443")  # addresses with ports, as nginx writes them
+    name: str = ""  # host name of the services
+    certificate: Path | None = None  # PEM; without it, only this machine may be listened to
     key: Path | None = None
-    clear_grpc: str | None = None
-    behind: tuple[str, ...] = ()
-    state: Path = Path("/var/lib/deepgrid/proxy")
-    account: str | None = None
-    workers: str = "auto"
+    clear_grpc: str | None = None  # address of gRPC in clear text, for clients on this machine
+    behind: tuple[str, ...] = ()  # networks of proxies in front, whose X-Forwarded-For is trusted
+    state: Path = Path("/var/lib/deepgrid/proxy")  # nginx's own files
+    account: str | None = None  # of nginx's workers, if root starts it
+    workers: str = "auto"  # processes of nginx
 
     @field_validator("certificate", "key", "state", "sockets")
     @classmethod
