@@ -48,10 +48,10 @@ async def resolve_uses(context: CompatContext, source: str, content: bytes) -> b
         return content
     async with context.fetches.turn(source):
         loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(context.fetch_threads, _resolved, content, context.settings)
+        return await loop.run_in_executor(context.fetch_threads, _with_modules, content, context.settings)
 
 
-def _resolved(content: bytes, settings: CompatSettings) -> bytes:
+def _with_modules(content: bytes, settings: CompatSettings) -> bytes:
     """The job with its modules. Nothing that was fetched is kept."""
     job = from_canonical(content)
     with tempfile.TemporaryDirectory(prefix="deepgrid-modules-") as folder:

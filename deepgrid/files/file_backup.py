@@ -166,7 +166,7 @@ def back_up_files(archive: Path, role: Role, name: str, files: Iterable[Path]) -
     paths = {f"{number:06d}": file.expanduser().absolute() for number, file in enumerate(dict.fromkeys(files))}
     try:
         with tempfile.TemporaryDirectory(dir=archive.absolute().parent, prefix=".backup.") as folder:  # mode 0700
-            copies = [_copied(path, Path(folder, member)) for member, path in paths.items()]
+            copies = [_copy(path, Path(folder, member)) for member, path in paths.items()]
             manifest = FilesManifest(
                 deepgrid=version("deepgrid"), role=role, name=name, made_at=int(time.time()),
                 paths={member: str(path) for member, path in paths.items()},
@@ -253,7 +253,7 @@ def copy_database(path: Path, to: Path) -> None:
         source.backup(copy)
 
 
-def _copied(path: Path, to: Path) -> Path:
+def _copy(path: Path, to: Path) -> Path:
     if path.suffix == DATABASE:
         copy_database(path, to)
     else:

@@ -87,7 +87,7 @@ async def open_services(
         try:
             yield app
         finally:
-            await context.hub.close()
+            await context.log_tails.close()
             await context.nonces.close()
             cleaning.cancel()
             await asyncio.gather(cleaning, return_exceptions=True)

@@ -10,7 +10,7 @@ from fastapi import Depends, Path, Request
 
 from deepgrid.services.admission import ScriptChecks
 from deepgrid.services.core import ServiceCore
-from deepgrid.services.following import Hub
+from deepgrid.services.following import LogTails
 from deepgrid.services.service_metrics import ServiceMetrics
 from deepgrid.services.storage.replays import Fence, Nonces
 
@@ -27,12 +27,12 @@ class Context(ServiceCore):
     metrics: ServiceMetrics = field(default_factory=ServiceMetrics)
     reading_jobs: asyncio.Lock = field(default_factory=asyncio.Lock)  # held while new jobs of the chain are read
     all_checks: list[ScriptChecks] = field(init=False)  # that metrics count
-    hub: Hub = field(init=False)
+    log_tails: LogTails = field(init=False)
     nonces: Nonces = field(init=False)
 
     def __post_init__(self) -> None:
         self.all_checks = [self.checks]
-        self.hub = Hub(self)
+        self.log_tails = LogTails(self)
         self.nonces = Nonces(self.database)
         self.metrics.load = self._load
 
@@ -42,8 +42,8 @@ class Context(ServiceCore):
         return {
             "deepgrid_services_checks_running": sum(one.running for one in checks),
             "deepgrid_services_checks_waiting": sum(one.waiting for one in checks),
-            "deepgrid_services_followers": self.hub.all_followers,
-            "deepgrid_services_followed_logs": self.hub.followed_logs,
+            "deepgrid_services_followers": self.log_tails.all_followers,
+            "deepgrid_services_followed_logs": self.log_tails.followed_logs,
             "deepgrid_services_database_connections": self.database.connections,
         }
 

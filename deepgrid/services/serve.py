@@ -71,7 +71,7 @@ async def serve(
             ):
                 log_where(listeners)
                 await stop.wait()
-                app.state.context.hub.stop()  # the followers get an answer, and come back to the next process
+                app.state.context.log_tails.stop()  # the followers get an answer, and come back to the next process
     finally:
         await chain.close()
 

@@ -64,7 +64,7 @@ class Forward:
         headers = [(name, value) for name, value in request.headers.items() if name not in DROPPED]
         try:
             asked = self._http.build_request(request.method, url, headers=headers, content=body)
-            theirs = await self._sent(asked)
+            theirs = await self._send(asked)
         except _Stopped:
             return JSONResponse({"error": "the web app stops"}, 503)
         except (httpx.HTTPError, httpx.InvalidURL):
@@ -73,7 +73,7 @@ class Forward:
         self._note(silent=False)
         kept = {name: value for name, value in theirs.headers.items() if name not in DROPPED}
         return StreamingResponse(
-            _parts(theirs), theirs.status_code, headers=kept, background=BackgroundTask(theirs.aclose)
+            _raw_body(theirs), theirs.status_code, headers=kept, background=BackgroundTask(theirs.aclose)
         )
 
     def stop(self) -> None:
@@ -85,7 +85,7 @@ class Forward:
     async def close(self) -> None:
         await self._http.aclose()
 
-    async def _sent(self, asked: httpx.Request) -> httpx.Response:
+    async def _send(self, asked: httpx.Request) -> httpx.Response:
         """The answer, without its body yet. Raises _Stopped."""
         if self._stopped:
             raise _Stopped
@@ -119,7 +119,7 @@ async def _body(request: Request) -> bytes | None:
     return bytes(content)
 
 
-async def _parts(answer: httpx.Response) -> AsyncIterator[bytes]:
+async def _raw_body(answer: httpx.Response) -> AsyncIterator[bytes]:
     """The answer's body as it came, compressed or not."""
     try:
         async for part in answer.aiter_raw():

@@ -77,10 +77,10 @@ def signer_routes(signer: Signer, access: Access, storage: PageStorage) -> list[
         return JSONResponse({"session": secret}, headers={"Cache-Control": "no-store"})
 
     async def call(request: Request) -> Response:
-        return await _answered(signer, await _admitted(access, request), origin_of(request))
+        return await _answer_call(signer, await _admitted_body(access, request), origin_of(request))
 
     async def store(request: Request) -> Response:
-        return _stored(storage, await _admitted(access, request))
+        return _change_storage(storage, await _admitted_body(access, request))
 
     return [
         Route("/signer", present, methods=["GET"]),
@@ -102,13 +102,13 @@ def _with_denials(endpoint: Endpoint) -> Endpoint:
     return answered
 
 
-async def _admitted(access: Access, request: Request) -> dict[str, Any]:
+async def _admitted_body(access: Access, request: Request) -> dict[str, Any]:
     """The JSON object of a request with a session. Raises Denied."""
     access.require(request)
     return await _body(request)
 
 
-async def _answered(signer: Signer, body: dict[str, Any], origin: str) -> Response:
+async def _answer_call(signer: Signer, body: dict[str, Any], origin: str) -> Response:
     method, params = body.get("method"), body.get("params") or []
     reply: dict[str, Any] = {"jsonrpc": "2.0", "id": body.get("id")}
     try:
@@ -125,7 +125,7 @@ async def _answered(signer: Signer, body: dict[str, Any], origin: str) -> Respon
     return JSONResponse(reply, headers={"Cache-Control": "no-store"})
 
 
-def _stored(storage: PageStorage, body: dict[str, Any]) -> Response:
+def _change_storage(storage: PageStorage, body: dict[str, Any]) -> Response:
     """Change the storage; without changes, answer with all of it. Raises Denied."""
     try:
         if "changes" not in body:

@@ -55,7 +55,7 @@ class LocalSettings:
     address_file: Path | None = None  # gets the newest address with its one-time token; only its owner can read it
 
 
-Told = Callable[[str], None]
+ShowAddress = Callable[[str], None]
 
 
 @dataclass(frozen=True)
@@ -66,8 +66,8 @@ class LocalApp:
     end: Callable[[], None]
 
 
-async def serve_local(settings: LocalSettings, told: Told) -> None:
-    """Serve until SIGTERM or SIGINT. Each address with a fresh one-time token goes to the file, else to `told`.
+async def serve_local(settings: LocalSettings, show: ShowAddress) -> None:
+    """Serve until SIGTERM or SIGINT. Each address with a fresh one-time token goes to the file, else to `show`.
 
     Raises ConfigurationError (key, address book, port) and ChainError.
     """
@@ -76,7 +76,7 @@ async def serve_local(settings: LocalSettings, told: Told) -> None:
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
-    listeners = _bound(settings.port)
+    listeners = _listen(settings.port)
     url = "http://{}:{}/".format(*listeners[-1].getsockname())
 
     def renewed(token: str) -> None:
@@ -84,7 +84,7 @@ async def serve_local(settings: LocalSettings, told: Told) -> None:
         if settings.address_file is not None:
             _write_address(settings.address_file, address)
         else:
-            told(address)
+            show(address)
 
     quiet = {"access_log": False, "log_level": "warning", "proxy_headers": False}
     async with (
@@ -97,7 +97,7 @@ async def serve_local(settings: LocalSettings, told: Told) -> None:
 
 @contextlib.asynccontextmanager
 async def local_app(
-    book: AddressBook, wallet: Wallet, settings: LocalSettings, renewed: Told
+    book: AddressBook, wallet: Wallet, settings: LocalSettings, renewed: ShowAddress
 ) -> AsyncIterator[LocalApp]:
     """The app for the customer of `wallet`, with its connections open. `renewed` gets each one-time token."""
     async with contextlib.AsyncExitStack() as stack:
@@ -135,7 +135,7 @@ def _storage_file(key_file: Path) -> Path:
     return key_file.with_name(f"{key_file.name}.web.json")
 
 
-def _bound(port: int) -> list[socket.socket]:
+def _listen(port: int) -> list[socket.socket]:
     """Sockets at 127.0.0.1, for forwarded ports, and at a new loopback address, where no page can have been before.
 
     Other accounts can listen at any address that they can guess, and leave pages there that browsers keep.

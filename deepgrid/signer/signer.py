@@ -18,7 +18,7 @@ from deepgrid.signer.calls import Costs, PageCall
 from deepgrid.signer.calls import parse as parse_call
 from deepgrid.signer.limit import Charge, SpendingLimit
 from deepgrid.signer.refused import MALFORMED, NO_SUCH_METHOD, Refused
-from deepgrid.signer.typed_data import Grid, checked
+from deepgrid.signer.typed_data import Grid, rebuild
 from deepgrid.signer.typed_data import parse as parse_typed
 
 logger = logging.getLogger(__name__)
@@ -58,7 +58,7 @@ class Signer:
         if len(params) != 2 or str(params[0]).lower() != self._sender.address.lower():
             raise Refused("The parameters are the signer's address and typed data.", MALFORMED)
         typed = parse_typed(params[1])
-        domain, message = checked(typed, await self._grid(origin))
+        domain, message = rebuild(typed, await self._grid(origin))
         if typed.kind == "Permit":
             self._limit.permit(message["nonce"], message["value"])
         signature = self._sender.wallet.sign_typed(domain, typed.types, message)
@@ -69,7 +69,7 @@ class Signer:
         if len(params) != 1:
             raise Refused("The parameter is one transaction.", MALFORMED)
         call = parse_call(params[0], self._chain.book, self._sender.address)
-        charges = await self._charged(call.costs)
+        charges = await self._charge(call.costs)
         try:
             receipt = await self._sender.send(Call(call.function, call.to, call.data))
         except (ContractError, InputError) as error:  # nothing has moved
@@ -80,7 +80,7 @@ class Signer:
         _log_call(call, receipt.tx_hash)
         return receipt.tx_hash
 
-    async def _charged(self, costs: Costs) -> list[Charge]:
+    async def _charge(self, costs: Costs) -> list[Charge]:
         """Count what the call costs. Raises Refused when that exceeds the limit."""
         standing = 0
         if costs.delegates or costs.allows is not None:

@@ -74,7 +74,7 @@ def parse(raw: Any) -> Typed:
     return Typed(kind, domain, message)
 
 
-def checked(typed: Typed, grid: Grid) -> tuple[dict[str, Any], dict[str, Any]]:
+def rebuild(typed: Typed, grid: Grid) -> tuple[dict[str, Any], dict[str, Any]]:
     """The domain and the message to sign, both made anew. Raises Refused."""
     domain = grid.domains[typed.kind]
     if not _same_domain(typed.domain, domain):

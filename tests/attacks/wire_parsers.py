@@ -18,7 +18,7 @@ from deepgrid.chain.batches import Request, request_args
 from deepgrid.chain.node.contract import interface
 from deepgrid.client.display.text import COLOUR, LogLines
 from deepgrid.compat.graphql.documents import read_body, read_document
-from deepgrid.compat.graphql.operations import executed
+from deepgrid.compat.graphql.operations import execute
 from deepgrid.compat.logger_api.grpc_web import frames, message_of
 from deepgrid.compat.logger_api.logger_pb2 import ReadRequest, WatchListRequest
 from deepgrid.compat.logger_api.methods import _job_id, _parsed, reader_of, watcher_of
@@ -33,7 +33,7 @@ from deepgrid.services.refusal import Refusal
 from deepgrid.services.signing.request_signing import BadRequestSignature, sign, verify
 from deepgrid.signer.calls import parse as parse_call
 from deepgrid.signer.limit import Refused
-from deepgrid.signer.typed_data import KINDS, checked
+from deepgrid.signer.typed_data import KINDS, rebuild
 from deepgrid.signer.typed_data import Grid as SignerGrid
 from deepgrid.signer.typed_data import parse as parse_typed
 from deepgrid.workflow import parse
@@ -108,7 +108,7 @@ def read_page_call(body: bytes) -> None:
     except (ValueError, RecursionError):
         return
     if isinstance(asked, dict) and asked.get("types"):
-        checked(parse_typed(asked), SIGNED_FOR)
+        rebuild(parse_typed(asked), SIGNED_FOR)
     else:
         parse_call(asked, BOOK, OWNER)
 
@@ -197,7 +197,7 @@ CALLS = (
 )
 
 WIRE_PARSERS = {
-    "GraphQL body": Parser(executed, (_coded(query=SUBMIT, variables={"job": WHOLE_JOB}),), (), in_loop=False),
+    "GraphQL body": Parser(execute, (_coded(query=SUBMIT, variables={"job": WHOLE_JOB}),), (), in_loop=False),
     "GraphQL document": Parser(
         lambda text: read_document(None, {"query": text.decode(errors="replace")}),
         (get_introspection_query().encode(), SUBMIT.encode()), (GraphQLError,), in_loop=False,

@@ -39,7 +39,7 @@ async def test_readers_are_told_when_the_service_stops(
     grid.chain.put(1, NAME, JobStatus.RUNNING)
     reading = asyncio.create_task(end_of(grid, transport, read_request().SerializeToString()))
     await until(lambda: waits(grid, 1))
-    grid.context.hub.stop()
+    grid.context.log_tails.stop()
     assert await reading == (14, "the service stops")
     assert not [record for record in caplog.records if record.exc_info or record.levelno >= logging.ERROR]
 

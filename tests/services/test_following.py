@@ -16,8 +16,8 @@ from sqlalchemy import event
 from deepgrid.lifecycle.states import JobStatus
 from deepgrid.services.admission import Limits
 from deepgrid.services.following import LOOK_AGAIN_S, Piece
-from deepgrid.services.following.hub import PAGE_BYTES
-from deepgrid.services.following.log_feed import TAIL_BYTES
+from deepgrid.services.following.log_tail import TAIL_BYTES
+from deepgrid.services.following.log_tails import PAGE_BYTES
 from deepgrid.services.refusal import Refusal
 from tests.services.support import ACCOUNTS, Grid, Start
 from tests.waiting import until
@@ -34,7 +34,7 @@ class Follower:
         self.task = asyncio.create_task(self._collect(grid, offset, reader))
 
     async def _collect(self, grid: Grid, offset: int, reader: str) -> None:
-        async with aclosing(grid.context.hub.follow(1, reader, offset)) as pieces:
+        async with aclosing(grid.context.log_tails.follow(1, reader, offset)) as pieces:
             async for piece in pieces:
                 self.pieces.append(piece)
 
@@ -114,7 +114,7 @@ async def test_older_output_comes_in_small_pages_and_memory_is_bounded(grid: Gri
     await until(lambda: late.has(text))
     await until(lambda: near_the_end.has(text[-10:]))
     assert max(len(piece.data) for piece in late.pieces) <= PAGE_BYTES
-    assert all(feed._tail_cost <= TAIL_BYTES for feed in grid.context.hub._tasks)
+    assert all(tail._tail_cost <= TAIL_BYTES for tail in grid.context.log_tails._tasks)
     await grid.provider.push_log(1, len(text), b"", final=True)
     assert await late.end() == await early.end() == text
 
@@ -136,14 +136,14 @@ async def test_a_slow_follower_gets_all_of_an_earlier_claim_first(grid: Grid) ->
     grid.chain.put(1, NAME, JobStatus.RUNNING)
     text = b"x" * (3 * PAGE_BYTES)
     await grid.provider.push_log(1, 0, text)
-    async with aclosing(grid.context.hub.follow(1, CUSTOMER)) as pieces:
+    async with aclosing(grid.context.log_tails.follow(1, CUSTOMER)) as pieces:
         found = [await anext(pieces)]
         grid.chain.put(1, NAME, JobStatus.RUNNING, provider=ACCOUNTS["other_provider"].address, claimed_at=9)
         await grid.other_provider.push_log(1, 0, b"second", final=True)
-        [feed] = grid.context.hub._tasks
+        [tail] = grid.context.log_tails._tasks
 
         async def is_told() -> bool:
-            return feed.claimed_at == 9
+            return tail.claimed_at == 9
 
         await until(is_told)
         found += [piece async for piece in pieces]
@@ -174,7 +174,7 @@ async def test_a_silent_chain_does_not_disturb_followers(grid: Grid) -> None:
 
     await until(is_asked)
     with pytest.raises(Refusal, match="the chain does not answer"):
-        await anext(grid.context.hub.follow(2, CUSTOMER))
+        await anext(grid.context.log_tails.follow(2, CUSTOMER))
     grid.chain.down = False
     await grid.provider.push_log(1, 0, b"still here", final=True)
     assert await follower.end() == b"still here"
@@ -184,19 +184,19 @@ async def test_only_the_customer_follows(grid: Grid) -> None:
     grid.chain.put(1, NAME, JobStatus.RUNNING)
     stranger = ACCOUNTS["rival"].address
     with pytest.raises(Refusal, match="only its customer") as caught:
-        await anext(grid.context.hub.follow(1, stranger))
+        await anext(grid.context.log_tails.follow(1, stranger))
     assert caught.value.status == 403
     follower = Follower(grid)
     await until(lambda: joined(grid))
     with pytest.raises(Refusal, match="only its customer"):
-        await anext(grid.context.hub.follow(1, stranger))
+        await anext(grid.context.log_tails.follow(1, stranger))
     with pytest.raises(Refusal) as caught:
-        await anext(grid.context.hub.follow(99, CUSTOMER))
+        await anext(grid.context.log_tails.follow(99, CUSTOMER))
     assert caught.value.status == 404
     grid.chain.put(1, NAME, JobStatus.RUNNING, customer=stranger)  # after a reorganisation
 
     async def is_known() -> bool:
-        return all(feed.job.customer == stranger for feed in grid.context.hub._tasks)
+        return all(tail.job.customer == stranger for tail in grid.context.log_tails._tasks)
 
     await until(is_known)
     await grid.provider.push_log(1, 0, b"not for everybody")
@@ -211,17 +211,17 @@ async def test_followers_end_when_the_service_stops(grid: Grid) -> None:
     waiting = asyncio.create_task(grid.customer.read_log(1, wait_s=20))
 
     async def both() -> bool:
-        return grid.context.hub.followers(1) == 2
+        return grid.context.log_tails.followers(1) == 2
 
     await until(both)
-    grid.context.hub.stop()
+    grid.context.log_tails.stop()
     with pytest.raises(Refusal, match="the service stops") as caught:
         await follower.end()
     assert caught.value.status == 503
     with pytest.raises(Exception, match="the service stops"):
         await waiting
     with pytest.raises(Refusal, match="the service stops"):
-        await anext(grid.context.hub.follow(1, CUSTOMER))
+        await anext(grid.context.log_tails.follow(1, CUSTOMER))
 
 
 async def test_the_reader_stays_between_polls_and_ends_when_nobody_comes(grid: Grid) -> None:
@@ -233,7 +233,7 @@ async def test_the_reader_stays_between_polls_and_ends_when_nobody_comes(grid: G
     assert len(reads) < 10
 
     async def is_gone() -> bool:
-        return not grid.context.hub._tasks
+        return not grid.context.log_tails._tasks
 
     await until(is_gone)
 
@@ -272,4 +272,4 @@ async def test_a_database_of_an_earlier_release_gets_the_missing_column(start: S
 
 
 async def joined(grid: Grid) -> bool:
-    return grid.context.hub.followers(1) > 0
+    return grid.context.log_tails.followers(1) > 0

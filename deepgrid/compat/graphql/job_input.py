@@ -95,7 +95,7 @@ def _in_go(name: str) -> str:
 
 def definition_from(given: Any) -> Definition:
     """The job of an input. Raises FaultyInput."""
-    job = _checked(Definition, given, "Job")
+    job = _model_of(Definition, given, "Job")
     try:
         canonical(job)  # refuses a definition too large to store
     except InputError as error:
@@ -105,24 +105,24 @@ def definition_from(given: Any) -> Definition:
 
 def module_from(given: Any) -> Module:
     """The module of an input. Raises FaultyInput. Rules that need the job are checked when a job uses the module."""
-    module = _checked(Module, given, "Module")
+    module = _model_of(Module, given, "Module")
     waits = [(path, what, False) for path, what in misplaced_waits(module.steps, ("steps",))]
     if waits:
-        raise FaultyInput(_shown(waits, {}, "Module"))
+        raise FaultyInput(_job_faults(waits, {}, "Module"))
     return module
 
 
-def _checked(model: type[M], given: Any, root: str) -> M:
+def _model_of(model: type[M], given: Any, root: str) -> M:
     """`given` as `model`, fitted and checked as the content of a file."""
     document, _warnings = fit(Document(value=_without_nulls(given)), model)
     try:
         return model.model_validate(document.value, by_alias=True, by_name=False)
     except ValidationError as error:
         kinds = {tuple(item["loc"]): item["type"] for item in error.errors(include_url=False, include_input=False)}
-        raise FaultyInput(_shown(all_faults(error, model, document.value), kinds, root)) from None
+        raise FaultyInput(_job_faults(all_faults(error, model, document.value), kinds, root)) from None
 
 
-def _shown(faults: Iterable[Fault], kinds: dict[Path, str], root: str) -> list[JobFault]:
+def _job_faults(faults: Iterable[Fault], kinds: dict[Path, str], root: str) -> list[JobFault]:
     found = list(faults)
     shown = [fault_at(path, what, kinds.get(path, ""), root) for path, what, _ in found[:MOST_SHOWN]]
     more = len(found) - MOST_SHOWN

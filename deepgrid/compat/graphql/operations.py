@@ -60,7 +60,7 @@ def batch_script(_root: None, info: GraphQLResolveInfo[Needs], batchLocationHash
 SCHEMA = make_executable_schema(load_schema_from_path(str(Path(__file__).with_name("schema.graphql"))), query, mutation)
 
 
-def executed(body: bytes) -> dict[str, Any]:
+def execute(body: bytes) -> dict[str, Any]:
     """The status and the content of the answer to a request, and what the service has to put into it."""
     needs: Needs = []
     try:
@@ -81,7 +81,7 @@ def executed(body: bytes) -> dict[str, Any]:
 
 def examine(message: bytes) -> bytes:
     """The answer to one message of the service, as JSON."""
-    answer = executed(message)
+    answer = execute(message)
     content = json.dumps(answer).encode()
     if len(content) > MOST_ANSWER_BYTES and not answer["needs"]:
         return json.dumps(_refused(f"the answer would be larger than {MOST_ANSWER_BYTES // 1024} KiB")).encode()

@@ -44,7 +44,7 @@ class Examiner:
         self._kept: OrderedDict[bytes, dict[str, Any]] = OrderedDict()
 
     async def examine(self, source: str, body: bytes) -> dict[str, Any]:
-        """What `operations.executed` says of a body from this source address. Raises Refusal."""
+        """What `operations.execute` says of a body from this source address. Raises Refusal."""
         key = hashlib.sha256(body).digest()
         if key in self._kept:
             self._kept.move_to_end(key)
@@ -94,13 +94,13 @@ async def answer(request: Request, context: Compat) -> Response:
     for need in found["needs"]:
         field = need["field"]
         try:
-            content["data"][field] = await _needed(context, source, need)
+            content["data"][field] = await _fulfil(context, source, need)
         except Exception as error:
             return JSONResponse({"data": None, "errors": _entries(error, [field])})
     return JSONResponse(content, found["status"])
 
 
-async def _needed(context: CompatContext, source: str, need: dict[str, str]) -> str:
+async def _fulfil(context: CompatContext, source: str, need: dict[str, str]) -> str:
     """The hash of a job that is stored now, or the batch script of a stored one."""
     if "show" in need:
         return await _batch_script(context, need["show"])

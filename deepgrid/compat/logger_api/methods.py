@@ -100,8 +100,8 @@ async def read(context: CompatContext, source: str, message: bytes) -> Batches:
     job_id = _job_id(request.log_name)
     context.admission.look_up(source, reader)
     lines, claimed_at, at_ns = LineMessages(), None, 0
-    with context.services.hub.counted(job_id), context.admission.running.lend(source):
-        async with aclosing(context.services.hub.follow(job_id, reader)) as pieces:  # type: ignore[type-var]
+    with context.services.log_tails.counted(job_id), context.admission.running.lend(source):
+        async with aclosing(context.services.log_tails.follow(job_id, reader)) as pieces:  # type: ignore[type-var]
             async for piece in pieces:
                 if claimed_at != piece.claimed_at:
                     context.admission.accept(reader)

@@ -50,7 +50,7 @@ class LogChunk:
     closed: bool = False
 
 
-def opened(secret: bytes, sealed: str, definition_hash: str) -> Definition:
+def open_definition(secret: bytes, sealed: str, definition_hash: str) -> Definition:
     """Decrypt a released definition. Its hash proves that it is the one that the job names."""
     try:
         upload = messages.Upload.model_validate_json(ecies.decrypt(secret, bytes.fromhex(sealed)))
@@ -72,14 +72,14 @@ def nonsense() -> ServiceError:
     return ServiceError("The grid's services gave an answer that does not follow the protocol.")
 
 
-def parsed(kind: type[M], content: bytes) -> M:
+def parse_answer(kind: type[M], content: bytes) -> M:
     try:
         return kind.model_validate_json(content)
     except ValidationError:
         raise nonsense() from None
 
 
-def checked(answer: Answer) -> bytes:
+def content_of(answer: Answer) -> bytes:
     if 200 <= answer.status < 300:
         return answer.content
     raise error_of(answer)
@@ -122,7 +122,7 @@ def error_of(answer: Answer) -> GridError:
 def log_position(answer: Answer) -> LogPosition:
     """Where a log ends, as the answer to a chunk of output says, also if it refuses the chunk for its place."""
     is_elsewhere = answer.status == 409
-    found = refusal_of(answer) if is_elsewhere else parsed(messages.Appended, checked(answer))
+    found = refusal_of(answer) if is_elsewhere else parse_answer(messages.Appended, content_of(answer))
     if found.next_offset is None:
         raise error_of(answer)
     source = found.next_offset if found.next_source is None else found.next_source  # None: of an earlier release
@@ -131,7 +131,7 @@ def log_position(answer: Answer) -> LogPosition:
 
 def log_chunk(answer: Answer) -> LogChunk:
     """A piece of a log, with the position that the headers of the answer say."""
-    data, headers = checked(answer), answer.headers
+    data, headers = content_of(answer), answer.headers
     try:
         return LogChunk(
             data,

@@ -30,13 +30,13 @@ from deepgrid.services.client.answers import (
     LogChunk,
     SlowAnswer,
     asked_pause_s,
-    checked,
+    content_of,
     error_of,
     log_chunk,
     log_position,
     nonsense,
-    opened,
-    parsed,
+    open_definition,
+    parse_answer,
     refusal_of,
 )  # fmt: skip
 from deepgrid.services.messages import LogPosition, Message, Notice, Release
@@ -112,7 +112,7 @@ class ServicesClient:
         another grid or speaks another version of the protocol."""
         whole = await self._send("GET", "/v1/health", b"")
         protocol_version.check(whole.headers.get(protocol_version.HEADER))
-        answer = parsed(messages.Health, checked(whole))
+        answer = parse_answer(messages.Health, content_of(whole))
         if (answer.chain_id, answer.meta_scheduler.lower()) != (
             self._domain.chain_id,
             self._domain.verifying_contract.lower(),
@@ -146,7 +146,7 @@ class ServicesClient:
                 continue
             pause_s = asked_pause_s(answer)
             if pause_s is None or time.monotonic() + pause_s > deadline:
-                checked(answer)
+                content_of(answer)
                 return
             await asyncio.sleep(pause_s * random.uniform(1.0, 1.5))  # jitter
 
@@ -162,12 +162,12 @@ class ServicesClient:
         except ValidationError:
             raise NotFound(f"Job {job_id} names no definition of this grid's format.") from None
         answer = await self._call("POST", f"/v1/jobs/{job_id}/definition", body)
-        sealed = parsed(messages.Released, answer).sealed
-        return opened(key.secret, sealed, definition_hash)
+        sealed = parse_answer(messages.Released, answer).sealed
+        return open_definition(key.secret, sealed, definition_hash)
 
     async def releases(self, definition_hash: str) -> list[Release]:
         """The releases of this account's definition, in order."""
-        return parsed(
+        return parse_answer(
             messages.Releases, await self._call("GET", f"/v1/definitions/{definition_hash}/releases")
         ).releases
 
@@ -184,7 +184,7 @@ class ServicesClient:
             path = f"/v1/jobs/{job_id}/log?offset={offset + start}&final={'true' if final and last else 'false'}"
             answer = await self._send("POST", path, piece)
             if answer.status != 409:
-                expected = parsed(messages.Appended, checked(answer)).next_offset
+                expected = parse_answer(messages.Appended, content_of(answer)).next_offset
                 continue
             gap = refusal_of(answer).next_offset
             if gap is None:
@@ -243,18 +243,18 @@ class ServicesClient:
 
     async def notices(self, job_id: int) -> list[Notice]:
         """The remarks on a job's scheduling, oldest first."""
-        return parsed(messages.Notices, await self._call("GET", f"/v1/jobs/{job_id}/notices")).notices
+        return parse_answer(messages.Notices, await self._call("GET", f"/v1/jobs/{job_id}/notices")).notices
 
     async def queue_place(self, job_id: int) -> messages.QueueEntry:
         """The place of a job; without a status if it is over or too new."""
-        return parsed(messages.QueueEntry, await self._call("GET", f"/v1/jobs/{job_id}/queue"))
+        return parse_answer(messages.QueueEntry, await self._call("GET", f"/v1/jobs/{job_id}/queue"))
 
     async def revoke(self, session: Session) -> None:
         """End a session key of this wallet before its time. A session key may end itself."""
         await self._call("POST", "/v1/sessions/revoke", messages.Revocation(session=session.header()))
 
     async def _call(self, method: str, path: str, body: Message | None = None) -> bytes:
-        return checked(await self._send(method, path, body.model_dump_json(by_alias=True).encode() if body else b""))
+        return content_of(await self._send(method, path, body.model_dump_json(by_alias=True).encode() if body else b""))
 
     async def _send(self, method: str, path: str, body: bytes) -> Answer:
         """Send a signed request, again with the service's time while it refuses ours: clocks change meanwhile."""
@@ -270,7 +270,7 @@ class ServicesClient:
 
         False also when the service's time is too far off to be plausible. Concurrent requests may each find this.
         """
-        answer = parsed(messages.Health, checked(await self._exchange("GET", "/v1/health", b"")))
+        answer = parse_answer(messages.Health, content_of(await self._exchange("GET", "/v1/health", b"")))
         ahead_s = answer.time - time.time()
         if abs(ahead_s - signed_ahead_s) < CLOCK_SLACK_S or abs(ahead_s) > MOST_AHEAD_S:
             return False

@@ -77,7 +77,7 @@ class Signed:
         await _use_up(session, self._verified)
 
 
-def signed(body_limit: int, *rights: Right) -> Callable[..., Awaitable[Signed]]:
+def signed_request(body_limit: int, *rights: Right) -> Callable[..., Awaitable[Signed]]:
     """Dependency: the signed request with a body of at most `body_limit` bytes.
 
     A session key needs one of these rights. Without `rights`, only wallets may sign.
@@ -105,12 +105,12 @@ def signed(body_limit: int, *rights: Right) -> Callable[..., Awaitable[Signed]]:
     return authenticate
 
 
-SignedReader = Annotated[Signed, Depends(signed(0, "read"))]
-SignedSmall = Annotated[Signed, Depends(signed(messages.MAX_SMALL_BODY_BYTES))]
-SignedNotices = Annotated[Signed, Depends(signed(messages.MAX_NOTICES_BODY_BYTES))]
-SignedUpload = Annotated[Signed, Depends(signed(messages.MAX_UPLOAD_BODY_BYTES, "store"))]
-SignedChunk = Annotated[Signed, Depends(signed(messages.MAX_LOG_CHUNK_BYTES))]
-SignedRevocation = Annotated[Signed, Depends(signed(messages.MAX_SMALL_BODY_BYTES, "read", "store"))]
+SignedReader = Annotated[Signed, Depends(signed_request(0, "read"))]
+SignedSmall = Annotated[Signed, Depends(signed_request(messages.MAX_SMALL_BODY_BYTES))]
+SignedNotices = Annotated[Signed, Depends(signed_request(messages.MAX_NOTICES_BODY_BYTES))]
+SignedUpload = Annotated[Signed, Depends(signed_request(messages.MAX_UPLOAD_BODY_BYTES, "store"))]
+SignedChunk = Annotated[Signed, Depends(signed_request(messages.MAX_LOG_CHUNK_BYTES))]
+SignedRevocation = Annotated[Signed, Depends(signed_request(messages.MAX_SMALL_BODY_BYTES, "read", "store"))]
 
 
 def _require_scope(session: Session, rights: tuple[Right, ...], origin: str | None) -> None:

@@ -62,11 +62,11 @@ async def release(job_id: JobId, request: SignedSmall, context: Services) -> Rel
     job = await _job_at(context, job_id, request.address)
     if job.definition.definition_hash != message.definition_hash:
         raise Refusal(403, "the job names another definition")
-    row = await _owned(context, message.definition_hash)
+    row = await _owned_definition(context, message.definition_hash)
     if row is None or row.sealed is None or row.uploader != job.customer:
         raise Refusal(404, "the job's customer has no definition under this hash")
     await request.trust()
-    answer = _sealed_for(message.public_key, _opened(context, message.definition_hash, row.sealed))
+    answer = _encrypt_for(message.public_key, _stored_upload(context, message.definition_hash, row.sealed))
     async with context.database.write() as session:
         await request.accept(session)
         await _record(session, message.definition_hash, job_id, request.address, context.clock())
@@ -117,7 +117,7 @@ async def _store(
     row.sealed, row.uploaded_at, row.cold_seen_at = context.vault.seal(content), context.clock(), None
 
 
-async def _owned(context: Context, definition_hash: str) -> Definition | None:
+async def _owned_definition(context: Context, definition_hash: str) -> Definition | None:
     """The definition, if it has an owner. One without is given to the customer of the first job that names it.
 
     Refuses with 425 or 503 if that job cannot be found now.
@@ -169,7 +169,7 @@ async def _job_at(context: Context, job_id: int, provider: str) -> ChainJob:
     return job
 
 
-def _opened(context: Context, definition_hash: str, sealed: bytes) -> bytes:
+def _stored_upload(context: Context, definition_hash: str, sealed: bytes) -> bytes:
     """The stored upload as a message, after checking that it still has this hash."""
     stored = context.vault.unseal(sealed)
     salt, content = stored[:32], stored[32:]
@@ -178,7 +178,7 @@ def _opened(context: Context, definition_hash: str, sealed: bytes) -> bytes:
     return Upload(salt=salt.hex(), definition=content.decode()).model_dump_json().encode()
 
 
-def _sealed_for(public_key: str, content: bytes) -> bytes:
+def _encrypt_for(public_key: str, content: bytes) -> bytes:
     try:
         return ecies.encrypt(public_key, content)
     except ValueError:

@@ -17,7 +17,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from deepgrid.lifecycle.job import Job
 from deepgrid.lifecycle.states import JobStatus
 from deepgrid.services.context import Context, JobId, Services
-from deepgrid.services.following import Feed, require_customer
+from deepgrid.services.following import LogTail, require_customer
 from deepgrid.services.following.stored import Ending, ending_of, pieces_from, state_of
 from deepgrid.services.handlers.authentication import SignedChunk, SignedReader
 from deepgrid.services.messages import MAX_LOG_CHUNK_BYTES, MAX_WAIT_S, Appended
@@ -86,9 +86,9 @@ async def append(
     async with context.database.write() as session:
         await request.accept(session)
         answer, stored = await _append(context, session, job, place, request.body)
-        await context.hub.tell(session, job_id)
+        await context.log_tails.tell(session, job_id)
     context.metrics.stored_output(stored)
-    context.hub.announce(job_id)
+    context.log_tails.announce(job_id)
     return answer
 
 
@@ -111,12 +111,12 @@ async def read(
         excerpt = await _excerpt_now(context, job, offset)
         await request.accept()
         return _answer(excerpt)
-    async with context.hub.join(job_id, request.address) as feed:
-        excerpt = await _excerpt_of(feed, offset)
+    async with context.log_tails.join(job_id, request.address) as tail:
+        excerpt = await _excerpt_of(tail, offset)
         await request.accept()
         if not (excerpt.data or excerpt.final):
-            with context.hub.counted(job_id), context.admission.running.lend(request.source):
-                excerpt = await _wait_for_more(feed, request.address, offset, wait)
+            with context.log_tails.counted(job_id), context.admission.running.lend(request.source):
+                excerpt = await _wait_for_more(tail, request.address, offset, wait)
             await request.require_session()  # it may have ended while the reader waited
     return _answer(excerpt)
 
@@ -132,23 +132,23 @@ async def _excerpt_now(context: Context, job: Job, offset: int) -> Excerpt:
     return Excerpt(data, offset, ending.over and offset + len(data) >= log.size, job.claimed_at, ending)
 
 
-async def _excerpt_of(feed: Feed, offset: int) -> Excerpt:
+async def _excerpt_of(tail: LogTail, offset: int) -> Excerpt:
     """What the followed log has now."""
-    claimed_at, ending = feed.claimed_at, feed.ending
-    offset = feed.position(offset)
-    pieces = await feed.pieces(claimed_at, offset, MAX_LOG_CHUNK_BYTES)
+    claimed_at, ending = tail.claimed_at, tail.ending
+    offset = tail.position(offset)
+    pieces = await tail.pieces(claimed_at, offset, MAX_LOG_CHUNK_BYTES)
     final = bool(pieces) and pieces[-1].final
     return Excerpt(b"".join(piece.data for piece in pieces), offset, final, claimed_at, ending)
 
 
-async def _wait_for_more(feed: Feed, reader: str, offset: int, wait_s: float) -> Excerpt:
-    """Wait until there is output, the log ends, or the time is over. Refuses as `Feed.require`."""
+async def _wait_for_more(tail: LogTail, reader: str, offset: int, wait_s: float) -> Excerpt:
+    """Wait until there is output, the log ends, or the time is over. Refuses as `LogTail.require`."""
     loop = asyncio.get_running_loop()
     deadline = loop.time() + wait_s
     while True:
-        news = feed.news
-        feed.require(reader)
-        excerpt = await _excerpt_of(feed, offset)
+        news = tail.news
+        tail.require(reader)
+        excerpt = await _excerpt_of(tail, offset)
         left = deadline - loop.time()
         if excerpt.data or excerpt.final or left <= 0:
             return excerpt

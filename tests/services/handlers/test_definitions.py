@@ -88,7 +88,7 @@ async def test_a_tampered_answer_is_not_run(grid: Grid, monkeypatch: pytest.Monk
     definition_hash, other = await grid.customer.upload(a_job()), messages.Upload(salt="00" * 32, definition="{}")
     grid.chain.put(1, definition_hash)
     for forged, complaint in ((other.model_dump_json().encode(), "is not the one"), (b"junk", "cannot be opened")):
-        monkeypatch.setattr(definitions, "_opened", lambda *_, forged=forged: forged)
+        monkeypatch.setattr(definitions, "_stored_upload", lambda *_, forged=forged: forged)
         with pytest.raises(AccessDenied, match=complaint):
             await grid.provider.fetch_definition(1, definition_hash)
 
@@ -97,8 +97,8 @@ async def test_an_answer_for_another_key_cannot_be_opened(grid: Grid, monkeypatc
     definition_hash = await grid.customer.upload(a_job())
     grid.chain.put(1, definition_hash)
     mine = PrivateKey().public_key.format().hex()
-    honest = definitions._sealed_for
-    monkeypatch.setattr(definitions, "_sealed_for", lambda _key, content: honest(mine, content))
+    honest = definitions._encrypt_for
+    monkeypatch.setattr(definitions, "_encrypt_for", lambda _key, content: honest(mine, content))
     with pytest.raises(AccessDenied, match="cannot be opened"):
         await grid.provider.fetch_definition(1, definition_hash)
 

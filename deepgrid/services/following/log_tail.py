@@ -41,7 +41,7 @@ def require_customer(job: Job, reader: str) -> None:
         raise Refusal(403, f"only its customer reads the log of job {job.id}")
 
 
-class Feed:
+class LogTail:
     """The state of one followed log, as of the last look at the database.
 
     `news` is an event that is set at the next change. Take it before you look for pieces, then wait for it.
@@ -54,7 +54,7 @@ class Feed:
         self.ending = Ending()
         self.news = asyncio.Event()
         self.followers = 0
-        self.tail_limit = TAIL_BYTES  # the hub may lower it
+        self.tail_limit = TAIL_BYTES  # the log_tails may lower it
         self.changed = asyncio.Event()  # set it when something was stored
         self.ready = asyncio.Event()  # after the first look
         self._core = core
@@ -103,7 +103,7 @@ class Feed:
         """
         if claimed_at != self.claimed_at:
             return await self._stored(claimed_at, offset, most_bytes)
-        over, end = self.over, self._read_to  # the feed may go on while the store is read
+        over, end = self.over, self._read_to  # the tail may go on while the store is read
         found = self._remembered(offset, most_bytes)
         if not found and offset < end:
             found = await self._stored(claimed_at, offset, most_bytes)

@@ -12,8 +12,8 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from deepgrid.lifecycle.job import Job
 from deepgrid.services.core import ServiceCore
-from deepgrid.services.following.log_feed import TAIL_BYTES, Feed, require_customer
 from deepgrid.services.following.log_news import LogNews
+from deepgrid.services.following.log_tail import TAIL_BYTES, LogTail, require_customer
 from deepgrid.services.following.stored import Piece
 from deepgrid.services.refusal import Refusal
 
@@ -26,14 +26,14 @@ STOPPING = "the service stops"
 logger = logging.getLogger(__name__)
 
 
-class Hub:
-    """One `Feed` per followed log. A feed starts with the first follower and ends some seconds after the last."""
+class LogTails:
+    """One `LogTail` per followed log. A tail starts with the first follower and ends some seconds after the last."""
 
     def __init__(self, core: ServiceCore) -> None:
         self._pages = asyncio.Semaphore(PAGES_AT_ONCE)
         self._core = core
-        self._feeds: dict[int, Feed] = {}
-        self._tasks: dict[Feed, asyncio.Task[None]] = {}
+        self._tails: dict[int, LogTail] = {}
+        self._tasks: dict[LogTail, asyncio.Task[None]] = {}
         self._asked: dict[int, asyncio.Task[Job]] = {}
         self._stopped = False
         self._log_news = LogNews(core.database)
@@ -41,7 +41,7 @@ class Hub:
 
     def followers(self, job_id: int) -> int:
         """How many follow the log of this job."""
-        return self._feeds[job_id].followers if job_id in self._feeds else 0
+        return self._tails[job_id].followers if job_id in self._tails else 0
 
     @property
     def hears_all(self) -> bool:
@@ -55,7 +55,7 @@ class Hub:
     @property
     def all_followers(self) -> int:
         """How many follow a log."""
-        return sum(feed.followers for feed in self._tasks)
+        return sum(tail.followers for tail in self._tasks)
 
     @property
     def followed_logs(self) -> int:
@@ -64,13 +64,13 @@ class Hub:
 
     def announce(self, job_id: int) -> None:
         """Wake the log's reader in this process: output was stored."""
-        if job_id in self._feeds:
-            self._feeds[job_id].changed.set()
+        if job_id in self._tails:
+            self._tails[job_id].changed.set()
 
     def announce_all(self) -> None:
         """Wake all readers."""
-        for feed in self._tasks:
-            feed.changed.set()
+        for tail in self._tasks:
+            tail.changed.set()
 
     async def follow(self, job_id: int, reader: str, offset: int = 0) -> AsyncIterator[Piece]:
         """The output of a job from `offset` on, as it arrives, for the job's customer.
@@ -88,13 +88,13 @@ class Hub:
             Refusal: 403 if the reader is not the job's customer, 404 if there is no such job, 503 (try again) if the
                 chain or the store does not answer or the service stops.
         """
-        async with self.join(job_id, reader) as feed:
-            claimed_at = feed.claimed_at
-            offset = feed.position(offset)
+        async with self.join(job_id, reader) as tail:
+            claimed_at = tail.claimed_at
+            offset = tail.position(offset)
             while True:
-                news = feed.news
-                feed.require(reader)
-                pieces = await feed.pieces(claimed_at, offset, PAGE_BYTES)
+                news = tail.news
+                tail.require(reader)
+                pieces = await tail.pieces(claimed_at, offset, PAGE_BYTES)
                 for piece in pieces:
                     yield piece
                     offset = piece.end
@@ -102,8 +102,8 @@ class Hub:
                         return
                 if pieces:
                     continue
-                if feed.claimed_at != claimed_at:
-                    claimed_at, offset = feed.claimed_at, 0
+                if tail.claimed_at != claimed_at:
+                    claimed_at, offset = tail.claimed_at, 0
                 else:
                     await news.wait()
 
@@ -117,30 +117,30 @@ class Hub:
             yield
 
     @contextlib.asynccontextmanager
-    async def join(self, job_id: int, reader: str) -> AsyncIterator[Feed]:
-        """The feed of a job's log, for its customer.
+    async def join(self, job_id: int, reader: str) -> AsyncIterator[LogTail]:
+        """The tail of a job's log, for its customer.
 
         Refuses with 403 other readers, with 404 when there is no such job, and with 503 when the chain or the store
         is silent or the service stops.
         """
-        feed = self._feeds.get(job_id)
-        if feed is None:
+        tail = self._tails.get(job_id)
+        if tail is None:
             job = await self._job(job_id)
             require_customer(job, reader)
-            feed = self._feeds.get(job_id) or self._start(job)
-        feed.followers += 1
+            tail = self._tails.get(job_id) or self._start(job)
+        tail.followers += 1
         try:
-            await feed.ready.wait()
-            feed.require(reader)
-            yield feed
+            await tail.ready.wait()
+            tail.require(reader)
+            yield tail
         finally:
-            feed.leave()
+            tail.leave()
 
     def stop(self) -> None:
         """End all followers now. New ones are refused."""
         self._stopped = True
-        for feed in list(self._tasks):
-            feed.stop(STOPPING)
+        for tail in list(self._tasks):
+            tail.stop(STOPPING)
 
     async def close(self) -> None:
         """Stop, and wait for the readers' end. Call it before the database is closed."""
@@ -163,55 +163,55 @@ class Hub:
         if not asked.cancelled():
             asked.exception()  # marks it as seen: the callers may be gone
 
-    def _start(self, job: Job) -> Feed:
+    def _start(self, job: Job) -> LogTail:
         if self._stopped:
             raise Refusal(503, STOPPING, retry_after_s=2)
         if not self._background:
             hearing = self._log_news.hear(self.announce, self.announce_all)
             self._background = [asyncio.create_task(hearing), asyncio.create_task(self._ask_chain())]
-        feed = self._feeds[job.id] = Feed(self._core, job, self._pages, self._log_news)
-        self._tasks[feed] = asyncio.create_task(self._run(feed))
+        tail = self._tails[job.id] = LogTail(self._core, job, self._pages, self._log_news)
+        self._tasks[tail] = asyncio.create_task(self._run(tail))
         self._share()
-        return feed
+        return tail
 
-    async def _run(self, feed: Feed) -> None:
+    async def _run(self, tail: LogTail) -> None:
         try:
-            await feed.run()
+            await tail.run()
         finally:
-            if self._feeds.get(feed.job.id) is feed:
-                del self._feeds[feed.job.id]
-            del self._tasks[feed]
+            if self._tails.get(tail.job.id) is tail:
+                del self._tails[tail.job.id]
+            del self._tasks[tail]
 
     async def _ask_chain(self) -> None:
         """Ask for the followed jobs again and again. A silent chain is asked again later."""
         while True:
             await asyncio.sleep(ASK_CHAIN_S)
             try:
-                await self._update([feed for feed in self._tasks if feed.is_current])
+                await self._update([tail for tail in self._tasks if tail.is_current])
             except Refusal:
                 continue
             except Exception:
                 logger.exception("unexpected error while the followed jobs were read")
 
-    async def _update(self, feeds: list[Feed]) -> None:
+    async def _update(self, tails: list[LogTail]) -> None:
         try:
-            jobs = await self._core.jobs([feed.job.id for feed in feeds]) if feeds else []
+            jobs = await self._core.jobs([tail.job.id for tail in tails]) if tails else []
         except Refusal as refusal:
             if refusal.status != 404:
                 raise
-            if len(feeds) == 1:  # a reorganisation removed the job
-                feeds[0].stop(f"there is no job {feeds[0].job.id}")
+            if len(tails) == 1:  # a reorganisation removed the job
+                tails[0].stop(f"there is no job {tails[0].job.id}")
                 return
-            middle = len(feeds) // 2
-            await self._update(feeds[:middle])
-            await self._update(feeds[middle:])
+            middle = len(tails) // 2
+            await self._update(tails[:middle])
+            await self._update(tails[middle:])
             return
-        for feed, job in zip(feeds, jobs, strict=True):
-            feed.update(job)
+        for tail, job in zip(tails, jobs, strict=True):
+            tail.update(job)
 
     def _share(self) -> None:
-        """Divide the memory for tails among the feeds."""
+        """Divide the memory for output among the tails."""
         limit = min(TAIL_BYTES, TAILS_BYTES // len(self._tasks))
-        for feed in self._tasks:
-            feed.tail_limit = limit
-            feed.trim()
+        for tail in self._tasks:
+            tail.tail_limit = limit
+            tail.trim()
