@@ -74,12 +74,9 @@ class ExistingClients:
 async def serving_existing_clients(
     services: FastAPI, grpc: socket.socket | None, settings: CompatSettings
 ) -> AsyncIterator[ExistingClients]:
-    """The services' application with its front for existing clients.
+    """The application of `open_services`, with its front for existing clients.
 
-    Args:
-        services: The application that `open_services` yields.
-        grpc: Listening socket of the log service over gRPC, for a proxy; None serves gRPC-web only.
-        settings: What is done for such clients.
+    `grpc` is the listening socket of the log service over gRPC, for a proxy; None serves gRPC-web only.
     """
     context = services.state.context
     assert isinstance(context, Context)

@@ -27,22 +27,11 @@ LATER = "try again later, or use a client that signs its uploads, such as `dps`"
 
 
 async def resolve_uses(context: CompatContext, source: str, content: bytes) -> bytes:
-    """Check the conditions of a job, and replace each `use` by the steps of its module.
+    """Check the conditions of a job in canonical form, and replace each `use` by the steps of its module.
 
-    A job that has neither is not parsed.
-
-    Args:
-        context: The parts that existing clients share.
-        source: Source address of the request.
-        content: The job in canonical form.
-
-    Returns:
-        The same, without any `use`.
-
-    Raises:
-        InputError: One line per fault, each with the path of its field. It is transient if the only faults are
-            repositories that did not answer.
-        Refusal: 429 while too many jobs of this address wait for their modules.
+    A job that has neither is not parsed. Raises InputError with one line per fault, each with the path of its field. It
+    is transient if the only faults are repositories that did not answer. Refuses with 429 while too many jobs of this
+    source address wait for their modules.
     """
     if not any(name in content for name in FIELDS):
         return content
@@ -60,22 +49,13 @@ def _with_modules(content: bytes, settings: CompatSettings) -> bytes:
 
 
 async def store_anonymous(context: CompatContext, source: str, content: bytes) -> str:
-    """Store a job that came without a signature, for no owner.
+    """Store a job that came without a signature, for no owner. Returns its definition hash.
 
     The first job on chain that names the hash decides whose definition it is. The hash contains 32 random bytes, so no
-    job can name it before this call returns.
+    job can name it before this call returns. Modules are fetched here.
 
-    Args:
-        context: The parts that existing clients share.
-        source: Source address of the request: `request.state.source`.
-        content: The job in canonical form. Its modules are fetched here.
-
-    Returns:
-        The definition hash, 64 hex digits.
-
-    Raises:
-        Refusal: 429 above a limit, 503 when the machine is too busy.
-        InputError: The job, its script or a module has faults, one per line.
+    Refuses with 429 above a limit, and with 503 when the machine is too busy. Raises InputError if the job, its script
+    or a module has faults, one per line.
     """
     limits, services = context.limits, context.services
     context.submissions.require(source)

@@ -61,13 +61,8 @@ def _place(line: int, column: int, text: str) -> dict[str, Any]:
     return {"line": line, "column": column, "text": text.removeprefix("warning: ")}
 
 
-def _report(
-    definition: str | None = None,
-    resources: dict[str, int] | None = None,
-    faults: list[dict[str, Any]] | None = None,
-    warnings: list[dict[str, Any]] | None = None,
-) -> dict[str, Any]:
-    return {"definition": definition, "resources": resources, "faults": faults or [], "warnings": warnings or []}
+def _report(**found: Any) -> dict[str, Any]:
+    return {"definition": None, "resources": None, "faults": [], "warnings": []} | found
 
 
 def examine(message: bytes) -> bytes:

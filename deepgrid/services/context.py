@@ -40,8 +40,8 @@ class Context(ServiceCore):
         """What the service does now, for its metrics."""
         checks = self.all_checks
         return {
-            "deepgrid_services_checks_running": sum(one.running for one in checks),
-            "deepgrid_services_checks_waiting": sum(one.waiting for one in checks),
+            "deepgrid_services_checks_running": sum(one.queue.running for one in checks),
+            "deepgrid_services_checks_waiting": sum(one.queue.waiting for one in checks),
             "deepgrid_services_followers": self.log_tails.all_followers,
             "deepgrid_services_followed_logs": self.log_tails.followed_logs,
             "deepgrid_services_database_connections": self.database.connections,

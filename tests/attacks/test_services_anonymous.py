@@ -149,4 +149,4 @@ async def all_run(grid: Grid) -> bool:
 
 
 async def running(grid: Grid) -> bool:
-    return grid.compat.checks.running == 1
+    return grid.compat.checks.queue.running == 1

@@ -51,11 +51,11 @@ async def test_expensive_uploads_delay_no_other_customer(start: Start) -> None:
     flood = [asyncio.create_task(grid.customer.upload(expensive(120, f"n{n}"))) for n in range(10)]
     try:
         async with asyncio.timeout(60):
-            while not grid.context.checks.running:
+            while not grid.context.checks.queue.running:
                 await asyncio.sleep(0.01)
         for number in range(3):
             await grid.rival.upload(a_job(f"echo {number}"))
-            assert grid.context.checks.running <= 2
+            assert grid.context.checks.queue.running <= 2
         assert not all(task.done() for task in flood), "the other customer was not served first"
     finally:
         for task in flood:

@@ -45,7 +45,7 @@ async def test_signed_uploads_keep_their_pace_while_many_anonymous_checks_hang(g
     ]
 
     async def hangs() -> bool:
-        return grid.compat.checks.running == 1
+        return grid.compat.checks.queue.running == 1
 
     try:
         await until(hangs)

@@ -56,7 +56,7 @@ class ScriptChecks:
         self, slots: int, waiting: int, wait_s: float, *, niceness: int = 0,
         checked: Callable[[float], None] | None = None,
     ) -> None:  # fmt: skip
-        self._queue = FairQueue(slots, waiting, wait_s)
+        self.queue = FairQueue(slots, waiting, wait_s)
         self._threads = ThreadPoolExecutor(slots, "check")
         self._niceness = niceness
         self._checked = checked
@@ -74,19 +74,9 @@ class ScriptChecks:
             raise InputError(verdict.fault)
         return verdict
 
-    @property
-    def running(self) -> int:
-        """How many checks run now."""
-        return self._queue.running
-
-    @property
-    def waiting(self) -> int:
-        """How many checks wait for a slot."""
-        return self._queue.waiting
-
     async def _in_turn(self, uploader: str, key: bytes, content: bytes) -> Verdict:
         large = len(content) > SMALL_DEFINITION_BYTES
-        async with self._queue.turn(uploader, large=large):
+        async with self.queue.turn(uploader, large=large):
             if key not in self._verdicts:
                 loop, began = asyncio.get_running_loop(), time.monotonic()
                 try:

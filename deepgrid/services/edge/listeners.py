@@ -30,17 +30,10 @@ class Listeners:
 def open_listeners(
     sockets: Path | None, group: str | None, port: int, grpc_port: int | None, *, with_grpc: bool = True
 ) -> Iterator[Listeners]:
-    """Listen in the folder `sockets`, for the proxy's group; without a folder at these ports of loopback.
+    """Listen at `http.sock` and `grpc.sock` in the folder `sockets`, for this account and the proxy's group.
 
-    Args:
-        sockets: Folder of `http.sock` and `grpc.sock`. It is made if it is missing.
-        group: Unix group that may open them; None for this account only.
-        port: TCP port of HTTP; 0 takes a free one.
-        grpc_port: TCP port of gRPC; None for none.
-        with_grpc: Whether the folder holds a socket of gRPC.
-
-    Raises:
-        ConfigurationError: The folder cannot be used, a port is taken, or another process serves there.
+    Without a folder, listen at these ports of loopback; port 0 takes a free one. `with_grpc` is about the folder.
+    Raises ConfigurationError if the folder cannot be used, a port is taken, or another process serves there.
     """
     with ExitStack() as stack:
         if sockets is None:

@@ -8,8 +8,6 @@ import logging
 from collections.abc import AsyncIterator, Iterator
 from functools import partial
 
-from sqlalchemy.ext.asyncio import AsyncSession
-
 from deepgrid.lifecycle.job import Job
 from deepgrid.services.core import ServiceCore
 from deepgrid.services.following.log_news import LogNews
@@ -36,21 +34,12 @@ class LogTails:
         self._tasks: dict[LogTail, asyncio.Task[None]] = {}
         self._asked: dict[int, asyncio.Task[Job]] = {}
         self._stopped = False
-        self._log_news = LogNews(core.database)
+        self.news = LogNews(core.database)
         self._background: list[asyncio.Task[None]] = []
 
     def followers(self, job_id: int) -> int:
         """How many follow the log of this job."""
         return self._tails[job_id].followers if job_id in self._tails else 0
-
-    @property
-    def hears_all(self) -> bool:
-        """Whether news of stored output come from all processes now."""
-        return self._log_news.complete
-
-    async def tell(self, session: AsyncSession, job_id: int) -> None:
-        """Tell the readers in other processes of stored output, when the transaction is committed."""
-        await self._log_news.tell(session, job_id)
 
     @property
     def all_followers(self) -> int:
@@ -79,14 +68,9 @@ class LogTails:
         of the earlier claim comes first, then the output of the new claim from its offset 0 on. Nothing is read ahead
         for a follower that takes its time.
 
-        Args:
-            job_id: The job, which must exist.
-            reader: The authenticated address of the follower, with checksum.
-            offset: First byte. A negative one counts from the present end.
-
-        Raises:
-            Refusal: 403 if the reader is not the job's customer, 404 if there is no such job, 503 (try again) if the
-                chain or the store does not answer or the service stops.
+        `reader` is the authenticated address of the follower. A negative `offset` counts from the present end. Refuses
+        with 403 if the reader is not the job's customer, with 404 if there is no such job, and with 503 (try again) if
+        the chain or the store does not answer or the service stops.
         """
         async with self.join(job_id, reader) as tail:
             claimed_at = tail.claimed_at
@@ -167,9 +151,9 @@ class LogTails:
         if self._stopped:
             raise Refusal(503, STOPPING, retry_after_s=2)
         if not self._background:
-            hearing = self._log_news.hear(self.announce, self.announce_all)
+            hearing = self.news.hear(self.announce, self.announce_all)
             self._background = [asyncio.create_task(hearing), asyncio.create_task(self._ask_chain())]
-        tail = self._tails[job.id] = LogTail(self._core, job, self._pages, self._log_news)
+        tail = self._tails[job.id] = LogTail(self._core, job, self._pages, self.news)
         self._tasks[tail] = asyncio.create_task(self._run(tail))
         self._share()
         return tail

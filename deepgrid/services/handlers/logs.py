@@ -86,7 +86,7 @@ async def append(
     async with context.database.write() as session:
         await request.accept(session)
         answer, stored = await _append(context, session, job, place, request.body)
-        await context.log_tails.tell(session, job_id)
+        await context.log_tails.news.tell(session, job_id)
     context.metrics.stored_output(stored)
     context.log_tails.announce(job_id)
     return answer

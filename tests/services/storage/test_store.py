@@ -126,7 +126,7 @@ async def test_clean_up_and_news_go_on_after_postgresql_was_away(start: Start) -
 
 
 async def is_deaf(grid: Grid) -> bool:
-    return not grid.context.log_tails.hears_all
+    return not grid.context.log_tails.news.complete
 
 
 async def is_gone(grid: Grid, definition_hash: str) -> bool:
@@ -135,7 +135,7 @@ async def is_gone(grid: Grid, definition_hash: str) -> bool:
 
 
 async def listens(grid: Grid) -> bool:
-    return grid.context.log_tails.hears_all
+    return grid.context.log_tails.news.complete
 
 
 async def test_two_services_on_one_postgresql_give_a_definition_one_owner(start: Start, postgres: str) -> None:
