@@ -28,16 +28,7 @@ from sqlalchemy.engine import URL
 
 from deepgrid.chain.book import AddressBook
 from deepgrid.errors import ConfigurationError
-from deepgrid.files.file_backup import (
-    BAD_CHECKSUMS,
-    Contents,
-    copy_database,
-    damaged,
-    pack,
-    require_new,
-    sha256_of,
-    unpack,
-)
+from deepgrid.files import file_backup
 from deepgrid.services import schema
 from deepgrid.services.storage.database import Database, Definition, LogChunk, sqlite_file, url_with_driver
 from deepgrid.services.storage.vault import Vault, write_key
@@ -53,7 +44,7 @@ ENVIRONMENT = {
 }  # fmt: skip
 
 
-class Manifest(Contents):
+class Manifest(file_backup.Contents):
     """What a backup holds. `schema_step` is the last migration, `made_at` unix seconds.
 
     `secret_sha256` is of the key, also if the archive does not hold it.
@@ -74,9 +65,9 @@ class Manifest(Contents):
 def unpack_backup(archive: Path, folder: Path) -> Manifest:
     """Unpack the archive into the folder, and check it. Raises ConfigurationError."""
     most_bytes = dict.fromkeys(DUMPS.values(), sys.maxsize) | {SECRET: MOST_SECRET_BYTES}
-    manifest = unpack(archive, folder, Manifest, most_bytes.get)
+    manifest = file_backup.unpack(archive, folder, Manifest, most_bytes.get)
     if DUMPS[manifest.kind] not in manifest.members:
-        raise damaged(archive, BAD_CHECKSUMS)
+        raise file_backup.damaged(archive, file_backup.BAD_CHECKSUMS)
     return manifest
 
 
@@ -106,7 +97,7 @@ class SqliteFile:
     async def dump(self, to: Path) -> None:
         """Write a dump into a new file. Raises ConfigurationError."""
         try:
-            copy_database(self._file, to)
+            file_backup.copy_database(self._file, to)
             _single_file(to)
         except sqlite3.Error as error:
             raise ConfigurationError(f"The services' database cannot be backed up: {error}.") from None
@@ -201,7 +192,7 @@ async def back_up(
 
     The secret file must be that of the database, also if it is left out.
     """
-    require_new(archive)
+    file_backup.require_new(archive)
     if not secret_file.exists():
         raise ConfigurationError(f"There is no secret file at {secret_file}.")
     dumper = dumper_of(database_url)
@@ -220,9 +211,10 @@ async def back_up(
                 deepgrid=version("deepgrid"), schema_step=step, kind=dumper.kind,
                 chain_id=book.chain_id, meta_scheduler=book.meta_scheduler, credit=book.credit,
                 provider_manager=book.provider_manager, made_at=int(time.time()),
-                secret_sha256=hashlib.sha256(key).hexdigest(), members={file.name: sha256_of(file) for file in files},
+                secret_sha256=hashlib.sha256(key).hexdigest(),
+                members={file.name: file_backup.sha256_of(file) for file in files},
             )  # fmt: skip
-            pack(archive, manifest, files)
+            file_backup.pack(archive, manifest, files)
             return manifest
     except OSError as error:
         raise ConfigurationError(f"The backup {archive} cannot be written: {error.strerror}.") from None

@@ -1,7 +1,6 @@
 """The client of the services, for customers, providers and the operator.
 
-`ServicesClient` signs each request, and verifies each answer. `answers` parses them, `client_tls` verifies
-certificates.
+`ServicesClient` signs each request, and verifies each answer. `answers` parses them.
 """
 
 from deepgrid.services.client.answers import LogChunk

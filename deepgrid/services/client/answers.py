@@ -31,6 +31,12 @@ class Answer:
     headers: httpx.Headers
     content: bytes
 
+    def read(self) -> bytes:
+        """The content. Raises the error that a refusal means."""
+        if 200 <= self.status < 300:
+            return self.content
+        raise error_of(self)
+
 
 @dataclass(frozen=True, slots=True)
 class LogChunk:
@@ -72,17 +78,11 @@ def nonsense() -> ServiceError:
     return ServiceError("The grid's services gave an answer that does not follow the protocol.")
 
 
-def parse_answer(kind: type[M], content: bytes) -> M:
+def parse(kind: type[M], content: bytes) -> M:
     try:
         return kind.model_validate_json(content)
     except ValidationError:
         raise nonsense() from None
-
-
-def content_of(answer: Answer) -> bytes:
-    if 200 <= answer.status < 300:
-        return answer.content
-    raise error_of(answer)
 
 
 def asked_pause_s(answer: Answer) -> float | None:
@@ -122,7 +122,7 @@ def error_of(answer: Answer) -> GridError:
 def log_position(answer: Answer) -> LogPosition:
     """Where a log ends, as the answer to a chunk of output says, also if it refuses the chunk for its place."""
     is_elsewhere = answer.status == 409
-    found = refusal_of(answer) if is_elsewhere else parse_answer(messages.Appended, content_of(answer))
+    found = refusal_of(answer) if is_elsewhere else parse(messages.Appended, answer.read())
     if found.next_offset is None:
         raise error_of(answer)
     source = found.next_offset if found.next_source is None else found.next_source  # None: of an earlier release
@@ -131,7 +131,7 @@ def log_position(answer: Answer) -> LogPosition:
 
 def log_chunk(answer: Answer) -> LogChunk:
     """A piece of a log, with the position that the headers of the answer say."""
-    data, headers = content_of(answer), answer.headers
+    data, headers = answer.read(), answer.headers
     try:
         return LogChunk(
             data,

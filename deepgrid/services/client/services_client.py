@@ -25,20 +25,8 @@ from deepgrid.chain.book import AddressBook
 from deepgrid.errors import ConfigurationError, InputError, NotFound, ServiceError
 from deepgrid.safe_http import UNCOMPRESSED, ExcessiveAnswer, fault_of, is_loopback, read_answer, tls_of
 from deepgrid.services import messages, protocol_version
-from deepgrid.services.client.answers import (
-    Answer,
-    LogChunk,
-    SlowAnswer,
-    asked_pause_s,
-    content_of,
-    error_of,
-    log_chunk,
-    log_position,
-    nonsense,
-    open_definition,
-    parse_answer,
-    refusal_of,
-)  # fmt: skip
+from deepgrid.services.client import answers
+from deepgrid.services.client.answers import Answer, LogChunk, SlowAnswer
 from deepgrid.services.messages import LogPosition, Message, Notice, Release
 from deepgrid.services.signing.request_signing import Domain
 from deepgrid.services.signing.session_keys import Session
@@ -112,7 +100,7 @@ class ServicesClient:
         another grid or speaks another version of the protocol."""
         whole = await self._send("GET", "/v1/health", b"")
         protocol_version.check(whole.headers.get(protocol_version.HEADER))
-        answer = parse_answer(messages.Health, content_of(whole))
+        answer = answers.parse(messages.Health, whole.read())
         if (answer.chain_id, answer.meta_scheduler.lower()) != (
             self._domain.chain_id,
             self._domain.verifying_contract.lower(),
@@ -144,9 +132,9 @@ class ServicesClient:
                 if time.monotonic() > deadline:
                     raise
                 continue
-            pause_s = asked_pause_s(answer)
+            pause_s = answers.asked_pause_s(answer)
             if pause_s is None or time.monotonic() + pause_s > deadline:
-                content_of(answer)
+                answer.read()
                 return
             await asyncio.sleep(pause_s * random.uniform(1.0, 1.5))  # jitter
 
@@ -162,12 +150,12 @@ class ServicesClient:
         except ValidationError:
             raise NotFound(f"Job {job_id} names no definition of this grid's format.") from None
         answer = await self._call("POST", f"/v1/jobs/{job_id}/definition", body)
-        sealed = parse_answer(messages.Released, answer).sealed
-        return open_definition(key.secret, sealed, definition_hash)
+        sealed = answers.parse(messages.Released, answer).sealed
+        return answers.open_definition(key.secret, sealed, definition_hash)
 
     async def releases(self, definition_hash: str) -> list[Release]:
         """The releases of this account's definition, in order."""
-        return parse_answer(
+        return answers.parse(
             messages.Releases, await self._call("GET", f"/v1/definitions/{definition_hash}/releases")
         ).releases
 
@@ -184,11 +172,11 @@ class ServicesClient:
             path = f"/v1/jobs/{job_id}/log?offset={offset + start}&final={'true' if final and last else 'false'}"
             answer = await self._send("POST", path, piece)
             if answer.status != 409:
-                expected = parse_answer(messages.Appended, content_of(answer)).next_offset
+                expected = answers.parse(messages.Appended, answer.read()).next_offset
                 continue
-            gap = refusal_of(answer).next_offset
+            gap = answers.refusal_of(answer).next_offset
             if gap is None:
-                raise error_of(answer)
+                raise answers.error_of(answer)
             return gap
         return expected
 
@@ -203,7 +191,7 @@ class ServicesClient:
         place = f"offset={at.offset}&source={after.source}&left_out={after.left_out}&pending={pending}"
         end = f"final={'true' if final else 'false'}&claimed_at={claimed_at}"
         answer = await self._send("POST", f"/v1/jobs/{job_id}/log?{place}&{end}", data)
-        return log_position(answer)
+        return answers.log_position(answer)
 
     async def read_log(self, job_id: int, offset: int = 0, *, wait_s: float = 0.0) -> LogChunk:
         """Output of this account's job from `offset` on. Waits up to `wait_s` (at most 25) for new output.
@@ -213,7 +201,7 @@ class ServicesClient:
         When another provider claims the job, `claimed_at` changes and the output begins anew at offset 0.
         """
         path = f"/v1/jobs/{job_id}/log?offset={offset}&wait={wait_s:g}"
-        return log_chunk(await self._send("GET", path, b""))
+        return answers.log_chunk(await self._send("GET", path, b""))
 
     async def post_notice(self, job_id: int, kind: str, text: str) -> None:
         """Publish a remark on a job's scheduling, on one line. A long text is truncated."""
@@ -243,18 +231,19 @@ class ServicesClient:
 
     async def notices(self, job_id: int) -> list[Notice]:
         """The remarks on a job's scheduling, oldest first."""
-        return parse_answer(messages.Notices, await self._call("GET", f"/v1/jobs/{job_id}/notices")).notices
+        return answers.parse(messages.Notices, await self._call("GET", f"/v1/jobs/{job_id}/notices")).notices
 
     async def queue_place(self, job_id: int) -> messages.QueueEntry:
         """The place of a job; without a status if it is over or too new."""
-        return parse_answer(messages.QueueEntry, await self._call("GET", f"/v1/jobs/{job_id}/queue"))
+        return answers.parse(messages.QueueEntry, await self._call("GET", f"/v1/jobs/{job_id}/queue"))
 
     async def revoke(self, session: Session) -> None:
         """End a session key of this wallet before its time. A session key may end itself."""
         await self._call("POST", "/v1/sessions/revoke", messages.Revocation(session=session.header()))
 
     async def _call(self, method: str, path: str, body: Message | None = None) -> bytes:
-        return content_of(await self._send(method, path, body.model_dump_json(by_alias=True).encode() if body else b""))
+        content = body.model_dump_json(by_alias=True).encode() if body else b""
+        return (await self._send(method, path, content)).read()
 
     async def _send(self, method: str, path: str, body: bytes) -> Answer:
         """Send a signed request, again with the service's time while it refuses ours: clocks change meanwhile."""
@@ -270,7 +259,7 @@ class ServicesClient:
 
         False also when the service's time is too far off to be plausible. Concurrent requests may each find this.
         """
-        answer = parse_answer(messages.Health, content_of(await self._exchange("GET", "/v1/health", b"")))
+        answer = answers.parse(messages.Health, (await self._exchange("GET", "/v1/health", b"")).read())
         ahead_s = answer.time - time.time()
         if abs(ahead_s - signed_ahead_s) < CLOCK_SLACK_S or abs(ahead_s) > MOST_AHEAD_S:
             return False
@@ -288,7 +277,7 @@ class ServicesClient:
             async with self._http.stream(method, self._base + path, content=body, headers=headers) as response:
                 content = await read_answer(response, MAX_ANSWER_BYTES)
         except ExcessiveAnswer:
-            raise nonsense() from None
+            raise answers.nonsense() from None
         except httpx.HTTPError as error:
             kind = SlowAnswer if isinstance(error, httpx.ReadTimeout) else ServiceError
             raise kind(f"The grid's services at {self._base} do not answer ({type(error).__name__}).") from None
