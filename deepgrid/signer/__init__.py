@@ -9,7 +9,7 @@ Promises:
 """
 
 from deepgrid.signer.access import Access, GuardedPaths, LoopbackHosts
-from deepgrid.signer.http_endpoint import PageStorage, signer_routes
+from deepgrid.signer.http_endpoint import PageStorage, signer_app
 from deepgrid.signer.limit import SpendingLimit
 from deepgrid.signer.peer import OwnAccount
 from deepgrid.signer.signer import Signer
@@ -22,5 +22,5 @@ __all__ = [
     "PageStorage",
     "Signer",
     "SpendingLimit",
-    "signer_routes",
+    "signer_app",
 ]

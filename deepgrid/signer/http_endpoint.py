@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
+from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
@@ -20,8 +20,6 @@ from deepgrid.signer.signer import Signer
 
 MOST_BYTES = 8 * 1024 * 1024
 FILE = "file:"  # begins the names of files of earlier jobs, which can be dropped
-Endpoint = Callable[[Request], Awaitable[Response]]
-
 LARGEST_BODY = 1024 * 1024  # a workflow file of 256 KiB, with escaped characters
 
 logger = logging.getLogger(__name__)
@@ -65,8 +63,8 @@ def _texts(named: Any) -> dict[str, str]:
     return {name: text for name, text in named.items() if isinstance(text, str)}
 
 
-def signer_routes(signer: Signer, access: Access, storage: PageStorage) -> list[Route]:
-    """Routes of a signer whose callers `access` admits, and of the storage of their pages."""
+def signer_app(signer: Signer, access: Access, storage: PageStorage, *further: Route) -> Starlette:
+    """The application of a signer whose callers `access` admits, and of the storage of their pages."""
 
     async def present(_request: Request) -> Response:
         return Response(status_code=204, headers={"Cache-Control": "no-store"})
@@ -82,24 +80,18 @@ def signer_routes(signer: Signer, access: Access, storage: PageStorage) -> list[
     async def store(request: Request) -> Response:
         return _change_storage(storage, await _admitted_body(access, request))
 
-    return [
+    routes = [
         Route("/signer", present, methods=["GET"]),
-        Route("/signer", _with_denials(call), methods=["POST"]),
-        Route("/signer/session", _with_denials(exchange), methods=["POST"]),
-        Route("/signer/storage", _with_denials(store), methods=["POST"]),
+        Route("/signer", call, methods=["POST"]),
+        Route("/signer/session", exchange, methods=["POST"]),
+        Route("/signer/storage", store, methods=["POST"]),
     ]
+    return Starlette(routes=[*routes, *further], exception_handlers={Denied: _deny})
 
 
-def _with_denials(endpoint: Endpoint) -> Endpoint:
-    """The endpoint, which answers when it raises Denied."""
-
-    async def answered(request: Request) -> Response:
-        try:
-            return await endpoint(request)
-        except Denied as denied:
-            return denied.answer()
-
-    return answered
+async def _deny(_request: Request, denied: Exception) -> Response:
+    assert isinstance(denied, Denied)
+    return denied.answer()
 
 
 async def _admitted_body(access: Access, request: Request) -> dict[str, Any]:

@@ -8,12 +8,11 @@ import logging
 import secrets
 import signal
 import socket
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from starlette.applications import Starlette
-from starlette.routing import BaseRoute, Route
+from starlette.routing import Route
 from starlette.types import ASGIApp
 
 from deepgrid.chain.book import AddressBook
@@ -33,7 +32,7 @@ from deepgrid.signer import (
     PageStorage,
     Signer,
     SpendingLimit,
-    signer_routes,
+    signer_app,
 )
 from deepgrid.signer.forward import Forward
 
@@ -108,11 +107,8 @@ async def local_app(
         signer = Signer(chain, sender, SpendingLimit(settings.limit_wei))
         services = Forward(book.definitions_url, book.authorities)
         stack.push_async_callback(services.close)
-        routes: Sequence[BaseRoute] = [
-            *signer_routes(signer, access, PageStorage(_storage_file(settings.key_file))),
-            Route("/v1/{rest:path}", services.answer, methods=["GET", "POST", "PUT", "DELETE"]),
-        ]
-        inner = Starlette(routes=routes)
+        others = Route("/v1/{rest:path}", services.answer, methods=["GET", "POST", "PUT", "DELETE"])
+        inner = signer_app(signer, access, PageStorage(_storage_file(settings.key_file)), others)
         web = await stack.enter_async_context(open_web(inner, book, WebSettings(local=True)))
 
         def end() -> None:

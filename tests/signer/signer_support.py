@@ -12,8 +12,6 @@ from typing import Any
 
 import httpx
 import pytest
-from starlette.applications import Starlette
-from starlette.middleware import Middleware
 
 from deepgrid.chain.batches import Request, request_args
 from deepgrid.chain.client import Chain
@@ -23,7 +21,7 @@ from deepgrid.chain.transactions.sender import Sender
 from deepgrid.chain.transactions.wallet import Wallet
 from deepgrid.chain.writer import Writer
 from deepgrid.services.signing.request_signing import Domain
-from deepgrid.signer import Access, LoopbackHosts, PageStorage, Signer, SpendingLimit, signer_routes
+from deepgrid.signer import Access, LoopbackHosts, PageStorage, Signer, SpendingLimit, signer_app
 from deepgrid.signer.typed_data import KINDS
 from tests.chain.grid import CREDIT, DEFINITION, Grid, running_grid
 
@@ -119,10 +117,8 @@ async def signing_page(grid: Grid, name: str, limit: int = 1000, credits: int = 
         await Writer(chain, operator).mint(wallet.address, credits * CREDIT)
         tokens: list[str] = []
         access = Access(tokens.append)
-        routes = signer_routes(
-            Signer(chain, sender, SpendingLimit(limit * CREDIT)), access, PageStorage(grid.keys / f"{name}.json")
-        )
-        app = Starlette(routes=routes, middleware=[Middleware(LoopbackHosts)])
+        signer = Signer(chain, sender, SpendingLimit(limit * CREDIT))
+        app = LoopbackHosts(signer_app(signer, access, PageStorage(grid.keys / f"{name}.json")))
         transport = httpx.ASGITransport(app=app)
         async with httpx.AsyncClient(transport=transport, base_url=ORIGIN) as http:
             yield Page(http, chain, wallet, tokens, access)
