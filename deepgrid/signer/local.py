@@ -34,7 +34,7 @@ from deepgrid.signer import (
     SpendingLimit,
     signer_app,
 )
-from deepgrid.signer.forward import Forward
+from deepgrid.signer.reverse_proxy import ReverseProxy
 
 HOST = "127.0.0.1"
 STOP_WITHIN_S = 1  # open polls of logs are cut off then; pages ask again
@@ -105,7 +105,7 @@ async def local_app(
         stack.push_async_callback(sender.close)
         access = Access(renewed)
         signer = Signer(chain, sender, SpendingLimit(settings.limit_wei))
-        services = Forward(book.definitions_url, book.authorities)
+        services = ReverseProxy(book.definitions_url, book.authorities)
         stack.push_async_callback(services.close)
         others = Route("/v1/{rest:path}", services.answer, methods=["GET", "POST", "PUT", "DELETE"])
         inner = signer_app(signer, access, PageStorage(_storage_file(settings.key_file)), others)

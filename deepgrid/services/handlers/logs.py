@@ -30,7 +30,7 @@ OffsetOrTail = Annotated[int, Query(gt=-(2**53), lt=2**53)]
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class ChunkQuery:
     """Where a chunk belongs, by the query of its request.
 
     `offset`: position of its first byte in the log. `source`: position behind it in the provider's file. `left_out`:
@@ -70,7 +70,7 @@ class Excerpt:
 
 @router.post("/v1/jobs/{job_id}/log", response_model_exclude_none=True)
 async def append(
-    job_id: JobId, request: SignedChunk, context: Services, place: Annotated[Place, Depends()]
+    job_id: JobId, request: SignedChunk, context: Services, query: Annotated[ChunkQuery, Depends()]
 ) -> Appended:
     """Append output from `offset` on. Bytes that are stored already are skipped. A gap is refused with 409.
 
@@ -78,14 +78,14 @@ async def append(
     """
     request.look_up()
     job = await context.job(job_id)
-    if place.claimed_at is not None and job.claimed_at < place.claimed_at:
+    if query.claimed_at is not None and job.claimed_at < query.claimed_at:
         raise Refusal(425, f"this service's node does not show that claim of job {job_id} yet")
-    is_its = job.provider == request.address and place.claimed_at in (None, job.claimed_at)
+    is_its = job.provider == request.address and query.claimed_at in (None, job.claimed_at)
     if not is_its or job.status in (JobStatus.PENDING, JobStatus.META_SCHEDULED):
         raise Refusal(403, f"job {job_id} is not a job of {request.address}")
     async with context.database.write() as session:
         await request.accept(session)
-        answer, stored = await _append(context, session, job, place, request.body)
+        answer, stored = await _append(context, session, job, query, request.body)
         await context.log_tails.news.tell(session, job_id)
     context.metrics.stored_output(stored)
     context.log_tails.announce(job_id)
@@ -160,25 +160,27 @@ def _answer(excerpt: Excerpt) -> Response:
     return Response(excerpt.data, media_type="application/octet-stream", headers=excerpt.headers())
 
 
-async def _append(context: Context, session: AsyncSession, job: Job, place: Place, data: bytes) -> tuple[Appended, int]:
+async def _append(
+    context: Context, session: AsyncSession, job: Job, query: ChunkQuery, data: bytes
+) -> tuple[Appended, int]:
     """Store the new part of `data`, and what the provider says of the rest. Returns the answer and the stored bytes."""
     log = await _log_of(session, job, context.clock())
-    facts: Facts = {} if place.source is None else _facts(context, log)
-    if place.offset > log.size or (facts and place.offset != log.size):
+    facts: Facts = {} if query.source is None else _facts(context, log)
+    if query.offset > log.size or (facts and query.offset != log.size):
         raise Refusal(409, f"the log ends at {log.size}", next_offset=log.size, **facts)
-    fresh = data[log.size - place.offset :]
+    fresh = data[log.size - query.offset :]
     kept = fresh[: max(0, context.max_log_bytes - log.size)]
     if kept:
         chunk = LogChunk(job_id=job.id, claimed_at=job.claimed_at, offset=log.size, length=len(kept))
         chunk.sealed = context.vault.seal(kept)
         session.add(chunk)
     log.size += len(fresh)
-    if place.source is None:
+    if query.source is None:
         log.source = None if log.source is None else log.source + len(fresh)
     else:
-        log.source, log.left_out, log.pending = place.source, place.left_out, place.pending
+        log.source, log.left_out, log.pending = query.source, query.left_out, query.pending
         facts = _facts(context, log)
-    log.final = log.final or (place.final and place.offset + len(data) == log.size)
+    log.final = log.final or (query.final and query.offset + len(data) == log.size)
     log.updated_at = context.clock()
     return Appended(next_offset=log.size, **facts), len(kept)
 

@@ -35,7 +35,7 @@ class _Stopped(Exception):
     """The web app stops."""
 
 
-class Forward:
+class ReverseProxy:
     """Hands requests on to the services at `base_url`. Close it with `close`."""
 
     def __init__(self, base_url: str, authorities: str | None = None) -> None:
