@@ -9,7 +9,7 @@ import typer
 from prefect.settings import PREFECT_API_AUTH_STRING, PREFECT_API_URL, temporary_settings
 
 from deepgrid.cli.access.confirmation import confirm, interruptible, on_terminal
-from deepgrid.cli.access.key_file import present
+from deepgrid.cli.access.key_file import existing_key
 from deepgrid.cli.border import runs
 from deepgrid.client.display.text import printable
 from deepgrid.errors import ConfigurationError, GridError, InputError
@@ -93,7 +93,7 @@ async def _ask(answers: dict[str, str], file: Path) -> None:
 async def _is_usable(question: Question, answers: dict[str, str]) -> bool:
     try:
         if question.key == "grid.key_file":
-            present(path_of(answers[question.key]))  # offers to make a key
+            existing_key(path_of(answers[question.key]))  # offers to make a key
         if question.key == "login.known_hosts_file":
             await _trust(answers)
         if question.kind is not str:

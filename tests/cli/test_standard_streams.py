@@ -54,8 +54,8 @@ BY_OPERATOR = {
 }
 # Calls that send transactions or make keys. A function that has one of them prints its result by `print_result`.
 DEEDS = {
-    "as_sender", "submit", "cancel", "top_up", "transfer", "set_allowance", "deploy_to_book", "register", "created",
-    "stored",
+    "as_sender", "submit", "cancel", "top_up", "transfer", "set_allowance", "deploy_to_book", "register", "create_key",
+    "store_key",
 }  # fmt: skip
 
 

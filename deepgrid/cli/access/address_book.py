@@ -21,7 +21,7 @@ MAX_HEALTH_BYTES = 64 * 1024
 FIELDS = {"rpc_url": RPC, "ws_url": WS, "meta_scheduler": CONTRACT, "definitions_url": JOBS, "logs_url": LOGS}
 
 
-async def found_book(book: Path | None) -> Path | None:
+async def find_book(book: Path | None) -> Path | None:
     """The book that was named. Else the book of the grid that the existing client's variables name, or None.
 
     Raises ConfigurationError if a variable is missing or wrong, and ChainError if the node does not answer.

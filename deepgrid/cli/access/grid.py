@@ -13,9 +13,9 @@ from deepgrid.billing.credits import MAX_WEI, format_credits, parse_credits
 from deepgrid.chain.book import AddressBook
 from deepgrid.chain.client import Chain
 from deepgrid.chain.transactions.wallet import Wallet
-from deepgrid.cli.access.address_book import found_book
+from deepgrid.cli.access.address_book import find_book
 from deepgrid.cli.access.environment import ORACLE, variables
-from deepgrid.cli.access.key_file import present
+from deepgrid.cli.access.key_file import existing_key
 from deepgrid.client.grid import AsyncGrid
 from deepgrid.client.session import CustomerSession, CustomerSettings, customer_session
 from deepgrid.client.settings import ClientSettings
@@ -28,30 +28,30 @@ SETTINGS = ClientSettings(patience_s=0)
 @asynccontextmanager
 async def as_customer(key: Path, book: Path | None) -> AsyncIterator[AsyncGrid]:
     """The grid of the customer with this key. It connects when it is first used."""
-    key = present(key)
-    async with AsyncGrid(key, await found_book(book), settings=_settings()) as grid:
+    key = existing_key(key)
+    async with AsyncGrid(key, await find_book(book), settings=_settings()) as grid:
         yield grid
 
 
 @asynccontextmanager
 async def as_reader(book: Path | None) -> AsyncIterator[AsyncGrid]:
     """The grid without a key."""
-    async with AsyncGrid.read_only(await found_book(book), settings=_settings()) as grid:
+    async with AsyncGrid.read_only(await find_book(book), settings=_settings()) as grid:
         yield grid
 
 
 @asynccontextmanager
 async def as_sender(key: Path, book: Path | None) -> AsyncIterator[CustomerSession]:
     """Open the chain for the transactions of operators, providers and minters."""
-    key = present(key)
-    async with customer_session(CustomerSettings(key, await found_book(book))) as session:
+    key = existing_key(key)
+    async with customer_session(CustomerSettings(key, await find_book(book))) as session:
         yield session
 
 
 @asynccontextmanager
 async def as_anyone(book: Path | None) -> AsyncIterator[Chain]:
     """Open the chain for public reads, without a key."""
-    async with await Chain.connect(AddressBook.load(await found_book(book))) as chain:
+    async with await Chain.connect(AddressBook.load(await find_book(book))) as chain:
         yield chain
 
 
@@ -61,7 +61,7 @@ def _settings() -> ClientSettings:
 
 def wallet(key: Path) -> Wallet:
     """The wallet of a key file."""
-    return Wallet.load(present(key))
+    return Wallet.load(existing_key(key))
 
 
 def address(text: str) -> str:
@@ -83,6 +83,6 @@ def amount(text: str, *, wei: bool) -> int:
     return int(text)
 
 
-def shown(value_wei: int, *, wei: bool) -> str:
+def format_amount(value_wei: int, *, wei: bool) -> str:
     """Format an amount so that `amount` can parse it."""
     return str(value_wei) if wei else format_credits(value_wei)

@@ -16,19 +16,19 @@ from deepgrid.errors import ConfigurationError
 IMPORT = f"`printenv {KEY} | dps key import`"
 
 
-def chosen(key: Path) -> Path:
+def key_path(key: Path) -> Path:
     """The key file that the options or the variables name, with ~ expanded."""
     if key == DEFAULT_KEY and (named := variables().get(KEY_PATH)):
         key = Path(named)
     return key.expanduser()
 
 
-def present(key: Path) -> Path:
+def existing_key(key: Path) -> Path:
     """The key file of a verb, which exists.
 
     Raises ConfigurationError when there is none, or when ETH_PRIVATE_KEY holds another key than the default file.
     """
-    where = chosen(key)
+    where = key_path(key)
     if not where.exists():
         _offer_key(where)
     elif variables().get(KEY):
@@ -36,24 +36,24 @@ def present(key: Path) -> Path:
     return where
 
 
-def stored(text: str, where: Path) -> Wallet:
+def store_key(text: str, where: Path) -> Wallet:
     """Put a key in a new file, and say so."""
-    return _told(Wallet.keep(text, where))
+    return _announce(Wallet.keep(text, where))
 
 
-def created(where: Path) -> Wallet:
+def create_key(where: Path) -> Wallet:
     """Make a key in a new file, and say so."""
-    return _told(Wallet.create(where))
+    return _announce(Wallet.create(where))
 
 
-def asked_for_key() -> str:
+def ask_for_key() -> str:
     """A key that the user types or pastes. It is not shown."""
     with interruptible():
         text: str = typer.prompt("Your private key (64 hex digits, not shown)", hide_input=True, err=True)
     return text
 
 
-def _told(wallet: Wallet) -> Wallet:
+def _announce(wallet: Wallet) -> Wallet:
     typer.echo(f"The key is in {wallet.key_file}. Keep a copy of it in a safe place.", err=True)
     return wallet
 
@@ -66,10 +66,10 @@ def _offer_key(where: Path) -> None:
             answer = typer.prompt("[c]reate a new key, [i]mport yours, or [q]uit?", default="q", err=True)
         match answer.strip().lower()[:1]:
             case "c":
-                typer.echo(f"Your address is {created(where).address}. It needs credits and gas.", err=True)
+                typer.echo(f"Your address is {create_key(where).address}. It needs credits and gas.", err=True)
                 return
             case "i":
-                typer.echo(f"Your address is {stored(asked_for_key(), where).address}.", err=True)
+                typer.echo(f"Your address is {store_key(ask_for_key(), where).address}.", err=True)
                 return
     elif variables().get(KEY):
         raise ConfigurationError(

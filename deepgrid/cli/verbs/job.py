@@ -9,8 +9,9 @@ from typing import Annotated
 
 import typer
 
+from deepgrid.billing.credits import format_credits
 from deepgrid.cli.access.confirmation import Force, confirm
-from deepgrid.cli.access.grid import amount, as_customer, as_sender, shown
+from deepgrid.cli.access.grid import amount, as_customer, as_sender
 from deepgrid.cli.border import FAILED, interruptions_explained, runs
 from deepgrid.cli.display.job_display import newest_jobs, show_jobs, show_record, watch_jobs
 from deepgrid.cli.display.screen import Screen, print_json
@@ -134,7 +135,7 @@ async def panic(
         receipt = await session.writer.panic_job(number, why or reason or PANIC_REASON)
         with with_transaction(receipt.tx_hash):
             ended = await session.chain.job(number)
-            refund = f"{shown(ended.locked_wei, wei=False)} credits went to {ended.customer}"
+            refund = f"{format_credits(ended.locked_wei)} credits went to {ended.customer}"
             print_result(f"job {number} is {ended.status.words}; {refund}.")
 
 
@@ -161,9 +162,7 @@ async def topup(
         job = await grid.job(number)
         if minutes:
             added_wei = _cost_of(job, minutes)
-        confirm(
-            f"Add {shown(added_wei, wei=False)} credits of {grid.address} to job {number} ({job.name})?", force=force
-        )
+        confirm(f"Add {format_credits(added_wei)} credits of {grid.address} to job {number} ({job.name})?", force=force)
         with _with_last_transaction(job):
             await job.top_up(credits_of(added_wei), approve=not no_approve)
             limit = plural(job.on_chain.granted_minutes, "minute")

@@ -11,9 +11,19 @@ from typing import Annotated
 
 import typer
 
+from deepgrid.billing.credits import format_credits
 from deepgrid.cli.access.confirmation import Force, confirm
-from deepgrid.cli.access.grid import address, amount, as_anyone, as_customer, as_reader, as_sender, shown, wallet
-from deepgrid.cli.access.key_file import asked_for_key, chosen, created, stored
+from deepgrid.cli.access.grid import (
+    address,
+    amount,
+    as_anyone,
+    as_customer,
+    as_reader,
+    as_sender,
+    format_amount,
+    wallet,
+)
+from deepgrid.cli.access.key_file import ask_for_key, create_key, key_path, store_key
 from deepgrid.cli.border import runs
 from deepgrid.cli.options import DEFAULT_KEY, Amount, BookFile, InWei, KeyFile
 from deepgrid.cli.standard_streams import print_result, with_transaction
@@ -40,7 +50,7 @@ async def credit_get(who: Owner = None, wei: InWei = False, key: KeyFile = DEFAU
     owner = wallet(key).address if who is None else address(who)
     async with as_reader(book) as grid:
         credits = await (await grid.wallet_of(owner)).credits
-    print(shown(wei_of(credits), wei=wei))
+    print(format_amount(wei_of(credits), wei=wei))
 
 
 @credit.command("transfer")
@@ -57,12 +67,12 @@ async def credit_transfer(
     receiver, given_wei = address(to), amount(value, wei=wei)
     async with as_customer(key, book) as grid:
         confirm(
-            f"Transfer {shown(given_wei, wei=False)} credits of {grid.address} to {receiver}? This cannot be undone.",
+            f"Transfer {format_credits(given_wei)} credits of {grid.address} to {receiver}? This cannot be undone.",
             force=force,
         )
         with with_transaction(await grid.wallet.transfer(receiver, credits_of(given_wei))):
             left = await grid.wallet.credits
-            print_result(f"{shown(given_wei, wei=False)} credits given to {receiver}; {left:f} are left.")
+            print_result(f"{format_credits(given_wei)} credits given to {receiver}; {left:f} are left.")
 
 
 @credit.command("mint")
@@ -75,8 +85,8 @@ async def credit_mint(
     async with as_sender(key, book) as session:
         receipt = await session.writer.mint(receiver, made_wei)
         with with_transaction(receipt.tx_hash):
-            now = shown(await session.chain.balance(receiver), wei=False)
-            print_result(f"{shown(made_wei, wei=False)} credits created for {receiver}, who has {now} now.")
+            now = format_credits(await session.chain.balance(receiver))
+            print_result(f"{format_credits(made_wei)} credits created for {receiver}, who has {now} now.")
 
 
 @allowance.command("get")
@@ -86,7 +96,7 @@ async def allowance_get(wei: InWei = False, key: KeyFile = DEFAULT_KEY, book: Bo
     owner = wallet(key).address
     async with as_reader(book) as grid:
         credits = await (await grid.wallet_of(owner)).allowance
-    print(shown(wei_of(credits), wei=wei))
+    print(format_amount(wei_of(credits), wei=wei))
 
 
 @allowance.command("set")
@@ -100,9 +110,9 @@ async def allowance_set(
     """
     allowed_wei = amount(value, wei=wei)
     async with as_customer(key, book) as grid:
-        confirm(f"Let the grid lock {shown(allowed_wei, wei=False)} credits of {grid.address}?", force=force)
+        confirm(f"Let the grid lock {format_credits(allowed_wei)} credits of {grid.address}?", force=force)
         transaction = await grid.wallet.set_allowance(credits_of(allowed_wei))
-        allowed = f"The grid may lock {shown(allowed_wei, wei=False)} credits of {grid.address}."
+        allowed = f"The grid may lock {format_credits(allowed_wei)} credits of {grid.address}."
         print_result(allowed, f"transaction {transaction}")
 
 
@@ -112,7 +122,7 @@ async def gas_get(who: Owner = None, wei: InWei = False, key: KeyFile = DEFAULT_
     """Print an address's balance of the chain's native currency."""
     owner = wallet(key).address if who is None else address(who)
     async with as_anyone(book) as chain:
-        print(shown(await chain.gas_money(owner), wei=wei))
+        print(format_amount(await chain.gas_money(owner), wei=wei))
 
 
 @gas.command("transfer")
@@ -131,14 +141,14 @@ async def gas_transfer(
         has_wei = await session.chain.gas_money(session.address)
         if given_wei >= has_wei:
             raise InputError(
-                f"{session.address} has {shown(has_wei, wei=False)}, and the transaction itself has a cost.",
+                f"{session.address} has {format_credits(has_wei)}, and the transaction itself has a cost.",
                 next_step="Give less.",
             )
-        confirm(f"Transfer {shown(given_wei, wei=False)} of {session.address} to {receiver}?", force=force)
+        confirm(f"Transfer {format_credits(given_wei)} of {session.address} to {receiver}?", force=force)
         receipt = await session.writer.give_gas_money(receiver, given_wei)
         with with_transaction(receipt.tx_hash):
             left_wei = await session.chain.gas_money(session.address)
-            print_result(f"{shown(given_wei, wei=False)} given to {receiver}; {shown(left_wei, wei=False)} is left.")
+            print_result(f"{format_credits(given_wei)} given to {receiver}; {format_credits(left_wei)} is left.")
 
 
 @key.command("create")
@@ -147,7 +157,7 @@ def create(key: KeyFile = DEFAULT_KEY) -> None:
 
     Keep a copy of the file in a safe place. If the file is lost, the credits are lost.
     """
-    print_result(created(chosen(key)).address)
+    print_result(create_key(key_path(key)).address)
 
 
 @key.command("import")
@@ -156,8 +166,8 @@ def import_key(key: KeyFile = DEFAULT_KEY) -> None:
 
     The key is asked for, or read from standard input if that is no terminal. It is never an argument.
     """
-    text = asked_for_key() if sys.stdin.isatty() else sys.stdin.readline(MAX_LINE)
-    print_result(stored(text, chosen(key)).address)
+    text = ask_for_key() if sys.stdin.isatty() else sys.stdin.readline(MAX_LINE)
+    print_result(store_key(text, key_path(key)).address)
 
 
 @key.command("show")

@@ -13,11 +13,12 @@ from typing import Annotated
 import typer
 from typer.core import TyperGroup
 
+from deepgrid.billing.credits import format_credits
 from deepgrid.chain.book import AddressBook
 from deepgrid.chain.client import Chain
 from deepgrid.chain.deploy.retirement import move_credits, retire
 from deepgrid.chain.node.values import Constants, Cut
-from deepgrid.cli.access.grid import amount, as_anyone, as_sender, shown
+from deepgrid.cli.access.grid import amount, as_anyone, as_sender, format_amount
 from deepgrid.cli.border import runs
 from deepgrid.cli.display.screen import print_json
 from deepgrid.cli.lazy import group_with, project_verbs
@@ -97,8 +98,8 @@ async def withdraw(
             return
         receipt = await session.writer.withdraw_cut(taken_wei)
         with with_transaction(receipt.tx_hash):
-            left = shown(await session.chain.platform_cut(), wei=False)
-            print_result(f"{shown(taken_wei, wei=False)} credits withdrawn to {session.address}; {left} are left.")
+            left = format_credits(await session.chain.platform_cut())
+            print_result(f"{format_credits(taken_wei)} credits withdrawn to {session.address}; {left} are left.")
 
 
 @operator.command("open")
@@ -142,7 +143,7 @@ async def _show(chain: Chain, *, as_json: bool, wei: bool) -> None:
     if as_json:
         print_json(_as_json(figures, cut, kept_wei, is_open=is_open))
         return
-    print(f"minimum           {shown(figures.minimum_wei, wei=wei)} {'wei' if wei else 'credits'}")
+    print(f"minimum           {format_amount(figures.minimum_wei, wei=wei)} {'wei' if wei else 'credits'}")
     print(f"cut               {cut.percent} %")
     if cut.next_from:
         print(f"                  {_announced(cut)}")
@@ -151,7 +152,7 @@ async def _show(chain: Chain, *, as_json: bool, wei: bool) -> None:
     print(f"top-up-slice      {plural(figures.top_up_slice_minutes, 'minute')}")
     print(f"report-tolerance  {plural(figures.report_tolerance_minutes, 'minute')}")
     print(f"New jobs are {'accepted' if is_open else 'refused'}.")
-    print(f"{shown(kept_wei, wei=False)} credits of cut can be withdrawn.")
+    print(f"{format_credits(kept_wei)} credits of cut can be withdrawn.")
 
 
 def _announced(cut: Cut) -> str:
@@ -207,5 +208,5 @@ async def move(old: OldBook, key: KeyFile = DEFAULT_KEY, book: BookFile = None) 
     before = AddressBook.load(old)
     async with as_sender(key, book) as session:
         minted_wei = await move_credits(before, session.writer, session.chain, print_result)
-    print_result(f"{shown(minted_wei, wei=False)} credits were minted; all holders have what they had.")
+    print_result(f"{format_credits(minted_wei)} credits were minted; all holders have what they had.")
     print_result(NEXT_AFTER_MOVE)

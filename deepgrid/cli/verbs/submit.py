@@ -8,8 +8,9 @@ from typing import Annotated, Any, cast
 
 import typer
 
+from deepgrid.billing.credits import format_credits
 from deepgrid.cli.access.confirmation import Force, confirm
-from deepgrid.cli.access.grid import amount, as_customer, as_reader, shown
+from deepgrid.cli.access.grid import amount, as_customer, as_reader
 from deepgrid.cli.border import interruptions_explained, runs
 from deepgrid.cli.display.job_display import show_event
 from deepgrid.cli.display.screen import Screen, print_json
@@ -105,7 +106,7 @@ async def submit(
     async with as_customer(key, book) as grid:
         name = workflow.name if job_name is None else job_name
         confirm(
-            f"Lock {shown(locked_wei, wei=False)} credits of {grid.address} for the job {name}?"
+            f"Lock {format_credits(locked_wei)} credits of {grid.address} for the job {name}?"
             " What it does not use is returned.",
             force=force,
         )

@@ -35,11 +35,11 @@ def tui(
 def _prepared(key: Path, book: Path | None, *, read_only: bool) -> tuple[Path, Path | None]:
     """The key file and the address book. The usual ones are left to the app, whose first screen is fast."""
     if variables().values or not (read_only or key.expanduser().exists()):
-        from deepgrid.cli.access.address_book import found_book
-        from deepgrid.cli.access.key_file import present
+        from deepgrid.cli.access.address_book import find_book
+        from deepgrid.cli.access.key_file import existing_key
 
-        key = key if read_only else present(key)
-        book = asyncio.run(found_book(book))
+        key = key if read_only else existing_key(key)
+        book = asyncio.run(find_book(book))
     return key, book
 
 

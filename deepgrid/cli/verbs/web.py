@@ -15,8 +15,8 @@ from typing import Annotated
 import typer
 
 from deepgrid.billing.credits import parse_credits
-from deepgrid.cli.access.address_book import found_book
-from deepgrid.cli.access.key_file import present
+from deepgrid.cli.access.address_book import find_book
+from deepgrid.cli.access.key_file import existing_key
 from deepgrid.cli.options import DEFAULT_KEY, BookFile, KeyFile
 from deepgrid.cli.standard_streams import start_logging
 from deepgrid.errors import InputError
@@ -47,7 +47,7 @@ def web(
     limit_wei = parse_credits(limit)
     if limit_wei < 0:
         raise InputError("The limit is negative.")
-    key, book = present(key), asyncio.run(found_book(book))
+    key, book = existing_key(key), asyncio.run(find_book(book))
     start_logging()
     settings = LocalSettings(key, limit_wei, book, port, address_file)
     with _browser(wanted=not no_browser) as show:
