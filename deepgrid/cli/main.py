@@ -12,7 +12,7 @@ from typing import Annotated
 
 import typer
 
-from deepgrid.cli.border import Border
+from deepgrid.cli.error_boundary import RootCommand
 from deepgrid.cli.lazy import LazyCommand, group_with
 from deepgrid.cli.standard_streams import take_streams
 
@@ -47,7 +47,7 @@ COMMANDS = (
 
 app = typer.Typer(
     name="dps",
-    cls=group_with(Border, *COMMANDS),
+    cls=group_with(RootCommand, *COMMANDS),
     help="Submit jobs to a grid of clusters, follow them, and pay for what ran.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,

@@ -11,7 +11,7 @@ import typer
 from blocks import Operator
 from blocks.block_loading import load_block
 from deepgrid.cli.access.confirmation import REFUSED, confirm, on_terminal
-from deepgrid.cli.border import runs
+from deepgrid.cli.error_boundary import runs
 from deepgrid.client.display.text import moment_utc, printable
 from deepgrid.errors import ConfigurationError
 from deepgrid.files.file_backup import FilesManifest, Restore, Role, back_up_files, state_files

@@ -11,7 +11,7 @@ import typer
 
 from deepgrid.chain.client import Chain
 from deepgrid.cli.access.grid import as_anyone, wallet
-from deepgrid.cli.border import runs
+from deepgrid.cli.error_boundary import runs
 from deepgrid.cli.options import ClusterName
 from deployments.cli.serving import provider_settings
 from orchestration import claiming_pause

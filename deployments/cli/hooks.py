@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from deepgrid.cli.border import runs
+from deepgrid.cli.error_boundary import runs
 from deepgrid.cli.options import ClusterName
 from deepgrid.errors import ConfigurationError
 from deepgrid.slurm.setup import install as hooks

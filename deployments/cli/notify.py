@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from blocks.prefect_faults import prefect_faults
-from deepgrid.cli.border import runs
+from deepgrid.cli.error_boundary import runs
 from deepgrid.errors import InputError
 from deployments.cli.serving import require_prefect
 from orchestration.automations import deploy_automations, remove_automations, silent_pools

@@ -9,8 +9,8 @@ from prefect.settings import PREFECT_API_URL
 
 from blocks import Operator
 from blocks.block_loading import load_block
-from deepgrid.cli.border import runs
 from deepgrid.cli.display.screen import report
+from deepgrid.cli.error_boundary import runs
 from deepgrid.cli.options import AsJson
 from deployments.cli.serving import examine_prefect, require_prefect, serve
 from deployments.operator import process

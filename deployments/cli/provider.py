@@ -7,8 +7,8 @@ from typing import Annotated
 import typer
 from prefect.settings import PREFECT_API_URL
 
-from deepgrid.cli.border import runs
 from deepgrid.cli.display.screen import report
+from deepgrid.cli.error_boundary import runs
 from deepgrid.cli.options import AsJson, ClusterName
 from deepgrid.cli.standard_streams import print_result
 from deepgrid.provider import registration

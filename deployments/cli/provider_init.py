@@ -10,7 +10,7 @@ from prefect.settings import PREFECT_API_AUTH_STRING, PREFECT_API_URL, temporary
 
 from deepgrid.cli.access.confirmation import confirm, interruptible, on_terminal
 from deepgrid.cli.access.key_file import existing_key
-from deepgrid.cli.border import runs
+from deepgrid.cli.error_boundary import runs
 from deepgrid.client.display.text import printable
 from deepgrid.errors import ConfigurationError, GridError, InputError
 from deployments.provider.setup.answer_checks import (

@@ -11,7 +11,7 @@ from prefect.settings import PREFECT_API_URL
 
 from blocks import Provider
 from blocks.block_loading import load_block
-from deepgrid.cli.border import complain
+from deepgrid.cli.error_boundary import complain
 from deepgrid.cli.standard_streams import start_logging
 from deepgrid.errors import ConfigurationError, GridError
 from deepgrid.findings import Finding, Level

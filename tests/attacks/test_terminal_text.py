@@ -17,9 +17,9 @@ from rich.console import Console
 from rich.text import Text
 
 from deepgrid.chain.history import Transition
-from deepgrid.cli.border import complaint
 from deepgrid.cli.display.job_display import show_jobs, show_record
 from deepgrid.cli.display.screen import Screen, show_findings
+from deepgrid.cli.error_boundary import complaint
 from deepgrid.client.display.record import JobRecord, record_as_json
 from deepgrid.client.display.text import LogLines
 from deepgrid.client.job_values import Remark, datetime_of

@@ -10,7 +10,7 @@ import typer
 from deepgrid.chain.book import AddressBook, book_path
 from deepgrid.chain.deploy.deploy import Roles, deploy_to_book
 from deepgrid.cli.access.grid import address, wallet
-from deepgrid.cli.border import runs
+from deepgrid.cli.error_boundary import runs
 from deepgrid.cli.options import DEFAULT_KEY, BookFile, KeyFile
 from deepgrid.cli.standard_streams import print_result
 from deepgrid.errors import InputError

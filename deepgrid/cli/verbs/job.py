@@ -12,9 +12,9 @@ import typer
 from deepgrid.billing.credits import format_credits
 from deepgrid.cli.access.confirmation import Force, confirm
 from deepgrid.cli.access.grid import amount, as_customer, as_sender
-from deepgrid.cli.border import FAILED, interruptions_explained, runs
 from deepgrid.cli.display.job_display import newest_jobs, show_jobs, show_record, watch_jobs
 from deepgrid.cli.display.screen import Screen, print_json
+from deepgrid.cli.error_boundary import FAILED, interruptions_explained, runs
 from deepgrid.cli.options import DEFAULT_KEY, AsJson, BookFile, InWei, JobId, KeyFile, NoApprove, NoTimestamp
 from deepgrid.cli.standard_streams import print_result, with_transaction
 from deepgrid.client.display.record import job_as_json, record_as_json

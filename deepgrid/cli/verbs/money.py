@@ -24,7 +24,7 @@ from deepgrid.cli.access.grid import (
     wallet,
 )
 from deepgrid.cli.access.key_file import ask_for_key, create_key, key_path, store_key
-from deepgrid.cli.border import runs
+from deepgrid.cli.error_boundary import runs
 from deepgrid.cli.options import DEFAULT_KEY, Amount, BookFile, InWei, KeyFile
 from deepgrid.cli.standard_streams import print_result, with_transaction
 from deepgrid.client.job_values import credits_of, wei_of

@@ -19,8 +19,8 @@ from deepgrid.chain.client import Chain
 from deepgrid.chain.deploy.retirement import move_credits, retire
 from deepgrid.chain.node.values import Constants, Cut
 from deepgrid.cli.access.grid import amount, as_anyone, as_sender, format_amount
-from deepgrid.cli.border import runs
 from deepgrid.cli.display.screen import print_json
+from deepgrid.cli.error_boundary import runs
 from deepgrid.cli.lazy import group_with, project_verbs
 from deepgrid.cli.options import DEFAULT_KEY, AsJson, BookFile, InWei, KeyFile
 from deepgrid.cli.standard_streams import print_result, with_transaction

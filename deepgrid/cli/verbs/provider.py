@@ -14,7 +14,6 @@ from deepgrid.chain.offers import read_versions
 from deepgrid.chain.transactions.transaction import Receipt
 from deepgrid.chain.writer import Writer
 from deepgrid.cli.access.grid import address, as_anyone, as_sender, wallet
-from deepgrid.cli.border import runs
 from deepgrid.cli.display.offer import (
     hash_of,
     offer_as_json,
@@ -25,6 +24,7 @@ from deepgrid.cli.display.offer import (
     standing_as_json,
 )
 from deepgrid.cli.display.screen import Screen, print_json
+from deepgrid.cli.error_boundary import runs
 from deepgrid.cli.lazy import group_with, project_verbs
 from deepgrid.cli.options import DEFAULT_KEY, AsJson, BookFile, KeyFile
 from deepgrid.cli.standard_streams import print_result

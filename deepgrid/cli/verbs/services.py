@@ -10,8 +10,8 @@ from urllib.parse import urlsplit
 
 import typer
 
-from deepgrid.cli.border import runs
 from deepgrid.cli.display.screen import report
+from deepgrid.cli.error_boundary import runs
 from deepgrid.cli.options import AsJson, BookFile
 from deepgrid.cli.standard_streams import start_logging
 from deepgrid.client.display.text import moment_utc

@@ -11,9 +11,9 @@ import typer
 from deepgrid.billing.credits import format_credits
 from deepgrid.cli.access.confirmation import Force, confirm
 from deepgrid.cli.access.grid import amount, as_customer, as_reader
-from deepgrid.cli.border import interruptions_explained, runs
 from deepgrid.cli.display.job_display import show_event
 from deepgrid.cli.display.screen import Screen, print_json
+from deepgrid.cli.error_boundary import interruptions_explained, runs
 from deepgrid.cli.options import (
     DEFAULT_KEY,
     Affinities,

@@ -12,7 +12,7 @@ import typer
 
 from deepgrid import modules, sbatch
 from deepgrid.cli.access.grid import amount, as_reader
-from deepgrid.cli.border import runs
+from deepgrid.cli.error_boundary import runs
 from deepgrid.cli.options import BookFile, IgnoreUnknownFields
 from deepgrid.client.display.story import price_sentences
 from deepgrid.client.display.text import printable

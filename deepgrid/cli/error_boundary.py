@@ -42,7 +42,7 @@ MONEY_REFUSALS = frozenset({"InsufficientFunds", "ERC20InsufficientBalance", "ER
 logger = logging.getLogger(__name__)
 
 
-class Border(TyperGroup):
+class RootCommand(TyperGroup):
     """The root command. It ends the process."""
 
     def main(self, *args: Any, **options: Any) -> NoReturn:

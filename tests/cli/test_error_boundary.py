@@ -6,7 +6,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from deepgrid.cli.border import Border, runs
+from deepgrid.cli.error_boundary import RootCommand, runs
 from deepgrid.errors import (
     AccessDenied,
     ChainError,
@@ -20,7 +20,7 @@ from deepgrid.errors import (
 
 
 def _outcome_of(error: BaseException) -> tuple[int, str]:
-    app = typer.Typer(cls=Border, pretty_exceptions_enable=False)
+    app = typer.Typer(cls=RootCommand, pretty_exceptions_enable=False)
 
     @app.callback()
     def root() -> None: ...
