@@ -30,8 +30,6 @@ REQUESTS = 20
 SERVER = "prefect-api-1"
 ON_THE_GRID = (
     "test_job_life",
-    "test_worker",
-    "test_bulk_runs",
     "test_retry_in_ui",
     "test_run_triggers",
     "test_cancelling",
