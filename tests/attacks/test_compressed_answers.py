@@ -12,7 +12,7 @@ import pytest
 from eth_account import Account
 
 from deepgrid.cli.access.address_book import _logs_url
-from deepgrid.client.engine.live import _fetched
+from deepgrid.client.engine.live import _fetch_places
 from deepgrid.errors import ServiceError
 from deepgrid.provider.shared.image_registry import Registries
 from deepgrid.services.client import ServicesClient
@@ -65,7 +65,7 @@ async def probe_logs(url: str) -> None:
     "an answer of 1 KB with two codings that becomes 256 MB", attacker="a malicious server",
     gain="an error instead of the answer", defence="answers are not requested compressed, and not decompressed",
 )  # fmt: skip
-@pytest.mark.parametrize("ask", [read_log, _fetched, read_image, probe_logs])
+@pytest.mark.parametrize("ask", [read_log, _fetch_places, read_image, probe_logs])
 async def test_answers_are_not_decompressed(url: str, ask: Callable[[str], Awaitable[object]]) -> None:
     assert len(BOMB) < 2000
     tracemalloc.start()
