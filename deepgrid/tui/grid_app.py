@@ -15,7 +15,7 @@ from textual.driver import Driver
 from textual.screen import Screen
 
 from deepgrid.errors import GridError
-from deepgrid.tui.feed import Feed
+from deepgrid.tui.live_data import LiveData
 from deepgrid.tui.screens.frame import GridScreen
 from deepgrid.tui.screens.jobs import JobsScreen
 from deepgrid.tui.screens.questions import KeysScreen, Question
@@ -32,7 +32,7 @@ class GridApp(App[None], inherit_bindings=False):
     """The terminal app.
 
     Attributes:
-        feed: Live data; None until the grid was opened.
+        live: Live data; None until the grid was opened.
         failure: The error that ended the app; None if the user left.
         in_flight: What transactions that are being sent do, in words.
         shape: The shape of job that prices of clusters are shown for, as it is typed.
@@ -57,7 +57,7 @@ class GridApp(App[None], inherit_bindings=False):
         self.theme = "ansi-dark"  # the 16 colours of the user's terminal, and its background
         self.animation_level = "none"
         self.now = now
-        self.feed: Feed | None = None
+        self.live: LiveData | None = None
         self.failure: BaseException | None = None
         self.in_flight: dict[object, str] = {}
         self.files: dict[int, Path] = {}
@@ -82,8 +82,8 @@ class GridApp(App[None], inherit_bindings=False):
             from deepgrid.tui.overview import Overview
 
             self._grid = self._open_grid()
-            self.feed = Feed(Overview(self._grid, self._customer or self._grid.address), self.show_news, self.now)
-            await self.feed.run()
+            self.live = LiveData(Overview(self._grid, self._customer or self._grid.address), self.show_news, self.now)
+            await self.live.run()
         except GridError as error:
             self.problem = str(error)
             self.show_news()
@@ -119,8 +119,8 @@ class GridApp(App[None], inherit_bindings=False):
         except GridError as error:
             words, done = str(error), False
         self.in_flight.pop(send)  # not if the app ends now: then it says what was being sent
-        if self.feed is not None:
-            self.feed.refresh()
+        if self.live is not None:
+            self.live.refresh()
         then(words, done)
         self.show_news()
 

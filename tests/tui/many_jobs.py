@@ -1,6 +1,6 @@
 """Measures the app with 10,000 jobs: `python -m tests.tui.many_jobs` prints figures as JSON.
 
-A stand-in answers for the chain, as requesting so many jobs takes minutes. It answers after the delay of a node.
+A double answers for the chain, as requesting so many jobs takes minutes. It answers after the delay of a node.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from deepgrid.client.job import AsyncJob
 from deepgrid.client.job_values import Remark
 from deepgrid.lifecycle.job import Job, JobDefinition
 from deepgrid.lifecycle.states import JobStatus
-from deepgrid.tui.feed import Feed
 from deepgrid.tui.grid_app import GridApp
+from deepgrid.tui.live_data import LiveData
 from deepgrid.tui.overview import Account, ContractTerms, Overview
 from deepgrid.tui.widgets.table import Table
 
@@ -71,8 +71,8 @@ def job_of(job_id: int) -> Job:
 
 class ManyJobsApp(GridApp):
     async def _serve(self) -> None:
-        self.feed = Feed(cast(Overview, ManyJobs()), self.show_news, self.now)
-        await self.feed.run()
+        self.live = LiveData(cast(Overview, ManyJobs()), self.show_news, self.now)
+        await self.live.run()
 
 
 async def measure() -> dict[str, float]:
@@ -90,7 +90,7 @@ async def measure() -> dict[str, float]:
         await pilot.press("slash", *"job-77")
         while app.screen.query_one("#filter", Input).value != "job-77":
             await pilot.pause(0.01)
-        while len(app.feed.jobs if app.feed else ()) < COUNT:
+        while len(app.live.jobs if app.live else ()) < COUNT:
             await pilot.pause(0.01)
         before = time.process_time()
         await pilot.press("7")

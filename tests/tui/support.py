@@ -47,19 +47,19 @@ async def opened(pilot: Pilot[None]) -> None:
     """Wait until the jobs were read."""
     app = pilot.app
     assert isinstance(app, GridApp)
-    await until(pilot, lambda: app.feed is not None and app.feed.ids is not None, "the jobs were not read")
+    await until(pilot, lambda: app.live is not None and app.live.ids is not None, "the jobs were not read")
 
 
 async def choose(pilot: Pilot[None], job: AsyncJob) -> None:
     """Move the cursor of the table to this job."""
     app = pilot.app
     assert isinstance(app, GridApp)
-    await until(pilot, lambda: app.feed is not None and job.id in (app.feed.ids or []), "the job is not in the table")
-    assert app.feed is not None and app.feed.ids is not None
-    app.feed.refresh()
-    await until(pilot, lambda: app.feed is not None and job.id in app.feed.jobs, "the job was not read")
-    await pilot.press("g", *["j"] * app.feed.ids.index(job.id))
-    assert app.screen.query_one(Table).cursor == app.feed.ids.index(job.id)
+    await until(pilot, lambda: app.live is not None and job.id in (app.live.ids or []), "the job is not in the table")
+    assert app.live is not None and app.live.ids is not None
+    app.live.refresh()
+    await until(pilot, lambda: app.live is not None and job.id in app.live.jobs, "the job was not read")
+    await pilot.press("g", *["j"] * app.live.ids.index(job.id))
+    assert app.screen.query_one(Table).cursor == app.live.ids.index(job.id)
 
 
 def type_ahead(app: GridApp, *keys: str) -> None:

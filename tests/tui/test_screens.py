@@ -54,8 +54,8 @@ def cuts(app: GridApp) -> Iterator[str]:
     """What is not visible as a whole: titles, keys, labels, hints, and what a form means."""
     screen = app.screen
     for line in screen.query("#head, #keys").results(Plain):
-        if cell_len(line.words) > line.size.width:
-            yield line.words
+        if cell_len(words := str(line.content)) > line.size.width:
+            yield words
     for field in screen.query(Field):
         hint = field.query_one(Input).placeholder
         label = field.query_one(".label").size.width

@@ -47,9 +47,9 @@ class Visit:
 
     async def choose(self, which: str) -> None:
         """Move the cursor in the table of jobs."""
-        assert self.app.feed is not None
-        assert self.app.feed.ids is not None
-        down = self.app.feed.ids.index(self.grid.recording["jobs"][which])
+        assert self.app.live is not None
+        assert self.app.live.ids is not None
+        down = self.app.live.ids.index(self.grid.recording["jobs"][which])
         await self.press("g", *["j"] * down)
 
     async def type(self, **values: str) -> None:

@@ -76,12 +76,12 @@ class ClustersScreen(GridScreen):
         self.run_worker(self._read(), group="clusters", exclusive=True)
 
     async def _read(self) -> None:
-        assert self.feed is not None
+        assert self.live is not None
         try:
             self._clusters = [*await self.grid_app.grid.clusters()]
             self.show_news()
             for cluster in self._clusters:
-                self._records[cluster.address] = await self.feed.overview.record(cluster.address)
+                self._records[cluster.address] = await self.live.overview.record(cluster.address)
             self._failure = ""
         except GridError as error:
             self._failure = str(error)
@@ -90,7 +90,7 @@ class ClustersScreen(GridScreen):
 
     def draw(self) -> None:
         super().draw()
-        if self.feed is None:
+        if self.live is None:
             self.instead(self.missing("Clusters"))
             return
         if self._clusters is None and not self._reading:

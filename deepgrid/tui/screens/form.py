@@ -150,7 +150,7 @@ class Form(GridScreen):
 
     def left_after(self, spent: Decimal) -> Decimal:
         """Credits that are left after spending. Raises InputError if there are too few, or if they are unknown."""
-        account = self.feed.account if self.feed else None
+        account = self.live.account if self.live else None
         if account is None:
             raise InputError("Your balance is not known yet.")
         if spent > account.credits:

@@ -19,8 +19,8 @@ from textual.widgets import Input, Static
 from deepgrid.plain_text import plain
 
 if TYPE_CHECKING:
-    from deepgrid.tui.feed import Feed
     from deepgrid.tui.grid_app import GridApp
+    from deepgrid.tui.live_data import LiveData
 
 REVERSE = Style(reverse=True)
 OPENS_A_FIELD = ("filter", "ask")
@@ -32,11 +32,6 @@ class Plain(Static):
     def __init__(self, text: str = "", **options: str) -> None:
         super().__init__(text, markup=False, **options)  # type: ignore[arg-type]
         self._shown = Content(text)
-
-    @property
-    def words(self) -> str:
-        """What is shown."""
-        return str(self._shown)
 
     def say(self, text: str | Content) -> None:
         """Show this text; of a string, what controls a terminal is removed."""
@@ -72,8 +67,8 @@ class GridScreen(Screen[None], inherit_bindings=False):
         return cast("GridApp", self.app)
 
     @property
-    def feed(self) -> Feed | None:
-        return self.grid_app.feed
+    def live(self) -> LiveData | None:
+        return self.grid_app.live
 
     def compose(self) -> ComposeResult:
         yield Plain(self.HEAD, id="head")
@@ -111,7 +106,7 @@ class GridScreen(Screen[None], inherit_bindings=False):
     @property
     def stale(self) -> bool:
         """Whether the grid does not answer, so that what is shown may be out of date."""
-        return self.feed is not None and bool(self.feed.outage)
+        return self.live is not None and bool(self.live.outage)
 
     @property
     def alive(self) -> bool:
@@ -128,12 +123,12 @@ class GridScreen(Screen[None], inherit_bindings=False):
         self._draw_news()
 
     def _draw_news(self) -> None:
-        feed, words, wrong = self.feed, self._told, self._wrong
+        live, words, wrong = self.live, self._told, self._wrong
         if self.grid_app.in_flight:
             words, wrong = f"Sending: {', '.join(self.grid_app.in_flight.values())} ...", False
-        elif feed is not None and feed.outage:
-            since = time.strftime("%H:%M", time.localtime(feed.outage_since))
-            words, wrong = f"No answer since {since}, trying again: {feed.outage}", True
+        elif live is not None and live.outage:
+            since = time.strftime("%H:%M", time.localtime(live.outage_since))
+            words, wrong = f"No answer since {since}, trying again: {live.outage}", True
         news = self.query_one("#news", Plain)
         news.say(words)
         news.set_class(wrong, "-wrong")
@@ -148,9 +143,9 @@ class GridScreen(Screen[None], inherit_bindings=False):
         """Why there is nothing to show yet: it is being read, or cannot be."""
         if self.grid_app.problem:
             return self.grid_app.problem
-        if self.stale and self.feed is not None:
-            return f"{what} cannot be read: {self.feed.outage}\nTrying again; q leaves."
-        return f"Reading {what[0].lower()}{what[1:]} ..." if self.feed else "Connecting to the grid ..."
+        if self.stale and self.live is not None:
+            return f"{what} cannot be read: {self.live.outage}\nTrying again; q leaves."
+        return f"Reading {what[0].lower()}{what[1:]} ..." if self.live else "Connecting to the grid ..."
 
     def ask_in(self, field: Input) -> None:
         """Show a field and give it the focus at once. The keys that were typed ahead are for the field."""

@@ -59,14 +59,21 @@ class JobActions(GridScreen):
             self.run_worker(self._peek(self.job.id, pane), group="peek", exclusive=True)
 
     async def _peek(self, job_id: int, pane: Pane) -> None:
-        assert self.feed is not None
-        lines: list[Line]
-        try:
-            lines = last_lines(await self.feed.overview.output_end(job_id, PEEK_BYTES))
-        except GridError as error:
-            lines = [plain_line(str(error))]
+        lines = await self.read_last_lines(job_id, PEEK_BYTES)
         if pane.is_attached:
             pane.show(lines or [plain_line("There is no output yet.")])
+
+    async def read_last_lines(self, job_id: int, size: int) -> list[Line]:
+        """The last lines of a job's output, cleaned, without colours; or why it cannot be read."""
+        from deepgrid.client.display.text import LogLines
+
+        assert self.live is not None
+        try:
+            output = await self.live.overview.output_end(job_id, size)
+        except GridError as error:
+            return [plain_line(str(error))]
+        lines = LogLines().feed(output, final=True)[-PEEK_LINES:]
+        return [plain_line(plain(COLOUR.sub("", line))) for line in lines]
 
     def action_copy(self) -> None:
         if self.job is not None:
@@ -89,14 +96,14 @@ class JobActions(GridScreen):
             self.grid_app.open_screen("submit", self.job)
 
     def action_cancel(self) -> None:
-        job, feed = self.job, self.feed
-        if job is None or feed is None or feed.terms is None or not self.may_send():
+        job, live = self.job, self.live
+        if job is None or live is None or live.terms is None or not self.may_send():
             return
-        chain_s = feed.account.at.timestamp() if feed.account else feed.now()
-        if why := why_not_cancel(job, feed.terms.answer_minutes, feed.terms.cancellation_minutes, chain_s):
+        chain_s = live.account.at.timestamp() if live.account else live.now()
+        if why := why_not_cancel(job, live.terms.answer_minutes, live.terms.cancellation_minutes, chain_s):
             self.tell(f"Job {job.id} cannot be cancelled: {why}.", wrong=True)
             return
-        fee = f"at least {feed.terms.cancellation_minutes} minutes are billed"
+        fee = f"at least {live.terms.cancellation_minutes} minutes are billed"
         if job.on_chain.has_cancel_request:
             billed = "what its cluster cannot bill any more comes back"
         else:
@@ -110,11 +117,3 @@ class JobActions(GridScreen):
             return cancelled_words(job)
 
         self.grid_app.send(f"the cancellation of job {job.id}", send, self.grid_app.tell_outcome)
-
-
-def last_lines(output: bytes) -> list[Line]:
-    """The last lines of a job's output, cleaned, without colours."""
-    from deepgrid.client.display.text import LogLines
-
-    lines = LogLines().feed(output, final=True)[-PEEK_LINES:]
-    return [plain_line(plain(COLOUR.sub("", line))) for line in lines]

@@ -11,7 +11,7 @@ from textual.widget import Widget
 
 from deepgrid.errors import GridError
 from deepgrid.plain_text import plain
-from deepgrid.tui.screens.job_actions import JobActions, last_lines
+from deepgrid.tui.screens.job_actions import JobActions
 from deepgrid.tui.widgets.text_pane import Line, SideText, TextPane, heading, pair, plain_line
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ class JobScreen(JobActions):
 
     @property
     def job(self) -> AsyncJob:
-        return self.feed.jobs.get(self._job.id, self._job) if self.feed else self._job
+        return self.live.jobs.get(self._job.id, self._job) if self.live else self._job
 
     def body(self) -> Iterable[Widget]:
         with Horizontal(id="body"):
@@ -50,21 +50,21 @@ class JobScreen(JobActions):
 
     def draw(self) -> None:
         super().draw()
-        job, feed = self.job, self.feed
+        job, live = self.job, self.live
         self.head(f"Job {job.id} ({plain(job.name)})")
-        if feed is None:
+        if live is None:
             return
-        version = (job.on_chain, feed.account and feed.account.block if not job.over else None)
-        if version != self._read_at and not feed.outage:
+        version = (job.on_chain, live.account and live.account.block if not job.over else None)
+        if version != self._read_at and not live.outage:
             self._read_at = version
             self.run_worker(self._read(), group="life", exclusive=True)
         self._show()
 
     async def _read(self) -> None:
-        assert self.feed is not None
+        assert self.live is not None
         try:
             self._steps = await self.job.history
-            self._remarks = await self.feed.overview.remarks(self.job.id)
+            self._remarks = await self.live.overview.remarks(self.job.id)
             self._failure = ""
         except GridError as error:
             self._failure = str(error)
@@ -75,26 +75,19 @@ class JobScreen(JobActions):
             await self._read_tail()
 
     async def _read_tail(self) -> None:
-        assert self.feed is not None
-        try:
-            tail = last_lines(await self.feed.overview.output_end(self.job.id, TAIL_BYTES))
-        except GridError as error:
-            tail = [plain_line(str(error))]
+        tail = await self.read_last_lines(self.job.id, TAIL_BYTES)
         if self.alive:
-            self._show_tail(tail)
-
-    def _show_tail(self, tail: list[Line]) -> None:
-        self.query_one("#side", SideText).show([heading("log"), *(tail or [plain_line("no output yet")])])
+            self.query_one("#side", SideText).show([heading("log"), *(tail or [plain_line("no output yet")])])
 
     def _show(self) -> None:
         from deepgrid.tui.details import bill_lines, facts, life_lines
 
-        job, feed = self.job, self.feed
+        job, live = self.job, self.live
         if self._steps is None and not self._failure:
             self.instead(self.missing("The job"))
             return
         self.instead("")
-        lines: list[Line] = [*facts(job, feed.now() if feed else 0)]
+        lines: list[Line] = [*facts(job, live.now() if live else 0)]
         if not job.over and (why := self._why()):
             lines.insert(1, pair("waits for", plain(why)))
         if job.over and job.outcome:

@@ -58,7 +58,7 @@ class LogScreen(JobActions):
 
     @property
     def job(self) -> AsyncJob:
-        return self.feed.jobs.get(self._job.id, self._job) if self.feed else self._job
+        return self.live.jobs.get(self._job.id, self._job) if self.live else self._job
 
     def body(self) -> Iterable[Widget]:
         yield LogView(id="body")

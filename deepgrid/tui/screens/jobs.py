@@ -70,13 +70,13 @@ class JobsScreen(JobActions):
 
     def draw(self) -> None:
         super().draw()
-        feed = self.feed
+        live = self.live
         self._show_head()
-        if feed is None or feed.ids is None:
+        if live is None or live.ids is None:
             self.instead(self.missing("Jobs"))
             return
         chosen = self.job_id
-        self._shown = self._filtered(feed.ids)
+        self._shown = self._filtered(live.ids)
         if self.grid_app.submitted in self._shown:
             chosen, self.grid_app.submitted = self.grid_app.submitted, None
         self.instead("" if self._shown else self._nothing())
@@ -86,12 +86,12 @@ class JobsScreen(JobActions):
         self._show_chosen()
 
     def _filtered(self, ids: Sequence[int]) -> Sequence[int]:
-        assert self.feed is not None
+        assert self.live is not None
         if not self._filter:
             return ids
         from deepgrid.tui.details import matches
 
-        jobs = self.feed.jobs
+        jobs = self.live.jobs
         return [job_id for job_id in ids if job_id in jobs and matches(jobs[job_id], self._filter)]
 
     def _nothing(self) -> str:
@@ -100,34 +100,34 @@ class JobsScreen(JobActions):
         return "You have no jobs yet.\nPress s to submit one, or p to see clusters and prices."
 
     def _show_head(self) -> None:
-        feed = self.feed
-        account = feed.account if feed else None
-        if feed is None:
+        live = self.live
+        account = live.account if live else None
+        if live is None:
             return
-        who = short_address(feed.overview.customer) + (" read-only" if self.grid_app.read_only else "")
+        who = short_address(live.overview.customer) + (" read-only" if self.grid_app.read_only else "")
         if account is None:
             self.head(who)
             return
-        block_age = age(feed.now() - account.at.timestamp())
+        block_age = age(live.now() - account.at.timestamp())
         text = (
             f"{who}  {amount(account.credits)} credits  allowance {amount(account.allowance)}"
             f"  gas {amount(account.gas)}  block {block_age}"
         )
         if self._filter:
-            read, total = sum(job_id in feed.jobs for job_id in feed.ids or ()), len(feed.ids or ())
+            read, total = sum(job_id in live.jobs for job_id in live.ids or ()), len(live.ids or ())
             text += f"  [{plain(self._filter)}: {len(self._shown)} of {read if read < total else total}]"
         self.head(Content(text) if not self.stale else Content.styled(text, "dim"))
 
     def _cells(self, row: int) -> Sequence[Cell] | None:
         from deepgrid.tui.details import cells
 
-        assert self.feed is not None
-        job = self.feed.jobs.get(self._shown[row])
-        return None if job is None else cells(job, self.feed.now())
+        assert self.live is not None
+        job = self.live.jobs.get(self._shown[row])
+        return None if job is None else cells(job, self.live.now())
 
     def _want(self) -> None:
-        if self.feed is not None:
-            self.feed.want(self._shown[row] for row in self.query_one(Table).visible_rows)
+        if self.live is not None:
+            self.live.want(self._shown[row] for row in self.query_one(Table).visible_rows)
 
     @on(Table.Moved)
     def _moved(self) -> None:
@@ -145,28 +145,28 @@ class JobsScreen(JobActions):
     @property
     def job(self) -> AsyncJob | None:
         """The chosen job; None if there is none, or while it is read."""
-        return self.feed.jobs.get(self.job_id) if self.feed is not None and self.job_id is not None else None
+        return self.live.jobs.get(self.job_id) if self.live is not None and self.job_id is not None else None
 
     def _show_chosen(self) -> None:
         from deepgrid.tui.details import bill_lines, facts, last_remark
 
         job, side = self.job, self.query_one("#side", SideText)
-        if job is None or self.feed is None:
+        if job is None or self.live is None:
             self.query_one("#remark", Plain).say("")
             side.show([])
             return
         remarks = self._remarks.get(job.id, [])
         words = f"{job.id}: {last_remark(job, remarks)}"
         self.query_one("#remark", Plain).say(Content.styled(plain(words), "dim") if self.stale else words)
-        side.show([*facts(job, self.feed.now()), *bill_lines(job)], stale=self.stale)
-        if not job.over and self._asked != (job.id, self.feed.account and self.feed.account.block):
-            self._asked = (job.id, self.feed.account and self.feed.account.block)
+        side.show([*facts(job, self.live.now()), *bill_lines(job)], stale=self.stale)
+        if not job.over and self._asked != (job.id, self.live.account and self.live.account.block):
+            self._asked = (job.id, self.live.account and self.live.account.block)
             self.run_worker(self._read_remarks(job.id), group="remarks", exclusive=True)
 
     async def _read_remarks(self, job_id: int) -> None:
-        assert self.feed is not None
+        assert self.live is not None
         try:
-            self._remarks[job_id] = await self.feed.overview.remarks(job_id)
+            self._remarks[job_id] = await self.live.overview.remarks(job_id)
         except GridError:
             return  # what the chain says is shown without them
         if self.alive:
@@ -189,15 +189,15 @@ class JobsScreen(JobActions):
     def _filter_changed(self, event: Input.Changed) -> None:
         self._filter = event.value.strip()
         self.show_news()
-        if self._filter and self.feed is not None:
+        if self._filter and self.live is not None:
             self.run_worker(self._read_all(), group="filter", exclusive=True)
 
     async def _read_all(self) -> None:
         try:
-            if self.feed is not None:
-                await self.feed.read_all()
+            if self.live is not None:
+                await self.live.read_all()
         except GridError:
-            return  # the feed tells about the outage
+            return  # the live data tells about the outage
 
     @on(Input.Submitted, "#filter")
     def _filter_done(self) -> None:
@@ -210,5 +210,5 @@ class JobsScreen(JobActions):
 
     def action_send(self, form: str) -> None:
         """Open a form that sends a transaction."""
-        if self.feed is not None and self.may_send():
+        if self.live is not None and self.may_send():
             self.grid_app.open_screen(form)

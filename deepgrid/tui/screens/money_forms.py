@@ -32,9 +32,9 @@ class MoneyForm(Form):
     @property
     def terms(self) -> ContractTerms:
         """The grid's terms. Raises InputError while they are unknown."""
-        if self.feed is None or self.feed.terms is None:
+        if self.live is None or self.live.terms is None:
             raise InputError("The grid's contract is not known yet.")
-        return self.feed.terms
+        return self.live.terms
 
     def amount(self) -> Decimal:
         """The amount that is typed. Raises InputError."""
@@ -139,7 +139,7 @@ class AllowanceForm(MoneyForm):
         return amount_of(self.value("amount"))
 
     def meaning(self) -> list[Line]:
-        account = self.feed.account if self.feed else None
+        account = self.live.account if self.live else None
         lines = [] if account is None else [
             pair("now", f"{exact(account.allowance)} credits"), pair("you have", f"{exact(account.credits)} credits")
         ]  # fmt: skip

@@ -10,6 +10,7 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.screen import ModalScreen
 
+from deepgrid.plain_text import plain
 from deepgrid.tui.screens.frame import KeyBar, Plain
 from deepgrid.tui.widgets.table import Cell, Column, Table
 from deepgrid.tui.widgets.text_pane import Line, TextPane, pair
@@ -31,9 +32,7 @@ class Question(ModalScreen[bool]):
         self.question = question
 
     def compose(self) -> ComposeResult:
-        text = Plain(id="question")
-        text.say(self.question)
-        yield text
+        yield Plain(plain(self.question), id="question")
 
     def action_answer(self, yes: bool) -> None:
         self.dismiss(yes)
@@ -50,9 +49,7 @@ class Pane(ModalScreen[None]):
         self._lines = lines
 
     def compose(self) -> ComposeResult:
-        title = Plain(id="head")
-        title.say(self._title_text)
-        yield title
+        yield Plain(plain(self._title_text), id="head")
         yield TextPane(id="pane")
         yield KeyBar("q close", id="keys")
 

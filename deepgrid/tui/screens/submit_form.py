@@ -19,6 +19,7 @@ from textual.timer import Timer
 from textual.widget import Widget
 from textual.widgets import Input
 
+from deepgrid.client.display.story import conditions
 from deepgrid.errors import GridError, InputError
 from deepgrid.plain_text import plain
 from deepgrid.tui.details import OLD_QUOTE_S, quote_lines
@@ -63,7 +64,7 @@ class SubmitForm(MoneyForm):
     def fields(self) -> Sequence[Field]:
         again = self._again
         file = str(self.grid_app.files.get(again.id, "")) if again else ""
-        labels = conditions_of(again) if again else ""
+        labels = " ".join(conditions(again.on_chain)) if again else ""
         amount = exact(again.locked) if again else ""
         return [
             Field("file", "file", "workflow file; ctrl+t starts from a template", file, paths=True),
@@ -274,10 +275,3 @@ def labels_of(text: str) -> tuple[list[str], list[str]]:
     words = text.split()
     uses = [word for word in words if "=" in word and not any(sign in word for sign in ("==", "<", ">", "!=", ":in:"))]
     return uses, [word for word in words if word not in uses]
-
-
-def conditions_of(job: AsyncJob) -> str:
-    """The labels and conditions of a job, as they are typed."""
-    from deepgrid.client.display.story import conditions
-
-    return " ".join(conditions(job.on_chain))

@@ -21,7 +21,7 @@ POLL_S = 2.0
 PAGE = 50
 
 
-class Feed:
+class LiveData:
     """The newest that is known. `changed` is called after each change.
 
     Attributes:
@@ -73,10 +73,6 @@ class Feed:
         if missing and missing != self._wanted:
             self._wanted = missing
             self._wake.set()
-
-    def put(self, job: AsyncJob) -> None:
-        """Take over a job that a screen has read."""
-        self.jobs[job.id] = job
 
     async def read_all(self) -> None:
         """Read all jobs, page after page, for a filter. Raises GridError."""
