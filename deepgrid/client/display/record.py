@@ -27,7 +27,7 @@ from deepgrid.lifecycle.minutes import started_minutes
 from deepgrid.lifecycle.states import JobStatus
 
 # The action that led to a state.
-DEEDS = {
+ACTIONS = {
     JobStatus.PENDING: "requested",
     JobStatus.META_SCHEDULED: "assigned",
     JobStatus.SCHEDULED: "claimed",
@@ -53,13 +53,13 @@ def bill_rows(job: Job, settlement: Settlement) -> list[tuple[str, str]]:
 
 def transaction_rows(history: Iterable[Transition]) -> list[tuple[str, str]]:
     """What led to each state, and the hash of its transaction."""
-    return [(_deed(transition), transition.tx_hash) for transition in history]
+    return [(_action(transition), transition.tx_hash) for transition in history]
 
 
-def _deed(transition: Transition) -> str:
+def _action(transition: Transition) -> str:
     if transition.before is not None and transition.after is JobStatus.PENDING:
         return "given back"
-    return DEEDS.get(transition.after, "settled")
+    return ACTIONS.get(transition.after, "settled")
 
 
 def running_cost(job: Job, now: int) -> str:
@@ -204,7 +204,7 @@ def record_as_json(record: JobRecord) -> dict[str, Any]:
         ],
         "notices": None if record.remarks is None else [_remark_as_json(remark) for remark in record.remarks],
         "bill": bill_as_json(record.job, record.settlement),
-    }  # fmt: skip
+    }
 
 
 def _place_as_json(place: QueuePlace | None) -> dict[str, Any] | None:

@@ -143,13 +143,9 @@ def _matches(patterns: Sequence[str] | None, name: str) -> bool:
     return patterns is None or any(fnmatchcase(name, pattern) for pattern in patterns)
 
 
-async def _from_bucket(
-    data: S3Data, to: Path, wanted: Callable[[str], bool], settings: ClientSettings
-) -> list[Path]:  # fmt: skip
+async def _from_bucket(data: S3Data, to: Path, wanted: Callable[[str], bool], settings: ClientSettings) -> list[Path]:
     bucket = await asyncio.to_thread(OutputBucket, data)
-    found = await patiently(
-        lambda: asyncio.to_thread(bucket.files), settings.patience_s, settings.longest_pause_s
-    )  # fmt: skip
+    found = await patiently(lambda: asyncio.to_thread(bucket.files), settings.patience_s, settings.longest_pause_s)
     if not found:
         raise NoOutput("The job's bucket holds no output.", next_step="Wait until the job is over.")
     folder = Folder(to)
@@ -184,7 +180,7 @@ async def _at_once(count: int, work: Callable[[], object]) -> None:
 
 async def _from_address(
     data: HTTPData, to: Path, wanted: Callable[[str], bool], settings: ClientSettings
-) -> list[Path]:  # fmt: skip
+) -> list[Path]:
     address, name = _file_at(data.url)
     async with new_session(address) as session:
         fetcher = Fetcher(session, settings)

@@ -60,7 +60,7 @@ class Sweep:
         self._missing = {entry.definition_hash: entry for entry in entries}
         self._hot: dict[int, Entry] = {}
         self._look_up = plan.named
-        self._places = Places(connection, plan.credits_wei, limits.at_once, limits.most_wei)
+        self._capacity = Capacity(connection, plan.credits_wei, limits.at_once, limits.most_wei)
         self._requesting = asyncio.Lock()
         self._change = asyncio.Event()
         self._over = False
@@ -119,7 +119,7 @@ class Sweep:
             if self._look_up:
                 await self._adopt_earlier()
             while self._missing:
-                count = await self._places.wait(len(self._missing), self._hot, lambda: self._change)
+                count = await self._capacity.wait(len(self._missing), self._hot, lambda: self._change)
                 try:
                     await self._request(count)
                     failures = 0
@@ -166,7 +166,7 @@ class Sweep:
                 await self.connection.patiently(lambda: session.store(order, entry.salt), forever=True)
                 return True
             except (InputError, ServiceError) as error:
-                if not isinstance(error, AccessDenied) or await self._places.affordable():
+                if not isinstance(error, AccessDenied) or await self._capacity.affordable():
                     self._give_up(entry, error, JobStatus.FAILED)
                 return False  # else the service waits for credits, as the sweep does
 
@@ -232,7 +232,7 @@ def _first(errors: BaseExceptionGroup[GridError]) -> GridError:
     return error
 
 
-class Places:
+class Capacity:
     """How many jobs of a sweep may be requested now, by its limits and the customer's credits.
 
     Places are filled a quarter at a time, or after `refill_s` seconds, so that few transactions are needed.
