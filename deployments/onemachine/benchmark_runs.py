@@ -35,7 +35,7 @@ def measure(grid: LocalGrid, tell: Callable[[str], None]) -> None:
     A failed measurement is reported and otherwise harmless: the next one brings the labels.
     """
     for name in grid.keys.providers:
-        if not _is_measured(grid, name):
+        if not _labels(grid, name):
             began = time.monotonic()
             said = _measure(grid, name)
             tell(f"  measured {name} ({time.monotonic() - began:.1f} s): {said}")
@@ -49,7 +49,7 @@ def _measure(grid: LocalGrid, name: str) -> str:
     if state["type"] != "COMPLETED":
         return f"{state['type'].lower()}: {state['message']}"
     deadline = time.monotonic() + DEFAULT_TIMEOUTS.approved_within_s
-    while not _is_measured(grid, name):
+    while not _labels(grid, name):
         if time.monotonic() > deadline:
             return "its labels wait for the operator's approval"
         time.sleep(DEFAULT_TIMEOUTS.poll_s)
@@ -75,10 +75,6 @@ def run_to_end(
             return {"type": seen["state"]["type"], "message": seen["state"]["message"] or ""}
         time.sleep(timeouts.poll_s)
     raise ServiceError(f"The run of {deployment} continues; its labels come later.")
-
-
-def _is_measured(grid: LocalGrid, name: str) -> bool:
-    return bool(_labels(grid, name))
 
 
 def _most_telling(grid: LocalGrid, name: str) -> str:

@@ -24,8 +24,7 @@ from deployments.onemachine.daemons.ports import PortBook
 from deployments.onemachine.daemons.postgres import Postgres
 from deployments.onemachine.daemons.prefect_server import PrefectServer
 from deployments.onemachine.daemons.probes import HOST
-from deployments.onemachine.daemons.processes import ProcessTable
-from deployments.onemachine.daemons.startup import Report, Step, run_steps
+from deployments.onemachine.daemons.processes import ProcessTable, Report, Step, run_steps
 from deployments.onemachine.node.anvil import Anvil
 from deployments.onemachine.parties.party_plan import CUSTOMER, KeyRing
 from deployments.onemachine.parties.roles import PROXY, SERVICES_GRPC, USERS_OF_PORTS, Roles, services_listen

@@ -15,17 +15,15 @@ from typing import Any
 
 from prefect.blocks.core import Block
 from prefect.cli import app as prefect_command
-from prefect.client.orchestration import PrefectClient, get_client
-from prefect.client.schemas.actions import WorkPoolCreate
+from prefect.client.orchestration import get_client
 from prefect.exceptions import ObjectAlreadyExists
 from prefect.variables import Variable
-from prefect.workers.process import ProcessWorker
 
 from blocks import Benchmarks, Grid, Operator, Provider, Services, SlurmLogin, Wallet
 from deepgrid.errors import ConfigurationError
 from deployments.onemachine.parties.party_plan import OPERATOR_NAME, REGISTERED, REPOSITORY, Plan
+from deployments.provider.setup.prefect_plan import create_pool
 from orchestration.pools import PROCESSES
-from orchestration.worker import InProcessWorker
 
 
 def register(plan: Plan) -> None:
@@ -39,9 +37,9 @@ def register(plan: Plan) -> None:
 
 async def _make_pools_and_blocks(plan: Plan) -> None:
     async with get_client() as client:
-        for pool in plan.pools:
-            await _make_pool(client, pool, InProcessWorker)
-        await _make_pool(client, PROCESSES, ProcessWorker)
+        for pool in (*plan.pools, PROCESSES):
+            with suppress(ObjectAlreadyExists):
+                await create_pool(client, pool)
     common = {
         "grid": await _save("grid", Grid(address_book=plan.book)),
         "services": await _save("grid", Services(url=plan.services_url)),
@@ -61,12 +59,6 @@ async def _save(name: str, block: Block) -> Any:
     """Save a block under this name, and return it: another block may refer to it."""
     await block.asave(name, overwrite=True)
     return block
-
-
-async def _make_pool(client: PrefectClient, name: str, worker: type[InProcessWorker] | type[ProcessWorker]) -> None:
-    template = worker.get_default_base_job_template()
-    with suppress(ObjectAlreadyExists):
-        await client.create_work_pool(WorkPoolCreate(name=name, type=worker.type, base_job_template=template))
 
 
 def _deploy(role: str, env: dict[str, str]) -> None:

@@ -37,7 +37,7 @@ class Plan:
 
     cluster: str
     blocks: list[Block] = field(default_factory=list)
-    pools: list[type[InProcessWorker] | type[ProcessWorker]] = field(default_factory=list)
+    pools: list[str] = field(default_factory=list)
     deploys: bool = False
     notifies_by: str = ""  # a block, if automations are missing or differ
     lines: list[str] = field(default_factory=list)
@@ -73,34 +73,28 @@ async def make_plan(values: dict[str, Any]) -> Plan:
             plan.blocks.append(block)
             plan.lines.append(f"block {block.get_block_type_slug()}/{plan.cluster}: {', '.join(changes)}")
     async with get_client() as client:
-        for name, worker in _pools(plan.cluster).items():
+        for name in (provider_pool(plan.cluster), PROCESSES):
             try:
                 await client.read_work_pool(name)
             except ObjectNotFound:
-                plan.pools.append(worker)
+                plan.pools.append(name)
                 plan.lines.append(f"work pool {name}: new")
         for wanted in deployments_of(plan.cluster):
             if change := await _deployment_change(client, wanted):
                 plan.deploys = True
                 plan.lines.append(f"deployment {wanted['flow_name']}/{wanted['name']}: {change}")
-    await _plan_notifications(plan, values.get("prefect", {}).get("notify", ""))
-    return plan
-
-
-async def _plan_notifications(plan: Plan, block: str) -> None:
-    if block:
+    if block := values.get("prefect", {}).get("notify", ""):
         differing = {name: what for name, what in (await compare_automations(block)).items() if what != "unchanged"}
         plan.notifies_by = block if differing else ""
         plan.lines += [f"automation {name}: {what}" for name, what in differing.items()]
+    return plan
 
 
 async def apply(plan: Plan, environment: dict[str, str]) -> None:
     """Make the changes. `environment` says where Prefect is. Can be repeated after any fault."""
     async with get_client() as client:
-        for name, worker in _pools(plan.cluster).items():
-            if worker in plan.pools:
-                template = worker.get_default_base_job_template()
-                await client.create_work_pool(WorkPoolCreate(name=name, type=worker.type, base_job_template=template))
+        for name in plan.pools:
+            await create_pool(client, name)
     for block in plan.blocks:
         await block.asave(plan.cluster, overwrite=True)
     if plan.deploys:
@@ -109,15 +103,18 @@ async def apply(plan: Plan, environment: dict[str, str]) -> None:
         await deploy_automations(plan.notifies_by)
 
 
+async def create_pool(client: PrefectClient, name: str) -> None:
+    """Create a work pool: of Prefect's own worker, or of the worker in a role's process."""
+    worker = ProcessWorker if name == PROCESSES else InProcessWorker
+    template = worker.get_default_base_job_template()
+    await client.create_work_pool(WorkPoolCreate(name=name, type=worker.type, base_job_template=template))
+
+
 def deployments_of(cluster: str) -> list[dict[str, Any]]:
     """The deployments of prefect.yaml for this cluster."""
     text = PREFECT_FILE.read_text().replace("{{ $CLUSTER }}", cluster)
     found: list[dict[str, Any]] = yaml.safe_load(text)["deployments"]
     return found
-
-
-def _pools(cluster: str) -> dict[str, type[InProcessWorker] | type[ProcessWorker]]:
-    return {provider_pool(cluster): InProcessWorker, PROCESSES: ProcessWorker}
 
 
 def _fields(section: str, values: dict[str, Any]) -> dict[str, Any]:

@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from deployments.onemachine.daemons.startup import Step, run_steps
+from deployments.onemachine.daemons.processes import Step, run_steps
 
 
 def test_each_step_comes_after_what_it_needs() -> None:
