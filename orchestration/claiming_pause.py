@@ -9,9 +9,7 @@ from __future__ import annotations
 import re
 
 from prefect.client.orchestration import PrefectClient, get_client
-from prefect.client.schemas.filters import DeploymentFilter, DeploymentFilterId, FlowRunFilter, FlowRunFilterState
-from prefect.client.schemas.filters import FlowRunFilterStateType as StateFilter
-from prefect.client.schemas.objects import StateType
+from prefect.client.schemas.filters import DeploymentFilter, DeploymentFilterId
 from prefect.client.schemas.responses import DeploymentResponse
 from prefect.exceptions import ObjectNotFound
 from prefect.variables import Variable
@@ -19,6 +17,7 @@ from prefect.variables import Variable
 from deepgrid.errors import ConfigurationError
 from deepgrid.provider.session import ProviderSession
 from deepgrid.provider.terms import why_not_claimed
+from orchestration.runs.filters import UNDER_WAY, runs_with
 from orchestration.runs.flow_runs import is_paused
 
 
@@ -66,11 +65,10 @@ async def is_claiming(cluster: str) -> bool:
     """Whether a run of `claim_jobs` is under way. It may have begun before the drain."""
     async with get_client() as client:
         found = await client.read_deployment_by_name(claiming(cluster))
-        under_way = StateFilter(any_=[StateType.PENDING, StateType.RUNNING, StateType.CANCELLING])
         return bool(
             await client.read_flow_runs(
                 deployment_filter=DeploymentFilter(id=DeploymentFilterId(any_=[found.id])),
-                flow_run_filter=FlowRunFilter(state=FlowRunFilterState(type=under_way)),
+                flow_run_filter=runs_with(states=UNDER_WAY),
                 limit=1,
             )
         )

@@ -20,7 +20,6 @@ from uuid import UUID
 
 import anyio
 import anyio.abc
-from prefect.client.schemas.filters import WorkPoolFilter, WorkPoolFilterName
 from prefect.client.schemas.objects import FlowRun, State, StateType
 from prefect.context import AsyncClientContext
 from prefect.events.clients import get_events_subscriber
@@ -40,6 +39,7 @@ from prefect.workers.base import BaseJobConfiguration, BaseVariables, BaseWorker
 from orchestration.outages import warn
 from orchestration.prefect_internals import STOPPED, SyncClientContext, is_running, run_in_process
 from orchestration.runs.due_runs import DueRuns
+from orchestration.runs.filters import in_pool
 from orchestration.runs.orphaned_runs import RESUMED, end_tasks, runs_in, tidy
 
 WORKER_TYPE = "deepgrid"
@@ -92,6 +92,7 @@ class InProcessWorker(BaseWorker[BaseJobConfiguration, BaseVariables, InProcessR
         self._is_tidy = self._has_taken_over = False
         self._outage = ""
         self._contexts = AsyncExitStack()
+        self._runs: anyio.abc.TaskGroup | None = None
 
     async def setup(self) -> None:
         """Prepare to run, with one API client for all runs and no heartbeat threads."""
@@ -99,16 +100,17 @@ class InProcessWorker(BaseWorker[BaseJobConfiguration, BaseVariables, InProcessR
         self._contexts.enter_context(SyncClientContext())
         self._contexts.enter_context(temporary_settings({PREFECT_FLOWS_HEARTBEAT_FREQUENCY: None}))
         await super().setup()
+        self._own_context = copy_context()
         self._contexts.push_async_exit(super().teardown)
         self._background = await self._contexts.enter_async_context(anyio.create_task_group())
         self._contexts.callback(self._background.cancel_scope.cancel)
         self._runs = await self._contexts.enter_async_context(anyio.create_task_group())
-        self._own_context = copy_context()
         self._background.start_soon(self._look_when_wanted)
         self._background.start_soon(self._watch_cancellations)
 
     async def teardown(self, *exc_info: Any) -> None:
         """Wait for the runs under way, then stop polling. An error or a cancellation cancels the runs."""
+        self._runs = None
         await self._contexts.__aexit__(*exc_info)
 
     def look_now(self) -> None:
@@ -141,8 +143,8 @@ class InProcessWorker(BaseWorker[BaseJobConfiguration, BaseVariables, InProcessR
             yield self.begin
 
     def begin(self, run: FlowRun) -> None:
-        """Start the run, unless it is under way here or the worker has not started."""
-        if not self.is_setup or self.carries(run.id):
+        """Start the run, unless it is under way here. A worker that does not serve leaves it to the next `tidy`."""
+        if self._runs is None or self.carries(run.id):
             return
         self._carried[run.id] = anyio.CancelScope()
         # The caller may be inside a flow run, which must not become the parent of this one.
@@ -175,7 +177,7 @@ class InProcessWorker(BaseWorker[BaseJobConfiguration, BaseVariables, InProcessR
 
     async def _tidy(self) -> None:
         """End or resume the runs without a process. Their open tasks end beside the runs that start meanwhile."""
-        pool = WorkPoolFilter(name=WorkPoolFilterName(any_=[self._pool]))
+        pool = in_pool(self._pool)
         for one in await self.client.read_deployments(work_pool_filter=pool):  # a thousand runs may ask together
             self._entrypoints[one.id] = one.entrypoint or ""
         tasks = await tidy(self.client, self._pool, self._carried, self.begin)

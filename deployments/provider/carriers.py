@@ -17,7 +17,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from prefect.client.orchestration import PrefectClient
-from prefect.client.schemas.filters import FlowRunFilter, FlowRunFilterIdempotencyKey
 from prefect.client.schemas.objects import FlowRun, StateType
 
 from deepgrid.errors import GridError
@@ -30,12 +29,13 @@ from orchestration.outages import asking, warn
 from orchestration.pools import provider_pool
 from orchestration.runs import carrier_table
 from orchestration.runs.carrier_table import Claim, Step, Wait, decide, state_of
+from orchestration.runs.filters import runs_with
 from orchestration.runs.flow_runs import some_at_once, worker_of
 from orchestration.runs.orphaned_runs import PAGE, RESUMED, runs_in
 from tasks.job_runs import claim_of, run_key, schedule_again, start_job_runs
 
 SCHEDULED_AT_ONCE = 16
-UNFINISHED = (StateType.PENDING, StateType.RUNNING, StateType.CRASHED, StateType.FAILED)
+INCOMPLETE = (StateType.PENDING, StateType.RUNNING, StateType.CRASHED, StateType.FAILED)
 NO_PROCESS = "No process carried the job."
 JOB_IS_OVER = "The job is over."
 
@@ -145,7 +145,7 @@ class CarrierWatchdog:
 
     async def _complete_stale_runs(self, client: PrefectClient) -> None:
         """Schedule runs again that did not complete although their claim is over. Other grids' runs are left alone."""
-        runs = await runs_in(client, self._pool, *UNFINISHED, flows=RESUMED)
+        runs = await runs_in(client, self._pool, *INCOMPLETE, flows=RESUMED)
         claims = {key: run for run in runs if (key := self._claim_of(run)) and not self._is_carried(run)}
         jobs = await self._session.chain.jobs([key.job_id for key in claims]) if claims else []
         is_over = [job.status.cold or self._session.key_of(job) != key for key, job in zip(claims, jobs, strict=True)]
@@ -225,6 +225,6 @@ async def runs_of(client: PrefectClient, session: ProviderSession, keys: Sequenc
     wanted = list(claims)
     found: list[FlowRun] = []
     for at in range(0, len(wanted), PAGE):
-        page = FlowRunFilter(idempotency_key=FlowRunFilterIdempotencyKey(any_=wanted[at : at + PAGE]))
+        page = runs_with(keys=wanted[at : at + PAGE])
         found += await client.read_flow_runs(flow_run_filter=page, limit=PAGE)
     return {claims[run.idempotency_key]: run for run in found if run.idempotency_key}

@@ -16,11 +16,11 @@ from uuid import UUID, uuid4, uuid5
 
 from prefect.client.orchestration import PrefectClient, get_client
 from prefect.client.schemas.actions import DeploymentFlowRunCreate, StateCreate
-from prefect.client.schemas.filters import FlowRunFilter, FlowRunFilterId
 from prefect.client.schemas.objects import FlowRun, StateDetails, StateType
 from prefect.client.schemas.responses import DeploymentResponse
 
 from orchestration.prefect_internals import create_runs
+from orchestration.runs.filters import runs_with
 from orchestration.runs.flow_runs import call_worker, some_at_once, worker_of
 
 DEPLOYMENT_CACHE_S = 10.0
@@ -82,8 +82,8 @@ async def _create(
         )
         for one in wanted
     ]
-    wanted_ids = FlowRunFilterId(any_=await create_runs(client, deployment.id, new))
-    runs = await client.read_flow_runs(flow_run_filter=FlowRunFilter(id=wanted_ids), limit=len(wanted))
+    ids = await create_runs(client, deployment.id, new)
+    runs = await client.read_flow_runs(flow_run_filter=runs_with(ids=ids), limit=len(wanted))
     if begin is not None:
         for run in filter(_is_ours, runs):
             begin(run)

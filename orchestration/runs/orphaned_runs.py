@@ -13,19 +13,7 @@ from contextlib import suppress
 from uuid import UUID
 
 from prefect.client.orchestration import PrefectClient
-from prefect.client.schemas.filters import (
-    FlowFilter,
-    FlowFilterName,
-    FlowRunFilter,
-    FlowRunFilterId,
-    FlowRunFilterState,
-    FlowRunFilterStateType,
-    TaskRunFilter,
-    TaskRunFilterState,
-    TaskRunFilterStateType,
-    WorkPoolFilter,
-    WorkPoolFilterName,
-)
+from prefect.client.schemas.filters import TaskRunFilter, TaskRunFilterState, TaskRunFilterStateType
 from prefect.client.schemas.objects import FlowRun, State, StateType, TaskRun
 from prefect.client.schemas.sorting import FlowRunSort
 from prefect.exceptions import ObjectNotFound
@@ -33,10 +21,10 @@ from prefect.states import AwaitingRetry, Cancelled, Crashed
 
 from orchestration.outages import is_outage
 from orchestration.runs.carrier_table import Carrier, Claim, Step, decide, state_of
+from orchestration.runs.filters import UNDER_WAY, flows_named, in_pool, runs_with
 from orchestration.runs.flow_runs import put, some_at_once
 
 RESUMED = ("run_job",)  # flows whose runs carry a claim, and continue from what the chain and Slurm say
-LEFT = (StateType.PENDING, StateType.RUNNING, StateType.CANCELLING)
 ENDED = "Nothing carries it any more."
 PAGE = 200
 ENDINGS_AT_ONCE = 2  # the ends of old task runs are not urgent, and Prefect has the new ones to serve
@@ -54,9 +42,9 @@ async def tidy(
     Returns the open task runs of all those runs: a resumed run creates new ones, so end these.
     """
     spared = frozenset(carried)
-    flows = await client.read_flows(flow_filter=FlowFilter(name=FlowFilterName(any_=list(RESUMED))))
+    flows = await client.read_flows(flow_filter=flows_named(RESUMED))
     with_claim = {flow.id for flow in flows}
-    left = [run for run in await runs_in(client, work_pool, *LEFT) if run.id not in spared]
+    left = [run for run in await runs_in(client, work_pool, *UNDER_WAY) if run.id not in spared]
     tasks = await _open_tasks(client, left)
     steps = {
         run.id: decide(Claim.UNREAD if run.flow_id in with_claim else Claim.NONE, state_of(run), Carrier.FORMER).step
@@ -88,13 +76,12 @@ async def runs_in(
     flows: Sequence[str] = (),
 ) -> list[FlowRun]:
     """All runs of the pool in these states. `flows` limits the result to these flows."""
-    wanted = FlowRunFilter(state=FlowRunFilterState(type=FlowRunFilterStateType(any_=list(states))))
     found: list[FlowRun] = []
     while True:
         page = await client.read_flow_runs(
-            work_pool_filter=WorkPoolFilter(name=WorkPoolFilterName(any_=[work_pool])),
-            flow_filter=FlowFilter(name=FlowFilterName(any_=list(flows))) if flows else None,
-            flow_run_filter=wanted,
+            work_pool_filter=in_pool(work_pool),
+            flow_filter=flows_named(flows) if flows else None,
+            flow_run_filter=runs_with(states=states),
             sort=FlowRunSort.ID_DESC,  # runs made together have equal times, which would mix up the pages
             limit=PAGE,
             offset=len(found),
@@ -123,10 +110,10 @@ async def end_tasks(client: PrefectClient, tasks: Sequence[TaskRun]) -> None:
 
 
 async def _open_tasks(client: PrefectClient, runs: Sequence[FlowRun]) -> list[TaskRun]:
-    unended = TaskRunFilter(state=TaskRunFilterState(type=TaskRunFilterStateType(any_=list(LEFT))))
+    unended = TaskRunFilter(state=TaskRunFilterState(type=TaskRunFilterStateType(any_=list(UNDER_WAY))))
     found: list[TaskRun] = []
     for at in range(0, len(runs), PAGE):
-        of_runs = FlowRunFilter(id=FlowRunFilterId(any_=[run.id for run in runs[at : at + PAGE]]))
+        of_runs = runs_with(ids=[run.id for run in runs[at : at + PAGE]])
         before = len(found)
         while page := await client.read_task_runs(
             flow_run_filter=of_runs, task_run_filter=unended, limit=PAGE, offset=len(found) - before

@@ -8,23 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any
 
 from prefect.client.orchestration import PrefectClient
-from prefect.client.schemas.filters import (
-    FlowFilter,
-    FlowFilterName,
-    FlowRunFilter,
-    FlowRunFilterEndTime,
-    FlowRunFilterId,
-    FlowRunFilterState,
-    FlowRunFilterStateType,
-)
 from prefect.client.schemas.objects import TERMINAL_STATES, FlowRun
 from prefect.client.schemas.sorting import FlowRunSort
 
 from orchestration import prefect_internals
+from orchestration.runs.filters import flows_named, runs_with
 
+ENDS = sorted(TERMINAL_STATES)
 PAGE = 200
 BATCH_SIZE = 50  # the most that the server deletes in one request
 
@@ -36,9 +28,12 @@ async def old_runs(
 
     With `flows`, only runs of the flows with these names.
     """
-    named = FlowFilter(name=FlowFilterName(any_=list(flows))) if flows is not None else None
     return await client.read_flow_runs(
-        flow_filter=named, flow_run_filter=_ended(before), sort=FlowRunSort.START_TIME_ASC, limit=PAGE, offset=skip
+        flow_filter=None if flows is None else flows_named(flows),
+        flow_run_filter=runs_with(states=ENDS, ended_before=before),
+        sort=FlowRunSort.START_TIME_ASC,
+        limit=PAGE,
+        offset=skip,
     )
 
 
@@ -46,14 +41,7 @@ async def delete_runs(client: PrefectClient, runs: Sequence[FlowRun], before: da
     """Delete those of the runs that still are in a final state since before that time. Returns their number."""
     deleted = 0
     for at in range(0, len(runs), BATCH_SIZE):
-        wanted = _ended(before, [run.id for run in runs[at : at + BATCH_SIZE]])
+        ids = [run.id for run in runs[at : at + BATCH_SIZE]]
+        wanted = runs_with(ids=ids, states=ENDS, ended_before=before)
         deleted += await prefect_internals.delete_runs(client, wanted)
     return deleted
-
-
-def _ended(before: datetime, ids: Sequence[Any] | None = None) -> FlowRunFilter:
-    return FlowRunFilter(
-        id=FlowRunFilterId(any_=list(ids)) if ids is not None else None,
-        state=FlowRunFilterState(type=FlowRunFilterStateType(any_=sorted(TERMINAL_STATES))),
-        end_time=FlowRunFilterEndTime(before_=before),
-    )
