@@ -128,6 +128,23 @@ install_python() {
   python_stamp >.venv/stamp
 }
 
+# ensure_prefect VERSION|newest: installs the project with another release of Prefect into .grid/prefect-VERSION. Only what
+# that release needs differs from .venv.
+ensure_prefect() {
+  local uv=.grid/uv/bin/uv folder=.grid/prefect-$1 wanted="prefect==$1"
+  [ -x "$uv" ] || die "nothing was set up here yet; ./run setup does that"
+  [ "$1" != newest ] || wanted=$(sed -n 's/^  "\(prefect>[^"]*\)".*/\1/p' tools/project/pyproject.toml)
+  say "installing $wanted into $folder"
+  {
+    adopt_pip_index &&
+      { [ -x "$folder/bin/python" ] || "$uv" venv --python /usr/bin/python3 "$folder"; } &&
+      "$uv" pip sync --python "$folder/bin/python" --index-strategy unsafe-best-match --require-hashes constraints.txt &&
+      "$uv" pip install --python "$folder/bin/python" --no-deps --no-build-isolation --editable . --editable tools/project &&
+      "$uv" pip install --python "$folder/bin/python" --index-strategy unsafe-best-match --upgrade-package prefect "$wanted"
+  } >>"$setup_log" 2>&1 ||
+    die "Prefect $1 could not be installed: is there a network, or such a release? The log is $setup_log"
+}
+
 # ensure_prover halmos|slither: installs a prover in its own environment .grid/NAME, because it pins other versions.
 # Their locks are made with: uv pip compile --no-header --generate-hashes --no-emit-index-url --universal
 # --python-version 3.11 --index-strategy unsafe-best-match - -o tools/NAME.txt <<<halmos (or slither-analyzer)
