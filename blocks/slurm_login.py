@@ -10,8 +10,7 @@ from pydantic import Field, model_validator
 from blocks.block_schema import GridBlock
 from deepgrid.errors import ConfigurationError
 from deepgrid.sbatch import Containers, StoragePaths
-from deepgrid.slurm.ssh.accounts import Become, CustomerAccounts
-from deepgrid.slurm.ssh.login import LoginSettings
+from deepgrid.slurm.ssh.login_settings import Become, CustomerAccounts, LoginSettings
 
 
 class SlurmLogin(GridBlock):

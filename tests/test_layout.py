@@ -24,7 +24,6 @@ INDENT = 4  # of a code block in Markdown
 VERBS = "the verbs of dps for the part of the library that has this name"
 RULE = "a pure rule and the step that applies it"
 SAME_NAME: dict[str, str] = {
-    "accounts": "Unix accounts: on any cluster, and those of the one-machine grid",
     "deploy": VERBS,
     "errors": "those of the library, and those that only the client raises",
     "expiry": RULE,

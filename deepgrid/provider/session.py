@@ -33,8 +33,8 @@ from deepgrid.sbatch import Containers, StoragePaths
 from deepgrid.services.client import ServicesClient
 from deepgrid.slurm.cluster import Cluster
 from deepgrid.slurm.setup.guards import Gate
-from deepgrid.slurm.ssh.login import Login, LoginSettings
-from deepgrid.slurm.ssh.metered import MeteredLogin
+from deepgrid.slurm.ssh.login import Login, MeteredLogin
+from deepgrid.slurm.ssh.login_settings import LoginSettings
 from deepgrid.slurm.supervision.leader import Leader
 from deepgrid.slurm.supervision.monitor import SlurmMonitor
 

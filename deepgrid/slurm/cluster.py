@@ -23,7 +23,8 @@ from deepgrid.slurm.observe.holdings import Holdings, Ledger, holdings, parse_le
 from deepgrid.slurm.observe.snapshot import Snapshot, parse_snapshot, snapshot_command, snapshot_input
 from deepgrid.slurm.observe.verdict import Verdicts
 from deepgrid.slurm.ssh.channel import CommandResult
-from deepgrid.slurm.ssh.login import LoginSettings, Runner
+from deepgrid.slurm.ssh.login import Runner
+from deepgrid.slurm.ssh.login_settings import LoginSettings
 from deepgrid.slurm.ssh.scripts import call, lines_of, read_script, whole_answer
 from deepgrid.slurm.submit import protocol
 from deepgrid.slurm.submit.batch import BatchJobs

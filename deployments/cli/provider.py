@@ -14,7 +14,7 @@ from deepgrid.cli.standard_streams import print_result
 from deepgrid.provider import registration
 from deepgrid.provider.doctor import examine_provider
 from deepgrid.provider.session import provider_session
-from deepgrid.slurm.ssh.public_key import authorized_key
+from deepgrid.slurm.ssh.login import authorized_key
 from deployments.cli.serving import examine_prefect, provider_settings, require_prefect, serve
 from deployments.provider import settings_cache, supervisor
 

@@ -25,8 +25,8 @@ from deepgrid.provider.claims.carrier import Carrier, RunStep, call_step
 from deepgrid.provider.session import Intervals, ProviderSession
 from deepgrid.provider.shared.wakeups import Wakeups
 from deepgrid.slurm.cluster import Cluster
-from deepgrid.slurm.ssh.accounts import CustomerAccounts
-from deepgrid.slurm.ssh.login import Login, LoginSettings
+from deepgrid.slurm.ssh.login import Login
+from deepgrid.slurm.ssh.login_settings import CustomerAccounts, LoginSettings
 from deepgrid.slurm.supervision.monitor import SlurmMonitor
 from deployments.onemachine.slurm import slurm_files
 from tests.slurm.support import Box, new_key

@@ -12,8 +12,8 @@ import pytest
 
 from deepgrid.sbatch import StoragePaths
 from deepgrid.slurm.cluster import Cluster
-from deepgrid.slurm.ssh.accounts import CustomerAccounts
-from deepgrid.slurm.ssh.login import Login, LoginSettings
+from deepgrid.slurm.ssh.login import Login
+from deepgrid.slurm.ssh.login_settings import CustomerAccounts, LoginSettings
 from tests.slurm.ordinary import ordinary_supervisor
 from tests.slurm.people import account
 from tests.slurm.support import SMALL, Box

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from deepgrid.lifecycle.job import Job
-from deepgrid.slurm.ssh.login import LoginSettings
+from deepgrid.slurm.ssh.login_settings import LoginSettings
 from deployments.onemachine.slurm import running_site
 from tests.attacks.attacker import Attacker, attacker, requests_in
 from tests.attacks.claims import Books, Claim, settings_with, supervisor

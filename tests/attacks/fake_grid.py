@@ -10,7 +10,7 @@ from pathlib import Path
 
 from deepgrid.lifecycle.job import JobKey
 from deepgrid.slurm.cluster import Cluster
-from deepgrid.slurm.ssh.login import LoginSettings
+from deepgrid.slurm.ssh.login_settings import LoginSettings
 from tests.attacks.fake_cluster import FakeSlurm, Job, LocalLogin, slurm_job
 from tests.attacks.fake_slurm import ENDED
 from tests.attacks.random_text import LINE_ENDS, Texts

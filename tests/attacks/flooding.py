@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from pwd import getpwnam
 
-from deepgrid.slurm.ssh.login import LoginSettings
+from deepgrid.slurm.ssh.login_settings import LoginSettings
 from tests.slurm.support import Box
 
 PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "provider.md"

@@ -17,8 +17,8 @@ import pytest
 
 from deepgrid.lifecycle.job import JobKey
 from deepgrid.slurm.cluster import Cluster
-from deepgrid.slurm.ssh.accounts import CustomerAccounts
-from deepgrid.slurm.ssh.login import Login, LoginSettings
+from deepgrid.slurm.ssh.login import Login
+from deepgrid.slurm.ssh.login_settings import CustomerAccounts, LoginSettings
 from deepgrid.slurm.submit.protocol import SubmitRequest
 from deployments.onemachine.slurm import ClusterSpec
 from tests.slurm.ordinary import hook_for

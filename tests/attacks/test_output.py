@@ -20,8 +20,8 @@ from deepgrid.lifecycle.job import JobKey
 from deepgrid.provider.shared.log_shipping import LogShipper, LogShippingSettings
 from deepgrid.services.messages import LogPosition
 from deepgrid.slurm.cluster import Cluster
-from deepgrid.slurm.ssh.accounts import CustomerAccounts
-from deepgrid.slurm.ssh.login import Login, LoginSettings
+from deepgrid.slurm.ssh.login import Login
+from deepgrid.slurm.ssh.login_settings import CustomerAccounts, LoginSettings
 from deepgrid.slurm.submit.protocol import SubmitRequest
 from tests.attacks.intruder import Intruder, intruder
 from tests.provider.logs_support import Service

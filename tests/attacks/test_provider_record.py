@@ -17,7 +17,7 @@ from deepgrid.errors import ContractError
 from deepgrid.lifecycle.drive import drive
 from deepgrid.lifecycle.job import JobKey
 from deepgrid.lifecycle.states import JobStatus
-from deepgrid.slurm.ssh.accounts import CustomerAccounts
+from deepgrid.slurm.ssh.login_settings import CustomerAccounts
 from tests.attacks.blocked_ground import WORK, Ground, blocked, ground
 from tests.attacks.claims import ScriptedCarrier
 from tests.attacks.flooding import flooding, limited_connections

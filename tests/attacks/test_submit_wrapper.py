@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from deepgrid.slurm.ssh.accounts import Become
+from deepgrid.slurm.ssh.login_settings import Become
 from tests.attacks.on_slurm import ENDED, Claim, Person, Said, Site
 from tests.slurm.ordinary import hook_for, wrapper_for
 from tests.slurm.people import account, wallet_account

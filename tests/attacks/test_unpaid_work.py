@@ -11,7 +11,7 @@ import pytest
 
 from deepgrid.lifecycle.decide import HAD_RUN
 from deepgrid.lifecycle.states import JobStatus
-from deepgrid.slurm.ssh.login import LoginSettings
+from deepgrid.slurm.ssh.login_settings import LoginSettings
 from deployments.onemachine.slurm import ClusterSpec
 from tests.attacks.attacker import Attacker, attacker, missing, requests_in
 from tests.attacks.claims import Books, settings_with, supervisor

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from anyio.from_thread import start_blocking_portal
 
-from deepgrid.slurm.ssh.login import LoginSettings
+from deepgrid.slurm.ssh.login_settings import LoginSettings
 from deployments.onemachine.daemons.ports import PortBook
 from deployments.onemachine.daemons.processes import ProcessTable
 from deployments.onemachine.node.anvil import Anvil

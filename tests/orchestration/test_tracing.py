@@ -14,7 +14,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from deepgrid import spans
 from deepgrid.errors import ConfigurationError
 from deepgrid.slurm.ssh.channel import CommandResult
-from deepgrid.slurm.ssh.metered import MeteredLogin
+from deepgrid.slurm.ssh.login import MeteredLogin
 from orchestration.tracing import ENDPOINTS, start_tracing
 
 

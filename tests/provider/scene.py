@@ -15,7 +15,7 @@ from deepgrid.provider.registration import register
 from deepgrid.provider.session import Intervals, ProviderSession, ProviderSettings, provider_session
 from deepgrid.provider.shared.log_shipping import LogShippingSettings
 from deepgrid.sbatch import StoragePaths
-from deepgrid.slurm.ssh.login import LoginSettings
+from deepgrid.slurm.ssh.login_settings import LoginSettings
 from tests.chain.grid import CREDIT, Grid, approve_waiting
 from tests.slurm.support import WAIT_S
 

@@ -10,7 +10,7 @@ from deepgrid.lifecycle.actions import Refuse
 from deepgrid.lifecycle.decide import decide
 from deepgrid.lifecycle.states import JobStatus
 from deepgrid.provider.claims.carrier import carry
-from deepgrid.slurm.ssh.accounts import CustomerAccounts
+from deepgrid.slurm.ssh.login_settings import CustomerAccounts
 from tests.provider.scene import Scene
 from tests.slurm.support import Box, bash
 

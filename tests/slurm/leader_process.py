@@ -9,8 +9,8 @@ from pathlib import Path
 
 from deepgrid.errors import Deposed
 from deepgrid.slurm.cluster import Cluster
-from deepgrid.slurm.ssh.accounts import CustomerAccounts
-from deepgrid.slurm.ssh.login import Login, LoginSettings
+from deepgrid.slurm.ssh.login import Login
+from deepgrid.slurm.ssh.login_settings import CustomerAccounts, LoginSettings
 from deepgrid.slurm.supervision.leader import Leader, LeaderSettings
 
 

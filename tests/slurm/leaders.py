@@ -8,7 +8,8 @@ from contextlib import asynccontextmanager
 from typing import TypeVar
 
 from deepgrid.slurm.cluster import Cluster
-from deepgrid.slurm.ssh.login import Login, LoginSettings
+from deepgrid.slurm.ssh.login import Login
+from deepgrid.slurm.ssh.login_settings import LoginSettings
 from deepgrid.slurm.supervision.leader import LEADER_DEFAULTS, Leader, LeaderSettings
 from tests.slurm.support import WAIT_S
 

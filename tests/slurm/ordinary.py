@@ -12,8 +12,7 @@ from pathlib import Path
 from pwd import getpwnam
 
 from deepgrid.slurm.setup.hook_text import Identities, submit_hook, submit_wrapper
-from deepgrid.slurm.ssh.accounts import Become, CustomerAccounts
-from deepgrid.slurm.ssh.login import LoginSettings
+from deepgrid.slurm.ssh.login_settings import Become, CustomerAccounts, LoginSettings
 from deployments.onemachine.daemons.ports import PortBook
 from deployments.onemachine.daemons.probes import listens
 from deployments.onemachine.slurm.slurm_files import put_hook

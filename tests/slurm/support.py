@@ -19,7 +19,8 @@ from deepgrid.lifecycle.job import JobKey
 from deepgrid.lifecycle.slurm_state import Phase, SlurmJob
 from deepgrid.slurm.cluster import Cluster
 from deepgrid.slurm.ssh.channel import CommandResult
-from deepgrid.slurm.ssh.login import LoginSettings, Runner
+from deepgrid.slurm.ssh.login import Runner
+from deepgrid.slurm.ssh.login_settings import LoginSettings
 from deepgrid.slurm.submit.protocol import SubmitRequest
 from deepgrid.slurm.supervision.monitor import SlurmMonitor, query_verdicts
 from deployments.onemachine.daemons.processes import ProcessTable

@@ -12,8 +12,8 @@ import pytest
 
 from deepgrid.findings import Finding, Level
 from deepgrid.slurm.setup.checkup import AccountFacts, Known, examine_accounts, judge_accounts
-from deepgrid.slurm.ssh.accounts import Become, CustomerAccounts, as_expression
-from deepgrid.slurm.ssh.login import Login, LoginSettings
+from deepgrid.slurm.ssh.login import Login
+from deepgrid.slurm.ssh.login_settings import Become, CustomerAccounts, LoginSettings, as_expression
 from deployments.onemachine.slurm import slurm_files
 from tests.slurm.ordinary import operator, ordinary_supervisor
 from tests.slurm.people import account

@@ -16,8 +16,8 @@ from deepgrid.errors import ConfigurationError, SlurmError
 from deepgrid.lifecycle.job import JobKey
 from deepgrid.lifecycle.slurm_state import Phase
 from deepgrid.slurm.cluster import Cluster
-from deepgrid.slurm.ssh.accounts import CustomerAccounts
-from deepgrid.slurm.ssh.login import Login, LoginSettings
+from deepgrid.slurm.ssh.login import Login
+from deepgrid.slurm.ssh.login_settings import CustomerAccounts, LoginSettings
 from deepgrid.slurm.submit.protocol import SubmitRequest
 from deepgrid.slurm.supervision.accounting import read_runs
 from deepgrid.slurm.supervision.monitor import SlurmMonitor

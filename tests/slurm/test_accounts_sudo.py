@@ -17,8 +17,8 @@ from deepgrid.errors import SlurmError, SlurmUnreachable
 from deepgrid.lifecycle.job import JobKey
 from deepgrid.lifecycle.slurm_state import Phase
 from deepgrid.slurm.cluster import Cluster
-from deepgrid.slurm.ssh.accounts import Become, CustomerAccounts
-from deepgrid.slurm.ssh.login import Login, LoginSettings
+from deepgrid.slurm.ssh.login import Login
+from deepgrid.slurm.ssh.login_settings import Become, CustomerAccounts, LoginSettings
 from deepgrid.slurm.submit import folders
 from deepgrid.slurm.submit.folders import Leftover
 from deepgrid.slurm.submit.protocol import SubmitRequest

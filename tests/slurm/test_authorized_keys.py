@@ -15,8 +15,8 @@ from prefect.settings import PREFECT_API_URL, PREFECT_HOME, temporary_settings
 
 from blocks import Grid, Provider, SlurmLogin, Wallet
 from deepgrid.errors import ConfigurationError
-from deepgrid.slurm.ssh.login import LoginSettings
-from deepgrid.slurm.ssh.public_key import authorized_key
+from deepgrid.slurm.ssh.login import authorized_key
+from deepgrid.slurm.ssh.login_settings import LoginSettings
 from deepgrid.slurm.supervision.monitor import SlurmMonitor
 from deployments.onemachine.slurm import slurm_files
 from deployments.provider.settings_cache import CachedSettings, cache_file

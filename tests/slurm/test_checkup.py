@@ -11,7 +11,8 @@ from deepgrid.findings import Finding, Level
 from deepgrid.slurm.cluster import Cluster
 from deepgrid.slurm.setup.checkup import Facts, ask, examine, judge
 from deepgrid.slurm.setup.hook_text import completion_hook, version_of
-from deepgrid.slurm.ssh.login import Login, LoginSettings
+from deepgrid.slurm.ssh.login import Login
+from deepgrid.slurm.ssh.login_settings import LoginSettings
 from tests.slurm.support import Box
 
 SETTINGS = LoginSettings("host", 22, "grid", Path("key"), Path("known"), "/srv/grid")

@@ -26,7 +26,7 @@ from deepgrid.slurm.observe.commands import (
 )
 from deepgrid.slurm.observe.exit_codes import wait_status
 from deepgrid.slurm.observe.run_records import Marks, is_refused_start
-from deepgrid.slurm.ssh.login import LoginSettings
+from deepgrid.slurm.ssh.login_settings import LoginSettings
 from deepgrid.slurm.submit.protocol import SubmitRequest, guarded
 
 

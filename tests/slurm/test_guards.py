@@ -15,8 +15,8 @@ from deepgrid.errors import ConfigurationError, SlurmUnreachable
 from deepgrid.findings import Level
 from deepgrid.slurm.setup.guards import GUARDS, NAMES, Gate, ask_guards, check_gaps, judge_guards, missing_guards
 from deepgrid.slurm.setup.hook_text import Identities, submit_hook, submit_wrapper, version_of
-from deepgrid.slurm.ssh.accounts import Become, CustomerAccounts
-from deepgrid.slurm.ssh.login import Login, LoginSettings
+from deepgrid.slurm.ssh.login import Login
+from deepgrid.slurm.ssh.login_settings import Become, CustomerAccounts, LoginSettings
 from tests.slurm.ordinary import hook_for, ordinary_supervisor
 from tests.slurm.people import account
 from tests.slurm.support import Box

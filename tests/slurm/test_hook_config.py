@@ -11,8 +11,7 @@ import pytest
 
 from deepgrid.slurm.setup.hook_config import Plan, Site, hook, option, plan, with_option
 from deepgrid.slurm.setup.hook_text import Identities, submit_hook, version_of
-from deepgrid.slurm.ssh.accounts import Become, CustomerAccounts
-from deepgrid.slurm.ssh.login import LoginSettings
+from deepgrid.slurm.ssh.login_settings import Become, CustomerAccounts, LoginSettings
 
 LOGIN = LoginSettings("host", 22, "grid", Path("key"), Path("known"), "/srv/grid")
 BARE = Site(

@@ -16,7 +16,8 @@ import pytest
 
 from deepgrid.errors import ConfigurationError, SlurmError, SlurmUnreachable
 from deepgrid.slurm.ssh.channel import OUTPUT_LIMIT_BYTES
-from deepgrid.slurm.ssh.login import Login, LoginSettings
+from deepgrid.slurm.ssh.login import Login
+from deepgrid.slurm.ssh.login_settings import LoginSettings
 from tests.slurm.support import Box
 
 

@@ -17,7 +17,8 @@ from deepgrid.slurm.cluster import Cluster
 from deepgrid.slurm.setup.checkup import ask
 from deepgrid.slurm.setup.selftest import SELFTEST_DEFAULTS, SelfTestSettings, run_selftest
 from deepgrid.slurm.ssh.channel import LineChannel
-from deepgrid.slurm.ssh.login import CommandResult, Login, LoginSettings
+from deepgrid.slurm.ssh.login import CommandResult, Login
+from deepgrid.slurm.ssh.login_settings import LoginSettings
 from deepgrid.slurm.supervision.monitor import SlurmMonitor
 from tests.slurm.leaders import leading
 from tests.slurm.support import SMALL, WAIT_S, Box, bash, ended, new_key

@@ -43,7 +43,7 @@ from deepgrid.slurm.observe.run_records import (
     was_requeued,
 )
 from deepgrid.slurm.ssh.channel import CommandResult
-from deepgrid.slurm.ssh.login import LoginSettings
+from deepgrid.slurm.ssh.login_settings import LoginSettings
 from deepgrid.slurm.ssh.scripts import call, lines_of, read_script, whole_answer
 
 _SNAPSHOT = read_script("identity.sh", "snapshot.sh")

@@ -14,8 +14,8 @@ from deepgrid.errors import GridError
 from deepgrid.findings import Finding, Level
 from deepgrid.slurm.cluster import Cluster
 from deepgrid.slurm.setup.hook_text import completion_hook, version_of
-from deepgrid.slurm.ssh.accounts import Become, as_expression
-from deepgrid.slurm.ssh.login import LoginSettings, Runner
+from deepgrid.slurm.ssh.login import Runner
+from deepgrid.slurm.ssh.login_settings import Become, LoginSettings, as_expression
 from deepgrid.slurm.ssh.scripts import call, read_script, whole_answer
 
 MAX_CLOCK_SKEW_S = 5.0

@@ -16,8 +16,8 @@ from deepgrid.errors import ConfigurationError, SlurmUnreachable
 from deepgrid.findings import Finding, Level
 from deepgrid.slurm.observe.commands import is_outage
 from deepgrid.slurm.setup.hook_text import PROBE, Identities, submit_hook, submit_wrapper, version_of
-from deepgrid.slurm.ssh.accounts import Become
-from deepgrid.slurm.ssh.login import LoginSettings, Runner
+from deepgrid.slurm.ssh.login import Runner
+from deepgrid.slurm.ssh.login_settings import Become, LoginSettings
 from deepgrid.slurm.ssh.scripts import call, read_script, whole_answer
 
 Facts = Mapping[str, str]

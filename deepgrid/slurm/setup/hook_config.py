@@ -13,8 +13,7 @@ from dataclasses import dataclass, field
 from difflib import unified_diff
 
 from deepgrid.slurm.setup.hook_text import Identities, completion_hook, submit_hook, submit_wrapper
-from deepgrid.slurm.ssh.accounts import Become
-from deepgrid.slurm.ssh.login import LoginSettings
+from deepgrid.slurm.ssh.login_settings import Become, LoginSettings
 
 HOOK_HEADERS = ("-- Completion hook (JobComp", "-- Identity hook (JobSubmit")
 COMPLETION_PLUGIN = "jobcomp/lua"

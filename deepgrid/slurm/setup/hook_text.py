@@ -9,8 +9,7 @@ import hashlib
 import re
 from dataclasses import dataclass
 
-from deepgrid.slurm.ssh.accounts import Become, as_expression
-from deepgrid.slurm.ssh.login import LoginSettings
+from deepgrid.slurm.ssh.login_settings import Become, LoginSettings, as_expression
 from deepgrid.slurm.ssh.scripts import read_script
 
 PROBE = "deepgrid-probe"  # the submit hook refuses a job of this name and answers with its version

@@ -8,7 +8,8 @@ import time
 
 from deepgrid.errors import ConfigurationError
 from deepgrid.slurm.setup.hook_config import FileChange, Plan, Site
-from deepgrid.slurm.ssh.login import LoginSettings, Runner
+from deepgrid.slurm.ssh.login import Runner
+from deepgrid.slurm.ssh.login_settings import LoginSettings
 from deepgrid.slurm.ssh.scripts import call, read_script, whole_answer
 
 _SITE = read_script("config.sh", "site.sh")

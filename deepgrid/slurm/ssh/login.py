@@ -10,25 +10,24 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import re
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from functools import partial
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Protocol
 
 import paramiko
 
-from deepgrid.errors import ConfigurationError, SlurmUnreachable
-from deepgrid.slurm.ssh.accounts import Become, CustomerAccounts, check_name, no_account
+from deepgrid.errors import ConfigurationError, GridError, SlurmUnreachable
 from deepgrid.slurm.ssh.channel import CommandResult, LineChannel, marked, run_command, start_command
-from deepgrid.slurm.ssh.public_key import read_private_key
+from deepgrid.slurm.ssh.login_settings import LoginSettings
+from deepgrid.spans import span
 
 KEEP_ALIVE_S = 15
+KEY_OPTIONS = "restrict"  # of authorized_keys: no terminal, no forwarding of ports, agents or X11, no start-up file
 PARAMIKO_LOG = f"{__name__}.paramiko"
 FIRST_RECONNECT_PAUSE_S, LONGEST_RECONNECT_PAUSE_S = 0.5, 15.0
 # In texts of paramiko's AuthenticationException for a connection that broke: the key was not refused.
@@ -36,68 +35,6 @@ CONNECTION_LOST = ("Authentication timeout", "saw EOF")
 
 # paramiko logs a stack trace for each broken connection; our errors say the same in a sentence.
 logging.getLogger(PARAMIKO_LOG).setLevel(logging.CRITICAL)
-
-
-@dataclass(frozen=True, slots=True)
-class LoginSettings:
-    """How to reach a cluster's login node, and where the grid's files are on it.
-
-    `grid_root` is a folder on the login node that is shared with the compute nodes. `job_account` is the Unix account
-    for jobs of customers without an account in `accounts`. If it is None and `accounts` is empty, jobs run under the
-    login's own account; if it is None and `accounts` is set, such customers are refused. `own_account` is for the
-    supervisor's own jobs, None for `job_account`. `submit_wrapper` is the path of the root-owned program that submits
-    where `become` is sudo; without it the customers' accounts submit their jobs themselves. `key_file` and
-    `known_hosts_file` are paths, never keys.
-
-    `timeout_grace_s` is how long `Login.run` waits beyond a command's timeout before it drops the connection.
-    """
-
-    host: str
-    port: int
-    user: str
-    key_file: Path
-    known_hosts_file: Path
-    grid_root: str
-    partition: str = "main"
-    job_account: str | None = None
-    accounts: CustomerAccounts = field(default_factory=CustomerAccounts)
-    become: Become = Become.UID
-    own_account: str | None = None
-    submit_wrapper: str = ""
-    connect_timeout_s: float = 10.0
-    command_timeout_s: float = 60.0
-    timeout_grace_s: float = 5.0
-    max_channels: int = 8
-
-    def __post_init__(self) -> None:
-        # Slurm expands `%` in file names, and the path appears in scripts and in listings.
-        if not re.fullmatch(r"/[\w/.+@-]*", self.grid_root, re.ASCII):
-            raise ConfigurationError(
-                f"The grid's folder {self.grid_root!r} must be an absolute path of plain characters."
-            )
-        for name in filter(None, (self.job_account, self.own_account)):
-            check_name(name)
-        if self.submit_wrapper and not re.fullmatch(r"(?:/[\w+@-][\w.+@-]*)+", self.submit_wrapper, re.ASCII):
-            raise ConfigurationError(
-                f"The wrapper {self.submit_wrapper!r} must be an absolute path of plain characters."
-            )
-
-    @property
-    def submits_by(self) -> str:
-        """How our scripts submit for other accounts: `uid`, `sudo`, or `sudo:` and the wrapper's path."""
-        if self.become is Become.SUDO and self.submit_wrapper:
-            return f"{self.become.value}:{self.submit_wrapper}"
-        return self.become.value
-
-    def account_of(self, customer: str) -> str:
-        """The account for a job of this customer (a wallet address); empty for the login's own.
-
-        Raises SlurmError when this cluster does not serve the customer.
-        """
-        account = self.accounts.of(customer) or self.job_account
-        if account is None and self.accounts:
-            raise no_account(customer)
-        return account or ""
 
 
 class Runner(Protocol):
@@ -274,3 +211,49 @@ class _RefuseUnknownHost(paramiko.MissingHostKeyPolicy):
             f"The host key of {hostname} ({key.get_name()} {key.fingerprint}) is not in the known_hosts file.",
             next_step="Compare it with the cluster's administrator, then add it.",
         )
+
+
+class MeteredLogin:
+    """Wraps a login. Calls `report` after each command, with the error or with None when the command answered."""
+
+    def __init__(self, login: Runner, report: Callable[[GridError | None], None]) -> None:
+        self._login = login
+        self._report = report
+
+    async def run(self, argv: Sequence[str], *, stdin: bytes = b"", timeout_s: float | None = None) -> CommandResult:
+        """As `Login.run`."""
+        try:
+            with span(f"ssh {PurePath(argv[0]).name}"):
+                result = await self._login.run(argv, stdin=stdin, timeout_s=timeout_s)
+        except GridError as error:
+            self._report(error)
+            raise
+        self._report(None)
+        return result
+
+    async def close(self) -> None:
+        """Close the login."""
+        await self._login.close()
+
+
+def read_private_key(path: Path) -> paramiko.PKey:
+    """The private key in a file that only its owner can read. Raises ConfigurationError, and OSError."""
+    if path.stat().st_mode & 0o077:
+        raise ConfigurationError(f"Others can read the key file {path}.", next_step=f"Run chmod 600 {path}.")
+    try:
+        return paramiko.PKey.from_path(path)
+    except (paramiko.SSHException, ValueError, TypeError):
+        raise ConfigurationError(f"{path} is not a private key without passphrase.") from None
+
+
+def authorized_key(key_file: Path, name: str) -> str:
+    """The public half of a key as a line of sshd's authorized_keys, with `name` as its comment.
+
+    Raises ConfigurationError when the key file cannot be used.
+    """
+    try:
+        key = read_private_key(key_file)
+    except OSError as fault:
+        raise ConfigurationError(f"{key_file} cannot be read: {fault.strerror}.") from None
+    comment = "".join(name.split())
+    return f"{KEY_OPTIONS} {key.get_name()} {key.get_base64()} deepgrid-{comment}"

@@ -15,7 +15,8 @@ from dataclasses import dataclass
 from deepgrid.errors import GridError, InputError, SlurmError, SlurmUnreachable
 from deepgrid.lifecycle.slurm_state import Phase
 from deepgrid.slurm.observe.commands import OUTAGE_MESSAGES, phase_of
-from deepgrid.slurm.ssh.login import LoginSettings, Runner
+from deepgrid.slurm.ssh.login import Runner
+from deepgrid.slurm.ssh.login_settings import LoginSettings
 from deepgrid.slurm.ssh.scripts import call, read_script
 from deepgrid.slurm.submit.protocol import parse_answer
 

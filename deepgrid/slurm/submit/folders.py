@@ -16,7 +16,8 @@ from dataclasses import dataclass
 
 from deepgrid.lifecycle.job import JobKey
 from deepgrid.slurm.ssh.channel import CommandResult
-from deepgrid.slurm.ssh.login import LoginSettings, Runner
+from deepgrid.slurm.ssh.login import Runner
+from deepgrid.slurm.ssh.login_settings import LoginSettings
 from deepgrid.slurm.ssh.scripts import call, read_script, whole_answer
 
 REMOVE_WITHIN_S = 60

@@ -17,7 +17,7 @@ from deepgrid.lifecycle.job import Job, JobKey
 from deepgrid.slurm.observe.commands import OUTAGE_MESSAGES, is_id
 from deepgrid.slurm.observe.run_records import GUARD_STATUS
 from deepgrid.slurm.ssh.channel import CommandResult
-from deepgrid.slurm.ssh.login import LoginSettings
+from deepgrid.slurm.ssh.login_settings import LoginSettings
 from deepgrid.slurm.ssh.scripts import call, lines_of, read_script
 
 INTENT_PATIENCE_S = 60  # a lost sbatch must have ended so long after its intent; only then is it repeated

@@ -14,7 +14,7 @@ import time
 from pathlib import Path
 
 from deepgrid.errors import ConfigurationError
-from deepgrid.slurm.ssh.accounts import CustomerAccounts
+from deepgrid.slurm.ssh.login_settings import CustomerAccounts
 
 JOB_ACCOUNT = "deepgrid-job"
 DIGITS = 20  # of the wallet's 40 digits, because names have at most 32 characters

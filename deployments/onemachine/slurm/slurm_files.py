@@ -13,7 +13,7 @@ from pathlib import Path
 from deepgrid.errors import ConfigurationError
 from deepgrid.files.private_files import create_file
 from deepgrid.slurm.setup.hook_text import Identities, completion_hook, submit_hook
-from deepgrid.slurm.ssh.login import LoginSettings
+from deepgrid.slurm.ssh.login_settings import LoginSettings
 from deployments.onemachine.daemons.grid_files import write_text
 
 

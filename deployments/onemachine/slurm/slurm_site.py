@@ -19,8 +19,7 @@ from pwd import getpwnam
 from typing import Any
 
 from deepgrid.errors import ConfigurationError
-from deepgrid.slurm.ssh.accounts import CustomerAccounts
-from deepgrid.slurm.ssh.login import LoginSettings
+from deepgrid.slurm.ssh.login_settings import CustomerAccounts, LoginSettings
 from deployments.onemachine.daemons.grid_files import render_template, socket_folder, socket_path
 from deployments.onemachine.daemons.ports import PortBook
 from deployments.onemachine.daemons.probes import connects, listens

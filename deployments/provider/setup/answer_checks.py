@@ -20,9 +20,8 @@ from deepgrid.errors import ConfigurationError, InputError, SlurmUnreachable
 from deepgrid.files.private_files import unwritable_part
 from deepgrid.slurm.cluster import Cluster
 from deepgrid.slurm.setup.checkup import ask
-from deepgrid.slurm.ssh.accounts import Become, CustomerAccounts
-from deepgrid.slurm.ssh.login import Login, LoginSettings
-from deepgrid.slurm.ssh.public_key import read_private_key
+from deepgrid.slurm.ssh.login import Login, read_private_key
+from deepgrid.slurm.ssh.login_settings import Become, CustomerAccounts, LoginSettings
 from deployments.provider.setup.provider_questions import Answers
 
 EXAMPLE = "0x1a642f0e3c3af545e7acbd38b07251b3990914f1"

@@ -1,4 +1,4 @@
-"""The Unix account that a customer's jobs run under, and how the login submits for it. Pure."""
+"""How to reach a login node, which Unix account a customer's jobs run under, and how the login submits for it. Pure."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
+from pathlib import Path
 
 from deepgrid.errors import ConfigurationError, SlurmError
 
@@ -47,6 +48,68 @@ class CustomerAccounts:
         if not _ADDRESS.fullmatch(address):
             return None
         return self.table.get(address) or (_filled(self.pattern, address) if self.pattern else None)
+
+
+@dataclass(frozen=True, slots=True)
+class LoginSettings:
+    """How to reach a cluster's login node, and where the grid's files are on it.
+
+    `grid_root` is a folder on the login node that is shared with the compute nodes. `job_account` is the Unix account
+    for jobs of customers without an account in `accounts`. If it is None and `accounts` is empty, jobs run under the
+    login's own account; if it is None and `accounts` is set, such customers are refused. `own_account` is for the
+    supervisor's own jobs, None for `job_account`. `submit_wrapper` is the path of the root-owned program that submits
+    where `become` is sudo; without it the customers' accounts submit their jobs themselves. `key_file` and
+    `known_hosts_file` are paths, never keys.
+
+    `timeout_grace_s` is how long `Login.run` waits beyond a command's timeout before it drops the connection.
+    """
+
+    host: str
+    port: int
+    user: str
+    key_file: Path
+    known_hosts_file: Path
+    grid_root: str
+    partition: str = "main"
+    job_account: str | None = None
+    accounts: CustomerAccounts = field(default_factory=CustomerAccounts)
+    become: Become = Become.UID
+    own_account: str | None = None
+    submit_wrapper: str = ""
+    connect_timeout_s: float = 10.0
+    command_timeout_s: float = 60.0
+    timeout_grace_s: float = 5.0
+    max_channels: int = 8
+
+    def __post_init__(self) -> None:
+        # Slurm expands `%` in file names, and the path appears in scripts and in listings.
+        if not re.fullmatch(r"/[\w/.+@-]*", self.grid_root, re.ASCII):
+            raise ConfigurationError(
+                f"The grid's folder {self.grid_root!r} must be an absolute path of plain characters."
+            )
+        for name in filter(None, (self.job_account, self.own_account)):
+            check_name(name)
+        if self.submit_wrapper and not re.fullmatch(r"(?:/[\w+@-][\w.+@-]*)+", self.submit_wrapper, re.ASCII):
+            raise ConfigurationError(
+                f"The wrapper {self.submit_wrapper!r} must be an absolute path of plain characters."
+            )
+
+    @property
+    def submits_by(self) -> str:
+        """How our scripts submit for other accounts: `uid`, `sudo`, or `sudo:` and the wrapper's path."""
+        if self.become is Become.SUDO and self.submit_wrapper:
+            return f"{self.become.value}:{self.submit_wrapper}"
+        return self.become.value
+
+    def account_of(self, customer: str) -> str:
+        """The account for a job of this customer (a wallet address); empty for the login's own.
+
+        Raises SlurmError when this cluster does not serve the customer.
+        """
+        account = self.accounts.of(customer) or self.job_account
+        if account is None and self.accounts:
+            raise no_account(customer)
+        return account or ""
 
 
 def check_name(name: str) -> str:
