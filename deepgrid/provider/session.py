@@ -22,8 +22,7 @@ from deepgrid.chain.transactions.wallet import Wallet
 from deepgrid.chain.writer import Writer
 from deepgrid.errors import ChainError, GridError
 from deepgrid.lifecycle.job import Job, JobKey, Label, Prices
-from deepgrid.observability.liveness import Need
-from deepgrid.observability.metrics import Metrics
+from deepgrid.observability.metrics import Metrics, Need
 from deepgrid.provider.shared.claim_journal import ClaimJournal
 from deepgrid.provider.shared.claim_reads import ClaimReads
 from deepgrid.provider.shared.image_registry import Registries

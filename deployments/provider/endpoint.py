@@ -16,7 +16,7 @@ from prefect.client.orchestration import get_client
 
 from deepgrid.chain.chain_findings import PROVIDER_GAS, judge_gas
 from deepgrid.errors import GridError, ServiceError
-from deepgrid.observability.liveness import Need
+from deepgrid.observability.metrics import Need
 from deepgrid.observability.metrics_page import metrics_page
 from deepgrid.provider.session import ProviderSession
 from orchestration.grid_events import DEGRADED, LOW_ON_GAS, Conditions

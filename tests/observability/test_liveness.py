@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from deepgrid.observability.liveness import Liveness, Need
+from deepgrid.observability.metrics import Liveness, Need
 
 
 def test_complaints_follow_the_monotonic_clock() -> None:
