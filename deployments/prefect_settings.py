@@ -8,7 +8,7 @@ QUIET = {
     "DO_NOT_TRACK": "1",
     "PREFECT_SERVER_UI_SHOW_PROMOTIONAL_CONTENT": "false",
 }
-# A worker of slow flows. Without heartbeats, a run whose process is gone stays Running (`orchestration.lost_runs`).
+# A worker of slow flows. Without heartbeats, a run whose process is gone stays Running (`orchestration.automations`).
 WORKER = {**QUIET, "PREFECT_FLOWS_HEARTBEAT_FREQUENCY": "30"}
 # Slots of concurrency limits survive a restart. Events are most of what a run writes, and are deleted after a day.
 # The flow `prune_history` deletes runs: Prefect's own vacuum does not know which jobs are over.

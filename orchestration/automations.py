@@ -1,7 +1,13 @@
-"""Prefect's automations that notify a person, as code. Deploying them again changes what differs."""
+"""Prefect's automations, as code: they notify a person, and end runs whose process is gone.
+
+Deploying them again changes what differs. The worker of slow flows sends heartbeats, and kills its runs when it ends.
+They would stay Running, and their deployments would wait. Runs that an in-process worker carries send no heartbeats:
+the next process of their pool takes them over.
+"""
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from contextlib import suppress
 from datetime import timedelta
@@ -10,19 +16,38 @@ from typing import Any
 from uuid import UUID
 
 from prefect.client.orchestration import PrefectClient, get_client
-from prefect.client.schemas.objects import WorkPoolStatus
-from prefect.events.actions import SendNotification
+from prefect.client.schemas.objects import StateType, WorkPoolStatus
+from prefect.events.actions import ChangeFlowRunState, SendNotification
 from prefect.events.schemas.automations import Automation, AutomationCore, EventTrigger, Posture
 from prefect.exceptions import ObjectNotFound
 
 from deepgrid.errors import ConfigurationError
 from orchestration.grid_events import DEGRADED, LOW_ON_GAS, OVER
+from orchestration.outages import asking, until_it_answers, warn
 from orchestration.pools import OURS, PROCESSES
 
 SILENT_AFTER = timedelta(minutes=5)
 PREFECT_NOTICES_AFTER = timedelta(seconds=90)  # three missed heartbeats; then its event starts the wait
 SHORTEST_WAIT = timedelta(seconds=10)
 PAGE = "See docs/how-to/notifications.md."
+LOST_AFTER = timedelta(minutes=2)  # four heartbeats
+HEARTBEAT = "prefect.flow-run.heartbeat"
+ENDS = frozenset(f"prefect.flow-run.{state}" for state in ("Completed", "Failed", "Cancelled", "Crashed"))
+LOST_RUNS = AutomationCore(
+    name="deepgrid: a run has lost its process",
+    description="Made by the processes of deepgrid, which also change it.",
+    trigger=EventTrigger(
+        match={"prefect.resource.id": "prefect.flow-run.*"},
+        for_each={"prefect.resource.id"},
+        after={HEARTBEAT},
+        expect={HEARTBEAT, *ENDS},
+        posture=Posture.Proactive,
+        within=LOST_AFTER,
+    ),
+    actions=[ChangeFlowRunState(state=StateType.CRASHED, message="Nothing carries it any more.")],
+)
+
+logger = logging.getLogger(__name__)
 
 
 def automations(block: UUID, silent_after: timedelta = SILENT_AFTER) -> list[AutomationCore]:
@@ -64,7 +89,7 @@ async def deploy_automations(block: str, silent_after: timedelta = SILENT_AFTER)
     """
     async with get_client() as client:
         wanted = automations(await _block_id(client, block), silent_after)
-        return {one.name: await deploy(client, one) for one in wanted}
+        return {one.name: await _deploy(client, one) for one in wanted}
 
 
 async def compare_automations(block: str) -> dict[str, str]:
@@ -93,6 +118,16 @@ async def silent_pools() -> list[str]:
     return sorted(pool.name for pool in ours if pool.status is WorkPoolStatus.NOT_READY)
 
 
+async def end_lost_runs() -> None:
+    """Let Prefect end them from now on, once it answers. Logs why it cannot: nothing else depends on it."""
+    try:
+        await until_it_answers()
+        async with asking() as client:
+            await _deploy(client, LOST_RUNS)
+    except Exception as error:  # Prefect's client raises many types
+        warn(logger, "Prefect does not end runs that have lost their process", error)
+
+
 def _notifies(block: UUID, name: str, body: str, **trigger: Any) -> AutomationCore:
     trigger = {"posture": Posture.Reactive} | trigger  # Prefect's client sends no defaults when it changes one
     return AutomationCore(
@@ -103,7 +138,7 @@ def _notifies(block: UUID, name: str, body: str, **trigger: Any) -> AutomationCo
     )
 
 
-async def deploy(client: PrefectClient, wanted: AutomationCore) -> str:
+async def _deploy(client: PrefectClient, wanted: AutomationCore) -> str:
     """Make or change an automation. Returns new, changed or unchanged. A disabled one stays disabled."""
     found = await client.read_automations_by_name(wanted.name)
     for other in found[1:]:

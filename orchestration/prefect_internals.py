@@ -29,7 +29,7 @@ from prefect.client.orchestration import PrefectClient
 from prefect.client.schemas.actions import DeploymentFlowRunCreate
 from prefect.client.schemas.filters import FlowRunFilter
 from prefect.client.schemas.objects import FlowRun, State
-from prefect.context import SyncClientContext
+from prefect.context import SyncClientContext as SyncClientContext
 from prefect.events.worker import EventsWorker
 from prefect.exceptions import Abort, Pause
 from prefect.flow_engine import AsyncFlowRunEngine
@@ -41,17 +41,6 @@ from prefect.tasks import Task
 from prefect.utilities.callables import get_call_parameters
 
 from orchestration.outages import is_outage
-
-__all__ = [
-    "STOPPED",
-    "SyncClientContext",
-    "as_task",
-    "create_runs",
-    "delete_runs",
-    "drain_queues",
-    "is_running",
-    "run_in_process",
-]
 
 STOPPED = "Carrying was stopped; the job itself goes on."
 REPORT_RETRY_S = 2.0

@@ -18,8 +18,8 @@ from deepgrid.errors import ChainError, GridError
 from deepgrid.observability.metrics_page import metrics_page
 from deepgrid.operator.session import OperatorSession, follow_jobs, operator_session
 from orchestration import sessions
+from orchestration.automations import end_lost_runs
 from orchestration.grid_events import LOW_ON_GAS, Conditions
-from orchestration.lost_runs import end_lost_runs
 from orchestration.pools import operator_pool
 from orchestration.runs.flow_runs import calling_to_runs, run_to_completion
 from orchestration.worker import InProcessWorker

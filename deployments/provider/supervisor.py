@@ -21,8 +21,8 @@ from deployments.provider.endpoint import health_and_metrics
 from deployments.provider.queue_watcher import QueueWatcher
 from deployments.provider.settings_cache import provider_settings
 from orchestration import sessions
+from orchestration.automations import end_lost_runs
 from orchestration.claiming_pause import is_claiming, is_for_good
-from orchestration.lost_runs import end_lost_runs
 from orchestration.outages import until_it_answers, warn
 from orchestration.pools import provider_pool
 from orchestration.runs.flow_runs import calling_to_runs, run_ended, start_eventually, start_run

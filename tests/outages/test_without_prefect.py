@@ -89,7 +89,7 @@ async def test_a_claim_without_a_run_is_carried_and_gets_its_run(customer: Custo
     assert again["state"]["message"] == "The job is finished."
 
 
-async def test_a_run_takes_over_from_the_stand_in(customer: Customer) -> None:
+async def test_a_run_takes_over_from_the_fallback(customer: Customer) -> None:
     grid, gate = customer.grid, Gate(customer.grid)
     job_id = customer.submit(steps(gate.pass_command))
     await customer.until(job_id, lambda job: job.status is JobStatus.RUNNING)
