@@ -5,10 +5,9 @@ Blocks hold addresses, endpoints and paths. They never hold a private key, becau
 
 from blocks.benchmarks import Benchmarks
 from blocks.customer import Customer
-from blocks.grid import Grid, Wallet
+from blocks.grid import Grid, Services, Wallet
 from blocks.operator import Operator
 from blocks.provider import Provider
-from blocks.services import Services
 from blocks.slurm_login import SlurmLogin
 
 __all__ = ["Benchmarks", "Customer", "Grid", "Operator", "Provider", "Services", "SlurmLogin", "Wallet"]

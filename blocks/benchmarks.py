@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from blocks.block_schema import GridBlock
+from blocks.grid import GridBlock
 from deepgrid.benchmark.settings import VOLUMES, BenchmarkSettings
 
 DEFAULTS = BenchmarkSettings()

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from blocks.block_schema import GridBlock
-from blocks.grid import Grid, Wallet
-from blocks.services import Services
+from blocks.grid import Grid, GridBlock, Services, Wallet
 from deepgrid.client.session import CustomerSettings
 
 

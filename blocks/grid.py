@@ -1,13 +1,28 @@
-"""A grid and a wallet."""
+"""What the blocks of all roles refer to: a grid, a wallet and the services, and the base class of all blocks."""
 
 from __future__ import annotations
 
+from copy import deepcopy
 from pathlib import Path
+from typing import Any
 
+from prefect.blocks.core import Block
 from pydantic import Field
 
-from blocks.block_schema import GridBlock
-from deepgrid.chain.book import AddressBook
+_schemas: dict[type[Block], dict[str, Any]] = {}
+
+
+class GridBlock(Block):
+    """A block that computes its schema once. Prefect requests it about thirty times per save."""
+
+    @classmethod
+    def model_json_schema(cls, *args: Any, **options: Any) -> dict[str, Any]:
+        """The schema of the block's fields. It is a copy, so the caller may change it."""
+        if args or options or not cls.__pydantic_complete__:
+            return super().model_json_schema(*args, **options)
+        if cls not in _schemas:
+            _schemas[cls] = super().model_json_schema()
+        return deepcopy(_schemas[cls])
 
 
 class Grid(GridBlock):
@@ -18,10 +33,6 @@ class Grid(GridBlock):
 
     address_book: Path = Field(description="Path of the grid's address book, a JSON file.")
 
-    def load_book(self) -> AddressBook:
-        """Read the address book. Raises ConfigurationError with the next step."""
-        return AddressBook.load(self.address_book)
-
 
 class Wallet(GridBlock):
     """A wallet, by its address and the path of its key file. The key stays in the file."""
@@ -31,3 +42,14 @@ class Wallet(GridBlock):
 
     address: str = Field(description="0x-address of the wallet, for recognition.")
     key_file: Path = Field(description="Path of the key file (mode 0600) on the machine that runs the flows.")
+
+
+class Services(GridBlock):
+    """The Job Definition and log services, if their URL differs from the one in the address book."""
+
+    _block_type_name = "deepgrid Services"
+    _block_type_slug = "deepgrid-services"
+
+    url: str = Field(
+        description="Base URL of the services, without a path, as seen from the machine that runs the flows."
+    )

@@ -6,9 +6,7 @@ from pathlib import Path
 
 from pydantic import Field
 
-from blocks.block_schema import GridBlock
-from blocks.grid import Grid, Wallet
-from blocks.services import Services
+from blocks.grid import Grid, GridBlock, Services, Wallet
 from deepgrid.operator.session import OperatorSettings
 from deepgrid.scheduling.market import SchedulerSettings, Weights
 

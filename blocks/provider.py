@@ -7,9 +7,7 @@ from pathlib import Path
 from pydantic import Field, field_validator
 
 from blocks.benchmarks import Benchmarks
-from blocks.block_schema import GridBlock
-from blocks.grid import Grid, Wallet
-from blocks.services import Services
+from blocks.grid import Grid, GridBlock, Services, Wallet
 from blocks.slurm_login import SlurmLogin
 from deepgrid.benchmark.settings import BenchmarkSettings
 from deepgrid.chain.book import Address

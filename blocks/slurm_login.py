@@ -7,7 +7,7 @@ from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
-from blocks.block_schema import GridBlock
+from blocks.grid import GridBlock
 from deepgrid.errors import ConfigurationError
 from deepgrid.sbatch import Containers, StoragePaths
 from deepgrid.slurm.ssh.login_settings import Become, CustomerAccounts, LoginSettings

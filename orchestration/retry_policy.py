@@ -27,14 +27,15 @@ async def is_transient(_task: Task[..., Any], _run: TaskRun, state: State[Any]) 
     return error.transient if isinstance(error, GridError) else is_outage(error)
 
 
-def side_effect(name: str | Callable[[], str], retries: int = RETRIES) -> Callable[[Callable[P, R]], Task[P, R]]:
+def side_effect(name: str, retries: int = RETRIES) -> Callable[[Callable[P, R]], Task[P, R]]:
     """Make a function a task that retries transient errors, by default for about half a minute.
 
-    `name` is the template of its run names, or returns the name. The task keeps the function's name and docstring.
-    Its result is never cached or persisted: it reads the truth each time, and scripts hold secrets.
+    Its runs have this name, to the letter: a provider chooses the cluster's name in it, so it is no template. The task
+    keeps the function's name and docstring. Its result is never cached or persisted: it reads the truth each time, and
+    scripts hold secrets.
     """
     return task(
-        task_run_name=name,
+        task_run_name=lambda: name,
         retries=retries,
         retry_delay_seconds=exponential_backoff(backoff_factor=BACKOFF_S),
         retry_jitter_factor=JITTER,

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import cast
 
 from prefect import get_run_logger
 
 from blocks import Customer
+from blocks.block_loading import load_block
 from deepgrid.billing.credits import parse_credits
 from deepgrid.client.order import Order, Terms, order_of
 from deepgrid.client.session import CustomerSession, customer_session
@@ -19,7 +19,7 @@ from deepgrid.client.workflow import read_workflow
 @asynccontextmanager
 async def open_customer(name: str) -> AsyncIterator[CustomerSession]:
     """A session of the customer block `name`, for one run."""
-    block = cast(Customer, await Customer.aload(name))
+    block = await load_block(Customer, name)
     async with customer_session(block.settings()) as session:
         yield session
 

@@ -19,9 +19,9 @@ async def run_step(name: str, step: Callable[P, Coroutine[Any, Any, R]], /, *arg
 
     The task has the step's function name and docstring.
     """
-    return await as_task(side_effect(lambda: name)(step), *args, **kwargs)
+    return await as_task(side_effect(name)(step), *args, **kwargs)
 
 
 async def run_query(name: str, step: Callable[P, Coroutine[Any, Any, R]], /, *args: P.args, **kwargs: P.kwargs) -> R:
     """Run a step as `run_step` does, with fewer retries: the next run of the flow queries the cluster again."""
-    return await as_task(side_effect(lambda: name, QUERY_RETRIES)(step), *args, **kwargs)
+    return await as_task(side_effect(name, QUERY_RETRIES)(step), *args, **kwargs)

@@ -33,7 +33,6 @@ SAME_NAME: dict[str, str] = {
     "provider": "the verbs of dps, those that need Prefect, and the block of a role",
     "network": "a workflow's networks, the script that sets them up, and their measurement",
     "registration": "the proposal of a provider, and that of the one-machine grid's roles to Prefect",
-    "services": "the verbs of dps and the block for the services",
     "session": "what each role holds open: customer, provider, operator",
     "settings": "settings objects: of benchmarks, and of the client",
     "cleanup": "what ended claims leave, on a cluster and in the services' store",

@@ -10,7 +10,8 @@ import asyncio
 import logging
 
 from deepgrid.chain.offers import proposal_hash
-from deepgrid.errors import ContractError, NotFound
+from deepgrid.chain.transactions.contract_errors import unless_overtaken
+from deepgrid.errors import NotFound
 from deepgrid.operator.session import OperatorSession
 from deepgrid.scheduling.proposals import Proposal
 
@@ -33,11 +34,8 @@ async def approve(session: OperatorSession, proposal: Proposal) -> bool:
     current = await _read(session, address)
     if current is None or current.concern:
         return False
-    try:
-        await session.writer.approve_proposal(address, proposal_hash(current.proposed))
-    except ContractError as error:
-        if error.name not in OVERTAKEN:
-            raise
+    approving = session.writer.approve_proposal(address, proposal_hash(current.proposed))
+    if error := await unless_overtaken(approving, OVERTAKEN):
         logger.info("provider %s not approved: %s", current.name, error.message)
         return False
     return True

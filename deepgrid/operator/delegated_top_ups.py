@@ -6,7 +6,7 @@ import asyncio
 import logging
 from collections.abc import Sequence
 
-from deepgrid.errors import ContractError
+from deepgrid.chain.transactions.contract_errors import unless_overtaken
 from deepgrid.operator.session import OperatorSession
 from deepgrid.scheduling.top_ups import Funds, Slice, Unpaid, near_end, plan
 
@@ -39,11 +39,7 @@ async def buy_slice(session: OperatorSession, wanted: Slice) -> bool:
     job = await session.chain.job(wanted.job.id)
     if job.locked_wei != wanted.job.locked_wei:
         return False
-    try:
-        await session.writer.top_up_delegated(job.id)
-    except ContractError as error:
-        if error.name not in OVERTAKEN:
-            raise
+    if error := await unless_overtaken(session.writer.top_up_delegated(job.id), OVERTAKEN):
         logger.info("job %d: not topped up: %s", job.id, error.message)
         return False
     return True

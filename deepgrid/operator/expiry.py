@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 
-from deepgrid.errors import ContractError
+from deepgrid.chain.transactions.contract_errors import unless_overtaken
 from deepgrid.lifecycle.job import Job
 from deepgrid.operator.session import OperatorSession
 from deepgrid.scheduling.expiry import Patience, TakeBack, overdue
@@ -30,11 +30,8 @@ async def take_back(session: OperatorSession, taken: TakeBack) -> bool:
     job = taken.job
     if _progress(await session.chain.job(job.id)) != _progress(job):
         return False
-    try:
-        await (session.writer.panic_job(job.id, taken.reason) if taken.panic else session.writer.time_out(job.id))
-    except ContractError as error:
-        if error.name not in OVERTAKEN:
-            raise
+    taking = session.writer.panic_job(job.id, taken.reason) if taken.panic else session.writer.time_out(job.id)
+    if error := await unless_overtaken(taking, OVERTAKEN):
         logger.info("job %d: not taken back: %s", job.id, error.message)
         return False
     assert job.provider is not None

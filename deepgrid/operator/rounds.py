@@ -9,18 +9,18 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from deepgrid.chain.node.values import TrackRecord
-from deepgrid.errors import ContractError
+from deepgrid.chain.transactions.contract_errors import unless_overtaken
 from deepgrid.lifecycle.job import Job, Provider
 from deepgrid.lifecycle.states import JobStatus
-from deepgrid.operator.market_view import market_of
 from deepgrid.operator.session import OperatorSession
 from deepgrid.operator.use_ledger import holds_of
 from deepgrid.scheduling.expiry import gives_up_at, in_turns
-from deepgrid.scheduling.market import Reliability, Round, Usage
+from deepgrid.scheduling.market import ClusterState, HotJob, Market, Reliability, Round, Usage
 from deepgrid.scheduling.past_use import usage_at
+from deepgrid.scheduling.speed import measured_speeds
 
 logger = logging.getLogger(__name__)
 
@@ -85,7 +85,7 @@ async def decide(session: OperatorSession, seen: Snapshot) -> Decision:
     accounts = session.memory.use.accounts()
 
     def match() -> tuple[Round, Usage]:
-        market = market_of(seen.hot, [provider for provider, _ in seen.providers], records, seen.now)
+        market = _market_of(seen.hot, [provider for provider, _ in seen.providers], records, seen.now)
         use = usage_at(seen.now, accounts, holds_of(seen.hot), session.settings.scheduler)
         with session.deciding:  # a thread cannot be cancelled: an earlier attempt may still run
             return session.scheduler.round(seen.pending, market, seen.refusals, use), use
@@ -160,6 +160,24 @@ def _next_round(session: OperatorSession, decision: Decision, ended: int) -> flo
     return asyncio.get_running_loop().time() + max(SOONEST_S, min(due)) if due else None
 
 
+def _market_of(
+    hot: Sequence[Job], providers: Sequence[Provider], records: Mapping[str, Reliability], now: int
+) -> Market:
+    """The clusters in force, each with its hot jobs: running ones first, then its queue in order."""
+    busy: dict[str, list[HotJob]] = {}
+    for job in sorted(hot, key=lambda job: (-job.status, job.assigned_at, job.id)):
+        if job.provider is not None:
+            busy.setdefault(job.provider, []).append(HotJob.of(job, now))
+    return Market(
+        [
+            ClusterState(one, busy.get(one.address, ()), records.get(one.address, Reliability()), measured_speeds(one))
+            for one in providers
+            if one.in_force
+        ],
+        now,
+    )
+
+
 def _whole_life(record: TrackRecord) -> Reliability:
     return Reliability.of_life(record.started, record.refused, record.panicked, record.timed_out)
 
@@ -175,11 +193,7 @@ async def _panic(session: OperatorSession, job: Job) -> int:
     last = tries[-1]
     reason = f"clusters gave it back {len(tries)} times, the limit; the last one was {last.provider}"
     reason += f" ({last.reason})" if last.reason else ""
-    try:
-        await session.writer.panic_job(job.id, reason)
-    except ContractError as error:
-        if error.name not in OVERTAKEN:
-            raise
+    if error := await unless_overtaken(session.writer.panic_job(job.id, reason), OVERTAKEN):
         logger.info("job %d: not ended: %s", job.id, error.message)
         return 0
     session.notices.add([(job.id, "ended", reason)])

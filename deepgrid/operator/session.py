@@ -26,10 +26,9 @@ from deepgrid.errors import GridError
 from deepgrid.lifecycle.job import Job, Provider
 from deepgrid.lifecycle.states import JobStatus
 from deepgrid.operator.job_memory import JobMemory
-from deepgrid.operator.notice_board import NoticeBoard
+from deepgrid.operator.notice_board import NoticeBoard, WaitingNotices
 from deepgrid.operator.operator_metrics import OperatorMetrics
 from deepgrid.operator.store import GivenBack, OperatorStore
-from deepgrid.operator.waiting_notices import WaitingNotices
 from deepgrid.scheduling.market import SchedulerSettings
 from deepgrid.scheduling.rounds.scheduler import Scheduler
 from deepgrid.services.client import ServicesClient

@@ -12,10 +12,9 @@ from prefect.context import AsyncClientContext
 
 from deepgrid.errors import Deposed, GridError
 from deepgrid.lifecycle.job import Job
-from deepgrid.provider.log_resumption import resume_logs
 from deepgrid.provider.registration import register
-from deepgrid.provider.services_watch import watch_services
 from deepgrid.provider.session import ProviderSession, ProviderSettings, follow_jobs, provider_session
+from deepgrid.provider.upkeep import resume_logs, watch_services
 from deployments.provider.carriers import CarrierSettings, CarrierWatchdog
 from deployments.provider.endpoint import health_and_metrics
 from deployments.provider.queue_watcher import QueueWatcher

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from blocks.block_schema import GridBlock
+from blocks.grid import GridBlock
 from tests.docs.pages import ROOT
 from tools.site import contracts, dps, metrics, schemas
 

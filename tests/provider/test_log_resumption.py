@@ -10,10 +10,10 @@ from typing import cast
 
 from deepgrid.lifecycle.job import Job, JobKey
 from deepgrid.lifecycle.states import JobStatus
-from deepgrid.provider.log_resumption import resume_logs
 from deepgrid.provider.session import ProviderSession
 from deepgrid.provider.shared.claim_journal import ClaimJournal
 from deepgrid.provider.shared.log_shipping import LogShipper
+from deepgrid.provider.upkeep import resume_logs
 from tests.services.support import ACCOUNTS, DOMAIN, MemoryChain
 
 ADDRESS = ACCOUNTS["provider"].address

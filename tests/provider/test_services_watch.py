@@ -9,7 +9,7 @@ import pytest
 
 from deepgrid.errors import ConfigurationError, ServiceError
 from deepgrid.lifecycle.states import JobStatus
-from deepgrid.provider.services_watch import watch_services
+from deepgrid.provider.upkeep import watch_services
 from deepgrid.services.client import ServicesClient
 from tests.chain.grid import CREDIT
 from tests.provider.scene import SMALL_JOB, Scene

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import blocks as block_classes
-from blocks.block_schema import GridBlock
+from blocks.grid import GridBlock
 from deepgrid.workflow.models import Module
 from deepgrid.workflow.schema import json_schema
 from tools.site.tables import code, prose, table

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import string
+from collections.abc import Awaitable, Collection
 from typing import TYPE_CHECKING, Any
 
 from eth_typing import BlockNumber
@@ -130,6 +131,17 @@ def too_cheap(error: NodeRefused) -> bool:
 def below_base_fee(error: NodeRefused) -> bool:
     """Whether the base fee outgrew the offer since the fees were read."""
     return "less than block base fee" in error.reason.lower()
+
+
+async def unless_overtaken(sending: Awaitable[object], overtaken: Collection[str]) -> ContractError | None:
+    """Send a transaction. Returns the contract's error if it is one of `overtaken`: another process was first."""
+    try:
+        await sending
+    except ContractError as error:
+        if error.name not in overtaken:
+            raise
+        return error
+    return None
 
 
 async def mined_revert_reason(rpc: Rpc, sender: str, call: Call, gas: int, receipt: dict[str, Any]) -> ContractError:

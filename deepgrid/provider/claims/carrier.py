@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from typing import Any, ParamSpec, Protocol, TypeVar
 
-from deepgrid.errors import AccessDenied, ContractError, GridError, InputError, NotFound, SlurmError
+from deepgrid.chain.transactions.contract_errors import unless_overtaken
+from deepgrid.errors import AccessDenied, GridError, InputError, NotFound, SlurmError
 from deepgrid.lifecycle.actions import (
     Action,
     Awaited,
@@ -161,7 +162,7 @@ class Carrier:
 
     async def report_running(self, action: ReportRunning) -> None:
         """Report to the chain that the job has been running for `elapsed_minutes`, counting started minutes."""
-        await self._unless_overtaken(self.session.writer.set_running(self.key.job_id, action.elapsed_minutes))
+        await unless_overtaken(self.session.writer.set_running(self.key.job_id, action.elapsed_minutes), OVERTAKEN)
 
     async def extend_limit(self, action: ExtendLimit) -> None:
         """Raise the job's limit at Slurm to what its credits now buy. The customer is notified when Slurm refuses.
@@ -187,7 +188,7 @@ class Carrier:
         settling = self.session.writer.settle(
             self.key.job_id, action.status, action.minutes, action.error, action.exit_status
         )
-        if await self._unless_overtaken(settling):
+        if await unless_overtaken(settling, OVERTAKEN) is None:
             self.session.metrics.settled(action.status, self.observer.seen.ended_at)
 
     async def refuse(self, reason: str) -> None:
@@ -195,7 +196,7 @@ class Carrier:
         logger.warning("job %d is refused: %s", self.key.job_id, reason)
         await self.session.cluster.cancel(self.key)
         await self.session.explain(self.key.job_id, "refused", reason)
-        await self._unless_overtaken(self.session.writer.refuse_job(self.key.job_id))
+        await unless_overtaken(self.session.writer.refuse_job(self.key.job_id), OVERTAKEN)
 
     async def cancel_at_slurm(self) -> None:
         """Cancel the claim's job at Slurm, bar a late start, and wait until Slurm shows the end."""
@@ -233,16 +234,6 @@ class Carrier:
     def _unusable(self, reason: str) -> None:
         """Note that no cluster can run the job."""
         self.observer.attempt = Attempt(unusable=reason)
-
-    async def _unless_overtaken(self, sending: Awaitable[object]) -> bool:
-        """Send a transaction; False when another process did the same step first."""
-        try:
-            await sending
-        except ContractError as error:
-            if error.name not in OVERTAKEN:
-                raise
-            return False
-        return True
 
 
 @asynccontextmanager

@@ -1,15 +1,16 @@
-"""Finds the logs that a previous process of the supervisor did not deliver to their end."""
+"""Loops of a supervisor beside its claims: logs of the previous process, and the state of the services."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 
-from deepgrid.errors import GridError, NotFound
+from deepgrid.errors import ConfigurationError, GridError, NotFound
 from deepgrid.lifecycle.job import JobKey
 from deepgrid.provider.session import ProviderSession
 
 CHECK_AGAIN_S = 30.0
+CHECK_EVERY_S = 60.0
 
 logger = logging.getLogger(__name__)
 
@@ -39,3 +40,22 @@ async def _resume(session: ProviderSession, key: JobKey) -> None:
         session.logs.forget(key)  # given back: the log of another claim is the one that counts
     elif not job.status.hot:
         session.logs.end(key)
+
+
+async def watch_services(session: ProviderSession, check_every_s: float = CHECK_EVERY_S) -> None:
+    """Set `session.services_fault` forever: no job is claimed while it names a fault.
+
+    Services of another grid, or with another version of the protocol, are a fault. Services that are down change
+    nothing.
+    """
+    while True:
+        try:
+            await session.services.health()
+            session.services_fault = ""
+        except ConfigurationError as error:
+            if session.services_fault != (fault := error.message.rstrip(".")):
+                logger.warning("no job is claimed: %s", error)
+            session.services_fault = fault
+        except GridError:
+            pass  # a process that needs the services says so
+        await asyncio.sleep(check_every_s)

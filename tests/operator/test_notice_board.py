@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from deepgrid.operator.waiting_notices import WaitingNotices, words
+from deepgrid.operator.notice_board import WaitingNotices, waiting_text
 from deepgrid.scheduling.market import Waiting
 
 PLACED = Waiting(
@@ -13,13 +13,16 @@ PLACED = Waiting(
 
 
 def test_a_place_in_the_line_is_said_in_words() -> None:
-    assert words(PLACED) == (
+    assert waiting_text(PLACED) == (
         "3rd in line, 2 jobs of others first; your share of CPUs is 41 %;"
         " estimated start 2027-01-15 08:00 UTC at alpha; 1 cluster is full"
     )
     alone = replace(PLACED, position=11, ahead_of_others=0, estimated_start=0, cluster="", resource="GPUs")
-    assert words(alone) == "11th in line, 0 jobs of others first; your share of GPUs is 41 %; 1 cluster is full"
-    assert words(Waiting(7, "40 clusters are too expensive (50% more)")) == "40 clusters are too expensive (50% more)"
+    assert waiting_text(alone) == "11th in line, 0 jobs of others first; your share of GPUs is 41 %; 1 cluster is full"
+    assert (
+        waiting_text(Waiting(7, "40 clusters are too expensive (50% more)"))
+        == "40 clusters are too expensive (50% more)"
+    )
 
 
 def test_a_new_reason_is_told_at_once_and_a_new_place_later() -> None:
