@@ -119,7 +119,7 @@ class ProviderSession:
         self.logs = LogShipper(cluster, self.services, log_shipping, undelivered)
         self.services_fault = ""  # the reason why the services are not usable at all
         self.wakeups = Wakeups()
-        self._carried: dict[JobKey, asyncio.Task[None] | None] = {}  # value: the task, if a stand-in carries
+        self._carried: dict[JobKey, asyncio.Task[None] | None] = {}  # value: the task, if a fallback carries
 
     def key_of(self, job: Job) -> JobKey:
         """The key of the job's current claim."""
@@ -138,21 +138,21 @@ class ProviderSession:
         return not self._carried
 
     def may_carry(self, key: JobKey) -> bool:
-        """Whether `driving` accepts the claim: no carrier drives it, or only a stand-in, which gives way."""
+        """Whether `driving` accepts the claim: no carrier drives it, or only a fallback, which gives way."""
         return self._carried.get(key) is not None or not self.carries(key)
 
     @asynccontextmanager
-    async def driving(self, key: JobKey, *, stand_in: asyncio.Task[None] | None = None) -> AsyncIterator[None]:
+    async def driving(self, key: JobKey, *, fallback: asyncio.Task[None] | None = None) -> AsyncIterator[None]:
         """Drive the claim while the context lasts. There is one carrier per claim; see `may_carry`.
 
-        A later carrier cancels the task `stand_in` and continues from where that one stopped.
+        A later carrier cancels the task `fallback` and continues from where that one stopped.
         """
         while (before := self._carried.get(key)) is not None:
             before.cancel()
             await asyncio.wait({before})
         if key in self._carried:
             raise GridError(f"Job {key.job_id} is carried already by this supervisor.")
-        self._carried[key] = stand_in
+        self._carried[key] = fallback
         self.monitor.watch(key)
         try:
             yield

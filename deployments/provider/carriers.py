@@ -203,7 +203,7 @@ class CarrierWatchdog:
         if self._session.carries(key):
             return
         pause_s = 1.0
-        async with carry(self._session, key, stand_in=asyncio.current_task()) as carrier:
+        async with carry(self._session, key, fallback=asyncio.current_task()) as carrier:
             while True:
                 try:
                     await drive(carrier.observe, carrier.act)

@@ -238,8 +238,8 @@ class Carrier:
 
 @asynccontextmanager
 async def carry(
-    session: ProviderSession, key: JobKey, *, stand_in: asyncio.Task[None] | None = None
+    session: ProviderSession, key: JobKey, *, fallback: asyncio.Task[None] | None = None
 ) -> AsyncIterator[Carrier]:
     """The only carrier of the claim in this process while the context lasts. See `ProviderSession.driving`."""
-    async with session.driving(key, stand_in=stand_in):
+    async with session.driving(key, fallback=fallback):
         yield Carrier(session, key)
