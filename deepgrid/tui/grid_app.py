@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Iterable
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -180,13 +181,8 @@ class GridApp(App[None], inherit_bindings=False):
         """What the palette offers: the keys of the screen that have a description."""
         for key, (_, binding, _, _) in screen.active_bindings.items():
             if binding.description and binding.action != "command_palette":
-                yield SystemCommand(
-                    binding.description.capitalize(), f"key {key}", self._runner(screen, binding.action)
-                )
-
-    def _runner(self, screen: Screen[Any], action: str) -> Callable[[], object]:
-        node = screen.focused or screen
-        return lambda: self.run_worker(node.run_action(action)) if "." in action else self.run_worker(run(node, action))
+                run = partial(run_action, screen.focused or screen, binding.action)
+                yield SystemCommand(binding.description.capitalize(), f"key {key}", run)
 
     # -- the end -----------------------------------------------------------------------------
 
@@ -197,7 +193,7 @@ class GridApp(App[None], inherit_bindings=False):
         self._exit_renderables.clear()
 
 
-async def run(node: Any, action: str) -> None:
+async def run_action(node: Any, action: str) -> None:
     """Run an action where it is defined: at the focused widget, its screen, or the app."""
     while node is not None and not await node.run_action(action):
         node = node.parent

@@ -104,9 +104,9 @@ class ClustersScreen(GridScreen):
             return
         self.instead("" if clusters else "This grid has no clusters yet.")
         self.query_one(Table).show(len(clusters), stale=self.stale or bool(self._failure))
-        twins = [name for name, count in Counter(one.name for one in clusters).items() if count > 1]
-        if twins and not self.stale:
-            self.tell(f"Several clusters are called {plain(twins[0])}: compare their addresses.", wrong=True)
+        repeated = [name for name, count in Counter(one.name for one in clusters).items() if count > 1]
+        if repeated and not self.stale:
+            self.tell(f"Several clusters are called {plain(repeated[0])}: compare their addresses.", wrong=True)
         self._show_side()
 
     def _cells(self, row: int) -> Sequence[Cell]:

@@ -74,23 +74,23 @@ class SideText(TextPane, can_focus=False):
     """A text beside the fields or the table that have the keys."""
 
 
-def styled(text: str, style: str) -> Text:
+def text_in_style(text: str, style: str) -> Text:
     """A text with a style of its part: rich forgets the style of a whole text without parts."""
     return Text(end="").append(text, style or None)
 
 
 def pair(name: str, value: Text | str, style: str = "", indent: int = 12) -> Line:
     """A line `name   value`, which wraps below its value."""
-    line = styled(name.ljust(indent), "bold")
+    line = text_in_style(name.ljust(indent), "bold")
     line.append_text(value) if isinstance(value, Text) else line.append(value, style)
     return Line(line, indent)
 
 
 def heading(text: str) -> Line:
     """A line that starts a section."""
-    return Line(styled(text, "bold underline"))
+    return Line(text_in_style(text, "bold underline"))
 
 
 def plain_line(text: str, style: str = "", indent: int = 0) -> Line:
     """A line of one style. The text must be clean."""
-    return Line(styled(text, style), indent)
+    return Line(text_in_style(text, style), indent)
