@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from deployments.onemachine.slurm.accounts import admitted
+from deployments.onemachine.slurm.accounts import recorded_accounts
 
 FIRST_ID, LAST_ID = 200_000, 900_000
 DATABASES = (Path("/etc/passwd"), Path("/etc/group"))
@@ -47,7 +47,7 @@ def wallet_account(number: int | None = None) -> Iterator[str]:
 def remove_accounts(state: Path) -> None:
     """Remove the accounts that a grid with this state folder made for its customers. The grid must be down."""
     for book in state.glob("slurm/*/accounts"):
-        for name in admitted(book):
+        for name in recorded_accounts(book):
             subprocess.run(["userdel", "--force", name], check=False, capture_output=True)
 
 

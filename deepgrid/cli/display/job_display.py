@@ -121,7 +121,7 @@ async def _redraw(
     fault = ""
     with Live(console=screen.console, auto_refresh=False) as live:
         while True:
-            live.update(_drawn(jobs, fault), refresh=True)
+            live.update(_live_table(jobs, fault), refresh=True)
             with suppress(TimeoutError):
                 await asyncio.wait_for(changes.get(), REREAD_S)
             while not changes.empty():  # all jobs are read again
@@ -134,7 +134,7 @@ async def _redraw(
                 fault = error.message
 
 
-def _drawn(jobs: Sequence[Listed], fault: str) -> Text:
+def _live_table(jobs: Sequence[Listed], fault: str) -> Text:
     """The table, and the fault that keeps it from being up to date."""
     lines = table_lines(list(JOB_COLUMNS), [job_row(job, cluster) for job, cluster in jobs])
     if fault:

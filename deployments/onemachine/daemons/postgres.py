@@ -138,11 +138,11 @@ class Postgres:
         """Wait until the children of a killed server are gone. While they share its memory, no server can start."""
         try:
             shared = self._lock.read_text().splitlines()[SHARED_MEMORY].split()
-            _attached(shared)
+            _is_attached(shared)
         except (FileNotFoundError, IndexError, ValueError):
             return  # no lock, or no shared memory in it: the server handles this itself
         deadline = time.monotonic() + ORPHANS_LEAVE_WITHIN_S
-        while _attached(shared) and time.monotonic() < deadline:
+        while _is_attached(shared) and time.monotonic() < deadline:
             time.sleep(POLL_S)
 
     def _is_ready(self) -> bool:
@@ -158,7 +158,7 @@ class Postgres:
         return str(found[-1])
 
 
-def _attached(segment: Sequence[str]) -> bool:
+def _is_attached(segment: Sequence[str]) -> bool:
     """Whether a process uses the shared memory segment with this key and id. The kernel shows keys as signed."""
     key, number = int(segment[0]), segment[1]
     rows = (line.split() for line in Path("/proc/sysvipc/shm").read_text().splitlines()[1:])
@@ -169,10 +169,11 @@ def as_account(argv: Sequence[str]) -> list[str]:
     """`argv` unchanged; for root, run by the account `postgres` with at most one capability."""
     if os.getuid() != 0:
         return list(argv)
-    return ["setpriv", f"--reuid={ACCOUNT}", f"--regid={ACCOUNT}", "--clear-groups", *_passage(), "--", *argv]
+    account = [f"--reuid={ACCOUNT}", f"--regid={ACCOUNT}", "--clear-groups"]
+    return ["setpriv", *account, *_capabilities(), "--", *argv]
 
 
-def _passage() -> list[str]:
+def _capabilities() -> list[str]:
     """Options that pass on the capability to enter closed folders, if we have it."""
     status = Path("/proc/self/status").read_text()
     ours = int(status.split("CapEff:")[1].split()[0], 16)

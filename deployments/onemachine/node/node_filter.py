@@ -70,14 +70,14 @@ def allowed_request(request: object, allowed: frozenset[str] = ALLOWED) -> Json:
 def screen(message: str) -> tuple[bytes, bytes]:
     """What of a WebSocket message the node gets, and the answer to the rest. Each may be empty."""
     try:
-        asked = json.loads(message, parse_constant=_no_number)
+        asked = json.loads(message, parse_constant=_refuse_number)
         if isinstance(asked, list):
             raise Refused(NO_REQUEST, "A WebSocket takes one request per message.")
-        return _encoded(allowed_request(asked, ALLOWED | SUBSCRIBING)), b""
+        return _encode(allowed_request(asked, ALLOWED | SUBSCRIBING)), b""
     except Refused as refused:
-        return b"", _encoded(refused.answer)
+        return b"", _encode(refused.answer)
     except (ValueError, RecursionError):
-        return b"", _encoded(Refused(NO_JSON, "The request is not JSON.").answer)
+        return b"", _encode(Refused(NO_JSON, "The request is not JSON.").answer)
 
 
 class NodeFilter:
@@ -89,15 +89,15 @@ class NodeFilter:
     async def answer(self, body: bytes) -> bytes:
         """The JSON answer. Raises OSError or TimeoutError when the node does not answer."""
         try:
-            asked = json.loads(body, parse_constant=_no_number)
+            asked = json.loads(body, parse_constant=_refuse_number)
             return await (self._batch(asked) if isinstance(asked, list) else self._single(asked))
         except Refused as refused:
-            return _encoded(refused.answer)
+            return _encode(refused.answer)
         except (ValueError, RecursionError):  # nested too deep, or a number that JSON cannot hold
-            return _encoded(Refused(NO_JSON, "The request is not JSON.").answer)
+            return _encode(Refused(NO_JSON, "The request is not JSON.").answer)
 
     async def _single(self, asked: object) -> bytes:
-        return await self._node.exchange(_encoded(allowed_request(asked)))
+        return await self._node.exchange(_encode(allowed_request(asked)))
 
     async def _batch(self, asked: list[object]) -> bytes:
         if not 0 < len(asked) <= LARGEST_BATCH:
@@ -109,11 +109,11 @@ class NodeFilter:
                 passed.append(allowed_request(one))
             except Refused as refusal:
                 refused.append(refusal.answer)
-        answer = await self._node.exchange(_encoded(passed)) if passed else b"[]"
+        answer = await self._node.exchange(_encode(passed)) if passed else b"[]"
         if not refused:
             return answer
         answers = json.loads(answer)
-        return _encoded([*answers, *refused] if isinstance(answers, list) else answers)
+        return _encode([*answers, *refused] if isinstance(answers, list) else answers)
 
     async def handle(self, request: web.Request) -> web.Response:
         """One HTTP request."""
@@ -206,11 +206,11 @@ async def serve(port: int, socket: Path) -> None:
     await asyncio.Event().wait()
 
 
-def _encoded(value: object) -> bytes:
+def _encode(value: object) -> bytes:
     return json.dumps(value, separators=(",", ":"), allow_nan=False).encode()
 
 
-def _no_number(text: str) -> None:
+def _refuse_number(text: str) -> None:
     raise ValueError(f"{text} is not JSON")
 
 

@@ -85,13 +85,13 @@ class NodeSocket:
 
     async def connect(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         """A new connection, which the caller closes. Raises OSError when the node does not listen."""
-        with _short(self._file) as path:
+        with _short_path(self._file) as path:
             return await asyncio.open_unix_connection(path, limit=LONGEST_ANSWER)
 
 
 def answers_on(file: Path, method: str) -> bool:
     """Whether the node behind the socket answers `method`. Never raises."""
-    with suppress(OSError), socket.socket(socket.AF_UNIX) as peer, _short(file) as path:
+    with suppress(OSError), socket.socket(socket.AF_UNIX) as peer, _short_path(file) as path:
         peer.settimeout(PROBE_WITHIN_S)
         peer.connect(path)
         peer.sendall(json.dumps(_request(1, method, [])).encode() + b"\n")
@@ -100,7 +100,7 @@ def answers_on(file: Path, method: str) -> bool:
 
 
 @contextmanager
-def _short(file: Path) -> Iterator[str]:
+def _short_path(file: Path) -> Iterator[str]:
     """Another path of the file that is short enough for a socket, however deep the file is."""
     folder = os.open(file.parent, os.O_PATH | os.O_DIRECTORY)
     try:

@@ -63,13 +63,13 @@ def admit(cluster: str, address: str, book: Path) -> str:
     if name is None:
         raise ConfigurationError(f"{address[:80]!r} is not a wallet address.")
     make_account(name)
-    if name not in admitted(book):
+    if name not in recorded_accounts(book):
         with open(book, "a") as file:
             file.write(f"{name}\n")
     return name
 
 
-def admitted(book: Path) -> list[str]:
+def recorded_accounts(book: Path) -> list[str]:
     """The accounts in `book`."""
     return book.read_text().split() if book.exists() else []
 

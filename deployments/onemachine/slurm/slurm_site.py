@@ -155,7 +155,7 @@ class SlurmSite:
 
     def _end_leftovers(self, cluster: str) -> None:
         """Kill remaining processes of customers' jobs, as the epilog does. A stopped cluster has no other jobs."""
-        for name in accounts.admitted(self._account_book(cluster)):
+        for name in accounts.recorded_accounts(self._account_book(cluster)):
             with suppress(KeyError):  # the account is gone
                 env = {"SLURM_JOB_UID": str(getpwnam(name).pw_uid)}
                 subprocess.run([self._folder(cluster) / "epilog"], env=env, check=False)

@@ -30,7 +30,7 @@ def kill_steps(sockets: Path, configurations: Collection[Path], within_s: float 
 
 def kill_descendants(pid: int) -> None:
     """Kill the descendants of `pid`, but not `pid`. Each session of an sshd has its own process group."""
-    _kill(_grown({pid}, _parents()) - {pid})
+    _kill(_with_descendants({pid}, _parents()) - {pid})
 
 
 def _kill(victims: Collection[int]) -> None:
@@ -44,10 +44,10 @@ def _family(sockets: Path, marks: list[bytes]) -> set[int]:
     parents = _parents()
     inodes = _socket_inodes(sockets)
     family = {pid for pid in parents if _is_step(pid, inodes) or _is_job(pid, marks)}
-    return _grown(family, parents) - _ancestors(parents)
+    return _with_descendants(family, parents) - _ancestors(parents)
 
 
-def _grown(family: set[int], parents: dict[int, int]) -> set[int]:
+def _with_descendants(family: set[int], parents: dict[int, int]) -> set[int]:
     """`family` with all descendants."""
     children = family
     while children:
