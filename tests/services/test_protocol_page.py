@@ -19,8 +19,10 @@ from deepgrid.services.signing import request_signing
 from deepgrid.services.signing.session_keys import CLOCK_SLACK_S, MAX_LIFETIME_S, SESSION_HEADER, TYPES, Session
 from deepgrid.services.signing.signatures import digest
 from deepgrid.services.signing.signers import SessionKey
-from deepgrid.workflow import hash_definition, models
+from deepgrid.workflow import hash_definition
 from deepgrid.workflow.canonical import MAX_BYTES as MAX_DEFINITION_BYTES
+from deepgrid.workflow.models import rules
+from deepgrid.workflow.models.fields import LONGEST_BYTES
 from tests.services.support import ACCOUNTS, DOMAIN
 
 PAGE = (Path(__file__).parents[2] / "docs" / "reference" / "protocol.md").read_text()
@@ -60,7 +62,7 @@ def test_the_named_example_has_its_name() -> None:
 
 def test_the_limits_are_those_of_the_code() -> None:
     assert f"at most {request_signing.WINDOW_S} s off" in PAGE
-    row = f"| {MAX_DEFINITION_BYTES // 1024} KiB, {models.MOST_STEPS:,} steps, {models.LONGEST_BYTES:,} bytes"
+    row = f"| {MAX_DEFINITION_BYTES // 1024} KiB, {rules.MOST_STEPS:,} steps, {LONGEST_BYTES:,} bytes"
     assert row in PAGE
     assert f"| less than {MAX_SCRIPT_BYTES // 1024**2} MiB |" in PAGE
     bodies = (messages.MAX_UPLOAD_BODY_BYTES // 1024, messages.MAX_LOG_CHUNK_BYTES // 1024**2)
