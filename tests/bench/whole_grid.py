@@ -14,7 +14,7 @@ from pathlib import Path
 import httpx
 
 from deepgrid.chain.batches import Request
-from deepgrid.client.order import Order, parse_use
+from deepgrid.client.order import Order, Terms
 from deepgrid.client.session import CustomerSession, CustomerSettings, customer_session
 from deepgrid.lifecycle.job import Job
 from deepgrid.workflow import Definition
@@ -46,7 +46,7 @@ class MeasuredGrid:
                 "steps": [{"run": {"command": command}}],
             }
         )
-        order = Order(definition, "bench", 100 * CREDIT_WEI, uses=(parse_use(f"name={self.cluster}"),))
+        order = Order(definition, "bench", 100 * CREDIT_WEI, Terms.of([f"name={self.cluster}"]))
         await self.customer.writer.approve(count * order.locked_wei)
         slots = asyncio.Semaphore(UPLOADS_AT_ONCE)
 

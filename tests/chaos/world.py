@@ -69,7 +69,7 @@ class ChaosGrid(LocalGrid):
         if offer.name != self.cluster:
             super()._supervise(offer)
             return
-        self._serve(self._forker())
+        self.table.serve(self._forker())
         self.supervisor.start()
 
     def make_supervisor(self, name: str) -> Supervisor:
