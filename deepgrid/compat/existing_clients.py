@@ -11,8 +11,9 @@ from fastapi import FastAPI
 from starlette.middleware.cors import CORSMiddleware
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from deepgrid.compat import graphql, logger_api
+from deepgrid.compat import logger_api
 from deepgrid.compat.compat_context import CompatContext, CompatSettings
+from deepgrid.compat.graphql import routes as graphql
 from deepgrid.compat.graphql.routes import GRAPHQL_PATH, Examiner
 from deepgrid.services.admission import Gate
 from deepgrid.services.app import add_error_handlers

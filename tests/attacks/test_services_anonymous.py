@@ -9,8 +9,7 @@ import httpx
 import pytest
 from grpc import aio
 
-from deepgrid.compat import CompatLimits, CompatSettings
-from deepgrid.compat.compat_context import NICENESS
+from deepgrid.compat.compat_context import NICENESS, CompatLimits, CompatSettings
 from deepgrid.compat.logger_api.methods import SERVICE
 from deepgrid.compat.unsigned_definitions import store_anonymous
 from deepgrid.errors import NotFound

@@ -10,7 +10,7 @@ from h2.config import H2Configuration
 from h2.connection import H2Connection
 from h2.events import StreamEnded, StreamReset
 
-from deepgrid.compat import CompatLimits, CompatSettings
+from deepgrid.compat.compat_context import CompatLimits, CompatSettings
 from deepgrid.services.admission import Limits
 from deepgrid.services.edge import EdgeLimits
 from tests.attacks.http_support import PATIENCE_S, person

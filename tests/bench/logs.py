@@ -33,7 +33,8 @@ from rich.table import Table
 from deepgrid.chain.book import AddressBook
 from deepgrid.chain.client import Chain
 from deepgrid.chain.transactions.wallet import Wallet
-from deepgrid.compat import CompatSettings, serving_existing_clients
+from deepgrid.compat.compat_context import CompatSettings
+from deepgrid.compat.existing_clients import serving_existing_clients
 from deepgrid.errors import GridError
 from deepgrid.lifecycle.job import JobDefinition
 from deepgrid.services.app import ServicesSettings

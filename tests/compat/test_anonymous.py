@@ -9,7 +9,7 @@ import httpx
 import pytest
 from cryptography.fernet import Fernet
 
-from deepgrid.compat import CompatLimits, CompatSettings
+from deepgrid.compat.compat_context import CompatLimits, CompatSettings
 from deepgrid.compat.unsigned_definitions import store_anonymous
 from deepgrid.errors import AccessDenied, InputError, NotFound, ServiceError
 from deepgrid.lifecycle.states import JobStatus

@@ -8,8 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from deepgrid.compat import CompatLimits, CompatSettings
-from deepgrid.compat.compat_context import NICENESS
+from deepgrid.compat.compat_context import NICENESS, CompatLimits, CompatSettings
 from deepgrid.compat.unsigned_definitions import store_anonymous
 from deepgrid.errors import InputError, ServiceError
 from deepgrid.services.admission import checks

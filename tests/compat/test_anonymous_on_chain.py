@@ -13,8 +13,8 @@ from deepgrid.chain.client import Chain
 from deepgrid.chain.transactions.sender import Sender
 from deepgrid.chain.transactions.wallet import Wallet
 from deepgrid.chain.writer import Writer
-from deepgrid.compat import CompatSettings, serving_existing_clients
-from deepgrid.compat.compat_context import CompatContext
+from deepgrid.compat.compat_context import CompatContext, CompatSettings
+from deepgrid.compat.existing_clients import serving_existing_clients
 from deepgrid.compat.unsigned_definitions import store_anonymous
 from deepgrid.errors import NotFound
 from deepgrid.services.app import ServicesSettings, open_services

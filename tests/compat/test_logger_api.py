@@ -9,7 +9,7 @@ import pytest
 from grpc import aio
 from grpclib.health.v1.health_pb2 import HealthCheckRequest, HealthCheckResponse
 
-from deepgrid.compat import CompatLimits, CompatSettings
+from deepgrid.compat.compat_context import CompatLimits, CompatSettings
 from deepgrid.compat.logger_api.log_lines import LONGEST_LINE_BYTES
 from deepgrid.compat.logger_api.logger_pb2 import ReadResponse, WatchListResponse
 from deepgrid.lifecycle.states import JobStatus

@@ -13,7 +13,7 @@ import httpx
 import pytest
 from grpc import aio
 
-from deepgrid.compat import CompatLimits, CompatSettings
+from deepgrid.compat.compat_context import CompatLimits, CompatSettings
 from deepgrid.lifecycle.states import JobStatus
 from deepgrid.services.admission import Limits, Rate
 from deepgrid.services.edge import EdgeLimits

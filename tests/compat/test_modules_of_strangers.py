@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from deepgrid.cli.verbs.services import hosts_of
-from deepgrid.compat import CompatSettings
+from deepgrid.compat.compat_context import CompatSettings
 from deepgrid.compat.listed_hosts import is_public
 from deepgrid.compat.unsigned_definitions import resolve_uses, store_anonymous
 from deepgrid.errors import ConfigurationError, InputError

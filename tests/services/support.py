@@ -14,8 +14,8 @@ from eth_account import Account
 from eth_account.signers.local import LocalAccount
 
 from deepgrid.chain.node.values import Constants
-from deepgrid.compat import CompatSettings, serving_existing_clients
-from deepgrid.compat.compat_context import CompatContext
+from deepgrid.compat.compat_context import CompatContext, CompatSettings
+from deepgrid.compat.existing_clients import serving_existing_clients
 from deepgrid.errors import ChainError, NotFound
 from deepgrid.lifecycle.job import Job as ChainJob
 from deepgrid.lifecycle.job import JobDefinition

@@ -7,7 +7,8 @@ from pathlib import Path
 
 from Crypto.PublicKey import ECC
 
-from deepgrid.compat import CompatLimits, unsigned_definitions
+from deepgrid.compat import unsigned_definitions
+from deepgrid.compat.compat_context import CompatLimits
 from deepgrid.compat.graphql import documents, operations
 from deepgrid.services import messages
 from deepgrid.services.admission import Limits, Rate, checks

@@ -167,7 +167,8 @@ def serve_services(
     with needs("services"):
         import uvloop
 
-        from deepgrid.compat import CompatSettings, serving_existing_clients
+        from deepgrid.compat.compat_context import CompatSettings
+        from deepgrid.compat.existing_clients import serving_existing_clients
         from deepgrid.gateway.backend import open_web
         from deepgrid.gateway.settings import WebSettings
         from deepgrid.services.app import ServicesSettings

@@ -4,7 +4,3 @@
 language, and jobs are checked like workflow files, with the same messages. `operations` runs in processes of its own,
 and `documents` bounds what strangers may ask there.
 """
-
-from deepgrid.compat.graphql.routes import router
-
-__all__ = ["router"]

@@ -9,7 +9,7 @@ import asyncio
 import sys
 from pathlib import Path
 
-from deepgrid.compat import CompatLimits, CompatSettings
+from deepgrid.compat.compat_context import CompatLimits, CompatSettings
 from deepgrid.services.admission import Limits
 from deepgrid.services.admission.limits import Rate
 from tests.services.support import starting

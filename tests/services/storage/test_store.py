@@ -11,7 +11,7 @@ import httpx
 import pytest
 from sqlalchemy import select, text
 
-from deepgrid.compat import CompatLimits, CompatSettings
+from deepgrid.compat.compat_context import CompatLimits, CompatSettings
 from deepgrid.compat.unsigned_definitions import store_anonymous
 from deepgrid.errors import AccessDenied, ConfigurationError, NotFound, ServiceError
 from deepgrid.lifecycle.states import JobStatus
