@@ -22,7 +22,7 @@ from deepgrid.lifecycle.states import JobStatus
 # The name of a point, and the module and attribute of the async function behind it.
 POINTS = {
     "claim": ("deepgrid.chain.writer", "Writer.claim_next_jobs"),
-    "start of the run": ("tasks.job_runs", "start_job_runs"),
+    "start of the run": ("flows.claim_jobs", "start_job_runs"),
     "fetch": ("deepgrid.provider.claims.carrier", "Carrier.fetch_script"),
     "sbatch": ("deepgrid.slurm.cluster", "Cluster.submit"),
     "RUNNING report": ("deepgrid.provider.claims.carrier", "Carrier.report_running"),

@@ -6,10 +6,12 @@
 from __future__ import annotations
 
 import asyncio
+from datetime import timedelta
 
 import pytest
 from prefect.client.orchestration import PrefectClient
 from prefect.client.schemas.filters import FlowRunFilter, FlowRunFilterId
+from prefect.server.schemas.schedules import CronSchedule
 from prefect.states import Completed, Suspended
 
 from orchestration.prefect_internals import delete_runs, drain_queues
@@ -43,3 +45,9 @@ async def test_many_runs_are_deleted_by_one_request(client: PrefectClient) -> No
 
 def test_the_queues_of_a_process_drain_in_time() -> None:
     drain_queues(timeout_s=0.1)
+
+
+async def test_the_servers_scheduler_knows_cron() -> None:
+    """A release of Prefect whose scheduler fails on this Python would run no flow on schedule, and only log that."""
+    first, second = await CronSchedule(cron="*/10 * * * *").get_dates(n=2)
+    assert second - first == timedelta(minutes=10)
