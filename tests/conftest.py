@@ -71,6 +71,6 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 
 
 def _recorded(terminalreporter: pytest.TerminalReporter, wanted: str) -> list[Any]:
-    """The values that tests recorded under this name."""
+    """Return the values that tests recorded under this name."""
     reports = [one for outcome in ("passed", "failed") for one in terminalreporter.getreports(outcome)]
     return [value for one in reports for name, value in one.user_properties if name == wanted]

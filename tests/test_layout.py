@@ -49,13 +49,13 @@ def parsed(file: Path) -> ast.Module:
 
 
 def modules(*folders: str) -> Iterator[Path]:
-    """The Python files below these folders of the repository."""
+    """Yield the Python files below these folders of the repository."""
     for folder in folders:
         yield from sorted((REPOSITORY / folder).rglob("*.py"))
 
 
 def imported(file: Path) -> Iterator[str]:
-    """The dotted names of everything that a file may import."""
+    """Yield the dotted names of everything that a file may import."""
     for node in ast.walk(parsed(file)):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
@@ -65,19 +65,19 @@ def imported(file: Path) -> Iterator[str]:
 
 
 def is_test_module(dotted: str) -> bool:
-    """Whether a dotted name is that of a module of tests."""
+    """Return whether a dotted name belongs to a module of tests."""
     file = REPOSITORY.joinpath(*dotted.split(".")).with_suffix(".py")
     return dotted.startswith("tests.") and file.name.startswith("test_") and file.exists()
 
 
 def code_lines(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
-    """How many lines the body of a function has, without its docstring."""
+    """Return how many lines the body of a function has, without its docstring."""
     body = function.body[1:] if ast.get_docstring(function) is not None else function.body
     return (body[-1].end_lineno or 0) - body[0].lineno + 1 if body else 0
 
 
 def drawn_folders() -> set[str]:
-    """The folders in the architecture page's drawing of the house. Their depth is their indentation."""
+    """Return the folders in the architecture page's drawing of the house. Their depth is their indentation."""
     page = (REPOSITORY / "docs" / "explanation" / "architecture.md").read_text()
     drawing = page.partition("<!-- not run: a drawing of the folders -->")[2].lstrip().partition("\n\n")[0]
     above: list[str] = []

@@ -46,7 +46,7 @@ again() { scontrol update "jobid=$ID" requeue=1; scontrol requeue "$ID"; sleep 2
 
 
 def missing() -> str:
-    """What these attacks need and this machine lacks; empty if nothing is missing."""
+    """Return what these attacks need and this machine lacks; empty if nothing is missing."""
     if os.getuid() != 0:
         return "accounts are made by root"
     if not shutil.which("setpriv") or not Path("/usr/bin/python3").exists():
@@ -89,7 +89,7 @@ class Attacker:
         return self.run("/usr/bin/python3", "-I", "-S", str(self.requests), name, *map(str, numbers))
 
     def payload(self, body: str) -> str:
-        """A batch script that can use PRELUDE."""
+        """Return a batch script that can use PRELUDE."""
         return f"#!/bin/bash\n{self._prelude}{body}\n"
 
     def bash(self, text: str) -> subprocess.CompletedProcess[str]:
@@ -112,7 +112,10 @@ class Attacker:
 
 @contextmanager
 def attacker(box: Box, requests: Path) -> Iterator[Attacker]:
-    """A new account on this cluster. No process and no file of it outlives the test, except files in the cluster."""
+    """Yield a new account on this cluster.
+
+    No process and no file of it outlives the test, except files in the cluster.
+    """
     with account() as name:
         who = Attacker(name, box, requests)
         try:
@@ -124,6 +127,6 @@ def attacker(box: Box, requests: Path) -> Iterator[Attacker]:
 def remove_traces(uid: int) -> None:
     """Kill all processes of an account, stopped ones too, and remove its files in folders that all accounts share."""
     become = ["setpriv", f"--reuid={uid}", f"--regid={uid}", "--clear-groups", "--"]
-    subprocess.run([*become, "sh", "-c", "kill -KILL -1"], check=False, capture_output=True)  # none can fork meanwhile
+    subprocess.run([*become, "sh", "-c", "kill -KILL -1"], check=False, capture_output=True)  # so that none can fork
     own = ["-mindepth", "1", "-maxdepth", "1", "-uid", str(uid), "-exec", "rm", "-rf", "--", "{}", "+"]
     subprocess.run(["find", *SHARED_FOLDERS, *own], check=False, capture_output=True)  # others use these folders too

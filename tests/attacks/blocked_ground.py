@@ -1,4 +1,4 @@
-"""A cluster whose login node is a compute node too, with two customers. The supervisor is root, or has the wrapper."""
+"""A cluster with two customers. Its login node is also a compute node. The supervisor is root, or has the wrapper."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ WORK = f"echo works; {WAIT_FOR_LEAVE}"
 
 @dataclass(frozen=True)
 class Ground:
-    """A cluster with two customers, and how the supervisor logs in there."""
+    """A cluster with two customers, and the supervisor's login there."""
 
     box: Box
     settings: LoginSettings
@@ -81,7 +81,7 @@ async def monitor(cluster: Cluster) -> AsyncIterator[SlurmMonitor]:
 
 
 async def runs(cluster: Cluster, customer: str, body: str = WORK) -> JobKey:
-    """A claim of the customer whose payload runs."""
+    """Return a claim of the customer whose payload runs."""
     key = new_key()
     await cluster.submit(key, bash(body), of(customer))
     await printed(cluster, key)

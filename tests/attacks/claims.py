@@ -56,7 +56,7 @@ class Books:
     wakeups: Wakeups = field(default_factory=Wakeups)
 
     def claim(self, customer: str, script: str, minutes: int, definition: JobDefinition = SMALL_JOB) -> Claim:
-        """A new claim of a job with credits for `minutes`."""
+        """Return a new claim of a job with credits for `minutes`."""
         key = new_key()
         self.claims[key.job_id] = Claim(key, customer, script)
         self.kept[key.job_id] = Job(
@@ -69,12 +69,12 @@ class Books:
         return self.claims[key.job_id]
 
     def cancel(self, claim: Claim) -> None:
-        """The customer requests the job's cancellation."""
+        """Request the job's cancellation as the customer."""
         if self.kept[claim.key.job_id].status.hot:
             self._change(claim.key.job_id, has_cancel_request=True, cancel_requested_at=int(time.time()))
 
     def top_up(self, claim: Claim, minutes: int) -> None:
-        """The customer pays for more time."""
+        """Pay for more time as the customer."""
         job = self.kept[claim.key.job_id]
         if job.status.hot:
             granted = job.granted_minutes + minutes
@@ -84,7 +84,7 @@ class Books:
         return self.kept[claim.key.job_id]
 
     def bill(self, claim: Claim) -> int:
-        """The minutes that the customer paid for; 0 while the job is not over, or if it was given back."""
+        """Return the minutes that the customer paid for; 0 while the job is not over, or if it was given back."""
         return self.billed.get(claim.key.job_id, 0)
 
     # The queries and reports of a session.
@@ -132,7 +132,7 @@ class Books:
 
 
 class Supervisor:
-    """A provider's supervisor of one cluster. It knows nothing of a supervisor before it."""
+    """A provider's supervisor of one cluster. It knows nothing of an earlier supervisor."""
 
     def __init__(self, books: Books, cluster: Cluster) -> None:
         self.books = books
@@ -179,7 +179,10 @@ class ScriptedCarrier(Carrier):
 
 
 def settings_with(box: Box, accounts: Mapping[str, str]) -> LoginSettings:
-    """The provider's settings with these accounts of customers. The cluster's guard, if any, knows the accounts too."""
+    """Return the provider's settings with these accounts of customers.
+
+    The cluster's guard, if any, knows the accounts too.
+    """
     settings = replace(box.settings, job_account=None, accounts=CustomerAccounts(accounts))
     conf = Path(box.site.environment(box.name)["SLURM_CONF"])
     if (conf.parent / "job_submit.lua").exists():
@@ -190,7 +193,7 @@ def settings_with(box: Box, accounts: Mapping[str, str]) -> LoginSettings:
 
 @asynccontextmanager
 async def supervisor(books: Books, settings: LoginSettings) -> AsyncIterator[Supervisor]:
-    """A supervisor that has just started."""
+    """Yield a supervisor that has just started."""
     login = Login(settings)
     one = Supervisor(books, Cluster(login, settings))
     try:
@@ -201,7 +204,7 @@ async def supervisor(books: Books, settings: LoginSettings) -> AsyncIterator[Sup
 
 
 def _nothing(*_: object) -> None:
-    """Accepts the events that the test ignores."""
+    """Accept the events that the test ignores."""
 
 
 async def _nothing_soon(*_: object) -> None:

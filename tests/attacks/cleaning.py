@@ -1,4 +1,4 @@
-"""What the supervisor cleans up: the leftovers of two customers' claims, and storage roots of jobs."""
+"""Things that the supervisor cleans up: the leftovers of two customers' claims, and storage roots of jobs."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def by_sudo(box: Box, state_folder: Path, customers: CustomerAccounts) -> Iterat
 
 @pytest.fixture(params=["root", "sudo"])
 async def either(request: pytest.FixtureRequest, box: Box, customers: CustomerAccounts) -> AsyncIterator[Cluster]:
-    """The cluster of a supervisor that runs as root, or of one that becomes its customers by sudo."""
+    """The cluster of a supervisor that runs as root, or that uses sudo."""
     by_root = replace(box.settings, job_account=None, accounts=customers)
     settings = request.getfixturevalue("by_sudo") if request.param == "sudo" else by_root
     for name in ("removed", "leaders", "batch"):  # the other supervisor may have created them

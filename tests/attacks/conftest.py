@@ -1,4 +1,4 @@
-"""Attacks against the real components. Each test is an attacker and asserts the most that it gains."""
+"""Attacks against the real components. Each test attacks, and asserts what the attacker gains at most."""
 
 from __future__ import annotations
 

@@ -54,7 +54,7 @@ class Ground:
 
 
 def address(case: str) -> str:
-    """The wallet address of a case's customer."""
+    """Return the wallet address of a case's customer."""
     return f"0x{sorted(CASES).index(case) + 1:040x}"
 
 

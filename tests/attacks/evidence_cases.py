@@ -1,6 +1,6 @@
 """Attempts of jobs to avoid their bill. A case has a payload, actions around it, and the outcomes allowed.
 
-A payload computes for WORK_S seconds. So one minute has passed and a second one has begun, and two minutes are billed.
+A payload computes for WORK_S seconds. So a second minute has begun, and two minutes are billed.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def hold_forged_name(attacker: Attacker, own: Claim, own_id: int, other: Claim, 
 
 
 def hold_nested(attacker: Attacker, own: Claim, own_id: int, other: Claim, other_id: int) -> None:
-    """Submit jobs with the name of the own claim, whose comments hold another job's id and options of scancel."""
+    """Submit jobs with the own claim's name. Their comments contain another job's id and options of scancel."""
     for more in (str(other_id), "--user=root", f"-u {attacker.name}", f"{own_id} {other_id}"):
         for comment in (f"{own.key.comment}\n{more}", f"{more}\n{own.key.comment}", own.key.comment):
             attacker.run("sbatch", "-H", f"--job-name={own.key.name}", f"--comment={comment}", "--wrap=true")
@@ -180,7 +180,7 @@ CASES = {
         stranger=hold_forged_name, statuses=frozenset({JobStatus.FAILED}),
     ),
     "nested": Case(
-        "jobs with the claim's name whose comments hold ids and options, then a cancellation",
+        "jobs with the claim's name and with ids and options in their comments, then a cancellation",
         f"sleep {WORK_S + 40}", IDS, before=hold_nested, cancelled=True, minutes=4, least=4, most=4,
         statuses=frozenset({JobStatus.CANCELLED}),
     ),

@@ -21,7 +21,7 @@ INTRUDER = "intruder"  # the program that hostile texts try to run
 
 
 def slurm_job(slurm_id: int, user: int, name: str, comment: str, state: str, **columns: object) -> Job:
-    """A job of the fake Slurm. `columns` override the default values."""
+    """Return a job of the fake Slurm. `columns` override the default values."""
     return {
         "jobid": slurm_id, "userid": user, "name": name, "comment": comment, "state": state,
         "submit": 1, "start": None, "end": None, "exit": 0, "limit": 5,
@@ -61,7 +61,7 @@ class FakeSlurm:
         (self._bin / "state").write_bytes(marshal.dumps(_latin(state)))
 
     def calls(self, *programs: str) -> list[tuple[str, int, list[str]]]:
-        """The calls so far, with the user id of each caller."""
+        """Return the calls so far, with the user id of each caller."""
         found = [ast.literal_eval(line) for line in (self._bin / "calls").read_text().splitlines()]
         return [(program, user, argv) for program, user, argv in found if program in programs]
 
@@ -83,11 +83,11 @@ class LocalLogin:
         return CommandResult(process.returncode or 0, out.partition(MARK)[2], complaint.partition(MARK)[2])
 
     async def close(self) -> None:
-        """Does nothing: there is no connection."""
+        """Do nothing: there is no connection."""
 
 
 def _latin(value: Any) -> Any:
-    """The same value with each byte of its texts as one character, which loads faster."""
+    """Return the same value with each byte of its texts as one character, which loads faster."""
     if isinstance(value, dict):
         return {name: _latin(one) for name, one in value.items()}
     if isinstance(value, list):

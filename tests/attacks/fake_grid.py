@@ -88,7 +88,7 @@ class FakeGrid:
         return [claim.key for claim in self.claims.values()]
 
     def write_state(self) -> None:
-        """Give the fake Slurm these jobs, and each time another configuration of random text."""
+        """Give the fake Slurm these jobs, and a new configuration of random text."""
         config = "".join(
             f"{name:<23} = {self.texts.text().translate(dict.fromkeys((10, 13), 32))}\n"
             for name in ("SLURM_CONF", "JobCompLoc", "MinJobAge", "SLURM_VERSION", "PrivateData", "TaskPlugin")
@@ -171,7 +171,7 @@ class FakeGrid:
                 self._write_completion(job)
 
     def try_again(self, name: str, *, s_ago: int) -> None:
-        """Let the last attempt to submit this claim be so long ago."""
+        """Make the last attempt to submit this claim this long ago."""
         intent = self.folder / "grid" / "jobs" / self.claims[name].key.folder / "intent"
         intent.write_text(f"{int(time.time()) - s_ago}\n")
 

@@ -3,7 +3,7 @@
 It runs under each of these names without any package. It answers like the real commands and prints users' texts byte
 for byte. Every call is logged with the caller's user id. Commands have no effects.
 
-A test starts it some hundred times, so it imports nothing slow. Texts of the state are Latin-1.
+A test starts it hundreds of times, so it imports nothing slow. Texts of the state are Latin-1.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def main() -> int:
 
 
 def options(program: str, argv: list[str]) -> dict[str, str]:
-    """The values of options by name, without flags that change nothing here."""
+    """Return the values of options by name, without flags that change nothing here."""
     found, rest = {}, iter(argv)
     for word in rest:
         if word not in FLAGS[program]:
@@ -123,7 +123,7 @@ def accounting_columns(job: Job) -> dict[str, str]:
 
 
 def chosen(jobs: list[Job], asked: dict[str, str], names: str) -> Iterator[Job]:
-    """The jobs of the requested users and names."""
+    """Yield the jobs of the requested users and names."""
     users = asked.get("-u", "").split(",")
     wanted = asked.get(names, "").split(",")
     for job in jobs:

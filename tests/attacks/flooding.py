@@ -14,7 +14,7 @@ from tests.slurm.support import Box
 
 PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "provider.md"
 CONNECTIONS = 1800
-# Holds connections to slurmctld, and opens new ones for closed ones. Prints a line when it has what it can get.
+# Holds connections to slurmctld, and replaces closed ones. Prints a line when it has all that it can get.
 FLOOD = """
 import os, socket, sys, time
 held, told = [], False
@@ -39,13 +39,13 @@ while not os.path.exists("leave"):
 
 
 def flooding(box: Box) -> str:
-    """The commands of a job that floods slurmctld until the file `leave` exists."""
+    """Return the commands of a job that floods slurmctld until the file `leave` exists."""
     return f"python3 - {_port_of(box)} {CONNECTIONS} << 'END'\n{FLOOD}\nEND"
 
 
 @contextmanager
 def limited_connections(box: Box, settings: LoginSettings) -> Iterator[None]:
-    """The rules of the provider's page, for this cluster's port and these customers' accounts."""
+    """Apply the rules of the provider's page to this cluster's port and these customers' accounts."""
     accounts = ", ".join(str(getpwnam(name).pw_uid) for name in settings.accounts.table.values())
     _, _, rules = PAGE.read_text().partition("\n### Connections to slurmctld\n")[2].partition("```\n")
     table = f"deepgrid_test_{_port_of(box)}"

@@ -45,7 +45,7 @@ RELEASE_BODY = b'{"location_hash":"%s","public_key":"%s"}' % (
 )
 NOTICE_BODY = b'{"kind":"test","text":"hello"}'
 SESSION = session_key().session
-REQUESTS = {  # every request that a signer may send, for the job of another customer
+REQUESTS = {  # every request that a signer may send, for another customer's job
     "upload": ("PUT", UPLOAD, UPLOAD_BODY),
     "release": ("POST", "/v1/jobs/1/definition", RELEASE_BODY),
     "releases": ("GET", f"{UPLOAD}/releases", b""),
@@ -74,7 +74,7 @@ class Raw:
         return True
 
     async def rest(self) -> bytes:
-        """All bytes received until the service closes the connection."""
+        """Return all bytes received until the service closes the connection."""
         async with asyncio.timeout(PATIENCE_S):
             with suppress(OSError):
                 return await self.reader.read()
@@ -82,14 +82,14 @@ class Raw:
 
 
 async def connect(url: str, source: str = "127.0.0.1") -> Raw:
-    """A connection to the services from this address of 127.0.0.0/8."""
+    """Return a connection to the services from this address of 127.0.0.0/8."""
     where = urlsplit(url)
     return Raw(*await asyncio.open_connection(where.hostname, where.port, local_addr=(source, 0)))
 
 
 @asynccontextmanager
 async def many(url: str, count: int, data: bytes, sources: tuple[str, ...]) -> AsyncIterator[list[Raw]]:
-    """Open `count` connections from these addresses in turn, which send `data` and then nothing."""
+    """Open `count` connections from these addresses in turn. Each sends `data` and then nothing."""
     opened: list[Raw] = []
     try:
         for source in itertools.islice(itertools.cycle(sources), count):
@@ -104,7 +104,7 @@ async def many(url: str, count: int, data: bytes, sources: tuple[str, ...]) -> A
 
 @asynccontextmanager
 async def person(source: str) -> AsyncIterator[httpx.AsyncClient]:
-    """A client that sends from this address."""
+    """Yield a client that sends from this address."""
     transport = httpx.AsyncHTTPTransport(verify=False, local_address=source, limits=httpx.Limits(max_connections=1000))
     async with httpx.AsyncClient(transport=transport, timeout=PATIENCE_S) as client:
         yield client
@@ -114,19 +114,19 @@ async def ask(
     client: httpx.AsyncClient, grid: Grid, account: LocalAccount, method: str, path: str, body: bytes = b"",
     **headers: str,
 ) -> httpx.Response:  # fmt: skip
-    """A request that is correctly signed by any key."""
+    """Send a request with a correct signature of any key."""
     signed = sign(account, DOMAIN, method, path, body, int(grid.clock()))
     return await client.request(method, grid.url + path, content=body, headers={**signed, **headers})
 
 
 def stranger() -> LocalAccount:
-    """A new key."""
+    """Return a new key."""
     account = Account.create()
     assert isinstance(account, LocalAccount)
     return account
 
 
 async def rows(grid: Grid, *tables: type[Table]) -> int:
-    """The number of rows in these tables of the services."""
+    """Return the number of rows in these tables of the services."""
     async with grid.context.database.read() as session:
         return sum([await session.scalar(select(func.count()).select_from(table)) or 0 for table in tables])

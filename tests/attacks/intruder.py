@@ -40,7 +40,7 @@ class Intruder:
 
 @asynccontextmanager
 async def intruder(cluster: Cluster, key: JobKey, request: SubmitRequest = SMALL) -> AsyncIterator[Intruder]:
-    """A claim whose job prints `up` and runs until the end of the context."""
+    """Yield a claim whose job prints `up` and runs until the end of the context."""
     folder = Path(cluster.settings.grid_root) / "jobs" / key.folder
     await cluster.submit(key, bash(f"echo up; {WAIT_FOR_LEAVE}"), request)
     try:

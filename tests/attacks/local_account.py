@@ -1,4 +1,4 @@
-"""An attacker with an account on this machine, like the account of a job: what it sends and reads."""
+"""An attacker with an account on this machine, like a job's account, that sends requests and reads files."""
 
 from __future__ import annotations
 
@@ -64,13 +64,13 @@ class Attacker:
         return Answer(*json.loads(done.stdout))
 
     def can_read(self, path: Path | str) -> bool:
-        """Whether the account can read a file."""
+        """Return whether the account can read a file."""
         return bool(self.run(["head", "-c", "1", str(path)]).stdout)
 
 
 @contextmanager
 def attacker_beside_a_grid() -> Iterator[tuple[Attacker, Path]]:
-    """The account of jobs, and a state folder that it may enter. Only root can create them."""
+    """Yield the account of jobs, and a state folder that it may enter. Only root can create them."""
     if os.getuid() != 0:
         pytest.skip("needs root, which gives jobs their own account")
     with open_folder() as folder:

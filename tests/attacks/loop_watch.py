@@ -1,4 +1,4 @@
-"""Measures how long single steps of the event loop take, in processor time: others of the machine do not count."""
+"""Measures single steps of the event loop in processor time, so other processes of the machine do not count."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ LONGEST_STEP_S = 0.1
 
 @contextmanager
 def watched_loop() -> Iterator[list[float]]:
-    """Yields the seconds of each step, which grow while the context lasts."""
+    """Yield the seconds of each step, which grow while the context lasts."""
     steps = [0.0]
     run = asyncio.Handle._run
 
@@ -29,7 +29,7 @@ def watched_loop() -> Iterator[list[float]]:
 
 @contextmanager
 def without_old_garbage() -> Iterator[None]:
-    """Garbage is collected before, and not while the context lasts: that of earlier tests is not part of a step."""
+    """Collect garbage before the context and not during it, so that no step collects garbage of earlier tests."""
     gc.collect()
     gc.freeze()
     try:

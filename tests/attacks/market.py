@@ -23,7 +23,7 @@ BLOCK_GAS = 30_000_000
 
 @dataclass(frozen=True)
 class Market:
-    """The users of a grid: honest ones, and any number of strangers."""
+    """The honest users of a grid, and any number of strangers."""
 
     grid: Grid
     people: People
@@ -33,7 +33,7 @@ class Market:
         return self.people.chain
 
     async def stranger(self, name: str, credits: int = 0) -> Writer:
-        """A stranger with gas money and with credits that the grid may spend."""
+        """Return a stranger with gas money and with credits that the grid may spend."""
         writer = Writer(self.chain, Sender(self.chain, self.grid.new_key(f"{name}-{self.people.customer.address}")))
         if credits:
             await self.people.operator.mint(writer.address, credits * CREDIT)
@@ -41,7 +41,7 @@ class Market:
         return writer
 
     async def call(self, who: Writer, contract: str, function: str, *args: Any, gas: int | None = None) -> Receipt:
-        """A call with any arguments. Raises ContractError when the contract refuses it."""
+        """Send a call with any arguments. Raises ContractError when the contract refuses it."""
         data = interface(contract).encode(function, *args)
         return await self.send(who, contract, data, gas)
 
@@ -49,7 +49,7 @@ class Market:
         return await who.sender.send(Call("an attack", self.chain.book.contracts[contract], data), gas=gas)
 
     async def refusal(self, who: Writer, contract: str, function: str, *args: Any) -> str:
-        """The name of the contract's error for the call; empty when the call passes."""
+        """Return the name of the contract's error for the call; empty when the call passes."""
         try:
             await self.call(who, contract, function, *args)
         except ContractError as error:
@@ -64,7 +64,7 @@ class Market:
         return await self.call(who, "ProviderManager", "register", *arguments, gas=gas)
 
     async def claimed(self, locked_wei: int) -> int:
-        """A job of the customer that the provider has claimed."""
+        """Return a job of the customer that the provider has claimed."""
         job_id = await self.people.assigned(locked_wei)
         await self.people.provider.claim_next()
         return job_id
@@ -72,7 +72,7 @@ class Market:
 
 @asynccontextmanager
 async def open_market(grid: Grid, label: str) -> AsyncIterator[Market]:
-    """The users of one test on that grid; `label` names their keys."""
+    """Yield the users of one test on that grid; `label` names their keys."""
     async with await Chain.connect(grid.book) as chain:
         market = Market(grid, await gather_people(grid, chain, label))
         yield market
@@ -80,5 +80,5 @@ async def open_market(grid: Grid, label: str) -> AsyncIterator[Market]:
 
 
 def operator_wallet(grid: Grid) -> Wallet:
-    """The writer whose key approves providers and owns the constants."""
+    """Return the writer whose key approves providers and owns the constants."""
     return Wallet.load(grid.operator_key)

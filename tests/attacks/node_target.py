@@ -30,7 +30,7 @@ class Target:
     http: httpx.Client
 
     def ask(self, request: object) -> Any:
-        """The filter's answer to a request or a batch."""
+        """Return the filter's answer to a request or a batch."""
         return self.post(json.dumps(request)).json()
 
     def post(self, body: str | bytes) -> httpx.Response:

@@ -67,7 +67,7 @@ class Person:
         return Said(done.returncode, done.stdout + done.stderr)
 
     def jobs(self) -> list[int]:
-        """The ids of all jobs of this account that the controller knows."""
+        """Return the ids of all jobs of this account that the controller knows."""
         listed = self.box.slurm("squeue", "-h", "-a", "-t", "all", "-u", self.name, "-o", "%A")
         return sorted({int(word) for word in listed.split()})
 
@@ -94,7 +94,7 @@ class Site:
         return asyncio.run(submitted())
 
     def record(self, slurm_id: int) -> str:
-        """The controller's record of a job without the fields that change by themselves."""
+        """Return the controller's record of a job without the fields that change by themselves."""
         return re.sub(VOLATILE, "", self.box.slurm("scontrol", "show", "job", str(slurm_id)))
 
     def state(self, slurm_id: int) -> str:

@@ -25,13 +25,13 @@ of the attacker's gain. `tests/attacks/page.py` generates this page from the mar
 
 
 def attacks() -> list[Attack]:
-    """The attacks of all test modules without duplicates, ordered by attacker."""
+    """Return the attacks of all test modules without duplicates, ordered by attacker."""
     modules = [importlib.import_module(f"tests.attacks.{file.stem}") for file in sorted(FOLDER.glob("test_*.py"))]
     return sorted({attack for module in modules for attack in _of(module)}, key=lambda one: (one.attacker, one.attack))
 
 
 def page() -> str:
-    """The text of the page, with one table per attacker."""
+    """Return the text of the page, with one table per attacker."""
     rows = attacks()
     parts = [HEAD]
     for attacker in dict.fromkeys(row.attacker for row in rows):
@@ -49,7 +49,7 @@ def _of(module: ModuleType) -> Iterator[Attack]:
 
 
 def _in(mark: pytest.Mark | pytest.MarkDecorator) -> Iterator[Attack]:
-    """The attack of a marker, or those of the cases of a parametrized test."""
+    """Yield the attack of a marker, or the attacks of a parametrized test's cases."""
     if mark.name == MARKER:
         yield Attack(*mark.args, **mark.kwargs)
     elif mark.name == "parametrize":

@@ -1,7 +1,7 @@
 """Seeded sequences of everything that a job's account can call or disturb. A seed always gives one sequence.
 
 A step is a piece of bash that runs in the job, or as its account on the login node. Both know the job's ID, FOLDER,
-NAME and COMMENT, and of another customer's job its id VICTIM, its VICTIM_FOLDER and its VICTIM_COMMENT.
+NAME and COMMENT, and another customer's job as VICTIM (its id), VICTIM_FOLDER and VICTIM_COMMENT.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from tests.attacks import random_saboteur as saboteur
 
 SHORTEST_S, LONGEST_S = 5, 100
-QUIET_EVERY = 6  # per this many sequences there is one neighbour that only does its work
+QUIET_EVERY = 6  # one neighbour that only does its work per this many sequences
 
 # Waits without a child process, so that no signal to the shell leaves one behind.
 NAP = "exec 3<> <(:); nap() { local until=$((SECONDS + $1)); while ((SECONDS < until)); do read -r -t 1 -u 3; done; }\n"
@@ -144,7 +144,7 @@ class Sequence:
 
 
 def sequence(seed: int, *, daemons: bool = False) -> Sequence:
-    """The sequence of a seed. `daemons` is whether it may start processes that outlive the job."""
+    """Return the sequence of a seed. `daemons` is whether it may start processes that outlive the job."""
     chance = random.Random(seed)
     length_s = chance.randint(SHORTEST_S, LONGEST_S)
     if chance.random() < 0.6:  # stolen time shows only after a minute
@@ -160,7 +160,7 @@ def sequence(seed: int, *, daemons: bool = False) -> Sequence:
     if daemons and chance.random() < 0.2:
         inside.append(chance.choice(DAEMONS))
     outside = [chance.choice(pieces)(chance) for _ in range(chance.randint(0, 6))]
-    # Steps that end the job mostly come late, because otherwise the sequences would be short.
+    # Steps that end the job mostly come late. Otherwise the sequences would be short.
     at = {text: chance.randint(2 * last_s // 3, last_s) for text in (*inside, *outside)}
     at |= {text: chance.randint(1, last_s) for text in at if chance.random() < 0.5 and not _is_deadly(text)}
     ending = chance.choice([*ENDINGS, f"request complete_job $ID {chance.choice(CODES)}; nap 20"])

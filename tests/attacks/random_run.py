@@ -88,7 +88,7 @@ class Outcome:
         return found
 
     def _disturbed(self) -> list[str]:
-        """Damage to a job that attacks nothing."""
+        """Return the damage to a job that attacks nothing."""
         found = []
         if (self.job.status, self.job.exit_status) != (JobStatus.FAILED, 7 << 8):
             found.append(
@@ -199,7 +199,7 @@ class _Game:
         await asyncio.to_thread(player.who.bash, f"ID={slurm_id}\n{self._variables(player)}{step.text}")
 
     async def _ask(self, player: Player) -> None:
-        """The requests of the customer while the job runs."""
+        """Make the customer's requests while the job runs."""
         await self._submitted(player)
         plan, began = player.plan, time.monotonic()
         wishes = [(plan.topped_up_at_s, True), (plan.cancelled_at_s, False), (ENDED_AFTER_S, False)]
@@ -211,7 +211,7 @@ class _Game:
                 self.books.cancel(player.claim)
 
     def _variables(self, player: Player) -> str:
-        """The variables of the steps. Ids count from 1, so other ids are easy to guess."""
+        """Return the variables of the steps. Ids count from 1, so other ids are easy to guess."""
         others = [other for other in self.players if other is not player] or [player]
         victim = others[player.plan.seed % len(others)]
         count = len(self.players)
@@ -223,7 +223,7 @@ class _Game:
 
 
 def _text(file: Path) -> str:
-    """The beginning of a file. It may be huge."""
+    """Return the beginning of a file, which may be huge."""
     if not file.is_file():
         return ""
     with file.open(errors="replace") as text:
@@ -231,7 +231,7 @@ def _text(file: Path) -> str:
 
 
 def table(outcomes: Many[Outcome]) -> str:
-    """One row per sequence. Below it stand the broken promises and the command that repeats it."""
+    """Return one row per sequence, with the broken promises and the command that repeats it below."""
     lines = []
     for outcome in outcomes:
         lines.append(outcome.row)

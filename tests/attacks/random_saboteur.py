@@ -9,7 +9,7 @@ from __future__ import annotations
 import random
 from pathlib import Path
 
-MOST_S = 30  # less than a minute: what outlives its job on a cluster without an epilog may cost one minute less
+MOST_S = 30  # less than a minute: without an epilog, a move that outlives its job may cost one minute less
 
 PROGRAM = """
 import ctypes, fcntl, os, signal, socket, stat, sys, time
@@ -98,7 +98,7 @@ moves[what](*rest)
 time.sleep(max(0, until - time.monotonic()))
 """
 
-# Until the supervisor made the files of the claim, but not for long.
+# Wait briefly until the supervisor has made the files of the claim.
 FUNCTIONS = """sabotage() { /usr/bin/python3 -I -S @PROGRAM@ "$@"; }
 await() { local until=$((SECONDS + 20)); until [ -e "$1" ] || ((SECONDS > until)); do sleep 0.05; done; }
 """
@@ -151,5 +151,5 @@ def move(chance: random.Random) -> str:
 
 
 def move_in_the_job(chance: random.Random) -> str:
-    """A move in front of the payload's next step, or beside it."""
+    """Return a move in front of the payload's next step, or beside it."""
     return chance.choice((*MOVES, *(f"({text}) &" for text in MOVES), *LIMITS))

@@ -28,7 +28,7 @@ class Texts:
         self._program = program
 
     def text(self, most: int = 1000) -> str:
-        """One text of at most `most` bytes."""
+        """Return one text of at most `most` bytes."""
         pieces = [self._piece() for _ in range(self.rng.choice((1, 1, 2, 3)))]
         raw = self.rng.choice(("", " ", "|", *LINE_ENDS)).join(pieces).encode(errors="surrogateescape")[:most]
         return raw.replace(b"\0", b"").decode(errors="surrogateescape")
@@ -53,13 +53,13 @@ class Texts:
         return self.rng.choice(OPTIONS)
 
     def _name(self) -> str:
-        """A claim's name or comment, or one that differs slightly."""
+        """Return a claim's name or comment, or one that differs slightly."""
         key, slurm_id, user = self.rng.choice(self._claims)
         exact = self.rng.choice((key.name, key.comment, key.folder, f"comment={key.comment}", str(slurm_id), str(user)))
         return self.rng.choice((exact, exact, exact[:-1], f" {exact}", f"{exact} ", f"{exact}\n", f"\n{exact}"))
 
     def _row(self) -> str:
-        """A line that a command or a script of the product could have printed about a claim."""
+        """Return a line that a command or a script of the product could have printed about a claim."""
         key, slurm_id, user = self.rng.choice(self._claims)
         state = self.rng.choice(("COMPLETED", "CANCELLED", "FAILED", "NODE_FAIL", "PENDING", "RUNNING"))
         other = self.rng.choice((slurm_id, user, 666, 0))
@@ -78,7 +78,7 @@ class Texts:
         return f"{end}{line}{end}"
 
     def _record(self) -> str:
-        """A completion record of a claim, or some of its lines."""
+        """Return a completion record of a claim, or some of its lines."""
         key, slurm_id, user = self.rng.choice(self._claims)
         end = self.rng.choice(LINE_ENDS)
         lines = [
@@ -98,7 +98,7 @@ class Mutations:
         self._pieces = pieces
 
     def of(self, text: bytes) -> bytes:
-        """The text with one to four changes: parts lost, repeated, moved, or replaced by a piece or by noise."""
+        """Return the text with one to four changes: parts lost, repeated, moved, or replaced by a piece or by noise."""
         for _ in range(self.rng.choice((1, 1, 2, 4))):
             start, end = sorted(self.rng.randrange(len(text) + 1) for _ in range(2))
             end = min(end, start + self.rng.choice((0, 1, 4, 40, 400)))

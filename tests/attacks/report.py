@@ -22,18 +22,18 @@ class Attack:
     defence: str
 
     def to_report(self) -> str:
-        """The row as text. Parallel test workers send it to the main process in their test reports."""
+        """Return the row as text. Parallel test workers send it to the main process in their test reports."""
         return json.dumps(asdict(self))
 
 
 def attack_of(item: pytest.Item) -> Attack | None:
-    """The row of a test with `@pytest.mark.attack("what", attacker=..., gain=..., defence=...)`, else None."""
+    """Return the row of a test with `@pytest.mark.attack("what", attacker=..., gain=..., defence=...)`, else None."""
     marker = item.get_closest_marker(MARKER)
     return Attack(*marker.args, **marker.kwargs) if marker else None
 
 
 def table(reports: Iterable[str]) -> str:
-    """The rows of `reports` as a table, without duplicates, ordered by attacker."""
+    """Return the rows of `reports` as a table, without duplicates, ordered by attacker."""
     rows = sorted({Attack(**json.loads(text)) for text in reports}, key=lambda row: (row.attacker, row.attack))
     lines = [f"{len(rows)} attacks", ""]
     for attacker in dict.fromkeys(row.attacker for row in rows):

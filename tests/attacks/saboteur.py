@@ -30,7 +30,7 @@ while True:
 
 
 def become(person: Person) -> list[str]:
-    """The command prefix that gives a process the account's rights only."""
+    """Return the command prefix that gives a process the account's rights only."""
     return ["setpriv", f"--reuid={person.uid}", f"--regid={person.uid}", "--clear-groups", "--"]
 
 
@@ -52,7 +52,7 @@ def sabotage(person: Person, number: signal.Signals, *more: str) -> Iterator[Non
 
 
 def descriptors(uid: int, name: str) -> dict[int, str]:
-    """Descriptors of the account's processes with this name, and what each of them is."""
+    """Return the descriptors of the account's processes with this name, and their targets."""
     found: dict[int, str] = {}
     for folder in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):

@@ -1,4 +1,4 @@
-"""When the processes of accounts really ran, sampled from outside every second, without trust in payloads."""
+"""Samples every second, from outside, which accounts have running processes. It does not trust the payloads."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class Sampler:
 
 
 def _running(uids: frozenset[int]) -> Iterable[int]:
-    """The accounts with a live process of a job."""
+    """Yield the accounts with a live process of a job."""
     for entry in os.scandir("/proc"):
         if entry.name.isdigit():
             with suppress(OSError):  # the process has just ended

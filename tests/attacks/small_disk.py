@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-# How a job fills it, by the options of its file system.
+# The commands of a job that fills it, by the options of the file system.
 FULL = {
     "size=2m": "while :; do cat /dev/zero >> fill; sleep 0.1; done 2> /dev/null",
     "nr_inodes=150": "i=0; while :; do : > file$((i += 1)) || sleep 0.1; done 2> /dev/null",
@@ -17,7 +17,7 @@ FULL = {
 
 @contextmanager
 def small_disk(folder: Path, options: str) -> Iterator[None]:
-    """A small file system in place of the grid's folder, with its owners and modes."""
+    """Mount a small file system in place of the grid's folder, with its owners and modes."""
     parts = {name: (folder / name).stat() for name in ("", "jobs", "spool") if (folder / name).exists()}
     subprocess.run(["mount", "-t", "tmpfs", "-o", options, "none", str(folder)], check=True)
     try:

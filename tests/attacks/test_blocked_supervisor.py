@@ -1,7 +1,7 @@
-"""A customer who computes keeps the supervisor from acting: by signals, descriptors, locks, and a full disk.
+"""A customer with running jobs hinders the supervisor by signals, descriptors, locks and a full disk.
 
-Login node and compute node are one machine here, so each process of the supervisor that has the customer's uid is
-within reach of the customer's jobs. The supervisor is root, or an ordinary account with sudo and the wrapper.
+Login node and compute node are one machine here, so the customer's jobs can reach each process of the supervisor that
+has the customer's uid. The supervisor is root, or an ordinary account with sudo and the wrapper.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ SIGNALS = (signal.SIGSTOP, signal.SIGKILL)
 @pytest.mark.attack(
     "stops or kills each process of its account on the login node, then cancels", attacker="a customer",
     gain="nothing: the job ends at once",
-    defence="what cancels a job runs as the supervisor or root, never under the customer's uid",
+    defence="the commands that cancel a job run as the supervisor or root, never under the customer's uid",
 )  # fmt: skip
 @pytest.mark.parametrize("number", SIGNALS, ids=lambda number: number.name)
 async def test_a_cancel_cannot_be_signalled(
@@ -57,7 +57,7 @@ async def test_a_cancel_cannot_be_signalled(
 
 @pytest.mark.attack(
     "submits a job of its own, and stops or kills each process of its account that could end it", attacker="a customer",
-    gain="nothing: the job is ended", defence="what ends a job runs as the supervisor or root",
+    gain="nothing: the job is ended", defence="the commands that end a job run as the supervisor or root",
 )  # fmt: skip
 @pytest.mark.parametrize("number", SIGNALS, ids=lambda number: number.name)
 async def test_the_end_of_a_foreign_job_cannot_be_signalled(
@@ -73,8 +73,8 @@ async def test_the_end_of_a_foreign_job_cannot_be_signalled(
         await until(lambda: ground.state(foreign) in ENDED)
 
 
-# What a process under the account's uid can do with what it got: it lists its descriptors, keeps its output open for
-# ever in a process of its own, floods it, and stops itself.
+# The abuse that a process under the account's uid is capable of: it lists its descriptors, keeps its output open
+# forever in a child process, floods it, and stops itself.
 THIEF = """
 import os, signal, sys, time
 print(sorted(int(fd) for fd in os.listdir("/proc/self/fd"))[:-1], sorted(os.environ), flush=True)
@@ -107,7 +107,7 @@ def test_what_runs_under_the_account_holds_nothing(ground: Ground, manner: str) 
 
 
 def _run_as_alice(ground: Ground, program: str, argument: str) -> subprocess.CompletedProcess[str]:
-    """What the supervisor reads of a program that it runs under the account. Then all processes of it are killed."""
+    """Run a program under the account and return what the supervisor reads. Kills its processes afterwards."""
     script = read_script("common.sh", "as_user.sh", "account.sh") + (
         "user=$1 uid=$2 become=$3; exec 7>&2 8< /dev/null 9> /dev/null; cd /\n"
         'as_user 3 /usr/bin/python3 -c "$4" "$5" < /dev/null\necho "ended $?"; printf "%s" "$said" | wc -c\n'
@@ -161,7 +161,7 @@ async def test_no_start_up_file_of_the_account_is_read(ground: Ground, cluster: 
 
 
 def _read(home: Path) -> list[str]:
-    """What the start-up files wrote. A login shell reads them last."""
+    """Return what the start-up files wrote. A login shell reads them last."""
     subprocess.run(["sh", "-lc", "true", "login"], env={"HOME": str(home), "PATH": "/usr/bin:/bin"}, check=True)
     return (home / "read").read_text().splitlines()
 
@@ -169,7 +169,7 @@ def _read(home: Path) -> list[str]:
 @pytest.mark.attack(
     "stops the process above what the supervisor starts under its account, which stops sudo too", attacker="a customer",
     gain="nothing: no process of the supervisor is left",
-    defence="the supervisor kills what it started when the time is over",
+    defence="the supervisor kills its processes when the time is over",
 )  # fmt: skip
 def test_what_is_stopped_under_the_account_leaves_no_process(ground: Ground) -> None:
     token = secrets.token_hex(16)
@@ -199,7 +199,7 @@ async def test_a_stopped_submission_holds_no_lock(ground: Ground, cluster: Clust
 
 
 async def stopped_submission(ground: Ground, cluster: Cluster) -> tuple[JobKey, asyncio.Task[Any]]:
-    """A submission during which processes of the account are stopped. Some end before the account's loop sees them."""
+    """Start a submission and stop processes of the account during it. Some end before the account's loop sees them."""
     while True:
         key = new_key()
         submission = asyncio.create_task(cluster.submit(key, bash("true"), of(ALICE)))
@@ -213,7 +213,7 @@ async def stopped_submission(ground: Ground, cluster: Cluster) -> tuple[JobKey, 
 
 
 def descriptors_of(person: Person) -> dict[str, dict[int, str]]:
-    """The descriptors of what a submission starts under the account."""
+    """Return the descriptors of what a submission starts under the account."""
     return {name: descriptors(person.uid, name) for name in ("sh", "env", "timeout")}
 
 
@@ -224,7 +224,7 @@ def descriptors_of(person: Person) -> dict[str, dict[int, str]]:
 async def test_waiting_cancels_of_one_customer_delay_nobody_else(ground: Ground, cluster: Cluster) -> None:
     keys = [await runs(cluster, ALICE) for _ in range(10)]
     his = [await runs(cluster, BOB) for _ in range(6)]
-    await cluster.snapshot(keys[:5])  # it names accounts by number, a submission by name
+    await cluster.snapshot(keys[:5])  # it uses account numbers, a submission uses names
     alone_s = [await _poll_and_cancel_s(cluster, keys, key) for key in his[:3]]
     with locked(*(ground.box.folder(key) for key in keys)):
         cancels = [asyncio.create_task(cluster.cancel(key)) for key in keys]
@@ -236,7 +236,7 @@ async def test_waiting_cancels_of_one_customer_delay_nobody_else(ground: Ground,
 
 
 async def _poll_and_cancel_s(cluster: Cluster, keys: list[JobKey], his: JobKey) -> float:
-    """The seconds that a poll of all claims and another customer's cancel take."""
+    """Return the seconds that a poll of all claims and another customer's cancel take."""
     began = time.monotonic()
     await cluster.snapshot([*keys, his])
     await cluster.cancel(his)
@@ -245,7 +245,7 @@ async def _poll_and_cancel_s(cluster: Cluster, keys: list[JobKey], his: JobKey) 
 
 @pytest.mark.attack(
     "keeps the lock of its claim", attacker="a customer", gain="nothing: its own records stay in the spool",
-    defence="each claim of a batch has its own answer; all together wait a second for locks",
+    defence="each claim of a batch has its own answer; a batch waits one second for locks",
 )  # fmt: skip
 async def test_a_held_lock_delays_no_other_acknowledgement(ground: Ground, cluster: Cluster) -> None:
     keys = [await runs(cluster, customer, "echo works") for customer in (ALICE, ALICE, BOB)]
@@ -262,7 +262,7 @@ async def test_a_held_lock_delays_no_other_acknowledgement(ground: Ground, clust
 
 @pytest.mark.attack(
     "cancels at once; the payload ends like a refused start when it sees that", attacker="a customer", gain="nothing",
-    defence="only a file that the account cannot make again shows that nothing ran",
+    defence="only a file that the account cannot create shows that nothing ran",
 )  # fmt: skip
 async def test_a_payload_that_looks_like_a_refused_start_is_billed(ground: Ground) -> None:
     books = Books()

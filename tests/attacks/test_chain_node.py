@@ -180,7 +180,7 @@ def test_the_port_of_the_node_cannot_be_reached(target: Target) -> None:
 
 
 def tcp_listeners(pid: int) -> list[tuple[str, int]]:
-    """The addresses on which a process listens."""
+    """Return the addresses that a process listens on."""
     inodes = set()
     for entry in Path(f"/proc/{pid}/fd").iterdir():
         if found := re.fullmatch(r"socket:\[(\d+)\]", os.readlink(entry)):

@@ -27,7 +27,7 @@ async def session() -> AsyncIterator[aiohttp.ClientSession]:
 
 
 async def ask(client: aiohttp.ClientWebSocketResponse, request: object) -> Any:
-    """The next message of the node after this request."""
+    """Return the next message of the node after this request."""
     await client.send_str(request if isinstance(request, str) else json.dumps(request))
     return json.loads((await client.receive(timeout=60)).data)
 
@@ -72,7 +72,7 @@ async def test_clients_are_bounded(target: Target, session: aiohttp.ClientSessio
 async def test_blocks_and_events_are_told_until_the_subscription_ends(
     target: Target, session: aiohttp.ClientSession
 ) -> None:
-    """Existing clients name the same address twice, because two of their contracts are one here."""
+    """Existing clients send the same address twice, because two of their contracts are one here."""
     async with session.ws_connect(target.anvil.ws_url) as client:
         logs = await ask(client, call("eth_subscribe", "logs", {"address": [ZERO, ZERO]}))
         assert logs["result"].startswith("0x")

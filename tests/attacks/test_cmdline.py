@@ -35,7 +35,7 @@ A_MOMENT = "sleep 0.4"  # the time in which the reader can see the process that 
 
 
 def waiting(bench: Bench) -> None:
-    """A bench whose srun continues once the reader has seen it."""
+    """Let srun of the bench wait until the reader has seen it."""
     srun = bench.root / "bin" / "srun"
     until = f"until [ -e {bench.root}/seen ]; do sleep 0.05; done"
     srun.write_text(srun.read_text().replace("\n", f"\n{until}\n", 1))
@@ -87,7 +87,7 @@ def only_the_name(watcher: Watcher, name: str, secret: str) -> None:
 
 
 def control_flow(name: str, secret: str, folder: Path) -> tuple[dict[str, Any], ...]:
-    """Steps of every kind, with the secret in every field that may hold one."""
+    """Return steps of every kind, with the secret in every field that may contain one."""
     inner = run(f": {secret}; {A_MOMENT}")
     return (
         {"name": name, **run(f": '{secret}'\n{A_MOMENT}", env=env("OWN", secret), workDir=str(folder))},
@@ -211,7 +211,7 @@ def test_networks_show_only_addresses(sandbox: Sandbox) -> None:
 
 
 def on_nodes(name: str, secret: str, folder: Path, storage: StoragePaths) -> str:
-    """A script whose steps print a line and wait for a file."""
+    """Return a script whose steps print a line and wait for a file."""
     steps = (
         run(f": {secret}\n{A_MOMENT}", env=env("OWN", secret)),
         {"name": name, **run(f"echo up; cd {folder}; : {secret}; {WAIT_FOR_LEAVE}")},

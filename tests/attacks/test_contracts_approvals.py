@@ -1,4 +1,4 @@
-"""A provider tries to get another proposal approved than the one that the operator read."""
+"""A provider tries to get a proposal approved that differs from the one that the operator read."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ async def market(grid: Grid) -> AsyncIterator[Market]:
 
 
 async def looked_at(market: Market) -> Provider:
-    """The provider's proposal as the operator reads it."""
+    """Return the provider's proposal as the operator reads it."""
     proposed = await market.chain.proposal(market.people.provider.address)
     assert proposed is not None
     return proposed
@@ -88,12 +88,12 @@ async def test_a_proposal_replaced_in_the_block_of_its_approval(grid: Grid, mark
 
 
 def waiting(grid: Grid) -> int:
-    """The number of transactions that wait to be mined."""
+    """Return the number of transactions that wait to be mined."""
     return int(grid.anvil.call("txpool_status")["pending"], 16)
 
 
 def front_run(grid: Grid, market: Market, prices: Prices) -> None:
-    """The provider pays a higher fee than the operator, to be mined first."""
+    """Register as the provider for a higher fee than the operator's, to be mined first."""
     arguments = coded_hardware(HARDWARE), coded_prices(prices), coded_labels(LABELS)
     provider = market.people.provider.address
     grid.anvil.call("anvil_impersonateAccount", provider)

@@ -34,7 +34,7 @@ async def market(grid: Grid) -> AsyncIterator[Market]:
 
 
 def labelled(uses: int, affinities: int, text: str = "") -> tuple[object, ...]:
-    """A definition with more labels than the project's clients allow."""
+    """Return a definition with more labels than the project's clients allow."""
     coded = list(coded_definition(JobDefinition(1, 1000, 2, 3, text)))
     return (*coded[:6], [("", "")] * uses, [(("", ""), b"==")] * affinities)
 

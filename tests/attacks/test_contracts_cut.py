@@ -19,7 +19,7 @@ _label = itertools.count()
 
 @pytest.fixture
 def grid(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Grid]:
-    """One for each test: they change the cut for all."""
+    """A grid for each test: tests change the cut for the whole grid."""
     with running_grid(tmp_path_factory.mktemp("cut")) as grid:
         yield grid
 
@@ -31,12 +31,12 @@ async def market(grid: Grid) -> AsyncIterator[Market]:
 
 
 async def announce(market: Market, percent: int) -> str:
-    """The owner announces a cut. Returns the name of the error if it is refused."""
+    """Announce a cut as the owner. Returns the name of the error if it is refused."""
     return await market.refusal(market.people.operator, "MetaScheduler", "setDeepsquareCut", percent)
 
 
 async def settled_for_ten_minutes(grid: Grid, market: Market, job_id: int) -> int:
-    """The provider's pay for a claimed job that ran for 10 minutes."""
+    """Return the provider's pay for a claimed job that ran for 10 minutes."""
     provider = market.people.provider
     before = await market.chain.balance(provider.address)
     await provider.set_running(job_id, 0)

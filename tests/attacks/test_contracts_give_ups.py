@@ -43,7 +43,7 @@ async def market(grid: Grid) -> AsyncIterator[Market]:
 
 
 async def soon(market: Market) -> Wishes:
-    """A time to give up that is as early as requests may name, with a price that no cluster has."""
+    """Return wishes with the earliest time to give up, and with a price that no cluster has."""
     return Wishes(max_rate_wei=1, give_up_at=await market.chain.now() + LEAST_WAIT_S + 60)
 
 
@@ -51,7 +51,7 @@ async def soon(market: Market) -> Wishes:
     "requests that are given up at once, 30 in one call",
     attacker="a customer",
     gain="nothing: refused",
-    defence="the contract takes no time to give up that is less than 5 minutes away",
+    defence="the contract refuses times to give up that are less than 5 minutes away",
 )
 @pytest.mark.parametrize("ahead_s", [-(10**6), -1, 0, LEAST_WAIT_S - 30])
 async def test_a_request_that_is_given_up_at_once_is_refused(market: Market, ahead_s: int) -> None:
@@ -71,7 +71,7 @@ async def test_a_request_that_is_given_up_at_once_is_refused(market: Market, ahe
 
 
 async def requested(market: Market, who: Writer, wishes: Wishes) -> tuple[list[int], int]:
-    """A batch of jobs, and the gas of each."""
+    """Return a batch of jobs, and the gas of each."""
     first = await market.chain.job_count() + 1
     jobs = [((0, 1, 1, 1, "", 0, [], []), LOCKED, b"", False)] * JOBS
     receipt = await market.call(who, "MetaScheduler", "requestNewJobsWithWishes", jobs, [coded_wishes(wishes)] * JOBS)
@@ -79,19 +79,19 @@ async def requested(market: Market, who: Writer, wishes: Wishes) -> tuple[list[i
 
 
 async def in_one_call(market: Market, who: Writer, function: str, items: Sequence[object]) -> int:
-    """Gas of each item of a batch."""
+    """Return the gas of each item of a batch."""
     return (await market.call(who, "MetaScheduler", function, items)).gas_used // len(items)
 
 
 async def cancelled(market: Market, who: Writer, job_ids: Sequence[int]) -> int:
-    """Gas of each cancel."""
+    """Return the gas of each cancel."""
     used = [(await market.call(who, "MetaScheduler", "cancelJob", coded_id(one))).gas_used for one in job_ids]
     return sum(used) // len(used)
 
 
 @dataclass
 class Jobs:
-    """Jobs of an attacker. Gas of each: what the attacker has paid, and what operator and provider have."""
+    """Jobs of an attacker, and the gas per job that the attacker, the operator and the provider have paid."""
 
     attacker: Writer
     ids: list[int]
@@ -101,7 +101,10 @@ class Jobs:
 
 @asynccontextmanager
 async def assigned(market: Market, name: str) -> AsyncIterator[Jobs]:
-    """Jobs that the operator assigned in one batch. At the end the attacker has its credits, and has paid more gas."""
+    """Yield jobs that the operator assigned in one batch.
+
+    At the end the attacker has its credits, and has paid more gas.
+    """
     attacker = await market.stranger(name, credits=JOBS * 100)
     ids, paid = await requested(market, attacker, Wishes())
     wanted = [(coded_id(one), market.people.provider.address) for one in ids]
@@ -112,7 +115,7 @@ async def assigned(market: Market, name: str) -> AsyncIterator[Jobs]:
 
 
 def check_gas(attack: str, attacker: int, others: int) -> None:
-    """Within 2 % of the figures in docs/explanation/contracts.md. The zero bytes of addresses differ."""
+    """Check that the gas is within 2 % of docs/explanation/contracts.md. The zero bytes of addresses differ."""
     found = json.loads((importlib.resources.files("contracts") / "attacks.json").read_text())["gas"][attack]
     assert [attacker, others] == pytest.approx(found, rel=0.02)
 
@@ -121,7 +124,7 @@ def check_gas(attack: str, attacker: int, others: int) -> None:
     "requests that no cluster can take, given up as early as possible",
     attacker="a customer",
     gain="the operator pays half of the gas that the attacker pays, whose credits are locked for 6 minutes",
-    defence="the operator gives jobs up in batches, and the contract takes no time less than 5 minutes away",
+    defence="the operator gives jobs up in batches, and the contract refuses times less than 5 minutes away",
 )
 async def test_giving_up_costs_the_operator_less_than_the_request(market: Market, grid: Grid) -> None:
     attacker = await market.stranger("patient", credits=JOBS * 100)
@@ -166,7 +169,7 @@ async def test_cancelling_claimed_jobs_costs_the_customer_more(market: Market) -
 
 @pytest.fixture
 def empty(tmp_path: Path) -> Iterator[Grid]:
-    """A grid of its own: the jobs of other tests would be in the operator's rounds."""
+    """A separate grid: the operator's rounds would contain the jobs of other tests."""
     with running_grid(tmp_path / "chain") as grid:
         yield grid
 
@@ -178,7 +181,7 @@ async def office(empty: Grid, tmp_path: Path) -> AsyncIterator[Office]:
 
 
 async def one_round(office: Office) -> int:
-    """What the flow does, without Prefect. Returns the number of the operator's transactions."""
+    """Do what the flow does, without Prefect. Returns the number of the operator's transactions."""
     await office.catch_up()
     chain, me = office.people.chain, office.session.writer.address
     before, _ = await chain.transaction_counts(me)

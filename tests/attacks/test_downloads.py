@@ -1,4 +1,4 @@
-"""A cluster sends an output that is made to harm the customer who downloads it."""
+"""A cluster sends an output that harms the customer who downloads it."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ async def download(server: FileServer, content: bytes, to: Path) -> list[Path]:
 
 
 def head(name: bytes, method: int, crc: int, packed: int, size: int) -> bytes:
-    """The header in front of an entry."""
+    """Return the header in front of an entry."""
     numbers = struct.pack("<HHHHHIIIHH", 20, 0, method, 0, 33, crc, packed, size, len(name), 0)
     return b"PK\x03\x04" + numbers + name
 
 
 def listed(name: bytes, method: int, crc: int, packed: int, size: int, at: int) -> bytes:
-    """An entry in the list at the end of an archive."""
+    """Return an entry in the list at the end of an archive."""
     numbers = struct.pack("<HHHHHHIII", 20, 20, 0, method, 0, 33, crc, packed, size)
     return b"PK\x01\x02" + numbers + struct.pack("<HHHHHII", len(name), len(OWNER), 0, 0, 0, 0, at) + name + OWNER
 
@@ -54,7 +54,8 @@ def end(index: bytes, count: int, at: int) -> bytes:
 
 @pytest.mark.attack(
     "an archive that names methods of compression with forged properties, such as 2 GB of memory for LZMA",
-    attacker=CLUSTER, gain="an error instead of the output", defence="only what `zip` of a job makes is unpacked",
+    attacker=CLUSTER, gain="an error instead of the output",
+    defence="only archives made like a job's `zip` are unpacked",
 )  # fmt: skip
 @pytest.mark.parametrize("method", [zipfile.ZIP_LZMA, zipfile.ZIP_BZIP2])
 async def test_other_methods_are_not_unpacked(server: FileServer, tmp_path: Path, method: int) -> None:

@@ -34,7 +34,7 @@ def limited(box: Box, either: Cluster) -> Iterator[None]:
 
 @asynccontextmanager
 async def flood(cluster: Cluster, box: Box) -> AsyncIterator[JobKey]:
-    """A claim of the attacker, whose job floods slurmctld until the end of the context."""
+    """Yield a claim of the attacker, whose job floods slurmctld until the end of the context."""
     key = new_key()
     await cluster.submit(key, bash(flooding(box)), OF_CUSTOMER)
     try:
@@ -57,7 +57,7 @@ async def recovered(cluster: Cluster) -> None:
 @pytest.mark.attack(
     "opens 1,800 connections to slurmctld and sends nothing, then asks for the cancellation of its job",
     attacker=JOB, gain="nothing: its job, and others' jobs, are cancelled meanwhile",
-    defence="the firewall of each node limits the connections of each account; the doctor asks for it",
+    defence="the firewall of each node limits the connections of each account; the doctor checks this",
 )  # fmt: skip
 async def test_a_limited_flood_keeps_no_job_from_being_cancelled(box: Box, either: Cluster) -> None:
     monitor = SlurmMonitor(either, poll_s=0.2)
@@ -75,7 +75,7 @@ async def test_a_limited_flood_keeps_no_job_from_being_cancelled(box: Box, eithe
 
 @pytest.mark.usefixtures("limited")
 async def test_the_doctor_sees_the_limit(box: Box, either: Cluster) -> None:
-    """Root sees the rule. Without root, a job on a node counts what it can hold."""
+    """Root sees the rule. Without root, a job on a node counts the connections that it can hold."""
     settings = replace(either.settings, own_account=either.settings.account_of(CUSTOMER))
     login = Login(settings)
     try:
@@ -89,7 +89,7 @@ async def test_the_doctor_sees_the_limit(box: Box, either: Cluster) -> None:
 
 @pytest.mark.long  # Slurm's commands wait for their timeouts
 async def test_a_flood_without_a_limit_is_named(box: Box, either: Cluster) -> None:
-    """It is transient: the work goes on when the flood ends."""
+    """The error is transient: work continues when the flood ends."""
     account = either.settings.account_of(CUSTOMER)
     flooded = rf"may be flooded by \d+ connections from 127\.0\.0\.1, \d+ connections of the account {account}\."
     async with flood(either, box) as key:

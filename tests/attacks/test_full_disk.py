@@ -1,4 +1,4 @@
-"""A customer fills the disk with the grid's folder. The supervisor still cancels, tops up and learns of ends."""
+"""A customer fills the disk with the grid's folder. The supervisor still cancels, tops up and sees ends."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ pytestmark = [pytest.mark.long, pytest.mark.skipif(os.getuid() != 0, reason="acc
 
 @pytest.mark.attack(
     "fills the disk with the grid's folder, then cancels", attacker="a customer", gain="submissions wait",
-    defence="a cancel and a top-up need no room, and each claim has room for its completion record in reserve",
+    defence="cancels and top-ups need no space, and each claim has reserved space for its completion record",
 )  # fmt: skip
 @pytest.mark.parametrize("options", FULL)
 async def test_a_full_disk_stops_no_cancel_and_loses_no_record(ground: Ground, cluster: Cluster, options: str) -> None:

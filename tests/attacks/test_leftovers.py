@@ -52,7 +52,7 @@ async def test_files_left_where_a_job_ran_are_removed_safely(either: Cluster, ke
 
 @contextmanager
 def writing(job: Intruder) -> Iterator[None]:
-    """A process of the account keeps creating files where the job ran."""
+    """Let a process of the account keep creating files where the job ran."""
     script = "cd $F/run; while :; do i=$((i + 1)); : >f$i; done 2>/dev/null"
     account = getpwuid(job.run.stat().st_uid)
     become = ["setpriv", f"--reuid={account.pw_uid}", f"--regid={account.pw_gid}", "--clear-groups"]
@@ -79,7 +79,7 @@ async def test_files_that_come_back_are_removed_in_the_end(either: Cluster, key:
     assert removed_folders(either) == []
 
 
-# Acts on each process of its account that cleans up, and prints the id of each: stops it, or keeps its output open.
+# Stops each process of its account that cleans up, or keeps its output open. Prints the id of each.
 LOOP = """
 import os, signal, sys
 print("up", flush=True)
@@ -105,7 +105,7 @@ while True:
 
 @contextmanager
 def disturbing(job: Intruder, manner: str) -> Iterator[list[str]]:
-    """A process of the account disturbs all that clean up. The list has the ids of these at the end."""
+    """Let a process of the account disturb every process that cleans up. The list has their ids at the end."""
     account = getpwuid(job.run.stat().st_uid)
     become = ["setpriv", f"--reuid={account.pw_uid}", f"--regid={account.pw_gid}", "--clear-groups"]
     process = subprocess.Popen([*become, "/usr/bin/python3", "-c", LOOP, manner], stdout=subprocess.PIPE, text=True)
@@ -124,7 +124,7 @@ def disturbing(job: Intruder, manner: str) -> Iterator[list[str]]:
 async def left_behind(
     cluster: Cluster, request: SubmitRequest, storage: StoragePaths, files: int
 ) -> tuple[Intruder, list[Leftover]]:
-    """A job that ended without removing its storage and its files; and what is left: the storage, the claim."""
+    """Return a job that ended without removing its files, and its leftovers: the storage and the claim."""
     key = new_key()
     async with intruder(cluster, key, request) as job:
         name = f"{key.name}.{(job.folder / 'id').read_text().split()[0]}"
@@ -137,7 +137,7 @@ async def left_behind(
 @pytest.mark.attack(
     "stops the processes that clean up with its account's rights (SIGSTOP), so that they never end",
     attacker=JOB, gain="its own files stay; others' files are removed by the same call",
-    defence="the time of each account is kept by the supervisor's own uid; who used it up waits for the next round",
+    defence="the supervisor's own uid limits the time of each account; after that the account waits for the next round",
 )  # fmt: skip
 async def test_a_stopped_cleaner_delays_no_other_account(either: Cluster, storage: StoragePaths) -> None:
     stopper, its = await left_behind(either, OF_CUSTOMER, storage, files=20000)
@@ -155,9 +155,9 @@ async def test_a_stopped_cleaner_delays_no_other_account(either: Cluster, storag
 
 @pytest.mark.long  # waits for the time that the account may use
 @pytest.mark.attack(
-    "keeps the output of what cleans up open, so that each step takes as long as it may", attacker=JOB,
+    "keeps the output of cleaning processes open, so that each step takes its whole time", attacker=JOB,
     gain="nothing: others' files are removed by the same call",
-    defence="the time of each account is kept by the supervisor's own uid, also of steps that succeed",
+    defence="the supervisor's own uid limits the time of each account, including steps that succeed",
 )  # fmt: skip
 async def test_an_output_that_stays_open_delays_no_other_account(either: Cluster, storage: StoragePaths) -> None:
     holder, (first, _) = await left_behind(either, OF_CUSTOMER, storage, files=5000)

@@ -1,4 +1,4 @@
-"""Another account of the customer's machine wants the signer of `dps web`. It forges what browsers never forge."""
+"""Another account of the customer's machine attacks the signer of `dps web`, with headers that no browser forges."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ for _ in range(50):
     with socket.create_connection(("127.0.0.1", int(sys.argv[1]))) as own:
         own.sendall(request)
 """
-SECRET = re.compile(r"[\w-]{43}")  # of a session, as its length shows
+SECRET = re.compile(r"[\w-]{43}")  # of a session, which its length shows
 LOOT = "0x" + "5" * 40
 LONG = 200_000  # so that the end of the connection arrives after the request
 OF_A_CONNECTION = ("Connection", "Content-Length", "Content-Type", "Accept-Encoding")
@@ -48,7 +48,7 @@ ACCOUNTS = {"method": "eth_accounts", "params": []}
 
 
 def theft(chain: Chain) -> dict[str, Any]:
-    """The call that the thief wants."""
+    """Return the call that the thief wants."""
     data = interface("Credit").encode("transfer", LOOT, STOLEN * CREDIT)
     return {"method": "eth_sendTransaction", "params": [{"to": chain.book.credit, "data": data}]}
 
@@ -66,7 +66,7 @@ class Target:
         return theft(self.chain)
 
     async def lost(self) -> int:
-        """Credits that the customer has lost."""
+        """Return the credits that the customer has lost."""
         return FUNDS - await self.chain.balance(self.wallet.address) // CREDIT
 
 
@@ -86,7 +86,7 @@ async def browser() -> AsyncIterator[Browser]:
 
 @asynccontextmanager
 async def customer(grid: Grid, folder: Path) -> AsyncIterator[tuple[Chain, Wallet]]:
-    """A customer with credits."""
+    """Yield a customer with credits."""
     wallet = grid.new_key(folder.name)
     async with await Chain.connect(grid.book) as chain:
         operator = Sender(chain, Wallet.load(grid.operator_key))
@@ -104,18 +104,18 @@ async def target(grid: Grid, tmp_path: Path) -> AsyncIterator[Target]:
 
 
 async def status_of(url: str, call: dict[str, Any], headers: dict[str, str]) -> int:
-    """How the signer answers a program of the customer's own account."""
+    """Return how the signer answers a program of the customer's own account."""
     async with httpx.AsyncClient(trust_env=False, timeout=60) as program:
         return (await program.post(f"{url}/signer", json=call, headers=headers)).status_code
 
 
 async def is_taken_or_shown(page: Page) -> bool:
-    """Whether the planted page has taken the token, or the page of `dps web` knows its account."""
+    """Return whether the planted page has taken the token, or the page of `dps web` knows its account."""
     return await page.title() == TAKEN or await page.get_by_text(f"{FUNDS} credits").is_visible()
 
 
 def forged(seen: Seen, url: str) -> Iterator[dict[str, str]]:
-    """The headers that a browser sent to the thief, as the page of the signer would send them."""
+    """Yield the headers that a browser sent to the thief, as the page of the signer would send them."""
     named = {name: value for name, value in seen.headers.items() if name not in ("Host", "Origin", *OF_A_CONNECTION)}
     cookies = [one.value for one in SimpleCookie(named.get("Cookie", "")).values()]
     for secret in ("1", *cookies):
@@ -126,7 +126,7 @@ def forged(seen: Seen, url: str) -> Iterator[dict[str, str]]:
     "serves a page at another port of 127.0.0.1, which calls the signer, and replays what the browser sends to it",
     attacker="another account of the customer's machine",
     gain="nothing: the browser sends it no secret of the signer",
-    defence="the session's secret lies in the storage of the page's origin; no cookie counts",
+    defence="the session's secret is in the storage of the page's origin; cookies do not count",
 )
 async def test_the_customer_follows_one_link(target: Target, browser: Browser) -> None:
     address = target.web.address()
@@ -150,7 +150,7 @@ async def test_the_customer_follows_one_link(target: Target, browser: Browser) -
     "calls the web app at any path, with all headers of the page and its secret, or with an unused token",
     attacker="another account of the customer's machine",
     gain="a refusal",
-    defence="Linux tells the account behind each connection; only the one that runs `dps web`, and root, get answers",
+    defence="Linux knows the account behind each connection; only root and the account of `dps web` get answers",
 )
 async def test_another_account_with_the_whole_secret(target: Target) -> None:
     with target.web.session() as page:
@@ -168,10 +168,10 @@ async def test_another_account_with_the_whole_secret(target: Target) -> None:
     "asks for signatures that end session keys at any time, and reads the chain without the session",
     attacker="a page or program that reaches `dps web`",
     gain="a refusal",
-    defence="the signer signs no requests: a session key signs its own end; `/rpc` needs the session, as `/v1/check`",
+    defence="the signer signs no requests: a session key signs its own end; `/rpc` and `/v1/check` need the session",
 )
 async def test_what_the_page_does_not_need_is_refused(target: Target) -> None:
-    """The signer dated them to any future time, so they could be kept for later."""
+    """The signer accepted any future date for them, so they could be kept for later."""
     message = {"method": "POST", "path": "/v1/sessions/revoke", "bodyHash": "0x" + "1" * 64, "issuedAt": 2**40,
                "nonce": "0x" + "2" * 64}  # fmt: skip
     domain = Domain(target.chain.book.chain_id, target.chain.book.meta_scheduler).as_dict()
@@ -235,7 +235,7 @@ async def test_a_secret_is_worth_nothing_after_a_restart(grid: Grid, browser: Br
     "listens at the port of `dps web` when it has ended, and uses the session key of a page that is still open",
     attacker="another account of the customer's machine",
     gain="nothing",
-    defence="the page of `dps web` keeps its session key in its memory only, because a new one asks its user nothing",
+    defence="the page of `dps web` keeps its session key in memory only: a new one needs no consent of the user",
 )
 async def test_no_session_key_stays_behind(target: Target, browser: Browser) -> None:
     address = target.web.address()

@@ -26,13 +26,13 @@ S = JobStatus
 CPUS = sum(HARDWARE.cpus_per_node)
 WHOLE = replace(DEFINITION, uses=(), affinity=(), gpus=0, ntasks=CPUS, cpus_per_task=1, mem_per_cpu_mb=1)
 LOCKED_WEI = 2_000 * CREDIT
-ATTEMPTS = 18  # as carried out in the review
+ATTEMPTS = 18  # as the review did it
 FREE = 3
 WAITS = "you cancelled several jobs that kept a cluster from others; your jobs wait until"
 
 
 async def stranger(office: Office) -> Writer:
-    """A customer of whom the grid knows nothing, with credits."""
+    """Return a customer with credits who is new to the grid."""
     writer = Writer(office.people.chain, Sender(office.people.chain, office.grid.new_key("stranger")))
     await office.people.operator.mint(writer.address, ATTEMPTS * LOCKED_WEI)
     await writer.approve(ATTEMPTS * LOCKED_WEI)
@@ -46,7 +46,7 @@ async def request(office: Office, who: Writer, count: int = 1, definition: JobDe
 
 
 async def taken(office: Office, who: Writer, definition: JobDefinition = WHOLE) -> int:
-    """A job of this customer that takes the cluster, or a part of it."""
+    """Return a job of this customer that takes the cluster, or a part of it."""
     (running,) = await request(office, who, definition=definition)
     await one_round(office)
     await office.people.provider.claim_next()
@@ -55,7 +55,7 @@ async def taken(office: Office, who: Writer, definition: JobDefinition = WHOLE) 
 
 
 async def one_round(office: Office) -> None:
-    """What the flow does, without Prefect."""
+    """Do what the flow does, without Prefect."""
     seen = await rounds.read_market(office.session)
     decision = await rounds.decide(office.session, seen)
     await rounds.assign(office.session, decision)
@@ -69,7 +69,9 @@ async def one_round(office: Office) -> None:
     defence="time that a cancelled job kept a cluster counts as use; after three such cancels the customer's jobs wait",
 )  # fmt: skip
 async def test_cancelled_jobs_do_not_keep_a_cluster_from_others(office: Office) -> None:
-    """An honest customer who used the grid before came after each job of the stranger, who had paid for nothing."""
+    """Before, the stranger's jobs came before those of an honest customer with past use, although the stranger paid
+    nothing.
+    """
     honest, thief = office.people.customer, await stranger(office)
     await honest.approve(2 * LOCKED_WEI)
     paid = await taken(office, honest)
@@ -95,11 +97,11 @@ async def test_cancelled_jobs_do_not_keep_a_cluster_from_others(office: Office) 
 
 @pytest.mark.attack(
     "a short job that passed a waiting large one is topped up again and again",
-    attacker="a customer", gain="the time that it pays for; the large job's notice has the new start at once",
-    defence="topped-up time counts as use of its customer; a reservation that moves is told anew",
+    attacker="a customer", gain="only the time that it pays for; the large job's notice shows the new start at once",
+    defence="topped-up time counts as use of its customer; a moved reservation gives a new notice",
 )  # fmt: skip
 async def test_a_reservation_that_a_top_up_moves_is_told_anew(office: Office) -> None:
-    """The notice kept the old estimate: only one change of the place was told in five minutes."""
+    """The notice kept the old estimate: only one change of the place in five minutes was published."""
     honest, thief = office.people.customer, await stranger(office)
     await honest.approve(LOCKED_WEI)
     small = await taken(office, thief, replace(WHOLE, ntasks=1))
@@ -138,11 +140,11 @@ async def test_cancelled_jobs_do_not_reserve_a_cluster_for_nothing(office: Offic
 
 
 FLOOD, CONDITIONS, CLUSTERS = 2_000, 64, 50
-MOST_WORK = 20  # times that of as many jobs with one unmet condition; it was 160 times that
+MOST_WORK = 20  # times the work for as many jobs with one unmet condition; it was 160 times
 
 
 def calls(act: Callable[[], Round]) -> tuple[int, Round]:
-    """How many functions are called: a measure of work that does not depend on the machine."""
+    """Return how many functions are called: a measure of work that does not depend on the machine."""
     count = 0
 
     def note(*_: object) -> None:
@@ -158,7 +160,7 @@ def calls(act: Callable[[], Round]) -> tuple[int, Round]:
 
 
 def impossible(conditions: int) -> list[Job]:
-    """Jobs that no cluster can take; each has this number of conditions, which no other job has."""
+    """Return jobs that no cluster can take; each has this number of conditions, which no other job has."""
     return [
         pending(job_id, customer="0xf100d", affinity=(
             *(Affinity("compute.gflops", ">", f"0.{job_id:04}{number:02}") for number in range(1, conditions)),
@@ -171,7 +173,7 @@ def impossible(conditions: int) -> list[Job]:
 @pytest.mark.attack(
     "2,000 pending jobs with 64 different conditions each",
     attacker="a customer", gain="at most 20,000 comparisons per round, and none with jobs that were compared before",
-    defence="customers take turns at comparisons; what fits nowhere is compared again after a change",
+    defence="customers take turns at comparisons; jobs that fit nowhere are compared again after a change",
 )  # fmt: skip
 def test_the_work_of_a_round_is_bounded() -> None:
     """The first round took 17.8 s and each later one 6.5 s, instead of 0.5 and 0.4 s."""

@@ -240,7 +240,7 @@ async def test_a_stranger_gets_no_account(scene: Scene) -> None:
 @pytest.mark.attack(
     "reads the files of the site: munge's key, Slurm's state, SSH keys, the accounting's database",
     attacker="a customer's job on the one-machine grid",
-    gain="permission denied; the configuration is readable and no secret",
+    gain="permission denied; the configuration is readable, and not secret",
     defence="modes of files and folders; MariaDB listens on no network and accepts only its own account",
 )
 def test_files_of_the_site_cannot_be_read(scene: Scene) -> None:

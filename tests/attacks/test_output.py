@@ -47,7 +47,7 @@ def by_sudo(box: Box, state_folder: Path) -> Iterator[LoginSettings]:
 
 @pytest.fixture(params=["root", "sudo"])
 async def cluster(request: pytest.FixtureRequest, box: Box) -> AsyncIterator[Cluster]:
-    """The cluster of a supervisor that runs as root, or of one that becomes its customers by sudo."""
+    """The cluster of a supervisor that runs as root, or that uses sudo."""
     settings = request.getfixturevalue("by_sudo") if request.param == "sudo" else box.settings
     login = Login(settings)
     yield Cluster(login, settings)
@@ -58,7 +58,7 @@ OF_CUSTOMER = replace(SMALL, customer=CUSTOMER)
 
 
 async def both(cluster: Cluster, attacker: JobKey, other: JobKey) -> tuple[bytes, bytes]:
-    """Read the outputs of both jobs, within a time that other jobs can wait."""
+    """Read the outputs of both jobs, in a time that is acceptable for other jobs."""
     async with asyncio.timeout(PROMPT_S):
         found = await cluster.read_output({attacker: 0, other: 0}, LIMIT)
     return found.get(attacker, b""), found.get(other, b"")
@@ -148,7 +148,7 @@ async def test_an_endless_log_is_bounded(cluster: Cluster, key: JobKey) -> None:
 
 @pytest.fixture
 async def shared_account(box: Box) -> AsyncIterator[Cluster]:
-    """A cluster whose jobs run in the login's account. They may do everything that the supervisor may do there."""
+    """A cluster where jobs run in the login's account, with all rights of the supervisor there."""
     settings = replace(box.settings, job_account=None)
     login = Login(settings)
     yield Cluster(login, settings)
@@ -175,7 +175,7 @@ async def test_an_output_that_is_no_regular_file_ends_only_its_own_log(
 
 
 async def swaps(job: Intruder) -> None:
-    """Replaces file, FIFO and link by each other, as fast as possible."""
+    """Replace file, FIFO and link by each other, as fast as possible."""
     script = (
         "set -- $F/output.log; for i in $(seq 200); do ln -sfT /dev/zero $1; rm $1; mkfifo $1; rm $1; echo up >$1; done"
     )

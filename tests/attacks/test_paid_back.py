@@ -1,4 +1,4 @@
-"""A customer tries to compute without pay by bringing its nodes down at the end of each job."""
+"""A customer tries to compute for free by bringing its nodes down at the end of each job."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def test_the_books_name_a_customer_with_repeated_refunds(end: JobStatus) -> None
 @pytest.mark.attack(
     "mixes jobs that kill their node with many honest ones",
     attacker="a customer", gain="a full refund for each, until the provider refuses its jobs",
-    defence="the books count refunds, not their share of the jobs",
+    defence="the books count refunds, not their share of all jobs",
 )  # fmt: skip
 def test_honest_jobs_do_not_hide_the_refunds() -> None:
     made = history(*[Plan()] * 40, *[KILLED] * OFTEN)

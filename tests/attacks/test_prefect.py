@@ -41,7 +41,7 @@ class Target:
         return f"{self.prefect.ui_url}/api/{path}"
 
     def ids(self) -> dict[str, str]:
-        """The ids of objects in Prefect, which the attacker may know."""
+        """Return the ids of objects in Prefect, which the attacker may know."""
         ask = self.prefect.ask
         flow = ask("POST", "/api/flows/", {"name": "claim_jobs"})["id"]
         run = ask("POST", "/api/flow_runs/filter", {})[0]["id"]
@@ -50,7 +50,7 @@ class Target:
 
 @pytest.fixture(scope="module")
 def target() -> Iterator[Target]:
-    """Prefect as the grid starts it, with a pool, a run and a block with a secret."""
+    """Prefect, started like the grid does, with a pool, a run and a block with a secret."""
     with attacker_beside_a_grid() as (attacker, state):
         ports, table = PortBook(state / "ports.json"), ProcessTable(state)
         postgres = Postgres(state / "postgres", ports.port("postgres"))

@@ -1,4 +1,4 @@
-"""A customer blocks the cancel of its job, on a real chain. Its bill and the provider's record stay right."""
+"""A customer blocks the cancel of its job, on a real chain. Its bill and the provider's record stay correct."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from tests.waiting import until, wait_until
 
 __all__ = ["blocked", "ground"]
 pytestmark = [pytest.mark.long, pytest.mark.skipif(os.getuid() != 0, reason="accounts are made by root")]
-ANSWER_DUE_S = 600  # from then on, a customer may call again
+ANSWER_DUE_S = 600  # after this, a customer may call again
 SIZE = "size=2m"
 
 
@@ -49,7 +49,7 @@ def _nothing(_: Ground) -> AbstractContextManager[None]:
 
 @dataclass(frozen=True)
 class Way:
-    """The commands of the job, and what holds before its start and at its cancel."""
+    """The commands of the job, and the conditions before its start and at its cancel."""
 
     payload: Callable[[Ground], str] = lambda _: WORK
     before: Callable[[Ground], AbstractContextManager[None]] = _nothing

@@ -1,6 +1,5 @@
-"""Random sequences of all that a job's account can call or disturb. What ran is billed, and other jobs do not change.
-
-They run on a guarded cluster (hooks, guard, accounting, no process outlives a job) and on an open one, which only has
+"""Random sequences of everything that a job's account can call or disturb. Run time is billed, and other jobs do not
+change. They run on a guarded cluster (hooks, guard, accounting, no process outlives a job) and on an open one with only
 the completion hook. The open one's provider trusts its customers, and bills what Slurm or the supervisor saw.
 """
 
@@ -23,7 +22,7 @@ pytestmark = [
     pytest.mark.skipif(bool(missing()), reason=missing()),
     pytest.mark.timeout(600),
     pytest.mark.attack(
-        "random sequences of all calls of the account, and of signals, descriptors, locks, full disks and taken names",
+        "random sequences of all calls of the account, with signals, descriptors, locks, full disks and taken names",
         attacker="a job's account",
         gain="less than one minute", defence="evidence comes only from Slurm and the supervisor, and covers all runs",
     ),
@@ -31,7 +30,7 @@ pytestmark = [
 
 
 def _slices() -> list[int]:
-    """All seeds, or the part that DEEP_SLICE names, such as 3/6."""
+    """Return all seeds, or the part that DEEP_SLICE names, such as 3/6."""
     wanted = os.environ.get("DEEP_SLICE", "")
     if not wanted:
         return list(range(1, SLICES + 1))

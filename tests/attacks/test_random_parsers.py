@@ -34,7 +34,7 @@ CASES = 1500
 MUTATIONS, MUTATIONS_OF_A_NIGHT = 2000, 100_000
 
 OF_SLURM = pytest.mark.attack(
-    "Slurm's answers hold random text",
+    "Slurm's answers contain random text",
     attacker="another user of the cluster",
     gain="nothing: invalid text is left out or raises a defined error",
     defence="parsers accept whole lines, digits as ids, and the first value of a field",

@@ -110,7 +110,7 @@ async def test_effects_reach_only_the_jobs_on_record(grid: FakeGrid) -> None:
     assert (adopted.slurm_id, adopted.adopted) == (claims["in doubt"].job["jobid"], True)  # type: ignore[index]
     late = await cluster.submit(claims["in doubt, ended"].key, "#!/bin/sh\n", REQUEST)
     assert (late.slurm_id, late.adopted) == (claims["in doubt, ended"].job["jobid"], True)  # type: ignore[index]
-    grid.try_again("in doubt, lost", s_ago=10)  # earlier tests may have taken longer than attempts stay in doubt
+    grid.try_again("in doubt, lost", s_ago=10)  # earlier tests may have taken longer than an attempt stays open
     with pytest.raises(SlurmUnreachable, match="may still reach Slurm"):
         await cluster.submit(claims["in doubt, lost"].key, "#!/bin/sh\n", REQUEST)
     with pytest.raises(SlurmError, match="refused"):

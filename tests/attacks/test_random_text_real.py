@@ -61,13 +61,13 @@ async def cluster_of(box: Box) -> AsyncIterator[Cluster]:
 
 
 def accounts(box: Box) -> list[str]:
-    """An ordinary Slurm user, and the account of the claims."""
+    """Return an ordinary Slurm user, and the account of the claims."""
     own = box.settings.job_account or box.settings.user
     return ["games", own] if os.getuid() == 0 else [own]
 
 
 def become(account: str) -> list[str]:
-    """The arguments before a command that run it as this account."""
+    """Return the arguments before a command that run it as this account."""
     return ["setpriv", f"--reuid={account}", f"--regid={account}", "--clear-groups"] if os.getuid() == 0 else []
 
 
@@ -92,7 +92,7 @@ async def submit_all(box: Box, texts: Texts, claims: Sequence[JobKey]) -> list[H
             account = texts.rng.choice(accounts(box))
             name = texts.rng.choice(claims).name if texts.rng.random() < 0.2 else texts.text()
             comment = texts.rng.choice((texts.text(), f"deepgrid:{texts.text()}"))
-            if comment in exact:  # with the name and in the claim's account it would be the claim's own job
+            if comment in exact:  # with this name in the claim's account it would be the claim's own job
                 continue
             slurm_id, complaint = await sbatch(box, account, name, comment)
             assert slurm_id is not None, (name, comment, complaint)
@@ -108,7 +108,7 @@ def shown(job: SlurmJob) -> tuple[object, ...]:
 
 
 async def settled(cluster: Cluster, keys: Sequence[JobKey]) -> dict[JobKey, SlurmJob]:
-    """The states of the claims, once the first runs, the second waits and the third has ended."""
+    """Return the states of the claims, once the first runs, the second waits and the third has ended."""
     deadline = time.monotonic() + WAIT_S
     while True:
         _, states = await query_verdicts(cluster, keys)
@@ -119,7 +119,7 @@ async def settled(cluster: Cluster, keys: Sequence[JobKey]) -> dict[JobKey, Slur
 
 
 async def submit_claims(box: Box, cluster: Cluster) -> list[JobKey]:
-    """Claims that run, wait or have ended, and one whose sbatch never answered."""
+    """Return claims that run, wait or have ended, and one whose sbatch never answered."""
     keys = [new_key() for _ in range(4)]
     await cluster.submit(keys[2], bash("true"), SHORT)
     await cluster.submit(keys[0], bash("sleep 600"), SHORT)

@@ -1,4 +1,4 @@
-"""A cluster answers calls of `remote` with results that are made to harm the customer who reads them."""
+"""A cluster answers calls of `remote` with results that harm the customer who reads them."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ CLUSTER = "a malicious provider"
 
 
 def printed(form: str, content: bytes) -> list[str]:
-    """The lines with which a node sends a result."""
+    """Return the lines with which a node sends a result."""
     assert len(content) <= MOST_BYTES
     text = base64.b64encode(content).decode()
     head = f"deepgrid-result {TOKEN} {form} {len(content)} {hashlib.sha256(content).hexdigest()}"
@@ -37,7 +37,7 @@ def printed(form: str, content: bytes) -> list[str]:
 
 
 def refusal(form: str, content: bytes) -> RemoteError:
-    """The error with which a result is refused. It is one sentence that is safe to print."""
+    """Return the error that refuses a result. Checks that it is one sentence that is safe to print."""
     with pytest.raises(RemoteError) as caught:
         result_in(printed(form, content), TOKEN)
     error = caught.value
@@ -48,7 +48,7 @@ def refusal(form: str, content: bytes) -> RemoteError:
 
 
 def stream(*batches: Any, compression: str | None = None, deltas: bool = False) -> bytes:
-    """An Arrow stream of these batches."""
+    """Return an Arrow stream of these batches."""
     sink = io.BytesIO()
     options = pyarrow.ipc.IpcWriteOptions(
         compression=compression, emit_dictionary_deltas=deltas, allow_64bit=True
@@ -64,14 +64,14 @@ def batch(column: Any) -> Any:
 
 
 def patched(content: bytes, old: bytes, new: bytes) -> bytes:
-    """`content` with its one `old` replaced by `new` of the same length."""
+    """Replace the one `old` in `content` by `new`, which has the same length."""
     assert content.count(old) == 1
     assert len(old) == len(new)
     return content.replace(old, new)
 
 
 @pytest.mark.attack(
-    "a compressed Arrow result, 61 KB that become 2 GB", attacker=CLUSTER, gain="an error instead of the result",
+    "a compressed Arrow result that grows from 61 KB to 2 GB", attacker=CLUSTER, gain="an error instead of the result",
     defence="compressed tables are refused by their metadata, before anything is unpacked",
 )  # fmt: skip
 @pytest.mark.parametrize("codec", ["zstd", "lz4"])
@@ -119,7 +119,7 @@ def shared() -> bytes:
 
 
 def few_bytes() -> Iterator[tuple[str, bytes]]:
-    """Tables of few bytes that become gigabytes when they are used."""
+    """Yield tables of few bytes that grow to gigabytes when they are used."""
     long = "x" * MIB
     nulls = pyarrow.Array.from_buffers(pyarrow.null(), 2**40, [None])
     empty = pyarrow.Array.from_buffers(pyarrow.binary(0), 2**40, [None, pyarrow.py_buffer(b"")])
@@ -142,7 +142,7 @@ def few_bytes() -> Iterator[tuple[str, bytes]]:
 
 
 @pytest.mark.attack(
-    "a small Arrow result that becomes gigabytes when it is used: nulls, runs, views, dictionaries, shared buffers",
+    "a small Arrow result that grows to gigabytes when it is used: nulls, runs, views, dictionaries, shared buffers",
     attacker=CLUSTER, gain="256 MiB of memory",
     defence="values are counted before they are read; types whose values share bytes are refused or measured",
 )  # fmt: skip
@@ -161,7 +161,7 @@ def test_a_dictionary_in_parts_is_refused() -> None:
 
 
 class Unpickling(pyarrow.ExtensionType):  # type: ignore[misc]
-    """A type as some libraries register them: a table that names it makes them read its bytes."""
+    """A type as some libraries register it: a table that names it makes the library read its bytes."""
 
     read: bytes | None = None
 
@@ -178,7 +178,7 @@ class Unpickling(pyarrow.ExtensionType):  # type: ignore[misc]
 
 
 @pytest.mark.attack(
-    "an Arrow result with an extension type, for which a library of the customer runs code, such as unpickling",
+    "an Arrow result with an extension type whose library runs code at the customer, such as unpickling",
     attacker=CLUSTER, gain="an error instead of the result",
     defence="extension types are refused before their code runs",
 )  # fmt: skip

@@ -1,4 +1,4 @@
-"""Strangers use what is offered to clients that do not sign."""
+"""Strangers use the requests that need no signature."""
 
 from __future__ import annotations
 

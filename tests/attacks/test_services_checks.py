@@ -22,7 +22,10 @@ CREDIT_WEI = 10**18
 
 
 def expensive(steps: int, name: str = "x") -> Definition:
-    """A definition with so many container steps. Another name makes another script, also without its commands."""
+    """Return a definition with so many container steps.
+
+    Another name makes another script, even without its commands.
+    """
     step = Step(run=StepRun(command=f"echo {name}", container=ContainerRun(image=name)))
     return a_job().model_copy(update={"steps": (step,) * steps})
 

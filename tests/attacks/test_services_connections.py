@@ -99,7 +99,7 @@ async def test_idle_connections_make_room_and_end(start: Start) -> None:
     [
         pytest.param(b"X-Long: " + b"a" * 8000, id="one header"),
         pytest.param(b"X-Short: a\r\n" * 700, id="many headers"),
-        pytest.param(b"a" * 8000, id="a name without an end"),
+        pytest.param(b"a" * 8000, id="an endless name"),
     ],
 )
 @pytest.mark.attack(
@@ -121,7 +121,7 @@ async def test_endless_headers_are_cut_off(start: Start, piece: bytes) -> None:
 
 
 @pytest.mark.attack(
-    "a chunked body with trailers without an end", attacker="a stranger with HTTP",
+    "a chunked body with endless trailers", attacker="a stranger with HTTP",
     gain="a connection of the proxy, which drops them", defence="the services get a request when it is complete",
 )  # fmt: skip
 async def test_endless_trailers_are_cut_off(start: Start) -> None:
@@ -212,7 +212,7 @@ async def test_odd_request_lines_get_a_refusal(start: Start, line: bytes) -> Non
 
 
 def _signed_head(grid: Grid, *further: bytes) -> bytes:
-    """The head of a correctly signed log chunk. Its signature covers a body that is not sent yet."""
+    """Return the head of a correctly signed log chunk. Its signature covers a body that is not sent yet."""
     path = "/v1/jobs/1/log?offset=0"
     signed = sign(ACCOUNTS["provider"], DOMAIN, "POST", path, b"x" * 1000, int(grid.clock()))
     lines = [f"{name}: {value}".encode() for name, value in signed.items()]

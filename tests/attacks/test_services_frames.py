@@ -1,4 +1,4 @@
-"""Frames of HTTP/2 that ask for nothing: the proxy takes and ends them, and the services do not notice."""
+"""HTTP/2 frames that carry no request: the proxy handles them, and the services do not notice."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ MAY_READ = ("read", "releases")
 
 
 async def _prepare(grid: Grid) -> None:
-    """A job of the customer with an uploaded definition."""
+    """Create a job of the customer and upload its definition."""
     grid.chain.put(1, DEFINITION_HASH.decode())
     async with person("127.0.0.1") as client:
         assert (await ask(client, grid, ACCOUNTS["customer"], "PUT", UPLOAD, UPLOAD_BODY)).status_code == 204

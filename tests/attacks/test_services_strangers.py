@@ -127,7 +127,7 @@ async def test_a_forged_source_address_escapes_no_limit(start: Start, header: st
 
 @pytest.mark.attack(
     "a forged source address before the entry of a proxy in front", attacker="a stranger with HTTP", gain="nothing",
-    defence="the last entry that is not of `--behind` is the source; an IPv6 /64 is one source",
+    defence="the last entry outside of `--behind` is the source; an IPv6 /64 is one source",
 )  # fmt: skip
 async def test_behind_a_proxy_the_last_untrusted_entry_counts(start: Start) -> None:
     few = EdgeLimits(requests_per_s=1, requests_at_once=20)
@@ -136,7 +136,7 @@ async def test_behind_a_proxy_the_last_untrusted_entry_counts(start: Start) -> N
     async with person("127.0.9.1") as proxy:
 
         async def served(*forwarded: str) -> int:
-            """How many of these requests at once are served, each with its X-Forwarded-For."""
+            """Return how many of these requests at once are served, each with its X-Forwarded-For."""
             asked = [proxy.get(f"{grid.url}/v1/health", headers={"X-Forwarded-For": one}) for one in forwarded]
             return [answer.status_code for answer in await asyncio.gather(*asked)].count(200)
 

@@ -140,7 +140,7 @@ def test_steps_within_the_claim_run(site: Site) -> None:
 
 
 def _records(site: Site, key: JobKey) -> list[dict[str, str]]:
-    """The claim's completion records by restart count, each with one line per field."""
+    """Return the claim's completion records by restart count, with one line per field."""
     found = []
     for file in Path(site.settings.grid_root, "spool").glob("[0-9]*"):
         lines = file.read_text().splitlines()

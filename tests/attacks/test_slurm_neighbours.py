@@ -101,7 +101,7 @@ def test_the_grids_files_are_out_of_reach(site: Site, running: Claim, bobs: Clai
     defence="root acts on files with only the rights of the job's account; scancel gets the account beside the id",
 )  # fmt: skip
 def test_root_acts_only_as_the_jobs_account(site: Site, running: Claim, bobs: Claim) -> None:
-    """As if a forged id of Bob's job had passed every check."""
+    """The test acts as if a forged id of Bob's job had passed every check."""
     script = read_script("common.sh", "as_user.sh", "account.sh") + (
         "user=$1 uid=$2 become=uid; cd /\n"
         'for command in "id -un" "id -Gn" "scancel $3" "cat $4"; do as_user 20 $command; printf "%s" "$said"; done\n'

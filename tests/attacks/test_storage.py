@@ -53,7 +53,7 @@ async def test_a_taken_storage_folder_is_not_used(
     assert state.exit_status == 0, output
     assert output.splitlines() == [f"{box.settings.job_account} 700"] * 3
     for place in places:
-        assert [path.name for path in Path(place).parent.iterdir()] == [Path(place).name], "what the job made is gone"
+        assert [path.name for path in Path(place).parent.iterdir()] == [Path(place).name], "the job's files are gone"
 
 
 @pytest.mark.attack(

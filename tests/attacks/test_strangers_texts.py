@@ -1,4 +1,4 @@
-"""Texts of strangers that become large when they are expanded. They are counted before, and cost the loop nothing."""
+"""Texts of strangers that become large when they are expanded. They are counted first, and cost the loop nothing."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ EXPANDED = {
 
 
 def nested_aliases(levels: int = 12) -> str:
-    """Each level repeats the one before eight times."""
+    """Return a file of aliases in which each level repeats the previous one eight times."""
     lines = [f"x-{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 8)}]" for n in range(1, levels)]
     return "\n".join([f"{HEAD}x-0: &a0 [x, x, x, x, x, x, x, x]", *lines, "steps: []\n"])
 
 
 def processor_s(pid: int) -> float:
-    """Seconds of processor time of a process."""
+    """Return the seconds of processor time of a process."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
@@ -57,7 +57,7 @@ async def grid(start: Start) -> Grid:
 
 
 async def checked(web: Backend, file: str, source: str = "127.0.0.1") -> dict[str, Any]:
-    """The report on a file that is sent from this address."""
+    """Return the report on a file that is sent from this address."""
     async with person(source) as client:
         answer = await client.post(f"{web.http.base_url}/v1/check", json={"file": file}, timeout=180)
     assert answer.status_code == 200, answer.text
@@ -66,9 +66,9 @@ async def checked(web: Backend, file: str, source: str = "127.0.0.1") -> dict[st
 
 
 @pytest.mark.attack(
-    "a workflow file of 900 bytes that aliases make 68 thousand million values", attacker="a stranger with HTTP",
+    "a workflow file of 900 bytes whose aliases expand to 68 thousand million values", attacker="a stranger with HTTP",
     gain="nothing: the file is refused at the alias that makes it too large",
-    defence="an alias costs what it repeats, and is counted while the file is read; no value is expanded before",
+    defence="an alias counts as much as it repeats, while the file is read; no value is expanded before",
 )  # fmt: skip
 def test_aliases_are_counted_before_they_are_expanded(monkeypatch: pytest.MonkeyPatch) -> None:
     expanded: list[yaml_nodes.Path] = []
@@ -118,12 +118,12 @@ async def test_checks_of_one_address_wait_for_those_of_others(tmp_path: Path) ->
                 tasks.create_task(flood(web, number))
             await until(lambda: len(done) >= 1, within_s=180)
             assert (await checked(web, GOOD, "127.0.6.7"))["definition"]
-            assert len(done) < 12, "an honest check does not wait for all that were there before"
+            assert len(done) < 12, "an honest check does not wait for all earlier ones"
 
 
 @pytest.mark.attack(
     "a file whose check takes too long", attacker="a stranger with HTTP", gain="one process, for two seconds",
-    defence="while checks run, another process waits; it takes the place of one that is killed",
+    defence="a spare process waits while checks run; it replaces one that is killed",
 )  # fmt: skip
 async def test_a_killed_checker_is_replaced_before_it_is_missed(tmp_path: Path) -> None:
     async with running(BOOK, tmp_path, PATIENT) as web:
@@ -143,7 +143,7 @@ async def test_a_killed_checker_is_replaced_before_it_is_missed(tmp_path: Path) 
 
 
 async def answered(grid: Grid, bodies: list[dict[str, Any]]) -> list[httpx.Response]:
-    """The answers to GraphQL requests, none of which makes the loop wait."""
+    """Return the answers to GraphQL requests, and check that no request makes the loop wait."""
     async with person("127.0.6.6") as client:
         with watched_loop() as steps:
             answers = [await client.post(f"{grid.url}/graphql", json=body) for body in bodies]
@@ -153,10 +153,9 @@ async def answered(grid: Grid, bodies: list[dict[str, Any]]) -> list[httpx.Respo
 
 @pytest.mark.parametrize("name", EXPANDED)
 @pytest.mark.attack(
-    "a GraphQL document of 5 KB whose fragments and lists hold 20,000 fields", attacker="a stranger with HTTP",
+    "a GraphQL document of 5 KB whose fragments and lists contain 20,000 fields", attacker="a stranger with HTTP",
     gain="nothing: it is refused, and the loop never waits",
-    defence="fields are counted with each use of their fragment, those of the answer while it is made, in a process of"
-    " its own",
+    defence="fields are counted with each use of their fragment; a separate process counts those of the answer",
 )  # fmt: skip
 async def test_documents_are_counted_as_expanded(grid: Grid, name: str) -> None:
     answers = await answered(grid, [{"query": EXPANDED[name]}] * 3)
@@ -166,7 +165,7 @@ async def test_documents_are_counted_as_expanded(grid: Grid, name: str) -> None:
 
 @pytest.mark.attack(
     "GraphQL jobs of 1,500 steps, and documents of 199 equal fields with arguments", attacker="a stranger with HTTP",
-    gain="its own turns in a process of low priority; the loop never waits",
+    gain="only its own turns in a process of low priority; the loop never waits",
     defence="documents are validated, and jobs coerced and checked, in processes that are killed after ten seconds",
 )  # fmt: skip
 async def test_large_requests_take_no_time_of_the_loop(grid: Grid, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -181,9 +180,9 @@ async def test_large_requests_take_no_time_of_the_loop(grid: Grid, monkeypatch: 
 
 
 @pytest.mark.attack(
-    "the whole schema, asked for without a pause", attacker="a stranger with HTTP",
-    gain="the same bytes again; nothing is executed",
-    defence="answers that depend on their document only are kept",
+    "repeated requests for the whole schema", attacker="a stranger with HTTP",
+    gain="the same cached bytes; nothing is executed",
+    defence="answers that depend only on their document are cached",
 )  # fmt: skip
 async def test_the_schema_is_executed_once(grid: Grid, monkeypatch: pytest.MonkeyPatch) -> None:
     async with person("127.0.6.6") as client:

@@ -27,7 +27,7 @@ class Wrapped:
     folder: Path
 
     def options(self) -> list[str]:
-        """The options of a submission of Alice's claim."""
+        """Return the options of a submission of Alice's claim."""
         return [
             "--parsable", "--no-requeue", "--job-name=0xa11ce", "--comment=deepgrid:31337:1", "--open-mode=append",
             f"--output={self.folder}/output.log", f"--chdir={self.folder}/run", "--ntasks=1", "--time=1",

@@ -43,7 +43,7 @@ DEFENCE = "control characters become spaces in printed text and in errors"
 
 
 def harmless(text: str) -> bool:
-    """Whether a text holds no control characters but colours, line ends and tabs."""
+    """Return whether a text has no control characters except colours, line ends and tabs."""
     left = COLOUR.sub("", text)
     return not any(unicodedata.category(c) in ("Cc", "Zl", "Zp") and c not in "\n\t" for c in left) and not (
         {*"\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"} & {*left}

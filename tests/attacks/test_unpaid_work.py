@@ -1,4 +1,4 @@
-"""Work that would not be paid: launches that fail on purpose, and jobs beside the claim."""
+"""Attempts to work without pay: launches that fail on purpose, and jobs beside the claim."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def scene() -> Iterator[Scene]:
 
 @pytest.mark.attack(
     "jobs that end themselves as failed launches within a minute", attacker="a job's account", gain="nothing",
-    defence="a launch failed only if the file that the guard removes is still there",
+    defence="a launch counts as failed only if the file that the guard removes is still there",
 )  # fmt: skip
 async def test_a_payload_that_ran_is_no_failed_launch(scene: Scene) -> None:
     books, bills = Books(), []
@@ -70,7 +70,7 @@ async def test_a_payload_that_ran_is_no_failed_launch(scene: Scene) -> None:
 @pytest.mark.attack(
     "sbatch, arrays, heterogeneous jobs and salloc beside a claim, on a cluster without a guard",
     attacker="a job's account", gain="the run time until the provider's next poll",
-    defence="jobs of customers' accounts without a claim are ended; the ledger decides which",
+    defence="jobs of customers' accounts that are not in the ledger of claims are ended",
 )  # fmt: skip
 async def test_jobs_beside_a_claim_are_found_and_ended(scene: Scene) -> None:
     books = Books()
@@ -97,6 +97,6 @@ async def test_jobs_beside_a_claim_are_found_and_ended(scene: Scene) -> None:
 
 
 def _queued(scene: Scene, who: Attacker) -> list[str]:
-    """The jobs of an account that wait or run, with each part of heterogeneous and array jobs."""
+    """Return the jobs of an account that wait or run, with each part of heterogeneous and array jobs."""
     states = "pending,running,suspended,configuring"
     return scene.box.slurm("squeue", "-h", "-a", "-r", "-t", states, "-u", who.name, "-o", "%A").split()

@@ -23,7 +23,7 @@ from tests.chain.grid import Grid, gather_people, running_grid
 from tests.gateway.relay_support import QUICK, Backend, running
 
 CONNECTIONS, CALLS = 150, 100
-BEFORE_THE_PAGE = 3000  # reads: far more than the batches on their way, far fewer than the flood
+BEFORE_THE_PAGE = 3000  # reads: far more than the batches in flight, far fewer than the flood
 FAILURES, LIMIT = (3, -32000), -32005
 JOBS = 10
 JSON = {"Content-Type": "application/json"}
@@ -51,7 +51,7 @@ async def web(grid: Grid, tmp_path: Path) -> AsyncIterator[Backend]:
 
 
 def balances(web: Backend, count: int) -> list[tuple[str, list[Any]]]:
-    """Cheap reads that no page asked before."""
+    """Return cheap reads that no page sent before."""
     people = [f"0x{random.getrandbits(150):040x}" for _ in range(count)]
     return [("eth_call", [web.call_of("balanceOf", one, contract="Credit"), "latest"]) for one in people]
 
@@ -67,7 +67,7 @@ async def answers(client: httpx.AsyncClient, web: Backend, calls: list[tuple[str
 
 
 async def reads_before(page: httpx.AsyncClient, web: Backend, calls: list[tuple[str, list[Any]]]) -> int:
-    """The reads that reach the node until the page has the answer to the first call."""
+    """Return how many reads reach the node until the page has the answer to the first call."""
     before = web.app.relay.upstream.reads
     found = await answers(page, web, calls)
     assert "result" in found[0], found
@@ -78,7 +78,10 @@ async def reads_before(page: httpx.AsyncClient, web: Backend, calls: list[tuple[
 async def flooded(
     web: Backend, clients: Iterable[httpx.AsyncClient], batches: int, last: list[tuple[str, list[Any]]]
 ) -> AsyncIterator[None]:
-    """Clients in turn ask for batches of reads, and for `last` after all others. The first ones reached the node."""
+    """Request batches of reads as several clients in turn, and `last` after all others.
+
+    The context begins when the first batches have reached the node.
+    """
     before, flood = web.app.relay.upstream.reads, [balances(web, CALLS) for _ in range(batches)]
     pairs = zip(itertools.cycle(clients), [*flood, last], strict=False)
     sending = [asyncio.create_task(answers(client, web, calls)) for client, calls in pairs]
@@ -94,16 +97,16 @@ async def flooded(
 
 
 def at(web: Backend, address: str) -> httpx.AsyncClient:
-    """A client whose connections come from this address, of which this machine has none."""
+    """Return a client whose connections come from this address, which this machine does not have."""
     return httpx.AsyncClient(transport=httpx.ASGITransport(app=web.app, client=(address, 1)))
 
 
 @pytest.mark.parametrize("asked", ["the newest block", "a read of its own", "a read that strangers asked last"])
 @pytest.mark.attack(
     "30,000 reads of the chain at once from 150 connections of two addresses", attacker="a stranger with HTTP",
-    gain="the node's time that no page asks for",
-    defence="source addresses take turns, also for a read that another one asked first; what waits for each is "
-    "bounded; the newest block is read in no queue",
+    gain="only the node's idle time",
+    defence="source addresses take turns, even for a read that another one sent first; the queue of each is bounded; "
+    "reads of the newest block do not wait",
 )  # fmt: skip
 async def test_a_flood_of_reads_delays_no_page(web: Backend, asked: str) -> None:
     shared = balances(web, 1)
@@ -126,8 +129,8 @@ async def test_the_addresses_of_one_network_take_turns_as_one(web: Backend) -> N
 
 
 @pytest.mark.attack(
-    "calls without gas that run to the node's own limit: `getMany` of one job 280 times",
-    attacker="a stranger with HTTP", gain="20 million gas of a call, for which it pays 40 reads of its rate",
+    "calls without a gas limit that run to the node's own limit: `getMany` of one job 280 times",
+    attacker="a stranger with HTTP", gain="20 million gas per call, which costs 40 reads of its rate",
     defence="the relay sets the gas of calls and estimates itself; the price of a call is its gas",
 )  # fmt: skip
 async def test_calls_get_little_gas(grid: Grid, tmp_path: Path) -> None:
@@ -139,7 +142,7 @@ async def test_calls_get_little_gas(grid: Grid, tmp_path: Path) -> None:
 
 
 async def test_pages_get_the_gas_that_they_need(web: Backend) -> None:
-    """The largest reads of a page, one of which needs more gas than its length tells."""
+    """The largest reads of a page. One of them needs more gas than its length shows."""
     several = ("eth_call", [web.call_of("getMany", [coded_id(1)] * 100), "latest"])
     pending = ("eth_call", [web.call_of("pendingJobs", 1, 100), "latest"])
     found = await web.batch(several, pending)

@@ -48,7 +48,7 @@ class Scene:
 
 
 def commands_of(uid: int) -> list[str]:
-    """The command lines of the live processes of an account."""
+    """Return the command lines of the live processes of an account."""
     found = []
     for folder in Path("/proc").glob("[0-9]*"):
         with suppress(OSError, StopIteration):

@@ -33,7 +33,7 @@ STRANGER = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"] if os
 
 
 class Watcher:
-    """The findings so far, one line of `/proc` each."""
+    """The findings so far, each a line of `/proc`."""
 
     def __init__(self, process: subprocess.Popen[str], mark: str, flag: Path) -> None:
         assert process.stdout
@@ -59,13 +59,13 @@ class Watcher:
 
 
 def mark() -> str:
-    """A text that occurs nowhere else."""
+    """Return a text that occurs nowhere else."""
     return f"mark{secrets.token_hex(8)}"
 
 
 @contextmanager
 def watched(*marks: str, flag: Path) -> Iterator[Watcher]:
-    """A stranger looks for these marks in arguments and environments of all processes during the context.
+    """Look for these marks in arguments and environments of all processes, as a stranger, during the context.
 
     The file `flag` exists once the first mark was seen.
     """
@@ -83,5 +83,5 @@ def watched(*marks: str, flag: Path) -> Iterator[Watcher]:
 
 
 def found_in(lines: Sequence[str], mark: str) -> list[str]:
-    """The lines that have this mark."""
+    """Return the lines that have this mark."""
     return [line for line in lines if mark in line]

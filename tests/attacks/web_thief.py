@@ -15,7 +15,7 @@ from tests.attacks.local_account import PYTHON, Attacker
 
 THIEF = Attacker("thief", 4242)
 
-# What the server shows at each path. The page tries what a page may try with the signer of another port, then reports.
+# The server shows this page at each path. It tries all that a page can try with a signer at another port, then reports.
 PAGE = """<!doctype html><title>a page</title><script>
 (async () => {
   const asked = new URLSearchParams(location.search), signer = asked.get("url"), body = asked.get("body"), found = [];
@@ -110,21 +110,24 @@ class WebThief:
     account: Attacker = THIEF
 
     def link(self, signer: str, call: dict[str, Any]) -> str:
-        """An address of the thief's page, at the path of the signer, which tries to make this call."""
+        """Return an address of the thief's page at the signer's path. The page tries to make this call."""
         return f"{self.url}/signer/?url={quote(signer)}&body={quote(json.dumps(call))}"
 
     def seen(self) -> list[Seen]:
-        """What browsers have sent."""
+        """Return what browsers have sent."""
         return [Seen(*one) for one in json.loads(self.account.request(f"{self.url}/seen").text)]
 
     def has_report(self) -> bool:
-        """Whether the page has tried everything."""
+        """Return whether the page has tried everything."""
         return any(one.path.endswith("/report") for one in self.seen())
 
 
 @contextmanager
 def thief_at(host: str, port: int = 0, page: str = PAGE) -> Iterator[WebThief]:
-    """The thief's server until the context ends. It shows `page` at each path. Accounts see where others listen."""
+    """Yield the thief's server until the context ends. It shows `page` at each path.
+
+    Accounts see where others listen.
+    """
     become = ["setpriv", f"--reuid={THIEF.uid}", f"--regid={THIEF.uid}", "--clear-groups", "--"]
     argv = [*become, PYTHON, "-c", f"PAGE = {page!r}\n{SERVER}", host, str(port)]
     with subprocess.Popen(argv, stdout=subprocess.PIPE, stdin=subprocess.DEVNULL, stderr=sys.stderr) as server:

@@ -1,4 +1,4 @@
-"""The parsers of what strangers send: valid texts of each, what it may raise, and whether it runs in the event loop."""
+"""The parsers of strangers' input: valid texts of each, its errors, and whether it runs in the event loop."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ steps:
 
 
 def read_call(body: bytes) -> None:
-    """As the relay reads a batch."""
+    """Read a batch as the relay does."""
     try:
         asked = from_json(body)
     except ValueError:
@@ -90,19 +90,19 @@ def read_call(body: bytes) -> None:
 
 
 def read_frame(body: bytes) -> None:
-    """As the log service reads a call over gRPC-web, until it knows the job."""
+    """Read a call over gRPC-web as the log service does, until it knows the job."""
     request = _parsed(ReadRequest, message_of(body, text=not body.startswith((b"\0", b"\1"))))
     _job_id(request.log_name)
     reader_of(request, NOW)
 
 
 def read_list_frame(body: bytes) -> None:
-    """As the log service reads a request for a list of logs."""
+    """Read a request for a list of logs as the log service does."""
     watcher_of(_parsed(WatchListRequest, message_of(body, text=False)), NOW)
 
 
 def read_page_call(body: bytes) -> None:
-    """As the signer of `dps web` reads what its page asks to send or to sign."""
+    """Read a request to send or to sign as the signer of `dps web` does."""
     try:
         asked = json.loads(body)
     except (ValueError, RecursionError):
@@ -114,14 +114,14 @@ def read_page_call(body: bytes) -> None:
 
 
 def show_output(output: bytes) -> None:
-    """As clients show the output of a job."""
+    """Show the output of a job as clients do."""
     lines = LogLines()
     for line in [*lines.feed(output), *lines.feed(b"", final=True)]:
         assert not set("\x1b\r\n\x07") & set(COLOUR.sub("", line))
 
 
 def read_headers(lines: bytes) -> None:
-    """As the services read a signed request."""
+    """Read a signed request as the services do."""
     pairs = (line.partition(": ") for line in lines.decode("latin-1").split("\n"))
     verify(DOMAIN, "GET", PATH, b"", {name: value for name, _, value in pairs}, NOW)
 
@@ -132,7 +132,7 @@ def fill_in(text: bytes) -> None:
 
 @dataclass(frozen=True)
 class Parser:
-    """One parser. All others than those of the loop run in threads or processes."""
+    """One parser. Parsers outside the event loop run in threads or processes."""
 
     parse: Callable[[bytes], Any]
     valid: tuple[bytes, ...]

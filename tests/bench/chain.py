@@ -103,7 +103,7 @@ class Naive:
         self.contract = self.w3.eth.contract(address=address, abi=artifact["abi"])
 
     def send(self, function: str, *args: Any) -> Any:
-        """The receipt of a call that must succeed."""
+        """Send a call that must succeed, and return its receipt."""
         call = self.contract.functions[function](*args)
         sender = self.account.address
         gas = call.estimate_gas({"from": sender}) * 13 // 10  # without a margin one call in ten runs out of gas

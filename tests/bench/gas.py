@@ -58,7 +58,7 @@ class Node:
             anvil.fund(address)
 
     def send(self, sender: str, to: str | None, data: str) -> dict[str, Any]:
-        """The receipt of a call that must succeed."""
+        """Send a call that must succeed, and return its receipt."""
         wanted = {"from": sender, "data": data, "gas": hex(BATCH_GAS), **({"to": to} if to else {})}
         transaction = self.anvil.call("eth_sendTransaction", wanted)
         receipt: dict[str, Any] | None = None
@@ -86,7 +86,7 @@ class Contract:
         return cls(node, interface, receipt["contractAddress"])
 
     def send(self, sender: str, function: str, *args: Any) -> int:
-        """The gas used by the call."""
+        """Return the gas used by the call."""
         receipt = self.node.send(sender, self.address, self.interface.encode(function, *args))
         return int(receipt["gasUsed"], 16)
 
@@ -187,7 +187,7 @@ def _endow(credit: Contract, grid: Contract) -> None:
 
 
 def mean(life: Life, definition: Definition) -> Costs:
-    """The gas of each call, after a first job that finds empty storage."""
+    """Return the gas of each call, after a first job that finds empty storage."""
     life.run(definition)
     runs = [life.run(definition) for _ in range(MEASURED)]
     return {call: sum(run[call] for run in runs) / MEASURED for call in CALLS}
@@ -200,7 +200,7 @@ def build() -> None:
 
 
 def measure() -> dict[str, dict[str, Costs]]:
-    """The gas of each call per job, by definition and design."""
+    """Return the gas of each call per job, by definition and design."""
     with tempfile.TemporaryDirectory() as folder:
         anvil = Anvil(Path(folder))
         anvil.start()

@@ -58,12 +58,12 @@ class Run:
 
 
 def distinct_jobs() -> list[dict[str, Any]]:
-    """Jobs whose scripts all differ."""
+    """Return jobs whose scripts all differ."""
     return [_job(f"echo {secrets.token_hex(8)}", 0) for _ in range(DISTINCT)]
 
 
 def swept_jobs() -> list[dict[str, Any]]:
-    """Jobs that differ in one variable."""
+    """Return jobs that differ in one variable."""
     command = f"echo {secrets.token_hex(8)} $N"
     return [_job(command, number) for number in range(SWEPT)]
 

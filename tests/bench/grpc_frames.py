@@ -19,7 +19,7 @@ READ_BYTES = 256 * 1024
 
 
 async def messages(address: str, path: str, request: bytes, source: str) -> AsyncIterator[bytes]:
-    """The messages of the answer to one call from an address. Ends with the stream, whatever its status."""
+    """Yield the messages of the answer to one call from an address. Ends with the stream, whatever its status."""
     host, _, port = address.rpartition(":")
     reader, writer = await asyncio.open_connection(host, int(port), local_addr=(source, 0))
     received = data = b""
@@ -47,12 +47,12 @@ async def messages(address: str, path: str, request: bytes, source: str) -> Asyn
 
 
 def _end(data: bytes, at: int, head: int, skipped: int, size: int) -> int:
-    """The end of the frame or message at `at`, which has `size` bytes of length in its head."""
+    """Return the end of the frame or message at `at`. Its head has `size` bytes for the length."""
     return at + head + int.from_bytes(data[at + skipped : at + skipped + size], "big")
 
 
 def _opening(address: str, path: str, request: bytes) -> bytes:
-    """All that the client sends. The service may send without waiting for the client's windows."""
+    """Return all that the client sends. The service may send without waiting for the client's windows."""
     names = {":method": "POST", ":scheme": "http", ":path": path, ":authority": address}
     names |= {"te": "trailers", "content-type": "application/grpc"}
     head = b"".join(b"\0" + _text(name) + _text(value) for name, value in names.items())
@@ -70,5 +70,5 @@ def _frame(kind: int, flags: int, stream: int, content: bytes) -> bytes:
 
 
 def _text(text: str) -> bytes:
-    """A short text of a header, without Huffman coding."""
+    """Return a short text of a header, without Huffman coding."""
     return bytes([len(text)]) + text.encode()

@@ -7,7 +7,7 @@ from orchestration.prefect_internals import as_task
 
 @task
 async def step(number: int) -> None:
-    """Stands in for one side effect."""
+    """Stand in for one side effect."""
 
 
 @flow(name="job_shaped", persist_result=False)

@@ -40,13 +40,16 @@ class Transport(Protocol):
     limits: Limits
 
     def address(self, edge: Edge) -> str:
-        """Where followers read."""
+        """Return the address where followers read."""
         ...
 
     def lines(
         self, url: str, book: AddressBook, account: LocalAccount, job_id: int, number: int
     ) -> AsyncIterator[bytes]:
-        """The lines of a log, without their ends, until it is complete. `number` counts the followers of a process."""
+        """Return the lines of a log, without their ends, until it is complete.
+
+        `number` counts the followers of a process.
+        """
         ...
 
 

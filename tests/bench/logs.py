@@ -122,7 +122,7 @@ async def follow(name: str, url: str, book: AddressBook, key: Path, job_id: int,
 
 @contextlib.asynccontextmanager
 async def followers(*argv: object) -> AsyncIterator[Callable[[], Awaitable[str]]]:
-    """A process of followers that all have begun. Yields a function that waits for its result."""
+    """Run a process of followers that have all begun. Yields a function that waits for its result."""
     words = [sys.executable, "-m", "tests.bench.logs", "--follow", *map(str, argv)]
     process = await asyncio.create_subprocess_exec(*words, stdout=asyncio.subprocess.PIPE, limit=2**24)
     assert process.stdout is not None
@@ -202,7 +202,7 @@ async def serve_for(name: str, book: Path, folder: Path) -> None:
 
 @contextlib.contextmanager
 def service(name: str, book: Path, folder: Path) -> Iterator[tuple[str, str, int]]:
-    """The services for this transport; yields URL, address for followers and process id."""
+    """Run the services for this transport. Yields URL, address for followers and process id."""
     log = folder / "services.log"
     argv = [sys.executable, "-m", "tests.bench.logs", "--serve", name, str(book), str(folder)]
     with log.open("wb") as file:
@@ -221,13 +221,13 @@ def service(name: str, book: Path, folder: Path) -> Iterator[tuple[str, str, int
 
 
 def most_rss_mb(pid: int) -> int:
-    """The largest resident size of the process so far."""
+    """Return the largest resident size of the process so far."""
     status = Path(f"/proc/{pid}/status").read_text()
     return int(status.split("VmHWM:")[1].split()[0]) // 1024
 
 
 def processor_s(pid: int) -> float:
-    """The processor time of the process so far, with its start."""
+    """Return the processor time of the process so far, with its start."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 

@@ -75,7 +75,7 @@ def free_port() -> int:
 
 
 async def figures(port: int) -> dict[str, float]:
-    """The operator's metrics."""
+    """Return the operator's metrics."""
     async with httpx.AsyncClient(trust_env=False) as http:
         text = (await http.get(f"http://127.0.0.1:{port}/metrics")).raise_for_status().text
     return {one.name: one.value for family in text_string_to_metric_families(text) for one in family.samples}
@@ -89,7 +89,7 @@ async def sample(market: SimulatedMarket, pid: int, port: int) -> Sample:
 
 
 def gas_of(grid: Grid, sender: str, first: int, last: int) -> int:
-    """Gas of the transactions of `sender` in these blocks."""
+    """Return the gas of the transactions of `sender` in these blocks."""
     receipts = [
         one for number in range(first, last + 1) for one in grid.anvil.call("eth_getBlockReceipts", hex(number))
     ]
@@ -97,7 +97,7 @@ def gas_of(grid: Grid, sender: str, first: int, last: int) -> int:
 
 
 async def task_seconds() -> dict[str, float]:
-    """Seconds in each kind of task so far."""
+    """Return the seconds in each kind of task so far."""
     spent: dict[str, float] = {}
     async with get_client() as client:
         for run in await client.read_task_runs(sort=TaskRunSort.END_TIME_DESC, limit=200):

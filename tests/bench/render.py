@@ -23,7 +23,7 @@ MOST_MS_10, MOST_RATIO = 5.0, 120.0
 
 
 def job_of(steps: int) -> Definition:
-    """A job with this total number of steps."""
+    """Return a job with this total number of steps."""
     resources = JobResources(tasks=1, cpus_per_task=1, mem_per_cpu=1, gpus=0)
     return Definition(resources=resources, steps=tuple(_step(number) for number in range(steps)))
 
@@ -36,7 +36,7 @@ def _step(number: int) -> Step:
 
 
 def milliseconds(steps: int) -> float:
-    """The CPU time of one rendering, the least of several."""
+    """Return the CPU time of one rendering: the minimum of several."""
     job, times = job_of(steps), []
     gc.disable()  # like timeit
     for _ in range(ROUNDS):

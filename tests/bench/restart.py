@@ -57,7 +57,7 @@ class Watched:
         await self._metrics.aclose()
 
     async def carried(self) -> int:
-        """How many jobs the supervisor carries; 0 while it is away."""
+        """Return how many jobs the supervisor carries; 0 while it is away."""
         try:
             text = (await self._metrics.get("/metrics")).raise_for_status().text
         except httpx.HTTPError:
@@ -66,11 +66,11 @@ class Watched:
         return int(families["deepgrid_carriers"].samples[0].value)
 
     async def shown(self) -> int:
-        """How many runs of jobs Prefect shows as Running."""
+        """Return how many runs of jobs Prefect shows as Running."""
         return await self._count("run_job", {"type": {"any_": ["RUNNING"]}})
 
     async def registrations(self) -> int:
-        """How many runs of `register_provider` completed."""
+        """Return how many runs of `register_provider` completed."""
         return await self._count("register_provider", {"type": {"any_": ["COMPLETED"]}})
 
     async def _count(self, flow: str, state: dict[str, object]) -> int:

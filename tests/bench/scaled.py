@@ -57,7 +57,7 @@ class Measured:
 
 @contextmanager
 def processes(folder: Path) -> Iterator[tuple[ProcessTable, Postgres, Callable[[str], int]]]:
-    """PostgreSQL with two empty databases, and a port for each name."""
+    """Yield PostgreSQL with two empty databases, and a port for each name."""
     ports = dict(zip((*NAMES, "prefect-server"), free_ports(len(NAMES) + 1), strict=True))
     table, postgres = ProcessTable(folder), Postgres(folder / "postgres", ports["postgres"])
     try:
@@ -93,7 +93,7 @@ def run_worker(table: ProcessTable, server: PrefectServer) -> Measured:
 
 
 def compare(folder: Path) -> tuple[Measured, Measured]:
-    """One server, then several."""
+    """Measure one server, then several."""
     with processes(folder) as (table, postgres, port):
         one = PrefectServer(folder / "one", port("prefect-server"))
         daemon = one.daemon(postgres.url("one"))

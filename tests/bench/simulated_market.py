@@ -75,7 +75,7 @@ class SimulatedMarket:
             await writer.sender.close()
 
     async def pending(self, count: int) -> int:
-        """How many of the first `count` jobs wait for a cluster."""
+        """Return how many of the first `count` jobs wait for a cluster."""
         jobs = await self.chain.jobs(range(1, count + 1))
         return sum(job.status is JobStatus.PENDING for job in jobs)
 
@@ -96,7 +96,7 @@ class SimulatedMarket:
 
 @asynccontextmanager
 async def simulated_market(grid: Grid) -> AsyncIterator[SimulatedMarket]:
-    """The parties of a grid whose operator has all roles."""
+    """Yield the parties of a grid whose operator has all roles."""
     async with await Chain.connect(grid.book) as chain:
         operator = Writer(chain, Sender(chain, Wallet.load(grid.operator_key)))
         yield SimulatedMarket(grid, chain, operator)
@@ -150,7 +150,10 @@ async def schedule_rounds(*, active: bool) -> None:
 
 
 async def _pool_is_there() -> bool:
-    """Whether the operator has created its pool. The pool for slow flows has no worker here, so this creates it."""
+    """Return whether the operator has created its pool.
+
+    The pool for slow flows has no worker here, so this creates it.
+    """
     async with get_client() as client:
         try:
             await client.read_work_pool(f"operator-{NAME}")

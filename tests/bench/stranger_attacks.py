@@ -76,7 +76,7 @@ Attack = Callable[[Target, Counter[str]], Coroutine[Any, Any, None]]
 
 
 def client_at(source: str) -> httpx.AsyncClient:
-    """A client that sends from this address."""
+    """Return a client that sends from this address."""
     limits = httpx.Limits(max_connections=1000)
     transport = httpx.AsyncHTTPTransport(verify=False, local_address=source, limits=limits)
     return httpx.AsyncClient(transport=transport, timeout=30.0, trust_env=False)
@@ -152,7 +152,7 @@ async def control_frames(target: Target, met: Counter[str]) -> None:
 
 
 async def half_open_streams(target: Target, met: Counter[str]) -> None:
-    """Calls over gRPC whose request never comes, on 20 connections."""
+    """Open calls over gRPC on 20 connections, and never send their requests."""
 
     async def one(number: int) -> None:
         host, _, port = target.grpc.rpartition(":")
@@ -176,7 +176,7 @@ async def half_open_streams(target: Target, met: Counter[str]) -> None:
 
 
 async def slow_connections(target: Target, met: Counter[str]) -> None:
-    """Connections that send one byte of their head per second."""
+    """Open connections, and send one byte of the head per second on each."""
 
     async def one(number: int) -> None:
         while True:
@@ -231,7 +231,7 @@ async def fresh_keys(target: Target, met: Counter[str]) -> None:
 
 
 def _signed_by_strangers(target: Target) -> Iterator[bytes]:
-    """Requests of all kinds. 500 are signed in advance and used again, because signing costs the attacker more."""
+    """Return requests of all kinds. 500 signed ones are used again, because signing costs the attacker more."""
     body = Upload(salt="00" * 32, definition="{}").model_dump_json().encode()
     kinds = [("PUT", f"/v1/definitions/{hash_definition(bytes(32), b'{}')}", body),
              ("POST", "/v1/jobs/1/log?offset=0", b"x" * 10_000), ("GET", "/v1/jobs/1/log?offset=0&wait=20", b""),

@@ -99,7 +99,7 @@ async def once_a_second(do: Callable[[], Awaitable[None]], kind: str, served: Se
 
 
 async def followed(honest: Honest, offset: int, served: Served) -> int:
-    """The provider pushes a line per second, and a follower gets it. Returns the size of the log."""
+    """Push one line per second as the provider, and follow the log. Returns the size of the log."""
     for number in range(FOR_S):
         line, started = f"line {number}\n".encode(), time.monotonic()
         try:
@@ -116,7 +116,7 @@ async def followed(honest: Honest, offset: int, served: Served) -> int:
 
 
 async def serve_honest(honest: Honest, offset: int) -> tuple[Served, int]:
-    """All honest parties for a while. Returns what they got, and the size of the log."""
+    """Let all honest parties work for a while. Returns what they got, and the size of the log."""
     served = Served()
     async with asyncio.TaskGroup() as group:
         for kind, do in (("upload", honest.upload), ("fetch", honest.fetch), ("page", honest.page)):
@@ -127,7 +127,7 @@ async def serve_honest(honest: Honest, offset: int) -> tuple[Served, int]:
 
 @contextlib.asynccontextmanager
 async def attacked(name: str, target: Target) -> AsyncIterator[Counter[str]]:
-    """An attack for the duration of the context. What it met is in the counter afterwards."""
+    """Attack for the duration of the context. Afterwards the counter has the attack's results."""
     argv = [sys.executable, "-m", "tests.bench.stranger_attacks", name, target.to_json()]
     pipe, met = asyncio.subprocess.PIPE, Counter[str]()
     process = await asyncio.create_subprocess_exec(*argv, stdin=pipe, stdout=pipe)
@@ -155,7 +155,7 @@ async def watch_memory(largest: dict[str, float]) -> None:
 
 
 def descendants(pid: int) -> list[tuple[str, float]]:
-    """The commands and the resident memory (MB) of all processes below this one."""
+    """Return the commands and the resident memory (MB) of all descendants of this process."""
     parents, facts = dict[int, int](), dict[int, tuple[str, float]]()
     for folder in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):
@@ -171,7 +171,7 @@ def descendants(pid: int) -> list[tuple[str, float]]:
 
 
 async def measure(grid: Grid, folder: Path, url: str, grpc: str) -> tuple[dict[str, Served], dict[str, float]]:
-    """What the honest got alone and under each attack, and the memory of the services' processes."""
+    """Return what the honest parties got alone and under each attack, and the memory of the services' processes."""
     found: dict[str, Served] = {}
     largest: dict[str, float] = {}
     book = grid.book.save(folder / "attacked.json")

@@ -47,7 +47,7 @@ def assigned(job: Job) -> bool:
 
 
 async def bare_loop(here: MeasuredGrid) -> tuple[float, float]:
-    """Jobs per second that a loop of `sbatch` submits, and jobs per second until the last one has ended."""
+    """Return jobs per second that a loop of `sbatch` submits, and jobs per second until the last one has ended."""
 
     def submit() -> None:
         for _ in range(TRIVIAL):
@@ -61,7 +61,7 @@ async def bare_loop(here: MeasuredGrid) -> tuple[float, float]:
 
 
 async def claimed_to_settled(here: MeasuredGrid) -> tuple[float, dict[str, float]]:
-    """Jobs per second from the first claim to the last settlement, and CPU ms per job of each process."""
+    """Return jobs per second from the first claim to the last settlement, and CPU ms per job of each process."""
     await here.claiming(active=False)
     jobs = await here.order("true", TRIVIAL)
     await here.until(jobs, assigned)
@@ -76,7 +76,7 @@ async def claimed_to_settled(here: MeasuredGrid) -> tuple[float, dict[str, float
 
 
 async def waiting(here: MeasuredGrid, jobs: int) -> Idle:
-    """The cost of the supervisor over one minute while `jobs` jobs wait in Slurm."""
+    """Return the cost of the supervisor over one minute while `jobs` jobs wait in Slurm."""
     await here.until_slurm(lambda count: count >= jobs, "-t", "PD")
     name = f"supervisor-{CLUSTER}"
     commands, cpu_s, began = await ssh_commands(here), here.cpu_s()[name], time.monotonic()
@@ -91,7 +91,7 @@ async def waiting(here: MeasuredGrid, jobs: int) -> Idle:
 
 
 async def ssh_commands(here: MeasuredGrid) -> float:
-    """The number of SSH commands of the supervisor so far, from its metrics."""
+    """Return the number of SSH commands of the supervisor so far, from its metrics."""
     port = here.grid.ports.port(f"supervisor-{CLUSTER}")
     async with httpx.AsyncClient(trust_env=False) as http:
         text = (await http.get(f"http://127.0.0.1:{port}/metrics")).raise_for_status().text
@@ -104,7 +104,7 @@ async def ssh_commands(here: MeasuredGrid) -> float:
 
 
 async def end_to_settled(here: MeasuredGrid, jobs: list[int]) -> list[float]:
-    """Seconds from a job's end in Slurm to the block of its settlement, for the first jobs that end.
+    """Return the seconds from a job's end in Slurm to the block of its settlement, for the first jobs that end.
 
     Both times are in whole seconds.
     """
@@ -156,7 +156,7 @@ def show_waiting(console: Console, *costs: Idle) -> None:
 
 
 async def settling(here: MeasuredGrid) -> tuple[Idle, Idle, list[float]]:
-    """The costs while few and many jobs wait in Slurm, and the seconds from ends of jobs to their settlements."""
+    """Return the costs while few and many jobs wait in Slurm, and the seconds from ends of jobs to their settlements."""
     with here.no_nodes():
         few = await here.order(f"sleep {JOB_S}", FEW)
         costs_few = await waiting(here, FEW)

@@ -55,7 +55,7 @@ class Rates:
 
 
 def definition() -> Definition:
-    """A definition with a command of its own, in three steps."""
+    """Return a definition with a command of its own, in three steps."""
     steps = [
         {"name": name, "run": {"command": f"{name} {secrets.token_hex(8)}"}} for name in ("echo", "true", "printf")
     ]
@@ -64,7 +64,7 @@ def definition() -> Definition:
 
 
 def other_shape() -> Definition:
-    """A definition with one to five steps, whose names occur once."""
+    """Return a definition with one to five steps, whose names occur once."""
     names = [f"step {secrets.token_hex(4)}" for _ in range(1 + secrets.randbelow(5))]
     return definition().model_copy(
         update={"steps": tuple(Step(name=name, run=StepRun(command="true")) for name in names)}
@@ -85,14 +85,14 @@ async def uploaded(customer: ServicesClient, count: int, make: Callable[[], Defi
 
 
 async def by_all(customers: list[ServicesClient], make: Callable[[], Definition]) -> tuple[float, list[float]]:
-    """Uploads of all customers at once: how many per second, and the seconds of each."""
+    """Upload as all customers at once. Returns the uploads per second, and the seconds of each."""
     started = time.monotonic()
     each = await asyncio.gather(*(uploaded(one, UPLOADS_EACH, make) for one in customers))
     return len(customers) * UPLOADS_EACH / (time.monotonic() - started), [seconds for one in each for seconds in one]
 
 
 def full_checks_per_s() -> float:
-    """Checks of such scripts by bash and shellcheck per second, one per processor at a time."""
+    """Return how many such scripts bash and shellcheck check per second, one per processor at a time."""
     scripts = [render(definition(), StoragePaths()) for _ in range(FULL_CHECKS)]
     started = time.monotonic()
     with ThreadPoolExecutor(os.cpu_count()) as pool:

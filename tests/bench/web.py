@@ -50,7 +50,7 @@ class Found:
     measuring: bool = False
 
     def p(self, share: float) -> float:
-        """A percentile of the waits, in ms."""
+        """Return a percentile of the waits, in ms."""
         return 1000 * sorted(self.waits_s)[min(len(self.waits_s) - 1, int(share * len(self.waits_s)))]
 
 
@@ -183,7 +183,7 @@ async def measure(book: AddressBook, folder: Path, seconds: float) -> tuple[Foun
 
 
 def process_at(url: str) -> int:
-    """The process that listens at this address."""
+    """Return the process that listens at this address."""
     port = url.rpartition(":")[2]
     listed = subprocess.run(["ss", "-Hltnp", f"sport = :{port}"], capture_output=True, text=True, check=True).stdout
     found = re.search(r"pid=(\d+)", listed)
@@ -193,7 +193,7 @@ def process_at(url: str) -> int:
 
 @contextmanager
 def chain(folder: Path) -> Iterator[AddressBook]:
-    """A grid on a node that makes a block every 2 s."""
+    """Yield a grid on a node that makes a block every 2 s."""
     anvil = Anvil(folder)
     anvil.start()
     try:

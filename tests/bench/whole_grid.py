@@ -85,7 +85,7 @@ class MeasuredGrid:
 
     @contextmanager
     def no_nodes(self) -> Iterator[None]:
-        """No job starts on the cluster during the context."""
+        """Keep jobs from starting on the cluster during the context."""
         self.slurm("scontrol", "update", "nodename=ALL", "state=drain", "reason=bench")
         try:
             yield
@@ -130,7 +130,7 @@ def cpu_s(root: int) -> float:
 
 @asynccontextmanager
 async def measured_grid(cluster: str) -> AsyncIterator[MeasuredGrid]:
-    """A grid for this measurement, removed afterwards. Its jobs wait in Slurm, not at the scheduler."""
+    """Yield a grid for this measurement, removed afterwards. Its jobs wait in Slurm, not at the scheduler."""
     with running_grid(LocalGrid) as grid:
         settings = CustomerSettings(grid.keys.file("customer"), grid.book)
         async with writer_of(grid, "admin") as admin, customer_session(settings) as session:

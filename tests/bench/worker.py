@@ -48,7 +48,7 @@ def free_ports(count: int) -> list[int]:
 
 @contextmanager
 def prefect_server(folder: Path) -> Iterator[ProcessTable]:
-    """A private Prefect server on PostgreSQL. The environment of this process points to it."""
+    """Yield a private Prefect server on PostgreSQL. The environment of this process points to it."""
     postgres_port, prefect_port = free_ports(2)
     postgres, server = Postgres(folder / "postgres", postgres_port), PrefectServer(folder / "prefect", prefect_port)
     table = ProcessTable(folder)
@@ -68,7 +68,7 @@ def prefect_server(folder: Path) -> Iterator[ProcessTable]:
 
 
 async def measure(pool_type: str, start_worker: Callable[[str], Awaitable[Callable[[], Awaitable[None]]]]) -> float:
-    """Runs per second that a worker of `pool_type` completes."""
+    """Return the runs per second that a worker of `pool_type` completes."""
     from prefect.client.orchestration import get_client
     from prefect.client.schemas.actions import WorkPoolCreate
     from prefect.workers.base import BaseWorker

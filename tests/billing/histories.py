@@ -39,7 +39,7 @@ class Plan:
 
 
 def block_of(time: int) -> int:
-    """The block at a time, with one block per second, as on the one-machine grid."""
+    """Return the block at a time, with one block per second, as on the one-machine grid."""
     return time - MIDNIGHT + 1_000_000
 
 
@@ -81,7 +81,7 @@ class History:
         return job_id
 
     def ledger(self) -> Ledger:
-        """The ledger, as read at the end of the next day."""
+        """Return the ledger, as read at the end of the next day."""
         first, last = block_of(self.span.since), block_of(self.span.until) - 1
         return Ledger(
             first_block=first, last_block=last, head_block=last + 86400,
@@ -164,7 +164,7 @@ class History:
         self.transfers.append(Transfer(purpose, job_id, payer, payee, wei, block_of(at), f"0x{purpose}{job_id}"))
 
     def _remembered(self, first: int) -> dict[int, Job]:
-        """Jobs with entries of the period, and hot jobs, as the reader of a ledger finds them."""
+        """Return jobs with entries of the period, and hot jobs, as the reader of a ledger finds them."""
         told = {one.job_id for one in self.settlements if one.block >= first}
         return {
             job_id: job

@@ -145,7 +145,7 @@ def test_a_run_after_the_settlement_of_an_earlier_day_is_named() -> None:
 
 
 def ended_in_slurm(plan: Plan, ended_at: int) -> History:
-    """A job that runs on chain and has ended in Slurm."""
+    """Return a job that runs on chain and has ended in Slurm."""
     made = history(plan)
     made.runs[0] = replace(made.runs[0], state="COMPLETED", ended_at=ended_at)
     return made

@@ -58,7 +58,7 @@ class Anvil:
             self._process = None
 
     def kill(self) -> None:
-        """Stop as by a power cut."""
+        """Stop the node as a power cut would."""
         assert self._process is not None
         self._process.kill()
         self._process.wait(START_WITHIN_S)
@@ -69,7 +69,7 @@ class Anvil:
         self.start()
 
     def call(self, method: str, *params: Any) -> Any:
-        """One request, outside of the code under test."""
+        """Send one request without the code under test."""
         body = {"jsonrpc": "2.0", "id": 1, "method": method, "params": list(params)}
         answer = httpx.post(self.url, json=body, timeout=30, trust_env=False, verify=NO_TLS).json()
         assert "error" not in answer, answer

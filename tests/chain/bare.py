@@ -18,7 +18,7 @@ IMPATIENT = SenderSettings(stall_s=0.3, lost_s=0.5)
 
 
 def in_pool(anvil: Anvil, address: str) -> list[int]:
-    """Nonces of an account's transactions that the node holds, executable or not."""
+    """Return the nonces of an account's transactions that the node holds, executable or not."""
     pools = anvil.call("txpool_content").values()
     return sorted(int(n) for pool in pools for owner in pool if owner.lower() == address.lower() for n in pool[owner])
 
@@ -43,13 +43,13 @@ class Bare:
         return asyncio.create_task((sender or self.sender).send(call, gas=21_000, timeout_s=timeout_s))
 
     def send_raw(self, nonce: int, tip: int = GWEI, base: int = 4000 * GWEI) -> str:
-        """Send with this key without the sender, for fees in wei per gas; returns the hash."""
+        """Send with this key without the sender, for fees in wei per gas. Returns the hash."""
         outgoing = Outgoing(Call("foreign", self.wallet.address, "0x"), 21_000, None)
         outgoing.sign(self.wallet.account, self.node.chain_id, nonce, Fees.for_base(base, tip))
         return str(self.anvil.call("eth_sendRawTransaction", outgoing.raw))
 
     def in_pool(self) -> list[int]:
-        """Nonces of the key's transactions that the node holds, executable or not."""
+        """Return the nonces of the key's transactions that the node holds, executable or not."""
         return in_pool(self.anvil, self.wallet.address)
 
     def fee_in_pool(self) -> int:

@@ -46,7 +46,7 @@ class Grid:
 
 @contextmanager
 def running_grid(folder: Path, *, keep_state: bool = False) -> Iterator[Grid]:
-    """Contracts on a node of their own, which ends with the context."""
+    """Yield contracts on a node of their own, which ends with the context."""
     folder.mkdir(exist_ok=True)
     anvil = Anvil(folder, keep_state=keep_state)
     anvil.start()
@@ -105,13 +105,13 @@ class People:
 
 
 async def approve_waiting(operator: Writer, provider: str) -> None:
-    """The operator reads the waiting proposal and approves exactly that."""
+    """Read the waiting proposal as the operator, and approve exactly that."""
     proposed = await operator.chain.proposal(provider)
     await operator.approve_proposal(provider, bytes(32) if proposed is None else proposal_hash(proposed))
 
 
 async def gather_people(grid: Grid, chain: Chain, label: str) -> People:
-    """A customer with 10,000 credits and an approved provider, with keys that no other test uses."""
+    """Return a customer with 10,000 credits and an approved provider, with keys that no other test uses."""
     operator = Writer(chain, Sender(chain, Wallet.load(grid.operator_key)))
     customer, provider = (Writer(chain, Sender(chain, grid.new_key(f"{label}-{role}"))) for role in ("c", "p"))
     await asyncio.gather(

@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 
 @asynccontextmanager
 async def odd_node(answer: Callable[[bytes], str], status: int = 200) -> AsyncIterator[str]:
-    """URL of a server that answers with `answer(body)`."""
+    """Yield the URL of a server that answers with `answer(body)`."""
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         head = await reader.readuntil(b"\r\n\r\n")

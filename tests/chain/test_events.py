@@ -17,7 +17,7 @@ from tests.chain.grid import People
 
 
 def plain(value: Any) -> Any:
-    """Structs as dicts and sequences as lists, for any decoder."""
+    """Return structs as dicts and sequences as lists, for any decoder."""
     if hasattr(value, "items"):
         return {name: plain(part) for name, part in value.items()}
     return [plain(part) for part in value] if isinstance(value, list | tuple) else value

@@ -44,7 +44,7 @@ class Watcher:
 
 @asynccontextmanager
 async def following(chain: Chain, index: JobIndex, sweep_s: float = 0.2) -> AsyncIterator[Watcher]:
-    """A running follower, stopped at the end as by a crash, at any point."""
+    """Yield a running follower. It is cancelled at the end, at any point, as a crash would stop it."""
     watcher = Watcher(Follower(chain, index, poll_s=0.05, sweep_s=sweep_s))
     task = asyncio.create_task(watcher.run())
     try:

@@ -60,7 +60,7 @@ class Reader:
         self.index.close()
 
     def repeated(self) -> list[int]:
-        """Jobs with the same report twice in a row in one life."""
+        """Return jobs with the same report twice in a row in one life."""
         found = []
         for life in self.lives:
             seen: dict[int, Job] = {}
@@ -89,7 +89,7 @@ class World:
         return int(self.anvil.call("eth_blockNumber"), 16)
 
     def send(self, sender: str, function: str, *args: Any) -> None:
-        """A transaction in a block of its own. A refused one makes a block too."""
+        """Send a transaction in a block of its own. A refused one makes a block too."""
         data = interface("MetaScheduler").encode(function, *args)
         call = {"from": sender, "to": self.chain.book.meta_scheduler, "data": data, "gas": hex(GAS)}
         before = self.head()

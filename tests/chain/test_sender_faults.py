@@ -20,7 +20,7 @@ MANY = 200
 
 
 def _in_pool(bare: Bare) -> list[dict[str, Any]]:
-    """The key's transactions that can be mined, by nonce."""
+    """Return the key's transactions that can be mined, by nonce."""
     pool = bare.anvil.call("txpool_content")["pending"]
     mine: dict[str, Any] = next((pool[owner] for owner in pool if owner.lower() == bare.wallet.address.lower()), {})
     return [mine[nonce] for nonce in sorted(mine, key=int)]

@@ -69,7 +69,7 @@ async def test_any_account_gives_a_job_up_in_time(people: People, grid: Grid) ->
 
 
 async def _pending(people: People, first: int, how_many: int) -> list[Job]:
-    """The pending ones of the `how_many` jobs from number `first` on."""
+    """Return the pending jobs among the `how_many` jobs from number `first` on."""
     return list(map(job_of, *await people.chain._read("MetaScheduler", "pendingJobs", first, how_many)))
 
 

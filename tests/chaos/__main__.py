@@ -42,7 +42,7 @@ def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
 
 
 def rounds(options: argparse.Namespace, faults: dict[str, Fault]) -> list[list[Fault]]:
-    """The faults of each round."""
+    """Return the faults of each round."""
     if options.match is None:
         return [[faults[name] for name in options.fault]]
     found = [fault for name, fault in faults.items() if re.search(options.match, name)]

@@ -66,7 +66,7 @@ class Administrator(Box):
                 self.table.wait_ready(replace(node, ready=works, ready_within_s=NODES_WITHIN_S))
 
     def _works(self, node: Daemon) -> bool:
-        """Whether the node takes jobs. A node that does not is resumed."""
+        """Return whether the node takes jobs. Resumes a node that does not."""
         if node.ready():
             return True
         self.resume_nodes()
@@ -91,17 +91,17 @@ class Administrator(Box):
         return await asyncio.to_thread(partial(self.slurm, *argv, check=check))
 
     def rows(self, columns: str, state: str = "PENDING,RUNNING") -> list[list[str]]:
-        """The grid's jobs in one of these states; empty while Slurm does not answer."""
+        """Return the grid's jobs in one of these states; empty while Slurm does not answer."""
         account = self.settings.job_account or self.settings.user
         text = self.slurm("squeue", "-h", "-a", "-u", account, "-t", state, "-o", columns, check=False)
         return [line.split("|") for line in text.splitlines()]
 
     def queued(self) -> set[str]:
-        """The Slurm ids of the grid's jobs that wait or run."""
+        """Return the Slurm ids of the grid's jobs that wait or run."""
         return {row[0] for row in self.rows("%A")}
 
     def ended(self) -> set[str]:
-        """The names of the completion records, including acknowledged ones."""
+        """Return the names of the completion records, including acknowledged ones."""
         folder = Path(self.settings.grid_root)
         with suppress(OSError):
             return {str(file) for file in [*self.spool.glob("[0-9]*"), *folder.glob("jobs/*/record")]}
@@ -117,7 +117,7 @@ async def something_new(look: Callable[[], Iterable[str]]) -> None:
 
 
 async def lasting(rng: random.Random, least_s: float, most_s: float) -> None:
-    """The duration of an outage."""
+    """Wait for the duration of an outage."""
     await asyncio.sleep(rng.uniform(least_s, most_s))
 
 
@@ -150,7 +150,7 @@ async def killed(daemons: Sequence[str], world: World, _rng: random.Random) -> A
 
 
 def outage(broken: Inject, least_s: float, most_s: float) -> Inject:
-    """The fault `broken` lasts until some seconds after jobs were submitted."""
+    """Let the fault `broken` last until some seconds after jobs were submitted."""
 
     @asynccontextmanager
     async def inject(world: World, rng: random.Random) -> AsyncIterator[None]:

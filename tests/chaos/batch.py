@@ -74,7 +74,7 @@ class Batch:
             await asyncio.sleep(LOOK_S)
 
     def hot(self) -> list[int]:
-        """The jobs that are hot by the latest reading."""
+        """Return the jobs that are hot by the latest reading."""
         return [job_id for job_id in self.kinds if not (job_id in self.latest and self.latest[job_id].status.cold)]
 
     def open(self) -> None:
@@ -161,7 +161,7 @@ class Batch:
         )  # fmt: skip
 
     def _locked(self, kind: Kind) -> int:
-        """Wei for the kind's minutes on the cluster and half a minute more, or for one minute on the other cluster."""
+        """Return the wei for the kind's minutes and half a minute on the cluster, or one minute on the other cluster."""
         if not kind.minutes_locked:
             return LOCKED_WEI
         return kind.minutes_locked * CREDIT_WEI * (4 if self._anywhere else 3) // 2

@@ -59,7 +59,7 @@ class Fault:
 
 
 def all_faults() -> dict[str, Fault]:
-    """Every fault by name."""
+    """Return every fault by name."""
     modules = [import_module(f"{faults.__name__}.{found.name}") for found in iter_modules(faults.__path__)]
     listed = [fault for module in modules for fault in module.FAULTS]
     named = {fault.name: fault for fault in listed}

@@ -54,7 +54,7 @@ class Evidence:
 
 
 async def judge(world: World, batch: Batch, allows: Collection[Allowed]) -> list[str]:
-    """One sentence for each violated invariant; empty when all hold."""
+    """Return one sentence for each violated invariant; empty when all hold."""
     wrong: list[str] = []
     fee = (await world.chain.constants()).cancellation_fee_minutes
     found = await _once_gone(world, batch, ending_only=True)
@@ -81,7 +81,10 @@ async def _collect(world: World) -> None:
 
 
 async def _once_gone(world: World, batch: Batch, *, ending_only: bool = False) -> list[Evidence]:
-    """The evidence after Slurm has none of the jobs, or none of the ended ones. Its nodes need time to clean up."""
+    """Return the evidence after Slurm has none of the jobs, or none of the ended ones.
+
+    Its nodes need time to clean up.
+    """
     deadline = time.monotonic() + GONE_WITHIN_S
     while True:
         found = await gather(world, batch)
@@ -92,7 +95,7 @@ async def _once_gone(world: World, batch: Batch, *, ending_only: bool = False) -
 
 
 async def gather(world: World, batch: Batch) -> list[Evidence]:
-    """The evidence of chain and clusters about the jobs of the batch."""
+    """Return the evidence of chain and clusters about the jobs of the batch."""
     head = (await world.chain.head()).number
     events: list[Event] = []
     for first in range(batch.first_block, head + 1, BLOCKS_AT_ONCE):
@@ -185,7 +188,8 @@ def _wrong_bill(seen: Evidence, allows: Collection[Allowed], fee_minutes: int) -
 
 
 def ran_minutes(seen: Evidence, allows: Collection[Allowed], fee_minutes: int) -> int:
-    """The minutes in Slurm's first final record of the last claim, at most those granted; 0 for faults of the provider.
+    """Return the minutes in Slurm's first final record of the last claim, at most the granted ones. The result is 0 for
+    faults of the provider.
 
     A second start that was refused is no run, because no kind of job ends like that.
     """
@@ -210,7 +214,7 @@ def ran_minutes(seen: Evidence, allows: Collection[Allowed], fee_minutes: int) -
 
 
 def _slurm_rows(world: World, cluster: str, jobs: Iterable[Job], since: int) -> list[Row]:
-    """The completion records of these jobs, in the spool or in the job's folder, and their accounting."""
+    """Return the completion records of these jobs, in the spool or in the job's folder, and their accounting."""
     login = world.grid.slurm.login(cluster)
     names = {slurm_name(job.id) for job in jobs}
     found: list[Row] = []
@@ -226,13 +230,13 @@ def _slurm_rows(world: World, cluster: str, jobs: Iterable[Job], since: int) -> 
 
 
 def _named(line: str) -> list[Row]:
-    """A row of accounting with its name and comment. No job of these tests forges them."""
+    """Return the rows of accounting that have a name and a comment. No job of these tests forges them."""
     trusted, name, comment = line.rsplit("|", 2)
     return [replace(row, name=name, comment=comment) for row in Sacct.parse(trusted)]
 
 
 def said_by(world: World, job_id: int) -> str:
-    """The end of the output of the job's claims, on any cluster."""
+    """Return the end of the output of the job's claims on any cluster."""
     folders = (Path(world.grid.slurm.login(offer.name).grid_root) / "jobs" for offer in OFFERS)
     files = (file for folder in folders for file in folder.glob(f"*-{job_id}-*/output.log"))
     return " | ".join(file.read_text(errors="replace")[-500:].strip() for file in files)
@@ -257,7 +261,7 @@ def _by_name(rows: Iterable[Row]) -> dict[str, list[Row]]:
 
 
 def by_comment(rows: Iterable[Row]) -> dict[str, list[Row]]:
-    """A job's rows by claim.
+    """Return a job's rows by claim.
 
     A controller that died may not have reported an end to accounting. Then accounting keeps a row without a comment.
     If the run has a completion record, that row is not another run.
@@ -276,5 +280,5 @@ def _starts(world: World, job: Job) -> list[str]:
 
 
 def outcomes(batch: Batch, job_ids: Iterable[int]) -> Counter[str]:
-    """The final states of these jobs, in words."""
+    """Return the final states of these jobs, in words."""
     return Counter(batch.latest[job_id].status.words for job_id in job_ids)

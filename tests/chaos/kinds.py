@@ -75,12 +75,15 @@ KINDS = {
 
 
 def slurm_name(job_id: int) -> str:
-    """The name of the job in Slurm, and of its files in both folders of `definition`."""
+    """Return the name of the job in Slurm, and of its files in both folders of `definition`."""
     return f"0x{job_id:064x}"
 
 
 def definition(kind: Kind, starts: str, gates: str) -> workflow.Definition:
-    """The kind's workflow. Jobs write their starts into `starts` and find the file that releases them in `gates`."""
+    """Return the kind's workflow.
+
+    Jobs write their starts into `starts` and find the file that releases them in `gates`.
+    """
     note = f'echo "$SLURM_JOB_ID" >> {starts}/"$SLURM_JOB_NAME"'
     gate = f'{gates}/"$SLURM_JOB_NAME"'
     command = f"{note}; {kind.command.format(open=gate)}"

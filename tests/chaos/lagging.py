@@ -70,7 +70,7 @@ class LaggingNode:
             return str((await response.json())["result"])
 
     def _known(self, asked: dict[str, Any], answer: dict[str, Any], newest: int) -> dict[str, Any]:
-        """The answer without the content of hidden blocks: their receipts are null."""
+        """Return the answer without the content of hidden blocks: their receipts are null."""
         result = answer.get("result")
         if asked["method"] == "eth_blockNumber":
             return {**answer, "result": hex(newest)}
@@ -80,7 +80,7 @@ class LaggingNode:
 
 
 def _of_block(asked: dict[str, Any], newest: int) -> dict[str, Any]:
-    """The request with the newest visible block in place of the newest block."""
+    """Return the request with the newest visible block in place of the newest block."""
     place = NAMED.get(asked["method"])
     params = list(asked.get("params", []))
     if asked["method"] == "eth_estimateGas" and len(params) == 1:

@@ -25,7 +25,7 @@ USUAL_BASE_FEE = GWEI
 
 
 async def until(reached: Callable[[], Awaitable[bool]], what: str, within_s: float = WITHIN_S) -> None:
-    """Wait for a condition. Outages of the node are tolerated."""
+    """Wait for a condition. Tolerates outages of the node."""
     deadline = time.monotonic() + within_s
     while True:
         with suppress(ChainError, NotFound):
@@ -89,7 +89,7 @@ class NodeKeeper:
         await self.call("evm_setTime", int(time.time()) + ahead_s)  # anvil sets its clock back with the blocks
 
     async def counts(self) -> dict[str, int]:
-        """The number of transactions on the chain per role."""
+        """Return the number of transactions on the chain per role."""
         keys = self._world.grid.keys
         addresses = [Wallet.load(keys.file(name)).address for name in keys.names if keys.file(name).exists()]
         answers = await self._rpc.batch([("eth_getTransactionCount", [one, "latest"]) for one in addresses])
@@ -144,7 +144,7 @@ class NodeKeeper:
     # -- clock -------------------------------------------------------------------------------
 
     async def ahead_s(self) -> int:
-        """How far the chain's clock is ahead of this machine's, within a second."""
+        """Return how far the chain's clock is ahead of this machine's, within a second."""
         await self.call("evm_mine")  # an idle chain's newest block is up to a minute old
         return math.ceil((await self._world.chain.head()).timestamp - time.time())
 

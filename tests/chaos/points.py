@@ -52,7 +52,7 @@ class Kills:
         self._arrivals = 0
 
     def arrive(self, place: str) -> None:
-        """Called by the wrapped code when it reaches `place`."""
+        """Note that the wrapped code has reached `place`."""
         try:
             wanted = json.loads(self._file.read_text())
         except FileNotFoundError:
@@ -67,7 +67,7 @@ class Kills:
             os.kill(os.getpid(), signal.SIGKILL)
 
     def wants(self, *places: str) -> bool:
-        """Whether one of these places kills. Some are too costly to watch without need."""
+        """Return whether a process must die at one of these places. Some are too costly to watch without need."""
         try:
             return json.loads(self._file.read_text())["place"] in places
         except FileNotFoundError:
@@ -139,7 +139,7 @@ def _watch_sending(kills: Kills) -> None:
 
 
 def _sent(call: Any) -> str:
-    """The report that a transaction makes to the chain; empty for other calls."""
+    """Return the report that a transaction makes to the chain; empty for other calls."""
     if call.title == "claimNextJobs":
         return "claim"
     if call.title == "providerSetJobStatuses":  # of an end, with the RUNNING report

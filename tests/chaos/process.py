@@ -71,7 +71,7 @@ class Supervisor:
         await self.gone()
 
     async def gone(self, within_s: float = DIES_WITHIN_S) -> bool:
-        """Whether it died within that time."""
+        """Return whether the process died within that time."""
         deadline = time.monotonic() + within_s
         while self.alive:
             if time.monotonic() > deadline:
@@ -91,7 +91,7 @@ class Supervisor:
 
 
 def _born(pid: int) -> str:
-    """The kernel's start time of a process; empty when it is gone or a zombie."""
+    """Return the kernel's start time of a process; empty when it is gone or a zombie."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
     except OSError:

@@ -60,7 +60,7 @@ Mode = Pass | Down | Hang | Slow | Cut | Answer
 
 
 def http(status: str, body: str = "", headers: str = "") -> Answer:
-    """An HTTP answer such as `429 Too Many Requests`. `headers` are complete lines that end with CRLF."""
+    """Return an HTTP answer such as `429 Too Many Requests`. `headers` are complete lines that end with CRLF."""
     head = f"HTTP/1.1 {status}\r\nContent-Type: text/plain\r\nContent-Length: {len(body)}\r\nConnection: close\r\n"
     return Answer(f"{head}{headers}\r\n{body}".encode())
 

@@ -61,14 +61,14 @@ async def run_round(
 
 
 def command(faults: Sequence[Fault], seed: int, jobs_per_fault: int, *, long: bool) -> str:
-    """The command that repeats the round."""
+    """Return the command that repeats the round."""
     words = [".venv/bin/python", "-m", "tests.chaos", "--seed", str(seed), "--jobs", str(jobs_per_fault)]
     words += ["--long"] * long
     return shlex.join([*words, *(word for fault in faults for word in ("--fault", fault.name))])
 
 
 def mixed(rng: random.Random, count: int, needs: Sequence[str], *, long: bool) -> list[str]:
-    """The kinds of `count` jobs, including the needed ones."""
+    """Return the kinds of `count` jobs, including the needed ones."""
     usual = [kind for kind in KINDS.values() if long or not kind.long]
     drawn = rng.choices(usual, weights=[kind.weight for kind in usual], k=max(0, count - len(needs)))
     names = [*needs, *(kind.name for kind in drawn)]

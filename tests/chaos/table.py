@@ -23,7 +23,7 @@ class Row:
     wrong: int
 
     def to_report(self) -> dict[str, Any]:
-        """The row as plain values for a test report."""
+        """Return the row as plain values for a test report."""
         return {**asdict(self), "ends": dict(self.ends)}
 
     @classmethod
@@ -41,7 +41,7 @@ class Table:
         self._rows.append(row)
 
     def text(self) -> str:
-        """The table as text; empty without rows."""
+        """Return the table as text; empty without rows."""
         if not self._rows:
             return ""
         names = list(dict.fromkeys(row.fault for row in self._rows))

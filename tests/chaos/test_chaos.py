@@ -23,7 +23,10 @@ Record = Callable[[Row], None]
 
 
 def named(rounds: Sequence[Round], grids: int = 1) -> dict[str, Round]:
-    """The rounds by name. With two grids every other round runs on the second one, so that both have equal work."""
+    """Return the rounds by name.
+
+    With two grids every other round runs on the second one, so that both have equal work.
+    """
     ordered = sorted(rounds, key=lambda one: len(one[1]), reverse=True)
     return {_name(*one, second=place % grids == 1): one for place, one in enumerate(ordered)}
 

@@ -51,7 +51,7 @@ class Peer:
             return await self.reader.readexactly(count)
 
     async def rest(self) -> bytes:
-        """The bytes received until the connection ends or breaks."""
+        """Return the bytes received until the connection ends or breaks."""
         got = b""
         try:
             async with asyncio.timeout(LIMIT_S):

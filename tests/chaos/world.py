@@ -73,7 +73,7 @@ class ChaosGrid(LocalGrid):
         self.supervisor.start()
 
     def make_supervisor(self, name: str) -> Supervisor:
-        """A supervisor of the cluster under test with its own folder. It is not started yet."""
+        """Return a supervisor of the cluster under test with its own folder. It is not started yet."""
         folder = self.state / "chaos" / name
         folder.mkdir(parents=True, exist_ok=True)
         hosts = folder / "known_hosts"
@@ -128,7 +128,7 @@ class World:
 
     @asynccontextmanager
     async def acting(self, name: str) -> AsyncIterator[Writer]:
-        """The writer of `admin`, `operator`, `customer` or a cluster, with its own connection."""
+        """Yield the writer of `admin`, `operator`, `customer` or a cluster, with its own connection."""
         async with await Chain.connect(AddressBook.load(self.grid.book)) as chain:
             sender = Sender(chain, Wallet.load(self.grid.keys.file(name)))
             try:
@@ -143,7 +143,7 @@ class World:
 
 @asynccontextmanager
 async def chaos_world(state: Path, cluster: str = OFFERS[0].name) -> AsyncIterator[World]:
-    """A world that runs for the duration of the context and is always taken down."""
+    """Yield a world that runs for the duration of the context and is always taken down."""
     grid = ChaosGrid(state, cluster)
     async with AsyncExitStack() as stack:
         stack.push_async_callback(asyncio.to_thread, grid.down)

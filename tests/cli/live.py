@@ -78,7 +78,7 @@ class Dps:
 
 
 async def finished(process: asyncio.subprocess.Process) -> Outcome:
-    """The result of the process. A process that does not end is killed."""
+    """Return the result of the process. A process that does not end is killed."""
     try:
         async with asyncio.timeout(WITHIN_S):
             out, err = await process.communicate()
@@ -92,7 +92,7 @@ async def finished(process: asyncio.subprocess.Process) -> Outcome:
 
 @contextmanager
 def forking(path: Path) -> Iterator[Path]:
-    """A process that forks `dps`. Yields its socket."""
+    """Run a process that forks `dps`. Yields its socket."""
     argv = [sys.executable, "-m", "tests.cli.forker", "--serve", str(path)]
     with subprocess.Popen(argv, stdin=subprocess.DEVNULL) as process:
         try:
@@ -133,7 +133,7 @@ class Party:
 
 
 def party(chain: Chain, wallet: Wallet) -> Party:
-    """The party that holds this wallet."""
+    """Return the party that holds this wallet."""
     book = chain.book
     services = ServicesClient(book.definitions_url, wallet.account, book.chain_id, book.meta_scheduler)
     return Party(Writer(chain, Sender(chain, wallet)), services)

@@ -60,7 +60,7 @@ DEEDS = {
 
 
 def broken(stack: ExitStack, way: str) -> int | IO[bytes]:
-    """A standard output that fails in this way."""
+    """Return a standard output that fails in this way."""
     if way == FULL:
         return stack.enter_context(open("/dev/full", "wb"))
     if way == UNREAD:
@@ -232,7 +232,7 @@ def functions_with_deeds() -> Iterator[tuple[str, ast.AsyncFunctionDef | ast.Fun
 
 
 def called(node: ast.AST) -> set[str]:
-    """The names of the functions and methods that are called in a piece of code."""
+    """Return the names of the functions and methods that are called in a piece of code."""
     calls = [one.func for one in ast.walk(node) if isinstance(one, ast.Call)]
     methods = {one.attr for one in calls if isinstance(one, ast.Attribute)}
     return methods | {one.id for one in calls if isinstance(one, ast.Name)}

@@ -39,7 +39,7 @@ async def _block(dps: Dps) -> str:
 
 
 async def _task_runs(flow_state: State[Any], count: int) -> list[TaskRun]:
-    """The task runs of a flow run that ended, once `count` of them are recorded: they travel as events."""
+    """Return the task runs of a flow run that ended, once `count` of them are recorded: they travel as events."""
     async with asyncio.timeout(120), get_client() as client:
         while True:
             runs = await client.read_task_runs()

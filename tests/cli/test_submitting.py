@@ -25,7 +25,7 @@ def _id(out: str) -> int:
 
 
 async def _only_job(chain: Chain, dps: Dps) -> int:
-    """The number of the customer's job, as soon as there is one."""
+    """Return the number of the customer's job, as soon as there is one."""
     address = Wallet.load(dps.key).address
     async with asyncio.timeout(60):
         while not (ids := await chain.jobs_by_customer(address)):
@@ -34,7 +34,7 @@ async def _only_job(chain: Chain, dps: Dps) -> int:
 
 
 async def _carry(chain: Chain, job_id: int, operator: Party, provider: Party, end: JobStatus, wait_status: int) -> None:
-    """Do with the job what meta-scheduler and provider do."""
+    """Carry the job as the meta-scheduler and the provider do."""
     await operator.writer.meta_schedule(job_id, provider.address)
     await operator.services.post_notice(job_id, "assigned", "alpha is the cheapest")
     claimed = await provider.writer.claim_next()

@@ -75,7 +75,7 @@ class BatchCluster:
 async def batch_cluster(
     chain: Chain, operator: Writer, provider: Writer, end: End = finishes
 ) -> AsyncIterator[BatchCluster]:
-    """A cluster that works while the context lasts. An error of it ends the context."""
+    """Run a cluster while the context lasts. An error of the cluster ends the context."""
     cluster = BatchCluster(chain, operator, provider, await chain.job_count() + 1, end)
     working = asyncio.create_task(cluster.run())
     try:

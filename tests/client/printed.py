@@ -79,7 +79,7 @@ files = await job.download("frames/", only="*.png")
 
 
 def opened(with_: str, text: str) -> str:
-    """The program in a block that opens its grid."""
+    """Return the program in a block that opens its grid."""
     return f"{with_} as grid:\n{textwrap.indent(text, ' ' * 4)}"
 
 

@@ -42,7 +42,7 @@ class Replay:
 
     @classmethod
     def of(cls, name: str) -> Self:
-        """The recording of this name."""
+        """Return the recording of this name."""
         return cls(json.loads((RECORDED / f"{name}.json").read_text()))
 
     async def __aenter__(self) -> Self:
@@ -107,14 +107,14 @@ class Replay:
         return web.Response(status=answer["status"], headers=headers, body=answer["body"].encode())
 
     async def rpc(self, key: str, asked: dict[str, Any]) -> dict[str, Any]:
-        """The result or the error of a node."""
+        """Return the result or the error of a node."""
         answer: dict[str, Any] | None = self.recording["rpc"].get(key)
         if answer is None:
             self.unknown.append(key)
         return answer or {"error": {"code": -32000, "message": f"not recorded: {asked['method']}"}}
 
     async def service(self, key: str, request: web.Request, body: bytes) -> dict[str, Any]:
-        """The answer of the services: status, headers and body."""
+        """Return the answer of the services: status, headers and body."""
         answer: dict[str, Any] | None = self.recording["services"].get(key)
         if answer is None:
             self.unknown.append(key)

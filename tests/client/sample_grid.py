@@ -49,7 +49,7 @@ CLUSTERS = {
 
 
 def training_log() -> bytes:
-    """What a training prints: colours, a warning, a line per step."""
+    """Return what a training prints: colours, a warning, a line per step."""
     lines = [
         "\x1b[1mtrain.py\x1b[0m  model=resnet18 epochs=12 batch=256 lr=0.1",
         "loading 50000 images ... done in 3.1 s",
@@ -132,7 +132,7 @@ class SampleGrid:
 
 @asynccontextmanager
 async def sample_grid(live: Live, folder: Path) -> AsyncIterator[SampleGrid]:
-    """The parties: two clusters that did not register yet, and a customer of 3,000 credits."""
+    """Yield the parties: two clusters that did not register yet, and a customer of 3,000 credits."""
     key = folder / "customer"
     write_key(key)
     customer = Wallet.load(key).address

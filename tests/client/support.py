@@ -91,7 +91,7 @@ class SimulatedCluster:
 
 @contextmanager
 def simulated_cluster(cluster: SimulatedCluster) -> Iterator[SimulatedCluster]:
-    """The cluster at work. An error in it fails the test."""
+    """Run the cluster. An error in it fails the test."""
     ready, stop = threading.Event(), threading.Event()
     errors: list[BaseException] = []
 

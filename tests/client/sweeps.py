@@ -9,7 +9,7 @@ from deepgrid.lifecycle.states import JobStatus
 
 
 async def most_hot(chain: Chain, customer: str, first_block: int) -> int:
-    """The largest number of the customer's jobs that were hot at the end of a block since `first_block`."""
+    """Return the largest number of the customer's jobs that were hot at the end of a block since `first_block`."""
     own = set(await chain.jobs_by_customer(customer))
     hot: set[int] = set()
     by_block: dict[int, int] = {}
@@ -26,7 +26,7 @@ async def most_hot(chain: Chain, customer: str, first_block: int) -> int:
 
 
 async def request_transactions(chain: Chain, customer: str, first_block: int) -> int:
-    """Number of transactions since `first_block` in which the customer requested jobs."""
+    """Return the number of transactions since `first_block` in which the customer requested jobs."""
     events = await chain.events(first_block, None, ("NewJobRequestEvent",))
     own = set(await chain.jobs_by_customer(customer))
     return len(Counter(event.tx_hash for event in events if event.job_id in own))

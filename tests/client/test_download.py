@@ -17,7 +17,7 @@ from tests.sbatch.bucket import s3_server as s3_server
 
 
 def workflow(output: dict[str, Any]) -> dict[str, Any]:
-    """A workflow with this output."""
+    """Return a workflow with this output."""
     resources = {"tasks": 1, "cpusPerTask": 1, "memPerCpu": 10, "gpus": 0}
     return {"resources": resources, "output": output, "steps": [{"run": {"command": "hostname"}}]}
 

@@ -66,7 +66,7 @@ MET_BY_OTHERS = {
 
 
 async def ended(grid: AsyncGrid, stage: Stage, status: JobStatus, wait_status: int = 0) -> AsyncJob:
-    """A job that is over in this state, with output if it ran."""
+    """Return a job that ended in this state, with output if it ran."""
     job = await grid.submit(EXAMPLE, credits=100)
     writer = stage.provider.writer
     match status:

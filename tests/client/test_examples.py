@@ -36,7 +36,7 @@ def test_it_runs(
 
 
 def with_own_job(text: str, customer: Customer) -> str:
-    """The program with a job of this customer as job 7, whatever its number is."""
+    """Return the program with the id of this customer's job in place of 7."""
     if A_JOB.search(text):
         with Grid(customer.key, customer.book) as grid:
             text = A_JOB.sub(f"job({grid.submit(EXAMPLE, credits=100).id})", text)

@@ -19,7 +19,7 @@ LIFE = [JobStatus.PENDING, JobStatus.META_SCHEDULED, JobStatus.SCHEDULED, JobSta
 
 
 async def changes(grid: AsyncGrid, cursor: str | None, count: int) -> list[JobChange]:
-    """The first changes from the cursor on."""
+    """Return the first changes from the cursor on."""
     found: list[JobChange] = []
     watch: Any = grid.watch(cursor)
     async with asyncio.timeout(WITHIN_S), aclosing(watch):
@@ -68,7 +68,7 @@ async def test_without_a_cursor_it_begins_now_and_shows_no_other_customer(
 
 
 async def _until_it_watches(grid: AsyncGrid, started: asyncio.Task[list[JobChange]]) -> list[JobChange]:
-    """Submit and cancel jobs until the watch has seen two changes; returns the first."""
+    """Submit and cancel jobs until the watch has seen two changes. Returns the first."""
     async with asyncio.timeout(WITHIN_S):
         while not started.done():
             job = await grid.submit(EXAMPLE, credits=100)

@@ -18,7 +18,7 @@ print(*sys.modules)
 
 
 def _loaded(statement: str) -> set[str]:
-    """The modules that are loaded after a statement in a new process."""
+    """Return the modules that are loaded after a statement in a new process."""
     program = [sys.executable, "-c", PROGRAM.format(statement=statement)]
     return set(subprocess.run(program, capture_output=True, text=True, check=True).stdout.split())
 

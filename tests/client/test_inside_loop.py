@@ -41,7 +41,7 @@ def _program(text: str, customer: Customer, job_id: int = 0, *options: str) -> l
 
 
 def _run(text: str, customer: Customer, job_id: int = 0, *options: str) -> subprocess.CompletedProcess[str]:
-    """A program to its end. It may not hang."""
+    """Run a program to its end. It may not hang."""
     program = _program(text, customer, job_id, *options)
     return subprocess.run(program, capture_output=True, text=True, timeout=WITHIN_S, check=False)
 

@@ -35,7 +35,7 @@ async def first_block(grid: AsyncGrid, chain: Chain, stage: Stage) -> AsyncItera
 
 
 async def check(chain: Chain, customer: str, first_block: int, ids: list[int], transactions: int) -> None:
-    """Each result once, each job once, the limits held in every block."""
+    """Check that each job and each result occurs once, and that the limits held in every block."""
     own = await chain.jobs_by_customer(customer)
     assert len(ids) == len(set(ids)) == JOBS
     assert sorted(ids) == sorted(own)

@@ -96,7 +96,7 @@ class Follower:
 
 @asynccontextmanager
 async def carried(grid: Grid, book: Path, chain: Chain) -> AsyncIterator[tuple[AsyncGrid, AsyncJob, Party]]:
-    """A running job of a new customer, and its provider."""
+    """Yield a running job of a new customer, and its provider."""
     operator = party(chain, Wallet.load(grid.operator_key))
     provider = party(chain, grid.new_key("provider"))
     customer = grid.new_key("customer")

@@ -35,12 +35,12 @@ async def run(cells: list[str], customer: Customer, folder: Path) -> list[Any]:
 
 
 def html_of(outputs: Any) -> str:
-    """All HTML of a cell."""
+    """Return all HTML of a cell."""
     return "".join(str(one.data.get("text/html", "")) for one in outputs if "data" in one)
 
 
 def assert_harmless(html: str) -> None:
-    """No element of a stranger, no script, no outside address."""
+    """Check that there is no element of a stranger, no script and no outside address."""
     assert html
     assert not re.search(r"<(script|style|img|a|iframe|link)\b|\b(src|href)=\"|url\(", html)
     assert not re.search(r"https?://(?!127\.0\.0\.1)", html)

@@ -21,7 +21,7 @@ from tests.client.support import SimulatedCluster, run_program
 
 
 def _docstring(name: str) -> str:
-    """The docstring of a public name; that of the package for the empty name."""
+    """Return the docstring of a public name, or of the package for the empty name."""
     return (getattr(client, name) if name else client).__doc__ or ""
 
 
@@ -54,6 +54,6 @@ def test_the_examples_of_the_docstrings_run(
 
 
 def _example(name: str) -> str:
-    """The indented lines behind "Example:"."""
+    """Return the indented lines behind "Example:"."""
     lines = inspect.cleandoc(_docstring(name)).partition("Example:\n")[2].splitlines()
     return textwrap.dedent("\n".join(itertools.takewhile(lambda line: not line or line.startswith(" "), lines)))

@@ -41,7 +41,7 @@ class AsyncBox:
 
     @classmethod
     def of(cls, size: int) -> Self:
-        """A box of this size."""
+        """Return a box of this size."""
         return cls(size)
 
     @property
@@ -61,11 +61,11 @@ class AsyncBox:
         return self
 
     async def boxes(self) -> list[AsyncBox | int]:
-        """Boxes and numbers."""
+        """Return boxes and numbers."""
         return [self, 1, AsyncBox()]
 
     async def each(self) -> AsyncIterator[AsyncBox]:
-        """Boxes, one by one."""
+        """Yield boxes, one by one."""
         yield self
         yield AsyncBox(7)
 
@@ -122,7 +122,7 @@ def test_a_sync_object_lives_as_long_as_it_is_used(box_class: Any) -> None:
 
 
 def _members(kind: type) -> dict[str, Any]:
-    """The public members of a class and its bases."""
+    """Return the public members of a class and its bases."""
     own: dict[str, Any] = {}
     for one in reversed(kind.__mro__[:-1]):
         own |= {RENAMED.get(name, name): member for name, member in vars(one).items()}

@@ -43,7 +43,7 @@ class Counter:
 
 
 def memory_bytes() -> int:
-    """Memory that this process holds."""
+    """Return the memory of this process in bytes."""
     return int(Path("/proc/self/statm").read_text().split()[1]) * 4096
 
 
@@ -62,7 +62,7 @@ async def request_many(chain: Chain, customer: Customer, operator: Party) -> Non
 
 
 async def seen_end(wait: asyncio.Task[AsyncJob]) -> float:
-    """When the wait ends."""
+    """Return when the wait ends."""
     async with asyncio.timeout(SEEN_WITHIN_S):
         await wait
     return time.monotonic()

@@ -53,7 +53,7 @@ def read_request(
     v_offset: int = 0,
     signature: bytes | None = None,
 ) -> ReadRequest:
-    """What a client sends: an address with capitals, signed in lower case."""
+    """Return what a client sends: an address with capitals, signed in lower case."""
     account, timestamp = ACCOUNTS[name], now_ms() if timestamp is None else timestamp
     if signature is None:
         made = sign(account, f"read:{account.address.lower()}/{log_name(job_id)}/{timestamp}")
@@ -71,7 +71,7 @@ def list_request(name: str = "customer", *, lower: bool = True) -> WatchListRequ
 async def stream(
     grid: Grid, transport: str, message: bytes, method: str = "Read", timeout: float = WITHIN_S
 ) -> AsyncIterator[bytes]:
-    """The messages of a call. Raises Ended."""
+    """Yield the messages of a call. Raises Ended."""
     if transport == "grpc":
         async for answer in over_grpc(grid, message, PATH + method, timeout):
             yield answer
@@ -100,7 +100,7 @@ async def over_grpc(grid: Grid, message: bytes, path: str, timeout: float) -> As
 
 
 async def messages_of(answer: httpx.Response, *, text: bool) -> AsyncIterator[bytes]:
-    """The messages in an answer's frames. Raises Ended after trailers with a status other than 0."""
+    """Yield the messages in an answer's frames. Raises Ended after trailers with a status other than 0."""
     data, coded = b"", b""
     async for piece in answer.aiter_bytes():
         coded += piece
@@ -129,13 +129,13 @@ def frame(message: bytes) -> bytes:
 
 
 async def lines_of(grid: Grid, transport: str, request: ReadRequest | None = None) -> list[bytes]:
-    """All lines of a complete log."""
+    """Return all lines of a complete log."""
     message = (request or read_request()).SerializeToString()
     return [ReadResponse.FromString(answer).data async for answer in stream(grid, transport, message)]
 
 
 async def end_of(grid: Grid, transport: str, message: bytes, method: str = "Read") -> tuple[int, str]:
-    """Status and sentence of a call that gives no answer."""
+    """Return status and sentence of a call that gives no answer."""
     try:
         answers = [answer async for answer in stream(grid, transport, message, method)]
     except Ended as ended:

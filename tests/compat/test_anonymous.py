@@ -34,7 +34,7 @@ async def store(grid: Grid, command: str = "echo s3cret", source: str = SOURCE) 
 
 
 async def round_at(grid: Grid, ahead_s: float) -> None:
-    """One round of the clean-up at this time."""
+    """Run one round of the clean-up at this time."""
     grid.clock.ahead_s = ahead_s
     try:
         await clean_up(grid.context, Retention())
@@ -50,7 +50,7 @@ async def salt_of(grid: Grid, definition_hash: str) -> bytes:
 
 
 async def upload_signed(grid: Grid, who: str, definition_hash: str, salt: bytes) -> httpx.Response:
-    """The same definition under the same hash, signed by a customer who somehow knows the salt."""
+    """Upload the same definition under the same hash, signed by a customer who somehow knows the salt."""
     body = Upload(salt=salt.hex(), definition=canonical(a_job()).decode()).model_dump_json().encode()
     path = f"/v1/definitions/{definition_hash}"
     headers = request_signing.sign(ACCOUNTS[who], DOMAIN, "PUT", path, body, int(grid.clock()))

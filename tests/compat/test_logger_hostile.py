@@ -177,7 +177,7 @@ async def test_a_stream_has_a_longest_time(start: Start) -> None:
 
 @asynccontextmanager
 async def slow_web(grid: Grid, request: bytes) -> AsyncIterator[None]:
-    """A client that asks over gRPC-web and reads nothing."""
+    """Send requests over gRPC-web, and read no answer."""
     host, _, port = grid.url.removeprefix("http://").partition(":")
     _, writer = await asyncio.open_connection(host, int(port), limit=1024)
     body = frame(request)
@@ -190,7 +190,7 @@ async def slow_web(grid: Grid, request: bytes) -> AsyncIterator[None]:
 
 
 async def web_end(grid: Grid, transport: str, body: bytes, headers: dict[str, str] | None = None) -> int:
-    """The status of a call with this body."""
+    """Return the status of a call with this body."""
     sent = {"content-type": TYPES[transport], **(headers or {})}
     async with (
         httpx.AsyncClient() as client,

@@ -46,7 +46,7 @@ class Client:
         return Web3(HTTPProvider(self.url))
 
     def person(self, key: str | None = None) -> str:
-        """An account (of `key`, else a new one) with money for gas. This client signs its transactions."""
+        """Return an account (of `key`, else a new one) with money for gas. This client signs its transactions."""
         account: LocalAccount = Account.create() if key is None else Account.from_key(key)
         self.w3.middleware_onion.inject(SignAndSendRawMiddlewareBuilder.build(account), layer=0)
         self.w3.provider.make_request("anvil_setBalance", [account.address, hex(10**21)])  # type: ignore[arg-type]
@@ -94,19 +94,19 @@ class Client:
         return receipt
 
     def ask(self, call: Any, sender: str | None = None, more: Sequence[dict[str, Any]] = ()) -> Any:
-        """The answer of a call, without sending it. Raises Refused, also with errors in the ABI `more`."""
+        """Return the answer of a call that is not sent. Raises Refused, also with errors in the ABI `more`."""
         try:
             return call.call({"from": sender} if sender else {})
         except ContractLogicError as error:
             raise _refusal(error, more) from None
 
     def events_of(self, receipt: Any, part: Contract, event: str) -> list[dict[str, Any]]:
-        """Arguments of the events of that name that `part`, and no other contract, emitted in a transaction."""
+        """Return the arguments of the events of that name that `part` itself emitted in a transaction."""
         found = getattr(part.events, event)().process_receipt(receipt, errors=DISCARD)
         return [dict(log["args"]) for log in found if log["address"] == part.address]
 
     def permit(self, owner: str, value: int, deadline: int) -> tuple[int, bytes, bytes]:
-        """The owner's signature that lets the MetaScheduler take `value`."""
+        """Return the owner's signature that lets the MetaScheduler take `value`."""
         fields = [
             ("owner", "address"), ("spender", "address"), ("value", "uint256"), ("nonce", "uint256"),
             ("deadline", "uint256"),
@@ -124,7 +124,7 @@ class Client:
 
 
 def _refusal(error: ContractLogicError, more: Sequence[dict[str, Any]] = ()) -> Refused:
-    """The error by its first four bytes, as clients decode it: its name, or the text that it carries."""
+    """Return the error by its first four bytes, as clients decode it: its name, or the text that it carries."""
     if str(error.data).startswith(TEXT):
         return Refused(decode(["string"], bytes.fromhex(str(error.data)[len(TEXT) :]))[0])
     if not isinstance(error, ContractCustomError):

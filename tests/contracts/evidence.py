@@ -32,6 +32,6 @@ def record(name: str) -> None:
 
 
 def missing(names: Iterable[str]) -> list[str]:
-    """Those of the names whose claims were not proved for these contracts."""
+    """Return the names whose claims were not proved for these contracts."""
     noted = json.loads(FILE.read_text())
     return [name for name in names if noted.get(name) != fingerprint(name)]

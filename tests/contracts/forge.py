@@ -11,12 +11,12 @@ COMPILED = CONTRACTS.parent / "deepgrid" / "chain" / "compiled"
 
 
 def places(builds: str) -> dict[str, str]:
-    """The environment that makes forge write its output to `out/BUILDS`, apart from builds with other settings."""
+    """Return the environment that sends forge's output to `out/BUILDS`, apart from builds with other settings."""
     return {**os.environ, "FOUNDRY_OUT": f"out/{builds}", "FOUNDRY_CACHE_PATH": f"cache/{builds}"}
 
 
 def forge(*args: str, builds: str, profile: str = "default") -> str:
-    """Output of `forge ARGS`. Raises AssertionError with forge's last lines if it fails."""
+    """Return the output of `forge ARGS`. Raises AssertionError with forge's last lines if it fails."""
     command = ["nice", "node_modules/.bin/forge", *args]
     settings = places(builds) | {"FOUNDRY_PROFILE": profile}
     ran = subprocess.run(command, cwd=CONTRACTS, env=settings, capture_output=True, text=True, check=False)

@@ -55,7 +55,7 @@ class Unfit(Exception):
 
 
 def read_mutants() -> list[Mutant]:
-    """All mutants. Raises Unfit if one of them no longer fits the sources."""
+    """Return all mutants. Raises Unfit if one of them no longer fits the sources."""
     listed = tomllib.loads((Path(__file__).parent / "mutants.toml").read_text())["mutant"]
     mutants = [Mutant(**entry) for entry in listed]
     for mutant in mutants:
@@ -66,7 +66,7 @@ def read_mutants() -> list[Mutant]:
 
 
 def trial(mutants: Sequence[Mutant]) -> list[Outcome]:
-    """Plants each mutant. Raises Unfit if the tests fail without one, or if a mutant does not compile."""
+    """Plant each mutant in turn. Raises Unfit if the tests fail without one, or if a mutant does not compile."""
     by_file = [list(group) for _, group in groupby(sorted(mutants, key=attrgetter("file")), key=attrgetter("file"))]
     halves = [half for group in by_file for half in (group[::2], group[1::2]) if half]
     with tempfile.TemporaryDirectory(prefix="deepgrid-mutants-") as folder:
@@ -92,7 +92,7 @@ def trial(mutants: Sequence[Mutant]) -> list[Outcome]:
 
 
 def table(outcomes: Sequence[Outcome]) -> str:
-    """One line per mutant: the mistake, its file, and the tests that caught it."""
+    """Return one line per mutant: the mistake, its file, and the tests that caught it."""
     lines = [f"{'mutant':72}  {'file':24}  caught by"]
     for outcome in outcomes:
         caught = outcome.caught_by[0] if outcome.caught_by else "NOTHING"
@@ -127,7 +127,7 @@ def _changed(source: Path, old: str, new: str) -> Iterator[None]:
 
 
 def _failures(copy: Path) -> list[str]:
-    """The tests that fail in this copy; unit tests come before the history."""
+    """Return the tests that fail in this copy; unit tests come before the history."""
     forge = copy / "node_modules" / ".bin" / "forge"
     command = [
         "prlimit",

@@ -44,7 +44,7 @@ def running(scene: Scene, locked: int = 200 * CREDIT, *, delegate: bool = False)
 
 
 def compiled(contract: str) -> list[dict[str, Any]]:
-    """The ABI of a deployed contract."""
+    """Return the ABI of a deployed contract."""
     text = (importlib.resources.files("deepgrid.chain") / "compiled" / f"{contract}.json").read_text()
     entries: list[dict[str, Any]] = json.loads(text)["abi"]
     return entries

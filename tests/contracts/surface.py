@@ -254,7 +254,7 @@ _DECLARATION = re.compile(r"(\w+)\(([^)]*)\)( view)?(?:\s*-> \(([^)]*)\))?")
 
 
 def abi_of(part: str) -> list[dict[str, Any]]:
-    """The part's declarations as a JSON ABI for any client library."""
+    """Return the part's declarations as a JSON ABI for any client library."""
     entries = [_entry("function", *found) for found in _DECLARATION.findall(FUNCTIONS[part])]
     entries += [_entry("event", *found) for found in _DECLARATION.findall(EVENTS.get(part, ""))]
     return entries + [_entry("error", *found) for found in _DECLARATION.findall(ERRORS.get(part, ""))]
@@ -274,7 +274,7 @@ def _fields(text: str) -> list[dict[str, Any]]:
 
 
 def _field(kind: str, *words: str) -> dict[str, Any]:
-    """A field from its type, perhaps `indexed`, and its name; a result may have no name."""
+    """Return a field from its type, perhaps `indexed`, and its name; a result may have no name."""
     field: dict[str, Any] = {"name": words[-1] if words else ""}
     if words[:-1] == ("indexed",):
         field["indexed"] = True

@@ -79,7 +79,7 @@ TABLES: dict[str, Callable[[list[int]], list[str]]] = {
 
 
 def rendered(table: str) -> str:
-    """The rows of a table as they stand in the page."""
+    """Return the rows of a table as they stand in the page."""
     return "\n".join(f"| {' | '.join(TABLES[table](row))} |" for row in CASES[table]["rows"])
 
 
@@ -97,7 +97,7 @@ def test_python_counts_the_same_minutes(row: list[int]) -> None:
 
 
 def _attacks(heading: str) -> dict[str, list[str]]:
-    """The figures of the table below a heading, by attack: what stands between the deed and the limit."""
+    """Return the figures of the table below a heading, by attack: the columns between the deed and the limit."""
     section = re.search(rf"^{heading}\n(.*?)^##", PAGE, re.MULTILINE | re.DOTALL)
     assert section is not None
     rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in section[1].splitlines() if line[:1] == "|"]

@@ -33,7 +33,7 @@ class Coverage:
 
 
 def read(report: str) -> tuple[Coverage, set[str]]:
-    """The coverage of an lcov report, and its files."""
+    """Return the coverage of an lcov report, and its files."""
     coverage, files, file = Coverage(), set(), ""
     for entry in report.splitlines():
         kind, _, rest = entry.partition(":")

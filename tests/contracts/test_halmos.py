@@ -29,7 +29,7 @@ def claims(contract: str) -> set[str]:
 
 
 def halmos(contract: str, report: Path) -> tuple[dict[str, int], str]:
-    """The verdict of halmos on each claim of a contract, and its output."""
+    """Return the verdict of halmos on each claim of a contract, and its output."""
     command: list[str | Path] = [
         PROVER,
         "halmos",

@@ -19,7 +19,7 @@ LIBRARY_ERRORS = {"AddressEmptyCode", "FailedCall", "SafeERC20FailedOperation"}
 
 
 def _types(fields: list[dict[str, Any]]) -> str:
-    """The types of the fields, down to the fields of structs."""
+    """Return the types of the fields, down to the fields of structs."""
     parts = (
         f"({_types(field['components'])}){field['type'].removeprefix('tuple')}"
         if "components" in field
@@ -30,7 +30,7 @@ def _types(fields: list[dict[str, Any]]) -> str:
 
 
 def _signatures(abi: list[dict[str, Any]], kind: str) -> set[str]:
-    """Name, arguments, results and mutability of each entry of this kind."""
+    """Return name, arguments, results and mutability of each entry of this kind."""
     return {
         f"{entry['name']}({_types(entry['inputs'])})"
         f" {entry.get('stateMutability', '')} ({_types(entry.get('outputs', []))})"

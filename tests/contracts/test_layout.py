@@ -13,13 +13,13 @@ PAIR = ("MetaScheduler", "RareCalls")
 
 
 def built(contract: str) -> dict[str, Any]:
-    """What the compiler tells about a contract."""
+    """Return the compiler's output on a contract."""
     told: dict[str, Any] = json.loads((CONTRACTS / f"out/layout/{contract}.sol/{contract}.json").read_text())
     return told
 
 
 def variables(contract: str) -> list[dict[str, Any]]:
-    """Its stored variables with slot, offset, type (without the compiler's running numbers)."""
+    """Return its stored variables with slot, offset and type, without the compiler's running numbers."""
     layout = built(contract)["storageLayout"]
     types = layout["types"]
 
@@ -42,7 +42,7 @@ def variables(contract: str) -> list[dict[str, Any]]:
 
 
 def declared(contract: str) -> list[str]:
-    """Names of the stored variables that the contract's own source declares."""
+    """Return the names of the stored variables that the contract's own source declares."""
     (body,) = (node for node in built(contract)["ast"]["nodes"] if node.get("name") == contract)
     return [
         node["name"]

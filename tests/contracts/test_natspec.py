@@ -30,7 +30,7 @@ class Declaration:
 
 
 def declarations(source: str) -> Iterator[Declaration]:
-    """Everything in a source that clients can see: what is external or public, and all events and errors."""
+    """Yield everything in a source that clients can see: what is external or public, and all events and errors."""
     for found in _DECLARATION.finditer(source):
         rest = found["rest"] or ""
         if found["kind"] in ("function", "fallback") and not re.search(r"\b(external|public)\b", rest):
@@ -45,13 +45,16 @@ def declarations(source: str) -> Iterator[Declaration]:
 
 
 def _names(fields: str) -> tuple[str, ...]:
-    """The name of each field. A field is a type, perhaps a place of its data, and perhaps a name."""
+    """Return the name of each field. A field is a type, perhaps a data location, and perhaps a name."""
     words = (field.split() for field in fields.split(",") if field.strip())
     return tuple(parts[-1] if len(parts) > 1 and parts[-1] not in ("memory", "calldata") else "" for parts in words)
 
 
 def gaps(found: Declaration, interfaces: dict[str, set[str]]) -> list[str]:
-    """What the comment of a declaration lacks. One that inherits its comment must name an interface that has it."""
+    """Return what the comment of a declaration lacks.
+
+    One that inherits its comment must name an interface that has it.
+    """
     if inherited := re.search(r"@inheritdoc (\w+)", found.doc):
         return [] if found.name in interfaces.get(inherited[1], set()) else [f"@inheritdoc {inherited[1]}"]
     missing = [] if re.search(r"@notice \S", found.doc) else ["@notice"]
@@ -63,7 +66,7 @@ def gaps(found: Declaration, interfaces: dict[str, set[str]]) -> list[str]:
 
 
 def _interfaces() -> dict[str, set[str]]:
-    """The names that each interface of the sources declares."""
+    """Return the names that each interface of the sources declares."""
     folder = CONTRACTS / "src" / "interfaces"
     return {file.stem: {found.name for found in declarations(file.read_text())} for file in folder.glob("*.sol")}
 

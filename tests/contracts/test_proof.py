@@ -48,7 +48,7 @@ def forge_test(*arguments: str, **environment: str) -> str:
 
 
 def functions_that_change_something() -> dict[str, str]:
-    """Names of all functions that change state, by selector."""
+    """Return the names of all functions that change state, by selector."""
     found = {}
     for contract in ("MetaScheduler", "ProviderManager"):
         for entry in json.loads((COMPILED / f"{contract}.json").read_text())["abi"]:

@@ -71,7 +71,7 @@ def test_every_changing_function_has_a_row_of_refusals(contract: str) -> None:
 
 
 def _arguments(entry: dict[str, Any], job_id: bytes, scene: Scene) -> list[Any]:
-    """Arguments that would be valid from the right account."""
+    """Return the arguments that would be valid from the right account."""
     report = (job_id, 5, 1, "", 0)
     by_name: dict[str, Any] = {
         "jobId": job_id, "definition": DEFINITION, "lockedCredits": 100 * CREDIT, "jobName": NAME,

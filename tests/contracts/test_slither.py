@@ -20,7 +20,7 @@ TASTE = "assembly,naming-convention,pragma,solc-version,too-many-digits"
 
 
 def findings(report: Path) -> Iterator[tuple[str, str, str]]:
-    """Each finding's detector, place (`Contract.name`) and text."""
+    """Yield each finding's detector, place (`Contract.name`) and text."""
     command: list[str | Path] = [
         PROVER,
         "slither",
@@ -51,7 +51,7 @@ def name_of(element: dict[str, Any]) -> str:
 
 
 def analysed() -> set[str]:
-    """The sources that slither compiled. Without OpenZeppelin inside forge's root it silently sees none."""
+    """Return the sources that slither compiled. Without OpenZeppelin inside forge's root it silently sees none."""
     (built,) = (CONTRACTS / "out/slither/build-info").glob("*.json")
     return set(json.loads(built.read_text())["output"]["sources"])
 

@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[2]
 
 
 def _shape(field: dict[str, Any], *, names: bool) -> str:
-    """A field's type down to the fields of its structs, which clients know by their names."""
+    """Return a field's type down to the fields of its structs, which clients know by their names."""
     if "components" not in field:
         return f"{field['type']} {field['name']}" if names else str(field["type"])
     inner = ", ".join(_shape(part, names=True) for part in field["components"])
@@ -23,14 +23,17 @@ def _shape(field: dict[str, Any], *, names: bool) -> str:
 
 
 def _inputs(entry: dict[str, Any]) -> str:
-    """The arguments by type and order. Those of events and errors are known by their names too, and by `indexed`."""
+    """Return the arguments by type and order.
+
+    Arguments of events and errors also have names and `indexed`.
+    """
     named = entry["type"] != "function"
     parts = [f"{_shape(f, names=named)}{' indexed' if f.get('indexed') else ''}" for f in entry["inputs"]]
     return f"{entry['type']} {entry['name']}({', '.join(parts)})"
 
 
 def _outputs(entry: dict[str, Any]) -> list[str]:
-    """The results. A number has 32 bytes for any width, so a client that expects uint256 reads it too."""
+    """Return the results. A number has 32 bytes for any width, so a client that expects uint256 reads it too."""
     shapes = [_shape(field, names=False) for field in entry.get("outputs", [])]
     return [re.sub(r"^uint\d+$", "uint256", shape) for shape in shapes]
 

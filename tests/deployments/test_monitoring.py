@@ -39,7 +39,7 @@ SOURCE = {"type": "prometheus", "uid": "${datasource}"}
 
 
 def served_names(registry: CollectorRegistry) -> set[str]:
-    """The names that a query can use."""
+    """Return the names that a query can use."""
     endings = {"counter": ("_total",), "histogram": ("_bucket", "_count", "_sum")}
     return {family.name + end for family in registry.collect() for end in endings.get(family.type, ("",))}
 

@@ -40,7 +40,7 @@ REQUIRED = {"cluster": "a", "operator": "a", "job_id": 1, "claimed_at": 1}
 
 @cache
 def deployed() -> dict[str, tuple[Flow[Any, Any], dict[str, Any]]]:
-    """The flows of the roles, each with its deployment as it is written."""
+    """Return the flows of the roles, each with its deployment as it is written."""
     found = {}
     for role in ROLES:
         for one in yaml.safe_load((REPOSITORY / "deployments" / role / "prefect.yaml").read_text())["deployments"]:
@@ -50,7 +50,7 @@ def deployed() -> dict[str, tuple[Flow[Any, Any], dict[str, Any]]]:
 
 
 def properties(flow: Flow[Any, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Names and schemas of the parameters. For one that may be empty, the schema of its values."""
+    """Yield names and schemas of the parameters; for one that may be empty, the schema of its values."""
     for name, schema in flow.parameters.properties.items():
         for one in schema.get("anyOf", [schema]):
             yield name, one

@@ -15,7 +15,7 @@ from deployments.cli.serving import examine_prefect
 
 @contextmanager
 def answering(status: int) -> Iterator[tuple[str, list[str]]]:
-    """An API that answers every request with `status`, and the list of its requests."""
+    """Yield an API that answers every request with `status`, and the list of its requests."""
     asked: list[str] = []
 
     class Handler(BaseHTTPRequestHandler):

@@ -64,12 +64,12 @@ class Block:
 
 
 def blocks() -> list[Block]:
-    """All blocks of all pages."""
+    """Return all blocks of all pages."""
     return [block for page in PAGES for block in _of(page)]
 
 
 def commands(script: str) -> list[list[str]]:
-    """The simple commands of a script as words, without assignments before them and comments behind them."""
+    """Return the simple commands of a script as words, without assignments and comments."""
     found = []
     for line in script.replace("\\\n", " ").splitlines():
         lexer = shlex.shlex(line, posix=True, punctuation_chars="&|;<>()")
@@ -83,7 +83,7 @@ def commands(script: str) -> list[list[str]]:
 
 
 def inline_commands() -> list[tuple[str, str]]:
-    """Commands in inline code of the pages' text, each with its page."""
+    """Return commands in inline code of the pages' text, each with its page."""
     found = []
     for page in PAGES:
         for token in _tokens(page):

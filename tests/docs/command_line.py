@@ -18,9 +18,8 @@ PLACEHOLDER = re.compile(r"\.\.\.|[A-Z][A-Z_.]*|\$\{?\w+\}?|0x\.\.\.")
 
 
 def fault(words: list[str], *, whole: bool = True) -> str:
-    """What is wrong with the command, or nothing. Programs that are not ours are not judged.
-
-    Without `whole` the text only mentions the command, and may leave arguments out.
+    """Return what is wrong with the command, or nothing. Ignores programs that are not ours. Without `whole` the text
+    only mentions the command, and may leave arguments out.
     """
     if words[0] == "dps":
         return _dps(words[1:], whole)
@@ -75,7 +74,7 @@ def _run(words: list[str]) -> str:
 
 
 def _prefect(words: list[str]) -> str:
-    """The deployments that a command names exist, and their flows have the parameters."""
+    """Return the fault of a command that names a missing deployment or parameter, or nothing."""
     if words[:2] not in (["deployment", "run"], ["deployment", "inspect"]):
         return ""
     flow = _flow(words[2].split("/")[0])

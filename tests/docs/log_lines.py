@@ -21,7 +21,7 @@ class LogLine:
 
 
 def log_lines(root: Path) -> list[LogLine]:
-    """Every log line of the code below `root`, except `debug`, by file."""
+    """Return every log line of the code below `root`, except `debug`, by file."""
     found = set()
     for package in LOGGED:
         for path in sorted((root / package).rglob("*.py")):

@@ -10,5 +10,5 @@ PAGES = sorted([ROOT / name for name in AT_THE_ROOT] + list((ROOT / "docs").rglo
 
 
 def name(page: Path) -> str:
-    """The page's path from the root of the repository."""
+    """Return the page's path from the root of the repository."""
     return str(page.relative_to(ROOT))

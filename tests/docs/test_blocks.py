@@ -70,7 +70,7 @@ def test_python_passes_strict_type_checks(tmp_path: Path) -> None:
 
 
 def _module(text: str) -> str:
-    """The block as a module: what awaits at the top stands in a function."""
+    """Return the block as a module. Code that awaits at the top level goes into a function."""
     tree = compile(text, "block", "exec", ast.PyCF_ONLY_AST | ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
     waits = any(isinstance(node, ast.AsyncWith | ast.AsyncFor | ast.Await) for node in tree.body)
     return "async def block() -> None:\n" + textwrap.indent(text, "    ") if waits else text

@@ -12,7 +12,7 @@ NAMED = re.compile(r"`([\w.]+)`(?: and `([\w.]+)`)? in \[`[^`]+`\]\(([^)#]+)\)")
 
 
 def named_code() -> list[tuple[str, Path]]:
-    """Functions and classes that the page names, with the linked file."""
+    """Return functions and classes that the page names, with the linked file."""
     found = [
         (name, (PAGE.parent / path).resolve())
         for *names, path in NAMED.findall(PAGE.read_text())

@@ -13,7 +13,7 @@ ROW = re.compile(r"^\| (info|warning|error) \| `` ?(.+?) ?`` \| (.+?) \| (.+?) \
 
 
 def documented() -> dict[tuple[str, str], str]:
-    """What the page says to do, by level and event."""
+    """Return what the page says to do, by level and event."""
     rows = [found.groups() for line in PAGE.read_text().splitlines() if (found := ROW.match(line))]
     return {(level, event): action for level, event, _, action in rows}
 

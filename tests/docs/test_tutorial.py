@@ -61,12 +61,12 @@ def test_every_command_prints_what_the_page_shows(reader: Reader) -> None:
 
 
 def _typed(block: Block) -> Iterator[tuple[str, list[str]]]:
-    """Each command of a session, with the lines below it."""
+    """Yield each command of a session, with the lines below it."""
     for part in re.split(r"^\$ ", block.text, flags=re.M)[1:]:
         command, *shown = part.splitlines()
         yield command, shown
 
 
 def _shape(line: str) -> str:
-    """A line without what differs from run to run: numbers, addresses, the name of the machine."""
+    """Return a line without what differs from run to run: numbers, addresses, the name of the machine."""
     return re.sub(r"0x[0-9a-fA-F]+|\d[\d.,:]*", "#", line.replace(socket.gethostname(), "vm")).rstrip()

@@ -55,7 +55,7 @@ class OddNode:
 
 @asynccontextmanager
 async def odd_node() -> AsyncIterator[OddNode]:
-    """A node on a free port."""
+    """Yield a node on a free port."""
     node = OddNode()
     app = web.Application(client_max_size=2**24)
     app.router.add_route("*", "/{rest:.*}", node.answer)

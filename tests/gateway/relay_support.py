@@ -42,29 +42,29 @@ class Backend:
     book: AddressBook
 
     async def rpc(self, method: str, *params: Any, **fields: Any) -> dict[str, Any]:
-        """The answer to one call."""
+        """Return the answer to one call."""
         call = {"jsonrpc": "2.0", "id": 7, "method": method, "params": list(params)} | fields
         found: dict[str, Any] = (await self.http.post("/rpc", json=call)).json()
         return found
 
     async def batch(self, *calls: tuple[str, list[Any]]) -> list[dict[str, Any]]:
-        """The answers to a batch."""
+        """Return the answers to a batch."""
         body = [{"jsonrpc": "2.0", "id": n, "method": name, "params": params} for n, (name, params) in enumerate(calls)]
         found: list[dict[str, Any]] = (await self.http.post("/rpc", json=body)).json()
         return found
 
     async def code(self, method: str, *params: Any) -> int:
-        """The code of the error that the call gets."""
+        """Return the code of the error that the call gets."""
         return int((await self.rpc(method, *params))["error"]["code"])
 
     def call_of(self, name: str, *arguments: Any, contract: str = "MetaScheduler") -> dict[str, str]:
-        """The first parameter of eth_call."""
+        """Return the first parameter of eth_call."""
         addresses = {"MetaScheduler": self.book.meta_scheduler, "Credit": self.book.credit}
         return {"to": addresses[contract], "data": interface(contract).encode(name, *arguments)}
 
 
 async def services(scope: Scope, receive: Receive, send: Send) -> None:
-    """What answers the requests that are not of the web app."""
+    """Answer requests that do not belong to the web app."""
     await JSONResponse({"handed on": scope["path"]}, 404)(scope, receive, send)
 
 
@@ -72,7 +72,7 @@ async def services(scope: Scope, receive: Receive, send: Send) -> None:
 async def running(
     book: AddressBook, folder: Path, limits: WebLimits = QUICK, **settings: Any
 ) -> AsyncIterator[Backend]:
-    """The backend of the grid of `book`, with a build in `folder` unless `static` names another one."""
+    """Yield the backend of the grid of `book`, with a build in `folder` unless `static` names another one."""
     static = write_build(folder / "static")
     chosen = WebSettings(**{"static": static, "limits": limits, **settings})
     of_server = ServicesSettings("sqlite://", folder / "secret", port=0)
@@ -86,7 +86,7 @@ async def running(
 
 
 def write_build(folder: Path) -> Path:
-    """A small build with one compressed copy."""
+    """Return a small build with one compressed copy."""
     import gzip
 
     for name, content in BUILD.items():
@@ -99,7 +99,7 @@ def write_build(folder: Path) -> Path:
 
 
 def moved(book: AddressBook, url: str) -> AddressBook:
-    """The same book with another node."""
+    """Return the same book with another node."""
     return book.model_copy(update={"rpc_url": url})
 
 

@@ -136,7 +136,7 @@ async def test_malformed_and_foreign_reads_do_not_reach_the_node(web: Backend, m
 
 
 def _with_contract(given: Any, address: str) -> Any:
-    """The same parameters, with the contract's address in place of its name."""
+    """Return the same parameters, with the contract's address in place of its name."""
     if isinstance(given, list):
         return [_with_contract(one, address) for one in given]
     if isinstance(given, dict):

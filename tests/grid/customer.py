@@ -68,7 +68,7 @@ class Customer:
             return await chain.job(job_id)
 
     async def settlement(self, job_id: int) -> Settlement:
-        """The job's settlement, after checking that provider + cut + refund = locked, to the wei."""
+        """Return the job's settlement. Checks that provider + cut + refund = locked, to the wei."""
         async with await Chain.connect(AddressBook.load(self.grid.book)) as chain:
             settled = await chain.settlement(job_id)
             job = await chain.job(job_id)

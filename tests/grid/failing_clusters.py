@@ -51,7 +51,7 @@ class Buyer:
 
 
 async def new_buyer(grid: LocalGrid, key: Path, jobs: int) -> Buyer:
-    """A new customer who can pay for this many jobs."""
+    """Return a new customer who can pay for this many jobs."""
     address = Wallet.create(key).address
     await asyncio.to_thread(grid.roles.make_accounts, address)
     async with writer_of(grid, "admin") as admin:
@@ -62,7 +62,7 @@ async def new_buyer(grid: LocalGrid, key: Path, jobs: int) -> Buyer:
 
 @asynccontextmanager
 async def cluster_without_supervisor(grid: LocalGrid, key: Path, name: str, cpus: int) -> AsyncIterator[str]:
-    """The cheapest cluster of the grid, which claims none of its jobs. Yields its address."""
+    """Run the cheapest cluster of the grid, which claims none of its jobs. Yields its address."""
     wallet = Wallet.create(key)
     prices = Prices(gpu_wei_per_minute=0, cpu_wei_per_minute=9 * 10**17, mem_wei_per_mb_minute=0)
     async with await Chain.connect(AddressBook.load(grid.book)) as chain, writer_of(grid, "operator") as operator:
@@ -81,7 +81,7 @@ async def cluster_without_supervisor(grid: LocalGrid, key: Path, name: str, cpus
 
 @contextmanager
 def refusing_slurm(grid: LocalGrid, cluster: str) -> Iterator[None]:
-    """The cluster's Slurm accepts jobs from no host meanwhile, so its supervisor gives all claims back."""
+    """Let the cluster's Slurm refuse jobs from all hosts, so that its supervisor gives all claims back."""
     _scontrol(grid, cluster, "AllocNodes=nowhere")
     try:
         yield
@@ -91,7 +91,7 @@ def refusing_slurm(grid: LocalGrid, cluster: str) -> Iterator[None]:
 
 @asynccontextmanager
 async def second_operator(grid: LocalGrid) -> AsyncIterator[None]:
-    """A second operator process with the same key, which stands by. Afterwards the first one serves alone."""
+    """Run a second operator process with the same key on standby. Afterwards the first one serves alone."""
     grid.table.start(replace(grid.roles.operator(), name=STANDBY, ready=lambda: True))
     try:
         async with asyncio.timeout(PATIENCE_S):
@@ -105,7 +105,7 @@ async def second_operator(grid: LocalGrid) -> AsyncIterator[None]:
 
 @contextmanager
 def suspended_operator(grid: LocalGrid) -> Iterator[None]:
-    """The operator notices nothing meanwhile."""
+    """Suspend the operator during the context."""
     pid = grid.table.pid(OPERATOR)
     assert pid is not None
     os.kill(pid, SIGSTOP)
@@ -129,7 +129,7 @@ async def kill_in_a_round(grid: LocalGrid) -> str:
 
 
 async def rows_of_rounds(grid: LocalGrid, since: str) -> Sequence[str]:
-    """The tables that rounds have published since then, as text."""
+    """Return the tables that rounds have published since then, as text."""
     wanted = {"artifacts": {"key": {"any_": ["meta-schedule-round"]}}, "limit": 200, "sort": "CREATED_DESC"}
     async with api(grid) as client:
         found = (await client.post("artifacts/filter", json=wanted)).raise_for_status().json()

@@ -21,7 +21,7 @@ QUIET = [
 
 @asynccontextmanager
 async def browser_page(prefect: PrefectServer) -> AsyncIterator[Page]:
-    """A page of headless chromium, logged in to Prefect's UI."""
+    """Yield a page of headless chromium, logged in to Prefect's UI."""
     async with async_playwright() as playwright:
         browser = await playwright.chromium.launch(executable_path=CHROMIUM, args=QUIET)
         try:

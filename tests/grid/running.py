@@ -15,7 +15,7 @@ GridT = TypeVar("GridT", bound=LocalGrid)
 
 @contextmanager
 def running_grid(kind: type[GridT]) -> Iterator[GridT]:
-    """A running grid, in a folder that other accounts may enter, so that root gives each customer an account."""
+    """Yield a running grid, in a folder that other accounts may enter, so that root gives each customer an account."""
     with open_folder() as folder:
         grid = kind(folder)
         try:

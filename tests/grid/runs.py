@@ -25,7 +25,7 @@ def api(grid: LocalGrid) -> httpx.AsyncClient:
 
 
 async def deployment(grid: LocalGrid, name: str) -> Json:
-    """The deployment `flow/name`."""
+    """Return the deployment `flow/name`."""
     async with api(grid) as client:
         return dict((await client.get(f"deployments/name/{name}")).raise_for_status().json())
 
@@ -59,7 +59,7 @@ async def run_until(grid: LocalGrid, run_id: str, reached: Callable[[Json], bool
 
 
 async def tasks_of(grid: LocalGrid, run_id: str, *named: str) -> list[tuple[str, list[str]]]:
-    """The states of each task of the run, after all have ended.
+    """Return the states of each task of the run, after all have ended.
 
     Prefect records tasks some time after the run. So this waits for a task with each of the `named` prefixes.
     """
@@ -81,7 +81,7 @@ async def tasks_of(grid: LocalGrid, run_id: str, *named: str) -> list[tuple[str,
 
 
 async def runs_of(grid: LocalGrid, name: str, *types: str) -> list[Json]:
-    """The runs of the deployment `flow/name`, newest first, in these state types or in all."""
+    """Return the runs of the deployment `flow/name`, newest first, in these state types or in all."""
     found = await deployment(grid, name)
     wanted: Json = {"deployments": {"id": {"any_": [found["id"]]}}, "sort": "START_TIME_DESC"}
     if types:

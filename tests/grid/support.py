@@ -20,7 +20,7 @@ def steps(*commands: str) -> str:
 
 
 def in_slurm(customer: Customer, job_id: int) -> str:
-    """The job's lines in the queues of all clusters."""
+    """Return the job's lines in the queues of all clusters."""
     found = ""
     for cluster in ("alpha", "beta"):
         environment = customer.grid.slurm.environment(cluster)

@@ -42,7 +42,7 @@ class Provider:
         )  # fmt: skip
 
     async def says(self, *arguments: str) -> str:
-        """The output of a verb, which must succeed."""
+        """Return the output of a verb, which must succeed."""
         process = self.begin(*arguments)
         said, _ = await asyncio.to_thread(process.communicate, timeout=PATIENCE_S)
         assert process.returncode == 0, said
@@ -56,7 +56,7 @@ def provider(customer: Customer) -> Provider:
 
 @asynccontextmanager
 async def supervised_by(provider: Provider, grid: LocalGrid) -> AsyncIterator[subprocess.Popen[str]]:
-    """A supervisor of alpha that the test can await. The grid's own supervisor is stopped meanwhile."""
+    """Run a supervisor of alpha that the test can await, in place of the grid's own."""
     await asyncio.to_thread(grid.table.stop, SUPERVISOR)
     process = provider.begin("serve", "alpha")
     try:

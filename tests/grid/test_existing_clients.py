@@ -44,7 +44,7 @@ def results(grid: LocalGrid, tmp_path_factory: pytest.TempPathFactory) -> dict[s
 
 
 async def give(grid: LocalGrid, book: AddressBook, customer: str, stranger: str) -> None:
-    """Gas for both, credits for the customer."""
+    """Give gas to both, and credits to the customer."""
     node = grid.anvil.private()
     try:
         await node.batch([("anvil_setBalance", [address, hex(GAS_WEI)]) for address in (customer, stranger)])

@@ -82,7 +82,7 @@ async def test_no_job_is_lost_with_a_refusing_and_a_silent_cluster_and_a_killed_
 
 
 async def remarks(session: CustomerSession, job_id: int) -> list[str]:
-    """What the customer is told about the job, oldest first."""
+    """Return what the customer is told about the job, oldest first."""
     return [f"{one.kind}: {one.text}" for one in await session.services.notices(job_id)]
 
 

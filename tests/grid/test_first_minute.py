@@ -53,5 +53,5 @@ async def test_the_first_job_needs_no_terminal(grid: LocalGrid, customer: Custom
 
 
 def exact(wei: int) -> str:
-    """Credits as the page writes them."""
+    """Return credits as the page writes them."""
     return f"{wei // 10**18}.{wei % 10**18:018d}".rstrip("0").rstrip(".")

@@ -48,7 +48,7 @@ def start(name: str) -> subprocess.Popen[str]:
 
 
 def output(process: subprocess.Popen[str]) -> str:
-    """What the program printed. It must succeed."""
+    """Return what the program printed. It must succeed."""
     try:
         out, errors = process.communicate(timeout=PATIENCE_S)
     finally:

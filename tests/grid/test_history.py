@@ -48,7 +48,7 @@ async def database(grid: LocalGrid) -> AsyncIterator[AsyncConnection]:
 
 
 async def sizes(database: AsyncConnection) -> Sizes:
-    """The sizes of the tables, once the last events are written."""
+    """Return the sizes of the tables, once the last events are written."""
     async with asyncio.timeout(PATIENCE_S):
         before, count = -1, await rows(database, "events")
         while before != count:

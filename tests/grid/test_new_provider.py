@@ -132,7 +132,7 @@ async def forget(customer: Customer) -> None:
 
 
 def commands_of_the_page() -> list[str]:
-    """The blocks of shell commands on the page, in order."""
+    """Return the blocks of shell commands on the page, in order."""
     page = (REPOSITORY / "docs" / "how-to" / "provider.md").read_text()
     return [block.strip() for block in re.findall(r"^```sh\n(.*?)^```", page, re.MULTILINE | re.DOTALL)]
 
@@ -189,6 +189,6 @@ def change_one_price(newcomer: Newcomer) -> None:
 
 
 def give_gas(customer: Customer, provider: str) -> None:
-    """The operator's commands for a new provider."""
+    """Run the operator's commands for a new provider."""
     operator = str(customer.grid.keys.file("operator"))
     customer.dps("gas", "transfer", provider, "10", "--key", operator, check=0)

@@ -89,7 +89,7 @@ async def _pause_pool(grid: LocalGrid, pool: str, *, paused: bool) -> None:
 
 
 def _lengths(grid: LocalGrid, *names: str) -> dict[str, int]:
-    """The length of each process's log so far."""
+    """Return the length of each process's log so far."""
     return {name: len(grid.table.log_path(name).read_bytes()) for name in names}
 
 

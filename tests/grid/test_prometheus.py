@@ -47,7 +47,7 @@ async def prometheus(customer: Customer, tmp_path: Path) -> AsyncIterator[httpx.
 
 
 def config(grid: LocalGrid) -> str:
-    """The example with the ports of the grid, and with short intervals."""
+    """Return the example with the ports of the grid, and with short intervals."""
     text = (FOLDER / "prometheus.yml").read_text().replace("15s", "1s")
     ports = grid.ports
     supervisors = ", ".join(f'"127.0.0.1:{ports.port(f"supervisor-{offer.name}")}"' for offer in OFFERS)

@@ -70,7 +70,7 @@ async def test_a_wrong_bill_is_named_and_a_clean_day_balances(customer: Customer
 
 @asynccontextmanager
 async def supervised_by_nobody(grid: LocalGrid, cluster: str) -> AsyncIterator[None]:
-    """The cluster without its supervisor, so that the test can use its key."""
+    """Stop the cluster's supervisor during the context, so that the test can use its key."""
     grid.table.stop(f"supervisor-{cluster}")
     try:
         yield
@@ -161,6 +161,6 @@ async def the_file_has_every_wei(chain: Chain, state: Path, ids: list[int]) -> N
 
 
 async def artifact(grid: LocalGrid, key: str) -> Json:
-    """The newest artifact with this key."""
+    """Return the newest artifact with this key."""
     async with api(grid) as client:
         return dict((await client.get(f"artifacts/{key}/latest")).raise_for_status().json())

@@ -27,7 +27,7 @@ SHORTER = {"benchmark_cluster/alpha": {"programs": ["machine"]}}  # the other be
 
 
 def scheduled() -> list[str]:
-    """The names of the deployments with a schedule: those of the operator and of the cluster alpha."""
+    """Return the names of the deployments with a schedule: those of the operator and of the cluster alpha."""
     names = []
     for role, owner in (("operator", "grid"), ("provider", "alpha")):
         written = yaml.safe_load((REPOSITORY / "deployments" / role / "prefect.yaml").read_text())
@@ -98,7 +98,10 @@ async def all_end_well(grid: LocalGrid, start: Callable[[str], Awaitable[str]]) 
 
 
 def ended_well(name: str, run: Json) -> bool:
-    """Whether a run ended as expected. `reconcile_billing` may find differences, as other tests leave wrong bills."""
+    """Return whether a run ended as expected.
+
+    `reconcile_billing` may find differences, because other tests leave wrong bills.
+    """
     state = run["state"]
     if name.startswith("reconcile_billing") and state["type"] == "FAILED":
         return bool(state["message"]) and "exception" not in state["message"]

@@ -34,7 +34,7 @@ NODE = {"gpus: 0": "gpus: 2", "cpusPerTask: 1": "cpusPerTask: 8", "memPerCpu: 10
 
 
 def on_a_node_of_beta(command: str) -> str:
-    """A workflow that costs as much as a whole node."""
+    """Return a workflow that costs as much as a whole node."""
     workflow = steps(command)
     for one, all_of_it in NODE.items():
         workflow = workflow.replace(one, all_of_it)
@@ -42,7 +42,7 @@ def on_a_node_of_beta(command: str) -> str:
 
 
 def limit_at_slurm(customer: Customer, cluster: str, job_id: int) -> int | None:
-    """The job's time limit in the cluster's Slurm, in minutes."""
+    """Return the job's time limit in the cluster's Slurm, in minutes."""
     environment = {**os.environ, **customer.grid.slurm.environment(cluster)}
     argv = ["squeue", "-h", "-a", "-n", f"0x{job_id:064x}", "-o", "%l"]
     return limit_minutes(subprocess.check_output(argv, env=environment, text=True, timeout=PATIENCE_S).strip())
@@ -69,7 +69,7 @@ async def queue_is_emptied(customer: Customer, cluster: str, job_id: int) -> Non
 
 
 async def _said(customer: Customer, cluster: str) -> str:
-    """The messages of all runs of the cluster."""
+    """Return the messages of all runs of the cluster."""
     runs = await runs_of(customer.grid, FLOW.format(cluster), "COMPLETED")
     return "\n".join(run["state"]["message"] for run in runs)
 

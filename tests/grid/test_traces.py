@@ -36,7 +36,7 @@ class Collector:
         return web.Response()
 
     def trace_of(self, run_name: str) -> set[str]:
-        """Names of all spans in the trace of this run; empty while it has not ended."""
+        """Return the names of all spans in the trace of this run; empty while it has not ended."""
         traces = {span.trace_id for span in self.spans if span.name == run_name}
         return {span.name for span in self.spans if span.trace_id in traces}
 

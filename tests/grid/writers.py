@@ -16,7 +16,7 @@ from deployments.onemachine.grid import LocalGrid
 
 @asynccontextmanager
 async def writer_of(grid: LocalGrid, name: str) -> AsyncIterator[Writer]:
-    """The writer with the key of `admin`, `operator`, `customer` or a cluster."""
+    """Yield the writer with the key of `admin`, `operator`, `customer` or a cluster."""
     async with await Chain.connect(AddressBook.load(grid.book)) as chain:
         sender = Sender(chain, Wallet.load(grid.keys.file(name)))
         try:

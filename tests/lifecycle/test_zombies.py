@@ -42,7 +42,7 @@ def test_suspects(case: str) -> None:
 
 
 def again(status: JobStatus, slurm: SlurmJob, absent_for_s: int | None = GRACE_S, **job: object) -> Observation:
-    """A suspect at the second look; `absent_for_s` None: it was not absent at the first."""
+    """Return a suspect at its second look. `absent_for_s` is None if it was not absent at the first."""
     changed = replace(JOB, status=status, **job)  # type: ignore[arg-type]
     return Observation(KEY, ME, changed, slurm, NOW, Attempt(), absent_s=absent_for_s, grace_s=GRACE_S)
 

@@ -29,12 +29,12 @@ BOOT_S, COMMAND_S, STOP_S = 180, 600, 60
 
 
 def missing_tools() -> list[str]:
-    """Programs without which no machine can be made here."""
+    """Return the missing programs that are needed to make a machine."""
     return [tool for tool in TOOLS if shutil.which(tool) is None]
 
 
 def make_base() -> Path:
-    """The root folder of all machines, made at the first call: a minute, and 600 MB."""
+    """Return the root folder of all machines. The first call makes it: a minute, and 600 MB."""
     BASE.parent.mkdir(parents=True, exist_ok=True)
     with (BASE.parent / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -65,7 +65,7 @@ class Network:
 
 @contextmanager
 def network() -> Iterator[Network]:
-    """A bridge without a way out of this machine."""
+    """Yield a bridge without a way out of this machine."""
     one = Network(f"dgb{os.getpid()}"[:15], f"10.{os.getpid() // 250 % 250 + 1}.{os.getpid() % 250 + 1}")
     _ip("link", "add", one.name, "type", "bridge")
     try:
@@ -93,7 +93,7 @@ class Machine:
         return done.stdout
 
     def shell(self, script: str) -> list[str]:
-        """The command that runs a script there."""
+        """Return the command that runs a script there."""
         inside = [
             "nsenter",
             f"--target={self._leader}",
@@ -109,7 +109,7 @@ class Machine:
         return [*inside, "LANG=C.UTF-8", path, "bash", "-euc", f"mkdir -p ~/grid; cd ~/grid\n{script}"]
 
     def file(self, path: str) -> Path:
-        """A file of the machine, seen from outside."""
+        """Return the path of a machine's file, seen from outside."""
         return self.root / path.lstrip("/")
 
     def power_off(self) -> None:
@@ -118,7 +118,7 @@ class Machine:
         wait_until(lambda: not Path(f"/proc/{self._leader}").exists(), within_s=STOP_S)
 
     def complaints(self) -> str:
-        """The last lines of its journal."""
+        """Return the last lines of its journal."""
         return subprocess.run(
             self.shell("journalctl --no-pager --lines=60 --output=cat"), capture_output=True, text=True, check=False
         ).stdout
@@ -162,7 +162,7 @@ def _layered(root: Path, layer: Path, undo: ExitStack) -> None:
 
 
 def _control_groups(name: str, undo: ExitStack) -> list[Path]:
-    """Groups of its own. In the group of another machine, systemd would end its processes."""
+    """Return control groups of its own. In another machine's group, systemd would end its processes."""
     found = []
     for line in Path("/proc/mounts").read_text().splitlines():
         _, where, kind, options, *_ = line.split()
@@ -195,7 +195,7 @@ def _children(pid: int) -> list[int]:
 
 
 def _first_process(container: int) -> int | None:
-    """The process that has the number 1 in the machine. systemd-nspawn has another child before."""
+    """Return the process with the number 1 in the machine. systemd-nspawn has another child before."""
     for pid in _children(container):
         with suppress(OSError):  # it has just ended
             numbers = re.search(r"^NSpid:(.*)$", Path(f"/proc/{pid}/status").read_text(), re.MULTILINE)

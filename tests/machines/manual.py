@@ -9,7 +9,7 @@ from tests.docs.pages import ROOT
 
 
 def commands(page: str, section: str) -> list[str]:
-    """The blocks of code below a heading of a page, in their order."""
+    """Return the blocks of code below a heading of a page, in their order."""
     lines = (ROOT / page).read_text().splitlines()
     first = lines.index(f"## {section}")
     last = next((n for n in range(first + 1, len(lines)) if re.match("#{1,2} ", lines[n])), len(lines))

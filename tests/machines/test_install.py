@@ -51,7 +51,7 @@ class Admin:
         return self.book.read_text()
 
     def give(self, address: str) -> None:
-        """Currency and credits for a customer."""
+        """Give a customer currency and credits."""
         self.world.fund(address)
         self.dps("credit", "mint", address, "1000", "--key", self.key, "--book", self.book)
 
@@ -79,7 +79,7 @@ def operator(machines: Machines, admin: Admin) -> Machine:
 
 
 def with_certificate(proxy: str, machines: Machines) -> str:
-    """The commands for the proxy with the host's name and certificate, which is put where they say."""
+    """Return the commands for the proxy with the host's name, and put the certificate where they expect it."""
     here, world = machines.operator, machines.world
     text = proxy.replace("jobs.example.org", SERVICES)
     for name, source in (("fullchain.pem", world.certificate), ("privkey.pem", world.key)):
@@ -259,7 +259,7 @@ def test_a_new_machine_carries_on_from_a_backup(
 
 
 def running(here: Machine) -> list[str]:
-    """The units of deepgrid that run."""
+    """Return the units of deepgrid that run."""
     listed = "systemctl list-units --plain --no-legend --state=running 'deepgrid-*.service'"
     return here.run(f"{listed} | cut -d' ' -f1").split()
 

@@ -37,7 +37,7 @@ def command(state: Path, *args: str) -> subprocess.CompletedProcess[str]:
 
 
 def processes_of(state: Path) -> list[str]:
-    """Processes that have to do with `state`, by their command line, environment or working folder."""
+    """Return processes that refer to `state` in their command line, environment or working folder."""
     return [str(entry) for entry in Path("/proc").iterdir() if entry.name.isdigit() and _concerns(entry, str(state))]
 
 

@@ -47,7 +47,7 @@ class Office:
 
 @asynccontextmanager
 async def office_of(grid: Grid, folder: Path) -> AsyncIterator[Office]:
-    """The operator of a new grid, with its state in `folder`."""
+    """Yield the operator of a new grid, with its state in `folder`."""
     book = grid.book.save(folder / "grid.json")
     settings = OperatorSettings(book, grid.operator_key, folder / "state", approve_label_changes=True)
     async with await Chain.connect(grid.book) as chain, operator_session(settings) as session:

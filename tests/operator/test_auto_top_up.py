@@ -33,7 +33,7 @@ async def plan(office: Office) -> list[Slice | Unpaid]:
 
 
 async def carry_out(office: Office) -> tuple[list[int], list[int]]:
-    """Ids of the jobs that got a slice, and of those that could not pay."""
+    """Return the ids of the jobs that got a slice, and of those that could not pay."""
     planned = await plan(office)
     slices = [one for one in planned if isinstance(one, Slice)]
     bought = await asyncio.gather(*(buy_slice(office.session, one) for one in slices))

@@ -50,7 +50,7 @@ async def requested(office: Office, *wishes: Wishes) -> list[int]:
 
 
 async def one_round(office: Office) -> Decision:
-    """What the flow does, without Prefect."""
+    """Do what the flow does, without Prefect."""
     await office.catch_up()
     seen = await rounds.read_market(office.session)
     return await finish(office, seen)

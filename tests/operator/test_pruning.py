@@ -31,12 +31,12 @@ PROVIDER = "0xProvider"
 
 @flow(name="run_job")
 async def carried(cluster: str, job_id: int, claimed_at: int) -> None:
-    """Has the name and the parameters of the flow that carries a job."""
+    """Have the name and the parameters of the flow that carries a job."""
 
 
 @flow(name="claim_jobs")
 async def a_round(cluster: str) -> None:
-    """Has the name of a flow that looks for work."""
+    """Have the name of a flow that looks for work."""
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -52,19 +52,19 @@ async def client() -> AsyncIterator[PrefectClient]:
 
 
 def soon() -> datetime:
-    """A time before which every run of this test has ended."""
+    """Return a time before which every run of this test has ended."""
     return datetime.now(UTC) + timedelta(minutes=1)
 
 
 async def cancelled(office: Office) -> int:
-    """A job that is over."""
+    """Return a job that is over."""
     job_id = await office.people.request()
     await office.people.customer.cancel_job(job_id)
     return job_id
 
 
 async def job_run(client: PrefectClient, office: Office, job_id: int, *, contract: str = "") -> FlowRun:
-    """The failed run of the job's claim, with a line of log."""
+    """Return the failed run of the job's claim, with a line of log."""
     book = office.session.chain.book
     claimed_at = (await office.job(job_id)).claimed_at if not contract else 7
     key = JobKey(book.chain_id, contract or book.meta_scheduler, job_id, claimed_at)

@@ -37,7 +37,7 @@ async def requested(office: Office, *definitions: object) -> list[int]:
 
 
 async def one_round(session: OperatorSession) -> int:
-    """What the flow does, without Prefect."""
+    """Do what the flow does, without Prefect."""
     seen = await rounds.read_market(session)
     decision = await rounds.decide(session, seen)
     assigned = await rounds.assign(session, decision)
@@ -115,7 +115,7 @@ async def test_a_job_that_was_given_back_too_often_ends_with_a_refund_and_a_reas
 
 @asynccontextmanager
 async def followed(office: Office) -> AsyncIterator[None]:
-    """The operator's process follows the chain, and has seen the providers."""
+    """Follow the chain as the operator's process does. The context begins when it has seen the providers."""
 
     async def follow() -> None:
         async for _ in follow_jobs(office.session):

@@ -31,7 +31,7 @@ async def step(number: int) -> int:
 
 @flow(name="counts", persist_result=False)
 async def counts(number: int) -> int:
-    """Runs one task and records the parent run that it sees."""
+    """Run one task and record the parent run that it sees."""
     context = FlowRunContext.get()
     parents.append(context.flow_run.parent_task_run_id if context and context.flow_run else None)
     return await step(number)
@@ -39,7 +39,7 @@ async def counts(number: int) -> int:
 
 @flow(name="fails_once", persist_result=False)
 async def fails_once() -> None:
-    """Fails on its first attempt."""
+    """Fail on the first attempt."""
     attempts.append(1)
     if len(attempts) == 1:
         raise ValueError("the first attempt fails")
@@ -47,19 +47,19 @@ async def fails_once() -> None:
 
 @flow(name="waits", persist_result=False)
 async def waits() -> None:
-    """Runs until it is cancelled."""
+    """Run until cancelled."""
     await asyncio.Event().wait()
 
 
 @flow(name="hands_over", persist_result=False)
 async def hands_over() -> None:
-    """Starts another run from inside its own."""
+    """Start another run from inside this one."""
     await start_run(f"counts/{POOL}", {"number": 7})
 
 
 @flow(name="alone", persist_result=False)
 async def alone() -> None:
-    """Has a concurrency limit of one."""
+    """Run alone: the deployment has a concurrency limit of one."""
 
 
 @flow(name="run_job", persist_result=False)
@@ -87,7 +87,7 @@ async def client(prefect_api: None) -> AsyncIterator[PrefectClient]:
 
 @asynccontextmanager
 async def working(may_start: Callable[[], bool] = lambda: True) -> AsyncIterator[InProcessWorker]:
-    """A worker of the pool for the duration of the context."""
+    """Yield a worker of the pool for the duration of the context."""
     online = asyncio.Event()
     worker = InProcessWorker(POOL, may_start)
     task = asyncio.create_task(worker.start(printer=lambda *_: online.set()))
@@ -122,7 +122,7 @@ async def create(client: PrefectClient, name: str, **parameters: object) -> Flow
 
 
 async def end_of(client: PrefectClient, run: FlowRun) -> tuple[str | None, str | None]:
-    """The name and message of the run's final state."""
+    """Return the name and message of the run's final state."""
     run = await until(client, run, final)
     assert run.state is not None
     return run.state.name, run.state.message

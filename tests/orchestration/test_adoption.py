@@ -65,7 +65,7 @@ def session(tmp_path: Path) -> ProviderSession:
 
 
 async def run_after_a_restart(client: PrefectClient, session: ProviderSession, key: JobKey) -> FlowRun:
-    """The claim's run, after a supervisor has adopted the claim from the journal of the previous one."""
+    """Return the claim's run, after a supervisor has adopted the claim from the journal of the previous one."""
     kept = session.settings.state / f"{CLUSTER}.untold.json"
     ClaimJournal(kept, like=KEY).add([key])
     async with asyncio.timeout(PATIENCE_S):

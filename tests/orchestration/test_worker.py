@@ -114,7 +114,7 @@ async def test_a_cancellation_whose_event_was_lost_is_found(
 
 
 async def left(client: PrefectClient, name: str, *states: State[None]) -> FlowRun:
-    """A run in the state in which a killed process leaves it."""
+    """Return a run in the state in which a killed process leaves it."""
     run = await create(client, name)
     for state in states:
         await client.set_flow_run_state(run.id, state)

@@ -104,7 +104,7 @@ async def settled_and_shown_so(customer: Customer, *job_ids: int) -> None:
 
 
 def sends_nothing(grid: LocalGrid) -> bool:
-    """Whether the lease of alpha's key is free."""
+    """Return whether the lease of alpha's key is free."""
     with open(f"{grid.keys.file('alpha')}.lease", "a") as lease:
         try:
             flock(lease, LOCK_EX | LOCK_NB)
@@ -114,7 +114,7 @@ def sends_nothing(grid: LocalGrid) -> bool:
 
 
 def submissions(grid: LocalGrid, job_id: int) -> list[str]:
-    """The ids of all jobs of this name in alpha's accounting."""
+    """Return the ids of all jobs of this name in alpha's accounting."""
     argv = ["sacct", "-n", "-P", "-X", "-a", "--name", f"0x{job_id:064x}", "-S", "now-1days", "-o", "JobIDRaw"]
     environment = {**os.environ, **grid.slurm.environment("alpha")}
     return subprocess.run(argv, env=environment, capture_output=True, text=True, check=True).stdout.split()

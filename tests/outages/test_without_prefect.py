@@ -140,13 +140,13 @@ async def test_a_run_that_lags_behind_the_chain_is_corrected(customer: Customer)
 
 
 def cluster_of(grid: LocalGrid, job: Job) -> str:
-    """The name of the job's cluster."""
+    """Return the name of the job's cluster."""
     [name] = [one.name for one in OFFERS if Wallet.load(grid.keys.file(one.name)).address == job.provider]
     return name
 
 
 async def runs_named(grid: LocalGrid, job_id: int) -> list[Json]:
-    """The runs of a job, empty while Prefect is down."""
+    """Return the runs of a job, empty while Prefect is down."""
     wanted = {"flow_runs": {"name": {"like_": f"job {job_id} on "}}}
     async with api(grid) as client:
         try:
@@ -164,7 +164,7 @@ async def propose(grid: LocalGrid, run: Json, state: str, name: str, *, force: b
 
 
 async def completed(customer: Customer, job_id: int) -> str:
-    """The message of the job's only run, once it has completed."""
+    """Return the message of the job's only run, once it has completed."""
     return str((await in_state(customer, job_id, "COMPLETED"))["state"]["message"])
 
 
@@ -190,7 +190,7 @@ async def nothing_stays_under_way(customer: Customer) -> None:
 
 
 def times_said(grid: LocalGrid, words: str) -> int:
-    """How often the supervisors have logged the text."""
+    """Return how often the supervisors have logged the text."""
     return sum(grid.table.log_path(f"supervisor-{one.name}").read_text().count(words) for one in OFFERS)
 
 

@@ -93,7 +93,7 @@ async def until_gone(customer: Customer, job_id: int) -> None:
 
 
 def recorded_minutes(grid: LocalGrid, job: Job) -> int:
-    """The started minutes between the start and end that the cluster recorded."""
+    """Return the started minutes between the start and end that the cluster recorded."""
     record = Path(grid.slurm.login("alpha").grid_root) / "jobs" / key_of(grid, job).folder / "record"
     (row,) = Completions.parse(record.read_text())
     assert row.started_at is not None

@@ -13,7 +13,7 @@ from tests.waiting import until
 
 
 async def running(scene: Scene, box: Box) -> JobKey:
-    """A claim that runs on chain and at Slurm until `leave` is called. It has no carrier."""
+    """Return a claim that runs on chain and at Slurm until `leave` is called. It has no carrier."""
     key = await scene.claimed()
     login = Login(box.settings)
     await Cluster(login, box.settings).submit(key, bash(WAIT_FOR_LEAVE), SMALL)  # by an earlier supervisor
@@ -28,5 +28,5 @@ def in_queue(box: Box, key: JobKey) -> str:
 
 
 def account_of(box: Box) -> int:
-    """The numeric id of the account of the jobs."""
+    """Return the numeric id of the account of the jobs."""
     return pwd.getpwnam(box.settings.job_account or box.settings.user).pw_uid

@@ -57,7 +57,7 @@ class Scene:
 
 @asynccontextmanager
 async def scene_with(grid: Grid, login: LoginSettings, folder: Path, customer: Wallet) -> AsyncIterator[Scene]:
-    """A scene on this chain and this cluster. The provider has a new key, and keeps its state in `folder`."""
+    """Yield a scene on this chain and this cluster. The provider has a new key, and keeps its state in `folder`."""
     provider = f"provider-of-{customer.address}"
     grid.new_key(provider)
     settings = ProviderSettings(

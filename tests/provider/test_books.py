@@ -32,7 +32,7 @@ async def operator_books(grid: Grid, scene: Scene, tmp_path: Path) -> AsyncItera
 
 
 async def books(of: Books, *, tolerance: int = 1, grace_s: int = NEVER_SETTLED_GRACE_S) -> Reconciliation:
-    """The books of the last day, as the flow reads them."""
+    """Return the books of the last day, as the flow reads them."""
     span = await of.period(None, None)
     ledger = await of.read_chain(span)
     runs = await of.read_slurm(span, ledger)
@@ -46,7 +46,7 @@ async def books(of: Books, *, tolerance: int = 1, grace_s: int = NEVER_SETTLED_G
 
 
 async def run(scene: Scene, body: str = "true") -> JobKey:
-    """A claim that ran in Slurm, and is running on chain."""
+    """Return a claim that ran in Slurm, and is running on chain."""
     key = await scene.claimed()
     await scene.session.cluster.submit(key, bash(body), SMALL)
     assert (await ended(scene.session.monitor, key)).phase is Phase.ENDED

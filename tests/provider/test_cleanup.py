@@ -48,7 +48,7 @@ def own(box: Box, *paths: Path) -> None:
 
 
 async def ran(scene: Scene, box: Box, storage: Path) -> tuple[JobKey, Path]:
-    """A claim whose job runs, with storage as a job creates it."""
+    """Return a claim whose job runs, with storage as a job creates it."""
     key = await scene.claimed()
     submission = await scene.session.cluster.submit(key, bash(WAIT_FOR_LEAVE), SMALL)
     await until(lambda: in_queue(box, key) == "RUNNING")
@@ -176,7 +176,7 @@ async def test_folders_of_other_grids_are_left_alone(
 
 
 def wrote(box: Box, key: JobKey, mib: int) -> Output:
-    """The claim's job has written so much output."""
+    """Return the output that the claim's job has written, of this size."""
     (box.folder(key) / "output.log").write_bytes(os.urandom(mib * MIB))
     return Output(key, mib * MIB)
 

@@ -77,7 +77,7 @@ def beside_a_claim(box: Box, account: int) -> str:
 
 
 async def logged(state: State[None]) -> list[str]:
-    """The lines in the log of the run with this state."""
+    """Return the lines in the log of the run with this state."""
     run_id = state.state_details.flow_run_id
     assert run_id is not None
     await asyncio.to_thread(APILogWorker.drain_all, timeout=30)

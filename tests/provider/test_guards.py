@@ -19,7 +19,7 @@ from tests.slurm.support import Box
 
 
 async def assigned(scene: Scene) -> int:
-    """A job that is assigned to the provider."""
+    """Return a job that is assigned to the provider."""
     job_id = await scene.customer.request_job(SMALL_JOB, 100 * CREDIT, "a job", approve_first=100 * CREDIT)
     await scene.operator.meta_schedule(job_id, scene.session.address)
     return job_id

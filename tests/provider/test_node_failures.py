@@ -31,5 +31,5 @@ async def test_a_job_whose_node_failed_is_not_started_again(approved: Scene, box
 
 
 def idle(box: Box) -> bool:
-    """Whether all nodes accept jobs again."""
+    """Return whether all nodes accept jobs again."""
     return set(box.slurm("sinfo", "-h", "-N", "-o", "%T").split()) <= {"idle", "mixed", "allocated"}

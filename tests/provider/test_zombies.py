@@ -124,7 +124,7 @@ async def test_a_slurm_job_whose_claim_is_over_is_cancelled(approved: Scene, box
 
 
 def _states(box: Box, key: JobKey) -> str:
-    """States of the Slurm jobs with exactly this comment."""
+    """Return the states of the Slurm jobs with exactly this comment."""
     rows = box.slurm("squeue", "-h", "-a", "-n", key.name, "-o", "%T %k").splitlines()
     return " ".join(row for row in rows if row.endswith(key.comment))
 

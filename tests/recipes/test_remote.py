@@ -151,7 +151,7 @@ async def test_the_workflow_is_valid_with_and_without_a_container() -> None:
 
 
 def tables() -> dict[str, Any]:
-    """Tables as an honest function returns them."""
+    """Return tables as an honest function returns them."""
     today, some = datetime.datetime(2026, 1, 2, tzinfo=datetime.UTC), pyarrow.array([True, None, False])
     rows = [
         {

@@ -36,14 +36,14 @@ async def dps(grid: LocalGrid, *arguments: object, **settings: str) -> str:
 
 
 async def block(grid: LocalGrid, kind: str, name: str) -> Json:
-    """A block document of Prefect."""
+    """Return a block document of Prefect."""
     async with api(grid) as client:
         found = await client.get(f"block_types/slug/deepgrid-{kind}/block_documents/name/{name}")
         return dict(found.raise_for_status().json())
 
 
 async def write_settings(grid: LocalGrid, cluster: str, file: Path) -> Path:
-    """The settings file of a cluster, as `dps provider init` would have made it for the blocks that Prefect has."""
+    """Return a cluster's settings file, as `dps provider init` would have made it for Prefect's blocks."""
     provider = await block(grid, "provider", cluster)
     login = (await block(grid, "slurm-login", cluster))["data"]
     login_file = file.with_name("prefect-login")

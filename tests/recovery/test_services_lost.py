@@ -51,5 +51,5 @@ async def test_restored_services_serve_running_and_waiting_jobs(customer: Custom
 
 
 def output(customer: Customer, job_id: int) -> str:
-    """What the log service has of a job's output now. Empty while it does not answer."""
+    """Return what the log service has of a job's output now. Empty while it does not answer."""
     return customer.dps("job", "logs", str(job_id)).stdout

@@ -33,7 +33,7 @@ class Bucket:
         self._client.put_object(Bucket=NAME, Key=key, Body=content)
 
     def files(self) -> dict[str, bytes]:
-        """Every object."""
+        """Return every object."""
         keys = [entry["Key"] for entry in self._client.list_objects_v2(Bucket=NAME).get("Contents", [])]
         return {key: self._client.get_object(Bucket=NAME, Key=key)["Body"].read() for key in keys}
 
@@ -42,7 +42,7 @@ class Bucket:
             self._client.delete_object(Bucket=NAME, Key=key)
 
     def at(self, path: str, **options: Any) -> dict[str, Any]:
-        """The `input` or `output` of a workflow file for this path."""
+        """Return the `input` or `output` of a workflow file for this path."""
         s3 = {"region": "us-east-1", "bucketUrl": f"s3://{NAME}", "path": path, "endpointUrl": self.url, **KEYS}
         return {"s3": {**s3, **options}}
 

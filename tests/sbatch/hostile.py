@@ -38,7 +38,7 @@ cat /proc/$$/cmdline >{root}/s5cmd.argv
 
 
 def recorder(root: Path) -> Bench:
-    """A bench whose programs run nothing."""
+    """Return a bench whose programs run nothing."""
     bench = Bench(root, execute=False)
     program = bench.root / "bin" / "s5cmd"
     program.write_text(S5CMD.format(root=bench.root))
@@ -61,7 +61,7 @@ class Expected:
     variables: dict[str, str]
 
     def is_met_by(self, call: Call) -> bool:
-        """Whether the recorder saw this call, byte for byte."""
+        """Return whether the recorder saw this call, byte for byte."""
         folder = call.env.get(b"__dg_work_dir")
         return (
             call.command == self.command.encode()
@@ -97,7 +97,7 @@ def runs(texts: st.SearchStrategy[str]) -> st.SearchStrategy[Step]:
 
 
 def steps(texts: st.SearchStrategy[str]) -> st.SearchStrategy[Step]:
-    """Steps of every kind that call srun exactly once per item, for any text."""
+    """Return steps of every kind that call srun exactly once per item, for any text."""
     names, run = st.none() | texts, runs(texts)
     bodies = st.lists(run, min_size=1, max_size=2).map(tuple)
     kept = st.builds(StepAsyncLaunch, signal_on_parent_step_exit=st.just(0), steps=bodies)
@@ -171,7 +171,7 @@ def expected(steps: tuple[Step, ...], variables: dict[str, str]) -> list[Expecte
 
 
 def _secrets(run: StepRun) -> Iterator[tuple[int, str]]:
-    """The variables of interfaces, which exist only at the start of a task."""
+    """Yield the variables of interfaces, which exist only at the start of a task."""
     for number, interface in enumerate(run.custom_network_interfaces):
         if interface.bore and interface.bore.secret is not None:
             yield number, interface.bore.secret

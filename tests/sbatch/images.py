@@ -63,7 +63,7 @@ def containers(images: Path) -> Iterator[Containers]:
 
 
 def apptainer_in(folder: Path) -> Path:
-    """Apptainer as any account may run it. Skips the test if it is not available."""
+    """Return an Apptainer that any account may run. Skips the test if there is none."""
     if found := shutil.which("apptainer"):
         return Path(found)
     if not (ROOT / ".grid" / "apptainer" / "debs" / "complete").exists():
@@ -73,7 +73,7 @@ def apptainer_in(folder: Path) -> Path:
 
 
 def make_image(folder: Path) -> Path:
-    """An OCI layout with one image, tagged v1."""
+    """Return an OCI layout with one image, tagged v1."""
     layout, bundle = folder / "layout", folder / "bundle"
     umoci("init", "--layout", layout)
     umoci("new", "--image", f"{layout}:v1")
@@ -121,7 +121,7 @@ class Registry:
 
 @contextmanager
 def registry(folder: Path, layout: Path, *, private: bool = False) -> Iterator[Registry]:
-    """A running registry. A private one has one account."""
+    """Yield a running registry. A private one has one account."""
     kind = "private" if private else "open"
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))

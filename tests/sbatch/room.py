@@ -63,7 +63,7 @@ class Room(Bench):
         return self.run(made, SLURM_STEP_ID="3", SLURM_PROCID="0", HOME=str(self.root))
 
     def calls(self, name: str, verb: str) -> list[list[str]]:
-        """The arguments of each call with this verb."""
+        """Return the arguments of each call with this verb."""
         calls = [path.read_bytes().decode().split("\0")[:-1] for path in sorted((self.root / "calls").glob("*.argv"))]
         return [call for call in calls if verb in call[:2]]
 

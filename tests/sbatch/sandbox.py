@@ -85,7 +85,7 @@ def _unshare() -> list[str]:
 
 @cache
 def has_tun() -> bool:
-    """Whether an ordinary account of a sandbox can have a tap device. Root can create one for it."""
+    """Return whether an ordinary account of a sandbox can have a tap device. Root can create one for it."""
     if os.getuid() != 0:
         return os.access("/dev/net/tun", os.R_OK | os.W_OK)
     make = "mount -t tmpfs tmpfs /mnt && mknod /mnt/tun c 10 200 && : <>/mnt/tun"

@@ -65,7 +65,7 @@ async def run(
 
 
 def with_variable(pair: str) -> list[int]:
-    """The ids of the processes that were started with this variable. All nodes are this machine."""
+    """Return the ids of the processes that were started with this variable. All nodes are this machine."""
     found = []
     for environ in Path("/proc").glob("[0-9]*/environ"):
         with contextlib.suppress(OSError):  # the process has ended meanwhile

@@ -132,7 +132,7 @@ PROGRESS = (
 
 
 def without_progress(output: str) -> list[str]:
-    """The lines of a job's output, without lines of progress and without those of Slurm and of a step's shell."""
+    """Return the lines of a job's output, without progress and lines of Slurm and of a step's shell."""
     other = ("srun: ", "slurmstepd", "Terminated")  # the shell says so of a program that a launch's signal ended
     return [line for line in output.splitlines() if not line.startswith((*PROGRESS, *other))]
 
@@ -142,7 +142,9 @@ def say(word: str, then: str = ":") -> str:
 
 
 def lines(bench: Bench, steps: str, env: str = "[]") -> tuple[int, list[str]]:
-    """Status and lines of output. shellcheck is left to the examples, which have every construct: it takes 0.6 s."""
+    """Return status and lines of output. shellcheck takes 0.6 s, so only the examples use it: they have every
+    construct.
+    """
     outcome = bench.run(job(steps, env=env))
     assert bench.left_behind() == []
     return outcome.status, outcome.output.splitlines()

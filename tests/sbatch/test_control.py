@@ -247,7 +247,7 @@ def start(bench: Bench, made: Definition) -> subprocess.Popen[bytes]:
 
 
 def alive(pid: int) -> bool:
-    """Whether a process runs. A zombie process does not."""
+    """Return whether a process runs. A zombie process does not."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
     except (FileNotFoundError, ProcessLookupError):

@@ -89,7 +89,7 @@ def servers(store: Store, bucket: Bucket) -> Servers:
 
 
 def example(name: str, servers: Servers) -> Definition:
-    """An example with the test's web server and bucket in place of its own."""
+    """Return an example with the test's web server and bucket in place of its own."""
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w:gz") as archive:
         member = tarfile.TarInfo("number")
@@ -110,7 +110,7 @@ def check_servers(name: str, servers: Servers) -> None:
 
 
 def printed(name: str, output: str) -> list[str]:
-    """The lines that the job itself printed."""
+    """Return the lines that the job itself printed."""
     lines = without_progress(output)
     return sorted(lines) if name in UNORDERED else lines
 

@@ -69,13 +69,13 @@ steps:
 
 
 def stacks_of(job: str) -> list[int]:
-    """The ids of the network programs of a Slurm job with this name. They do not have the job's environment."""
+    """Return the ids of the network programs of a Slurm job with this name. They do not have the job's environment."""
     found = subprocess.run(["pgrep", "-x", "slirp4netns"], check=False, capture_output=True, text=True).stdout
     return [int(pid) for pid in found.split() if f"/{job}." in folder_of(pid)]
 
 
 def folder_of(pid: str) -> str:
-    """The working folder of a process; empty if it is ending."""
+    """Return the working folder of a process; empty if it is ending."""
     try:
         return os.readlink(f"/proc/{pid}/cwd")
     except OSError:

@@ -37,7 +37,7 @@ ON_THE_GRID = (
 
 
 async def run_of(customer: Customer, job_id: int) -> str:
-    """The final state of the job's flow run."""
+    """Return the final state of the job's flow run."""
     wanted = {"flow_runs": {"name": {"like_": f"job {job_id} on "}}}
     async with asyncio.timeout(PATIENCE_S):
         while True:

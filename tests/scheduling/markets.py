@@ -19,7 +19,7 @@ ZONES = ("eu", "us", "asia", "africa")
 
 
 def provider(number: int, random: Random, most_nodes: int = 512) -> Provider:
-    """A cluster of 1 to `most_nodes` nodes of one to three kinds, with its own prices and labels."""
+    """Return a cluster of 1 to `most_nodes` nodes of one to three kinds, with its own prices and labels."""
     nodes = [
         (gpus, cpus + random.randrange(0, 8), mem + random.randrange(0, 4000))
         for gpus, cpus, mem in random.sample(NODE_KINDS, random.randint(1, 3))
@@ -37,7 +37,7 @@ def provider(number: int, random: Random, most_nodes: int = 512) -> Provider:
 
 
 def clusters(count: int, seed: int = 0, *, load: float = 0.0, most_nodes: int = 512) -> list[ClusterState]:
-    """Clusters of which `load` of the CPUs are busy with jobs of one node each."""
+    """Return clusters whose CPUs are busy to the share `load`, with jobs of one node each."""
     random = Random(seed)
     states = []
     for number in range(count):
@@ -54,7 +54,7 @@ def clusters(count: int, seed: int = 0, *, load: float = 0.0, most_nodes: int = 
 
 
 def shapes(count: int, random: Random) -> list[JobDefinition]:
-    """This number of different requests of resources, some with conditions."""
+    """Return this number of different resource requests, some with conditions."""
     found: dict[tuple[int, ...], JobDefinition] = {}
     while len(found) < count:
         ntasks, cpus = random.choice((1, 1, 1, 2, 4, 8, 16, 32)), random.choice((1, 2, 4, 8, 16, 32))
@@ -87,7 +87,7 @@ def small(
     name: str, *, nodes: int = 2, cpus: int = 4, mem: int = 4000, gpus: int = 0, price: int = CREDIT,
     labels: tuple[Label, ...] = (), busy: tuple[HotJob, ...] = (),
 ) -> ClusterState:  # fmt: skip
-    """A cluster of equal nodes whose only price is that of a CPU, in wei per minute."""
+    """Return a cluster of equal nodes whose only price is that of a CPU, in wei per minute."""
     one = Provider(
         f"0x{name}", Hardware((gpus,) * nodes, (cpus,) * nodes, (mem,) * nodes), Prices(0, price, 0),
         (Label("name", name), *labels), approved=True, banned=False,
@@ -96,14 +96,14 @@ def small(
 
 
 def hot(cpus: int, minutes: int, status: JobStatus = JobStatus.RUNNING, *, job_id: int = 0) -> HotJob:
-    """A hot job of one task."""
+    """Return a hot job of one task."""
     return HotJob(job_id, Resources(cpus, cpus, 0), minutes, status)
 
 
 def pending(
     number: int = 1, *, customer: str = "0xc", cpus: int = 1, ntasks: int = 1, age_s: int = 0, **more: Any
 ) -> Job:
-    """A pending job with credits for 100 minutes of its CPUs at 1 credit, or other fields."""
+    """Return a pending job with credits for 100 minutes of its CPUs at 1 credit, or other fields."""
     asked = {one: more.pop(one) for one in ("gpus", "mem_per_cpu_mb", "uses", "affinity") if one in more}
     one_cpu = JobDefinition(gpus=0, mem_per_cpu_mb=1, cpus_per_task=1, ntasks=1, definition_hash="h")
     fields: dict[str, Any] = {"locked_wei": 100 * CREDIT * cpus * ntasks, **more}

@@ -16,7 +16,7 @@ M, S = JobStatus.META_SCHEDULED, JobStatus.SCHEDULED
 
 
 def start(*busy: HotJob, cpus: int = 1) -> float:
-    """Minutes until a job of this many CPUs starts on a cluster of 8."""
+    """Return the minutes until a job of this many CPUs starts on a cluster of 8."""
     return (estimated_start(free_steps(small("a", busy=busy), NOW), Resources(cpus, cpus, 0)) - NOW) / 60
 
 

@@ -21,7 +21,7 @@ def past(account: Account, now: int, *holds: Hold) -> Resources:
 
 
 def after_cancels(count: int, pause_s: int = 10) -> Account:
-    """The account of a customer that cancels each job three seconds after its assignment."""
+    """Return the account of a customer that cancels each job three seconds after its assignment."""
     account = Account()
     for number in range(count):
         since = NOW + number * pause_s

@@ -14,7 +14,7 @@ GOOD = "1 100 5 60 4 -1 -1 4 120 2048 1 7 1 -1 1 1 -1 -1"
 
 
 def fields(**changed: object) -> str:
-    """A good line with other values; `f4=8` replaces the fourth field."""
+    """Return a good line with other values; `f4=8` replaces the fourth field."""
     words = GOOD.split()
     for name, value in changed.items():
         words[int(name[1:]) - 1] = str(value)

@@ -43,7 +43,7 @@ class Machine:
         return await restore(archive, self.url, self.secret, book)
 
     async def dps(self, *words: str | Path, status: int = 0) -> str:
-        """Output of `dps services WORDS` with this machine's environment."""
+        """Return the output of `dps services WORDS` with this machine's environment."""
         environment = os.environ | {
             "DEEPGRID_SERVICES_DATABASE": self.url,
             "DEEPGRID_SERVICES_SECRET_FILE": str(self.secret),

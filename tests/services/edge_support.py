@@ -32,7 +32,7 @@ class Edge:
 
 @contextmanager
 def short_folder() -> Iterator[Path]:
-    """A folder whose path is short enough for Unix sockets, and open to this account only."""
+    """Yield a folder whose path is short enough for Unix sockets, and open to this account only."""
     with tempfile.TemporaryDirectory(prefix="edge-") as folder:
         yield Path(folder)
 
@@ -41,7 +41,7 @@ def short_folder() -> Iterator[Path]:
 def running_edge(
     folder: Path, sockets: Path, limits: EdgeLimits | None = None, *, tls: bool = False, **further: object
 ) -> Iterator[Edge]:
-    """The proxy of the services that listen in `sockets`. Its files are in `folder`."""
+    """Yield the proxy of the services that listen in `sockets`. Its files are in `folder`."""
     if PROGRAM is None:
         pytest.skip("nginx is not installed; ./run setup installs it")
     port, grpc_port = free_port(), free_port()
@@ -77,7 +77,10 @@ def answers(port: int) -> bool:
 
 
 def certify(folder: Path, host: str = "localhost") -> tuple[Path, Path, Path]:
-    """An authority, and a certificate of it for a host: the authority's file, the certificate, its key."""
+    """Make an authority and its certificate for a host.
+
+    Returns the files of the authority, the certificate and its key.
+    """
     authority, key_of_authority, request = (folder / name for name in ("ca.pem", "ca.key", "request.pem"))
     certificate, key, names = (folder / name for name in ("server.pem", "server.key", "names"))
     names.write_text(f"subjectAltName=DNS:{host}\n")

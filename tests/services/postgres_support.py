@@ -38,7 +38,7 @@ class PrivatePostgres:
 
 @contextmanager
 def stoppable_postgres() -> Iterator[PrivatePostgres]:
-    """A private PostgreSQL that runs, and that a test may stop and start."""
+    """Yield a private PostgreSQL that runs, and that a test may stop and start."""
     found = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"))
     if not found:
         pytest.skip("PostgreSQL is not installed")
@@ -56,6 +56,6 @@ def stoppable_postgres() -> Iterator[PrivatePostgres]:
 
 @contextmanager
 def private_postgres() -> Iterator[str]:
-    """URL of a private PostgreSQL."""
+    """Yield the URL of a private PostgreSQL."""
     with stoppable_postgres() as postgres:
         yield postgres.url

@@ -56,7 +56,7 @@ async def serving(book: Path, database_url: str, secret: Path, log: Path) -> Asy
 
 @asynccontextmanager
 async def round_robin(ports: list[int]) -> AsyncIterator[str]:
-    """A proxy that gives each connection to the next port that accepts it. Yields its URL."""
+    """Run a proxy that gives each connection to the next port that accepts it. Yields its URL."""
     turns = 0
 
     async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

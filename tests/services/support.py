@@ -91,7 +91,7 @@ class MemoryChain:
     def put(
         self, job_id: int, definition_hash: str, status: JobStatus = JobStatus.SCHEDULED, **changes: object
     ) -> ChainJob:
-        """A job of `customer` at `provider` that names this definition."""
+        """Put a job of `customer` at `provider` that names this definition."""
         figures = JobDefinition(gpus=0, mem_per_cpu_mb=128, cpus_per_task=1, ntasks=1, definition_hash=definition_hash)
         job = ChainJob(
             id=job_id, status=status, customer=ACCOUNTS["customer"].address, provider=ACCOUNTS["provider"].address,
@@ -141,10 +141,9 @@ Start = Callable[..., Awaitable[Grid]]
 
 @asynccontextmanager
 async def starting(folder: Path) -> AsyncIterator[Start]:
-    """Starts services with their files in `folder`; all end with the context.
-
-    `database_url` tells which store, SQLite if not given. With `edge`, clients reach the services through nginx with
-    these limits, with `tls` over TLS. Existing clients are served, too.
+    """Start services with their files in `folder`. All end with the context. `database_url` is the store, SQLite if not
+    given. With `edge`, clients reach the services through nginx with these limits, with `tls` over TLS. Existing
+    clients are served, too.
     """
     async with AsyncExitStack() as stack:
 
@@ -179,7 +178,7 @@ async def starting(folder: Path) -> AsyncIterator[Start]:
 
 
 def rich_chain() -> MemoryChain:
-    """A chain on which the customers hold credits and the operator its role."""
+    """Return a chain on which the customers hold credits and the operator its role."""
     chain = MemoryChain()
     chain.balances = {ACCOUNTS["customer"].address: 10**18, ACCOUNTS["rival"].address: 10**18}
     chain.roles = {("METASCHEDULER_ROLE", ACCOUNTS["operator"].address)}
@@ -191,7 +190,7 @@ def client_of(url: str, account: LocalAccount | Signer, **settings: float) -> Se
 
 
 def session_key(name: str = "customer", rights: Rights = "read,store", **terms: Any) -> SessionKey:
-    """A session key of one of the wallets."""
+    """Return a session key of one of the wallets."""
     return SessionKey.create(ACCOUNTS[name], DOMAIN, rights, **terms)
 
 
@@ -203,7 +202,7 @@ def a_job(command: str = "echo s3cret", *, enable_logging: bool = True) -> Defin
 
 
 async def waits(grid: Grid, job_id: int) -> bool:
-    """Whether a reader of the job's log waits at the service."""
+    """Return whether a reader of the job's log waits at the service."""
     return grid.context.log_tails.followers(job_id) > 0
 
 

@@ -68,7 +68,7 @@ async def start_new(tmp_path: Path) -> AsyncIterator[Start]:
 
 
 async def filled(grid: Grid) -> str:
-    """Stores a definition and a log; returns the definition's hash."""
+    """Store a definition and a log. Returns the definition's hash."""
     definition_hash = await grid.customer.upload(a_job())
     grid.chain.put(1, definition_hash)
     assert (await push(grid.url, b"out", signed(grid, b"out"))).status_code == 200

@@ -59,7 +59,7 @@ def new(tmp_path: Path) -> Machine:
 
 
 def changed(archive: Path, **fields: Any) -> Path:
-    """The archive with other fields in its manifest."""
+    """Return the archive with other fields in its manifest."""
     folder = archive.with_suffix(".parts")
     folder.mkdir()
     manifest = unpack_backup(archive, folder).model_copy(update=fields)
@@ -103,7 +103,7 @@ async def test_a_manifest_that_does_not_fit(archive: Path, new: Machine, fields:
 
 
 def flipped(content: bytes) -> bytes:
-    """One bit of the database is wrong."""
+    """Return the database with one wrong bit."""
     place = content.index(b"SQLite format 3") + 5000
     return content[:place] + bytes([content[place] ^ 1]) + content[place + 1 :]
 

@@ -22,7 +22,7 @@ async def round_of(grid: Grid, ahead_s: float) -> None:
 
 
 async def released(grid: Grid, definition_hash: str) -> bool:
-    """Whether a provider would still get the definition."""
+    """Return whether a provider would still get the definition."""
     grid.clock.ahead_s = 0
     grid.chain.put(99, definition_hash)
     try:

@@ -17,7 +17,7 @@ READ: Rights = "read"
 
 
 def accepted(signer: Signer, issued_at: int, at: int) -> Verified:
-    """The request, as the services verify it at this time."""
+    """Return the request, as the services verify it at this time."""
     return verify(DOMAIN, "GET", PATH, b"", signer.headers(DOMAIN, "GET", PATH, b"", issued_at), at)
 
 

@@ -54,7 +54,7 @@ class Follower:
 
 @contextmanager
 def reads_of_chunks(grid: Grid) -> Iterator[list[str]]:
-    """The statements that read chunks while the context lasts."""
+    """Yield the statements that read chunks while the context lasts."""
     found: list[str] = []
 
     def note(_connection: object, _cursor: object, statement: str, *_: object) -> None:

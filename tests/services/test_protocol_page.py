@@ -137,7 +137,7 @@ def test_the_bounds_on_definitions_without_a_signature_are_those_of_the_code() -
 
 
 def example(number: int) -> dict[str, str]:
-    """The headers of one example of the page."""
+    """Return the headers of one example of the page."""
     blocks = re.findall(r"(?:^    X-Grid-[A-Za-z-]+: \S+\n)+", PAGE, re.M)
     return dict(re.findall(r"^    (\S+): (\S+)$", blocks[number], re.M))
 

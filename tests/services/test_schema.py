@@ -105,7 +105,7 @@ async def test_what_postgresql_refuses_is_one_sentence(postgres: str) -> None:
 
 
 async def migrated(url: str) -> str:
-    """Output of `dps services migrate`."""
+    """Return the output of `dps services migrate`."""
     environment = os.environ | {"DEEPGRID_SERVICES_DATABASE": url}
     process = await asyncio.create_subprocess_exec(
         sys.executable, "-m", "deepgrid.cli", "services", "migrate",
@@ -123,6 +123,6 @@ async def kept(session: AsyncSession) -> tuple[str, int, int | None, int | None]
 
 
 def differences(connection: Connection) -> list[object]:
-    """How the tables differ from the models."""
+    """Return how the tables differ from the models."""
     options = {"compare_type": True, "version_table": NOTED_IN}
     return list(compare_metadata(MigrationContext.configure(connection, opts=options), Table.metadata))

@@ -96,7 +96,7 @@ async def test_followers_live_through_a_restart_and_nothing_is_logged(real: Grid
 
 @asynccontextmanager
 async def process_of(argv: Sequence[str | Path], output: Path) -> AsyncIterator[asyncio.subprocess.Process]:
-    """A process whose stderr is appended to the file; it is killed at the end if it still runs."""
+    """Yield a process whose stderr is appended to the file; it is killed at the end if it still runs."""
     with output.open("ab") as file:
         process = await asyncio.create_subprocess_exec(*argv, stderr=file)
     try:

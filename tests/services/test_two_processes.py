@@ -103,7 +103,7 @@ async def stops_in_time(served: ServingProcess, customer: ServicesClient, job_id
 
 
 async def claimed(people: People, definition_hash: str) -> int:
-    """A claimed job that names this definition."""
+    """Return a claimed job that names this definition."""
     figures = JobDefinition(gpus=0, mem_per_cpu_mb=128, cpus_per_task=1, ntasks=1, definition_hash=definition_hash)
     job_id = await people.customer.request_job(figures, 200 * CREDIT, "a job", approve_first=200 * CREDIT)
     await people.operator.meta_schedule(job_id, people.provider.address)

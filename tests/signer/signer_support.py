@@ -55,7 +55,7 @@ class Page:
         return self
 
     async def call(self, method: str, *params: Any) -> Any:
-        """The whole JSON-RPC answer."""
+        """Return the whole JSON-RPC answer."""
         answer = await self.post("/signer", {"jsonrpc": "2.0", "id": 1, "method": method, "params": list(params)})
         assert answer.status_code == 200, answer.text
         return answer.json()
@@ -71,7 +71,7 @@ class Page:
         )
 
     async def permit(self, credits: int, **changes: Any) -> Any:
-        """A permit of `credits`, with some fields changed."""
+        """Return a permit of `credits`, with some fields changed."""
         message = {
             "owner": self.wallet.address, "spender": self.chain.book.meta_scheduler, "value": str(credits * CREDIT),
             "nonce": str(changes.pop("nonce", 0)), "deadline": await self.chain.now() + 600,
@@ -110,7 +110,7 @@ class Page:
 
 @asynccontextmanager
 async def signing_page(grid: Grid, name: str, limit: int = 1000, credits: int = 10_000) -> AsyncIterator[Page]:
-    """A page whose token is not exchanged yet, with a funded customer of its own."""
+    """Yield a page whose token is not exchanged yet, with a funded customer of its own."""
     wallet = grid.new_key(name)
     async with await Chain.connect(grid.book) as chain:
         operator, sender = (Sender(chain, one) for one in (Wallet.load(grid.operator_key), wallet))
@@ -148,5 +148,5 @@ async def page(closed_page: Page) -> Page:
 
 
 def transactions(page: Page, grid: Grid) -> int:
-    """How many transactions the account has sent."""
+    """Return how many transactions the account has sent."""
     return int(grid.anvil.call("eth_getTransactionCount", page.wallet.address, "pending"), 16)

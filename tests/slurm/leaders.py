@@ -35,7 +35,7 @@ class Candidate(Leader):
 async def candidate(
     settings: LoginSettings, provider: str, timing: LeaderSettings = LEADER_DEFAULTS
 ) -> AsyncIterator[Candidate]:
-    """A candidate that does not lead yet."""
+    """Yield a candidate that does not lead yet."""
     one = Candidate(settings, provider, timing)
     try:
         yield one
@@ -48,7 +48,7 @@ async def candidate(
 async def leading(
     settings: LoginSettings, provider: str, timing: LeaderSettings = LEADER_DEFAULTS
 ) -> AsyncIterator[tuple[Candidate, Holding]]:
-    """A candidate that leads as long as the block lasts, and the task that holds the lock."""
+    """Yield a candidate that leads while the block lasts, and the task that holds the lock."""
     async with candidate(settings, provider, timing) as one:
         await within(one.elected())
         holding = asyncio.create_task(one.hold())

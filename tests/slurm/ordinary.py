@@ -142,7 +142,7 @@ def folders_of(box: Box, user: str) -> Iterator[None]:
 def ordinary_supervisor(
     box: Box, folder: Path, accounts: CustomerAccounts, *, wrapper: bool = True
 ) -> Iterator[LoginSettings]:
-    """A supervisor without root, which can become each account in `accounts.table` through sudo.
+    """Yield a supervisor without root, which can become each account in `accounts.table` through sudo.
 
     It submits their jobs through the wrapper. Without `wrapper`, each account submits its own jobs, by sudo.
     """

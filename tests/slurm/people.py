@@ -18,7 +18,7 @@ DATABASES = (Path("/etc/passwd"), Path("/etc/group"))
 
 @contextmanager
 def account() -> Iterator[str]:
-    """An account as an administrator makes it: with its own group, without a password and a home."""
+    """Yield an account as an administrator makes it: with its own group, without password and home."""
     name = f"dg-{secrets.token_hex(6)}"
     number = str(_free_id())
     options = ["--user-group", "--uid", number, "--no-create-home", "--home-dir", "/", "--shell", "/bin/sh"]
@@ -31,7 +31,7 @@ def account() -> Iterator[str]:
 
 @contextmanager
 def wallet_account(number: int | None = None) -> Iterator[str]:
-    """An account whose name is a wallet address. useradd refuses it as too long, the databases accept it."""
+    """Yield an account whose name is a wallet address. useradd refuses it as too long, the databases accept it."""
     name = f"0x{secrets.token_hex(20)}"
     number = _free_id() if number is None else number
     lines = (f"{name}:x:{number}:{number}::/:/bin/sh", f"{name}:x:{number}:")

@@ -64,18 +64,18 @@ class Box:
         self.site.start(self.table)
 
     def folder(self, key: JobKey) -> Path:
-        """The claim's folder on the login node."""
+        """Return the claim's folder on the login node."""
         return Path(self.settings.grid_root) / "jobs" / key.folder
 
     def ids(self, key: JobKey) -> list[int]:
-        """Ids of all jobs of this name that the controller remembers."""
+        """Return the ids of all jobs of this name that the controller remembers."""
         queued = self.slurm("squeue", "-h", "-a", "-t", "all", "-n", key.name, "-o", "%A")
         return [int(word) for word in queued.split()]
 
 
 @contextmanager
 def open_folder() -> Iterator[Path]:
-    """A folder that other accounts can pass through, unlike pytest's, so that jobs can run under another account."""
+    """Yield a folder that other accounts can enter, unlike pytest's. Jobs can run there under another account."""
     folder = Path(tempfile.mkdtemp(prefix="dg-slurm-"))
     folder.chmod(0o755)
     try:
@@ -86,13 +86,13 @@ def open_folder() -> Iterator[Path]:
 
 @contextmanager
 def running_box(spec: ClusterSpec) -> Iterator[Box]:
-    """A separate cluster."""
+    """Yield a separate cluster."""
     with open_folder() as folder, running_site(folder, spec) as (site, table):
         yield Box(site, table, spec.name)
 
 
 def new_key() -> JobKey:
-    """A claim that no other test has."""
+    """Return a claim that no other test has."""
     return JobKey(31337, CONTRACT, int(time.time()) * 1000 + next(_serial), int(time.time()))
 
 
@@ -152,7 +152,7 @@ async def ended(monitor: SlurmMonitor, key: JobKey) -> SlurmJob:
 
 
 async def ends(cluster: Cluster, *keys: JobKey) -> dict[JobKey, SlurmJob]:
-    """The ends of those claims that have ended, by one new query."""
+    """Return the ends of the claims that have ended, by one new query."""
     _, states = await query_verdicts(cluster, keys)
     return {key: job for key, job in states.items() if job.phase is Phase.ENDED}
 

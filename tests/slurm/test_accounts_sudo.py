@@ -180,7 +180,7 @@ async def test_the_logins_group_removes_no_file_of_a_job(cluster: Cluster, key: 
 
 
 def _of_group(number: int, *command: str) -> str:
-    """The error output of a command that an account with this group runs."""
+    """Run a command as an account with this group, and return its error output."""
     member = ["setpriv", "--reuid=65534", f"--regid={number}", "--clear-groups", "--"]
     return subprocess.run([*member, *command], check=False, capture_output=True, text=True).stderr
 

@@ -29,7 +29,7 @@ NOBODY = "http://127.0.0.1:1/api"
 
 
 def keep(settings: LoginSettings, home: Path) -> dict[str, str]:
-    """A machine whose supervisor has served the cluster `unit`: dps knows its settings without Prefect's server."""
+    """Keep the settings of the cluster `unit` as its supervisor does: dps reads them without Prefect's server."""
     login = SlurmLogin(
         host=settings.host, port=settings.port, user=settings.user, key_file=settings.key_file,
         known_hosts_file=settings.known_hosts_file, grid_root=settings.grid_root, storage_root="/storage",

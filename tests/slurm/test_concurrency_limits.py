@@ -9,7 +9,7 @@ from deepgrid.slurm.submit.throttle import PER_ACCOUNT, RESERVED_CHANNELS, Concu
 
 
 async def running(limits: ConcurrencyLimits, comments: list[str]) -> list[str]:
-    """Which of these commands run when none ends."""
+    """Return which of these commands run when none ends."""
     run: list[str] = []
 
     async def hold(comment: str) -> None:

@@ -51,7 +51,7 @@ class SavedState:
         return state.exists() and all(key.comment.encode() in state.read_bytes() for key in keys)
 
     async def _copied(self) -> bool:
-        """Whether the state was copied while no file changed. The controller saves the files one by one."""
+        """Return whether the state was copied while no file changed. The controller saves the files one by one."""
         with suppress(shutil.Error, FileNotFoundError):
             before = self._files()
             await asyncio.sleep(1)

@@ -31,7 +31,7 @@ NOT_HERE = {"proctrack", "task_plugin", "contain", "private_tmp", "disk_quota", 
 
 
 def facts_of(login: LoginSettings, **changes: str) -> dict[str, str]:
-    """The facts of a site that has every guard for this login block."""
+    """Return the facts of a site that has every guard for this login block."""
     uid = "0" if login.become is Become.UID else "990"
     who = Identities(login.user, int(uid), 64030)
     return {

@@ -37,7 +37,7 @@ def with_conf(lines: str, **now: str) -> Site:
 
 
 def after(site: Site, made: Plan, *, restarted: bool = True) -> Site:
-    """The site after the plan was applied."""
+    """Return the site as the plan leaves it."""
     names = {site.path(name): name for name in ("slurm.conf", "jobcomp.lua", "job_submit.lua")}
     facts = dict(site.facts)
     if restarted:

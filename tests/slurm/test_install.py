@@ -60,12 +60,12 @@ async def levels(login: Login, cluster: Cluster) -> dict[str, Level]:
 
 
 async def lacking(box: Box, login: Login) -> set[str]:
-    """Names of the guards that the cluster lacks."""
+    """Return the names of the guards that the cluster lacks."""
     return {guard.name for guard in missing_guards(await ask_guards(login, box.settings), box.settings)}
 
 
 def record(box: Box, slurm_id: int | None) -> dict[str, str]:
-    """The fields of a job's record in the spool."""
+    """Return the fields of a job's record in the spool."""
     (file,) = Path(box.settings.grid_root, "spool").glob(f"{slurm_id}.*")
     return dict(line.split("=", 1) for line in file.read_text().split("\n") if line)
 

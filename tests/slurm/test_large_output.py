@@ -24,12 +24,12 @@ QUICK = LogShippingSettings(poll_s=0.1, bytes_per_s=8 * MIB)
 
 
 def numbered(lines: int) -> str:
-    """A script that writes so many lines of 1 KiB, each with its number."""
+    """Return a script that writes so many lines of 1 KiB, each with its number."""
     return f"seq -f '%1023.0f' 1 {lines}"
 
 
 async def whole_log(grid: Grid, job_id: int) -> tuple[bytes, int]:
-    """The log that its customer reads to the end, and the count of bytes that are left out."""
+    """Return the log that its customer reads to the end, and the count of bytes that are left out."""
     found, offset = bytearray(), 0
     while True:
         chunk = await grid.customer.read_log(job_id, offset, wait_s=20)

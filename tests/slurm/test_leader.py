@@ -43,7 +43,7 @@ async def until(reached: Callable[[], bool]) -> None:
 
 
 def holders(provider: str) -> list[int]:
-    """Ids of the processes on the login node (this machine) that hold the lock or try to take it."""
+    """Return the ids of the processes on the login node (this machine) that hold the lock or try to take it."""
     found = []
     for folder in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):
@@ -219,7 +219,7 @@ async def test_leading_uses_no_channel_of_the_commands(box: Box, provider: str) 
 
 
 async def said(candidate: subprocess.Popen[str]) -> str:
-    """The next line of a candidate in another process."""
+    """Return the next line that a candidate in another process prints."""
     assert candidate.stdout is not None
     return (await within(asyncio.to_thread(candidate.stdout.readline))).rstrip()
 

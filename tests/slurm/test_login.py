@@ -109,7 +109,7 @@ async def test_a_cancelled_caller_frees_its_channel(box: Box) -> None:
 
 
 async def refusal(settings: LoginSettings) -> ConfigurationError:
-    """The error of a first command, which a command during the reconnection pause must repeat."""
+    """Return the error of a first command. A command during the reconnection pause must repeat it."""
     login = Login(settings)
     try:
         with pytest.raises(ConfigurationError) as found:

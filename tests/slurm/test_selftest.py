@@ -49,7 +49,7 @@ async def tried(
 
 
 def assert_sound(findings: dict[str, Finding]) -> None:
-    """All is good, but that no firewall limits the connections of this machine's jobs."""
+    """Check that all is good, except that no firewall limits the connections of this machine's jobs."""
     counted = findings.pop("connections", None)  # none if the job is root's
     assert counted is None or (counted.level, "could hold 40 connections" in counted.words) == (Level.WARNING, True)
     assert {name: one.level for name, one in findings.items()} == dict.fromkeys(

@@ -36,7 +36,7 @@ T = 1000.0
 def concluded(
     verdicts: Verdicts, now: float, *queue: Row, rows: tuple[Row, ...] = (), memory: tuple[Row, ...] | None = None
 ) -> SlurmJob:
-    """The verdict by the queue, accounting's rows and the controller's memory, by default the same rows."""
+    """Return the verdict from the queue, accounting and the controller's memory, by default with the same rows."""
     snapshot = Snapshot(queue, (), {KEY.comment: "999"}, {KEY.comment: 42}, held=len(queue))
     found = verdicts.from_snapshot(snapshot, [KEY], now)
     return found.get(KEY) or verdicts.from_records(snapshot, [KEY], rows if memory is None else memory, rows, now)[KEY]
@@ -95,7 +95,7 @@ UNFINISHED = replace(OURS, state="RUNNING", ended_at=None)
 
 
 def remembered(verdicts: Verdicts, now: float, *memory: Row) -> SlurmJob:
-    """The verdict when accounting shows the job as unfinished, and the controller remembers these rows."""
+    """Return the verdict when accounting shows the job as unfinished, and the controller remembers these rows."""
     return concluded(verdicts, now, OTHERS, rows=(UNFINISHED,), memory=memory)
 
 

@@ -85,7 +85,7 @@ async def soak(customer: Customer, jobs: int, between: int) -> None:
 
 
 async def idle(customer: Customer, before: Usage) -> Usage:
-    """What the processes take when idle connections are closed, or after a while."""
+    """Return what the processes take when idle connections are closed, or after a while."""
     deadline = time.monotonic() + IDLE_WITHIN_S
     while True:
         now = await usage(customer.grid, tuple(STEPS))
@@ -95,12 +95,12 @@ async def idle(customer: Customer, before: Usage) -> Usage:
 
 
 def more_files(first: Usage, last: Usage) -> dict[str, tuple[int, int]]:
-    """The processes with more open files than may come and go, with both numbers."""
+    """Return the processes with more open files than may come and go, with both numbers."""
     return {n: (f, last.files[n]) for n, f in first.files.items() if last.files[n] > f + FILES}
 
 
 async def all_cold(session: CustomerSession, ids: list[int]) -> list[Job]:
-    """The jobs when all have ended."""
+    """Return the jobs when all have ended."""
     deadline = time.monotonic() + ENDED_WITHIN_S
     found = await session.chain.jobs(ids)
     while hot := [job.id for job in found if job.status.hot]:

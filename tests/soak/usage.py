@@ -23,7 +23,7 @@ class Usage:
 
 
 async def usage(grid: LocalGrid, names: tuple[str, ...]) -> Usage:
-    """What these processes of the grid take now."""
+    """Return what these processes of the grid take now."""
     pids = {name: pid for name in names if (pid := grid.table.pid(name))}
     return Usage(
         {name: _memory_mib(pid) for name, pid in pids.items()},

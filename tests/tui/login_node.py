@@ -80,7 +80,7 @@ class LoginNode:
         return ["ssh", "-F", "none", "-e", "none", *given, f"{own_account()}@127.0.0.1"]
 
     def processes(self) -> list[Process]:
-        """The `dps` processes that logins have started."""
+        """Return the `dps` processes that logins have started."""
         found = []
         for folder in Path("/proc").glob("[0-9]*"):
             try:

@@ -56,7 +56,7 @@ class ManyJobs:
 
 
 def job_of(job_id: int) -> Job:
-    """A finished job, or a running one for every thousandth id."""
+    """Return a finished job, or a running one for every thousandth id."""
     status = JobStatus.RUNNING if job_id % 1000 == 0 else JobStatus.FINISHED
     definition = JobDefinition(0, 128, 1, 1, f"{job_id:046x}")
     now = int(time.time())
@@ -76,7 +76,7 @@ class ManyJobsApp(GridApp):
 
 
 async def measure() -> dict[str, float]:
-    """Seconds of processor time until the table is usable and per key, seconds of all, and megabytes."""
+    """Return the seconds of processor time until the table is usable and per key, seconds of all, and megabytes."""
     app = ManyJobsApp(lambda: cast(Any, None), CUSTOMER)
     started, started_cpu = time.monotonic(), time.process_time()
     async with app.run_test(size=(80, 24)) as pilot:
@@ -104,7 +104,7 @@ async def measure() -> dict[str, float]:
 
 
 def peak_mb() -> float:
-    """The most memory of this process. `getrusage` would count what its parent had when it started this one."""
+    """Return the most memory of this process. `getrusage` would count what its parent had when it started this one."""
     found = re.search(r"^VmHWM:\s+(\d+) kB$", Path("/proc/self/status").read_text(), re.MULTILINE)
     assert found
     return int(found[1]) / 1024

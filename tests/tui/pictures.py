@@ -14,7 +14,7 @@ COMMENT = re.compile(r"\s*<!--.*?-->", re.S)
 
 
 def picture_of(app: GridApp) -> str:
-    """The screen as SVG, in a font that every browser has."""
+    """Return the screen as SVG, in a font that every browser has."""
     text = COMMENT.sub("", FONT_FACE.sub("", app.export_screenshot(title="dps tui")))
     text = text.replace("Fira Code", "DejaVu Sans Mono, Menlo, Consolas")
     text = re.sub(r"terminal-\d+", "terminal", text)

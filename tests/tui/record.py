@@ -27,7 +27,7 @@ STILL_S = 1.5  # a screen that does not change for so long is complete
 
 
 async def settled(visit: Visit) -> str:
-    """The screen when it does not change any more."""
+    """Return the screen when it does not change any more."""
     text, since = visit.text, time.monotonic()
     while time.monotonic() - since < STILL_S:
         await asyncio.sleep(0.1)

@@ -18,7 +18,7 @@ NARROW, WIDE = (80, 24), (140, 40)
 
 
 def lines_of(app: GridApp) -> list[str]:
-    """The rows of the screen, without spaces at their ends."""
+    """Return the rows of the screen, without spaces at their ends."""
     return [strip.text.rstrip() for strip in app.screen._compositor.render_strips()]
 
 
@@ -63,7 +63,7 @@ async def choose(pilot: Pilot[None], job: AsyncJob) -> None:
 
 
 def type_ahead(app: GridApp, *keys: str) -> None:
-    """Keys that arrive at once, as over a slow line. `Pilot.press` handles one before the next."""
+    """Press keys that arrive at once, as over a slow line. `Pilot.press` handles one before the next."""
     assert app._driver is not None
     for key in keys:
         event = Key(key, key if len(key) == 1 else LETTERS.get(key))

@@ -57,7 +57,7 @@ class Terminal:
         fcntl.ioctl(self._master, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
 
     def attributes(self) -> object:
-        """The settings of the line, such as whether it echoes."""
+        """Return the settings of the line, such as whether it echoes."""
         return termios.tcgetattr(self._master)[:4]
 
     def type(self, keys: str) -> None:
@@ -113,5 +113,5 @@ class Terminal:
 
 
 def dps(*args: str) -> list[str]:
-    """The command line of `dps`."""
+    """Return the command line of `dps`."""
     return [sys.executable, "-m", "deepgrid.cli", *args]

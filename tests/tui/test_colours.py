@@ -30,7 +30,7 @@ def environment(customer: Customer, home: Path, **more: str) -> dict[str, str]:
 
 
 def look(customer: Customer, home: Path, *args: str, **more: str) -> bytes:
-    """The bytes of a short visit: the table, the log of a job, the keys, and the end."""
+    """Return the bytes of a short visit: the table, the log of a job, the keys, and the end."""
     with Terminal(dps(*args), environment(customer, home, **more), cwd=str(home)) as terminal:
         before = terminal.attributes()
         terminal.shows("allowance", "pending")

@@ -34,7 +34,7 @@ class Strangers:
     operator: Party
 
     async def write(self, grid: AsyncGrid, texts: dict[str, str]) -> int:
-        """Jobs and a cluster with these texts. Returns the id of the newest job."""
+        """Create jobs and a cluster with these texts. Returns the id of the newest job."""
         whole = "".join(texts.values())
         await self.operator.writer.mint(grid.address, 2000 * CREDIT)
         cluster = party(self.chain, self.live.grid.new_key(f"stranger-{abs(hash(whole))}"))
@@ -66,7 +66,7 @@ def strangers(live: Live, chain: Chain, operator: Party) -> Strangers:
 
 
 def visit(customer: Customer, tmp_path: Path) -> bytes:
-    """The bytes of a visit to the screens that show texts of strangers."""
+    """Return the bytes of a visit to the screens that show texts of strangers."""
     environment = {
         **os.environ, "HOME": str(tmp_path), "DEEPGRID_BOOK": str(customer.book), "DPS_KEY_FILE": str(customer.key),
         "TERM": "xterm-256color", "LANG": "C.UTF-8", "LC_ALL": "C.UTF-8", "TZ": "UTC",
@@ -90,7 +90,7 @@ def visit(customer: Customer, tmp_path: Path) -> bytes:
 
 
 def kinds(written: bytes) -> set[bytes]:
-    """The kinds of sequences, with figures left out, as these are places and colours."""
+    """Return the kinds of sequences, without their figures, which are places and colours."""
     return {re.sub(rb"[0-9;]+(?=[mH])", b"#", found) for found in SEQUENCE.findall(written)}
 
 

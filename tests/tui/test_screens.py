@@ -51,7 +51,7 @@ async def becomes(visit: Visit, expected: str, screen: str) -> None:
 
 
 def cuts(app: GridApp) -> Iterator[str]:
-    """What is not visible as a whole: titles, keys, labels, hints, and what a form means."""
+    """Yield what is cut off: titles, keys, labels, hints, and the meaning of a form."""
     screen = app.screen
     for line in screen.query("#head, #keys").results(Plain):
         if cell_len(words := str(line.content)) > line.size.width:

@@ -209,7 +209,7 @@ async def talks(stage: Stage, job: AsyncJob, enough: asyncio.Event) -> int:
 
 
 def answer_s(terminal: Terminal, process: Process) -> float:
-    """Seconds until the key `?` is answered, without those in which the app waited for a processor."""
+    """Return the seconds until the key `?` is answered, without the app's waits for a processor."""
     waited, begun = process.waited_s, time.monotonic()
     terminal.type("?")
     terminal.shows("Keys")

@@ -53,7 +53,7 @@ class Visit:
         await self.press("g", *["j"] * down)
 
     async def type(self, **values: str) -> None:
-        """Fill in fields. The last one has the focus then."""
+        """Fill in fields. Then the last one has the focus."""
         for name, value in values.items():
             field = self.app.screen.query_one(f"#{name}", Input)
             field.focus()
@@ -71,7 +71,7 @@ async def _screen(visit: Visit, *keys: str) -> None:
 
 
 async def empty(visit: Visit) -> AsyncIterator[str]:
-    """A grid without clusters, and a customer without jobs."""
+    """Visit a grid without clusters, as a customer without jobs."""
     await opened(visit.pilot)
     yield "jobs-empty"
     await visit.press("p")
@@ -82,7 +82,7 @@ async def empty(visit: Visit) -> AsyncIterator[str]:
 
 
 async def nothing_yet(visit: Visit) -> AsyncIterator[str]:
-    """Screens of a job about which there is nothing to tell yet."""
+    """Visit the screens of a job that has nothing to show yet."""
     await opened(visit.pilot)
     await visit.choose("quiet")
     await visit.press("v")
@@ -94,7 +94,7 @@ async def nothing_yet(visit: Visit) -> AsyncIterator[str]:
 
 
 async def loading(visit: Visit) -> AsyncIterator[str]:
-    """A grid that takes its time. (A job is read before its form opens, so to top up has no such state.)"""
+    """Visit a slow grid. (The app reads a job before its form opens, so the form to top up has no such state.)"""
     visit.grid.hold()
     yield "jobs-loading"
     await visit.press("p")
@@ -120,7 +120,7 @@ async def loading(visit: Visit) -> AsyncIterator[str]:
 
 
 async def failing(visit: Visit) -> AsyncIterator[str]:
-    """A grid that does not answer, and input that is wrong."""
+    """Visit a grid that does not answer, and enter wrong input."""
     visit.grid.broken = True
     await shows(visit.pilot, "No answer")
     yield "jobs-error"
@@ -153,7 +153,7 @@ async def failing(visit: Visit) -> AsyncIterator[str]:
 
 
 async def filled(visit: Visit) -> AsyncIterator[str]:
-    """All screens of a day on a small grid, and what opens above them."""
+    """Visit all screens of a day on a small grid, and what opens above them."""
     await opened(visit.pilot)
     yield "jobs"
     await visit.choose("running")
@@ -191,7 +191,7 @@ async def filled(visit: Visit) -> AsyncIterator[str]:
 
 
 async def submitting(visit: Visit) -> AsyncIterator[str]:
-    """A form with a quote, its confirmation, and the templates."""
+    """Visit a form with a quote, its confirmation, and the templates."""
     await opened(visit.pilot)
     await visit.press("s")
     await visit.type(file="train.yaml", name="train-lr-0.2", labels="os=linux", amount="400")
@@ -205,7 +205,7 @@ async def submitting(visit: Visit) -> AsyncIterator[str]:
 
 
 async def wide(visit: Visit) -> AsyncIterator[str]:
-    """The screens that use more room."""
+    """Visit the screens that use more room."""
     await opened(visit.pilot)
     await visit.choose("running")
     yield "jobs-wide"
@@ -247,7 +247,7 @@ PICTURES = ("jobs", "job", "log", "submit", "clusters", "cluster", "top-up", "tr
 
 @asynccontextmanager
 async def visiting(grid: Replay, plan: Plan, folder: Path) -> AsyncIterator[Visit]:
-    """The app of the customer before this grid. The present folder must be `folder`."""
+    """Yield the app of the customer on this grid. `folder` must be the working directory."""
     write_key(folder / "key")
     book = grid.book(folder / "book.json")
     for name, text in (("train", TRAIN), ("wrong", SMALL.replace("tasks: 2", "tasks: none"))):

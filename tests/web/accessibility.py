@@ -11,7 +11,7 @@ SERIOUS = ("serious", "critical")
 
 
 async def faults_of(page: Page) -> list[str]:
-    """Serious faults of accessibility, each with its element. The page must have loaded `AXE`."""
+    """Return serious faults of accessibility, each with its element. The page must have loaded `AXE`."""
     found = await page.evaluate("axe.run(document)")
     assert found["passes"], "axe has checked nothing"
     return [
@@ -23,7 +23,7 @@ async def faults_of(page: Page) -> list[str]:
 
 
 async def overflow_of(page: Page, width: int) -> list[str]:
-    """What is wrong if the page scrolls sideways at this width, in pixels."""
+    """Return what is wrong if the page scrolls sideways at this width, in pixels."""
     await page.set_viewport_size({"width": width, "height": 900})
     wide = await page.evaluate("document.documentElement.scrollWidth")
     return [] if wide <= width else [f"is {wide} pixels wide"]

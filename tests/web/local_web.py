@@ -30,21 +30,21 @@ class LocalWeb:
     used: str = ""
 
     def address(self) -> str:
-        """The newest address, whose token was not returned before."""
+        """Return the newest address, whose token was not returned before."""
         wait_until(lambda: self.newest() not in ("", self.used), self.process.poll)
         self.used = self.newest()
         return self.used
 
     @contextmanager
     def session(self) -> Iterator[httpx.Client]:
-        """A client that has exchanged a token, as the page does."""
+        """Yield a client that has exchanged a token, as the page does."""
         url, _, token = self.address().partition("/#token=")
         with httpx.Client(base_url=url, headers={"Origin": url}, trust_env=False, timeout=60) as page:
             page.headers["X-Grid-Signer"] = page.post("/signer/session", json={"token": token}).json()["session"]
             yield page
 
     def newest(self) -> str:
-        """The address in the file; empty before the first one."""
+        """Return the address in the file; empty before the first one."""
         assert self.process.poll() is None, "dps web has ended"
         return self.file.read_text().strip() if self.file.exists() else ""
 
@@ -69,7 +69,7 @@ def local_web(book: AddressBook, key: Path, folder: Path, port: int = 0) -> Iter
 
 
 def lasting_port() -> int:
-    """A free port that no other program gets by chance, for servers that listen at it one after another."""
+    """Return a free port that no other program gets by chance, for servers that use it in turn."""
     while True:
         port = random.choice(BELOW_EPHEMERAL_PORTS)
         try:

@@ -83,7 +83,7 @@ async def web(grid: Grid, services: Services, tmp_path: Path) -> AsyncIterator[a
 
 
 async def address(web: asyncio.subprocess.Process) -> tuple[str, str]:
-    """The next printed address and its token."""
+    """Return the next printed address and its token."""
     assert web.stdout is not None
     async with asyncio.timeout(60):
         line = (await web.stdout.readline()).decode()

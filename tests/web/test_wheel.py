@@ -72,7 +72,7 @@ async def served(installed: Installation, grid: Grid, folder: Path) -> AsyncIter
 
 @contextlib.asynccontextmanager
 async def proxied(target: str) -> AsyncIterator[str]:
-    """A proxy of the server at `target` below PREFIX. Yields its address without the prefix."""
+    """Run a proxy of the server at `target` below PREFIX. Yields its address without the prefix."""
     async with httpx.AsyncClient(base_url=target, trust_env=False) as http:
 
         async def hand_on(request: Request) -> Response:
@@ -101,7 +101,7 @@ async def proxied(target: str) -> AsyncIterator[str]:
 
 
 async def opened(address: str) -> tuple[list[str], list[str]]:
-    """What a browser shows at the address: answers that failed, and complaints of the console."""
+    """Return what a browser shows at the address: failed answers, and complaints of the console."""
     failed: list[str] = []
     said: list[str] = []
     async with async_playwright() as playwright:
@@ -130,7 +130,7 @@ async def opened(address: str) -> tuple[list[str], list[str]]:
 
 
 def _matters(answer: object) -> bool:
-    """Whether a failed answer is of the app itself. The services of this grid do not run."""
+    """Return whether a failed answer is from the app itself. The services of this grid do not run."""
     status, url = getattr(answer, "status", 0), str(getattr(answer, "url", ""))
     return int(status) >= 400 and "/v1/" not in url
 

@@ -22,7 +22,7 @@ LINES = (
 
 
 def bills() -> dict[str, Any]:
-    """Divisions of deposits, and rates."""
+    """Return divisions of deposits, and rates."""
     chosen = random.Random(4)
     cases = []
     for minutes, rate, cut in itertools.product((0, 1, 59, 525_601), AMOUNTS, (0, 3, 100)):
@@ -44,13 +44,13 @@ def bills() -> dict[str, Any]:
 
 
 def log_lines() -> dict[str, Any]:
-    """What the cleaner makes of output, without its colours."""
+    """Return the output without colours, as the cleaner returns it."""
     lines = {text: LogLines().feed(text.encode(), final=True) for text in (*LINES, *PAYLOADS.values())}
     return {"lines": [[text, [COLOUR.sub("", line) for line in found]] for text, found in lines.items()]}
 
 
 def reasons() -> dict[str, Any]:
-    """Why hardware and labels do not fit."""
+    """Return why hardware and labels do not fit."""
     hardware = Hardware((2, 0), (8, 16), (8000, 64_000))
     shapes = (
         (0, 100, 1, 1),

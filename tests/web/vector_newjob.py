@@ -51,7 +51,7 @@ WRITTEN = [
 
 
 def canonical_forms() -> list[dict[str, Any]]:
-    """Each example without modules and each odd file, with its canonical form; null for a refused one."""
+    """Return each example without modules and each odd file, with its canonical form; null for a refused one."""
     texts = [path.read_text() for path in sorted(EXAMPLES.glob("*.yaml"))]
     found = []
     for text in (*(one for one in texts if "use:" not in one), *ODD_FILES):
@@ -64,7 +64,7 @@ def canonical_forms() -> list[dict[str, Any]]:
 
 
 def labels() -> dict[str, Any]:
-    """The operators that hold between two values, for all pairs; and conditions as they are read."""
+    """Return the operators that hold between two values, for all pairs, and conditions as they are read."""
     pairs = product(VALUES, VALUES)
     return {
         "operators": OPERATORS,
@@ -77,7 +77,7 @@ def labels() -> dict[str, Any]:
 
 
 def quotes() -> list[dict[str, Any]]:
-    """Jobs and clusters, with the rate, the minutes and what is missing."""
+    """Return jobs and clusters, with the rate, the minutes and what is missing."""
     shapes = [
         (1, 1, 128, 0),
         (4, 8, 1000, 2),
@@ -112,7 +112,7 @@ def quotes() -> list[dict[str, Any]]:
 
 
 def newjob() -> dict[str, Any]:
-    """All of them."""
+    """Return all vectors of a new job."""
     return {"canonical": canonical_forms(), "labels": labels(), "quotes": quotes()}
 
 

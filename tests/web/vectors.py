@@ -24,7 +24,7 @@ CONTRACT = "0x5FbDB2315678afecb367f032d93F642f64180aa3"
 
 
 def signatures() -> dict[str, Any]:
-    """Digests of requests and sessions in the domain of a grid."""
+    """Return the digests of requests and sessions in the domain of a grid."""
     domain = Domain(179188, CONTRACT)
     requests = []
     for path, body, at in (
@@ -47,7 +47,7 @@ def signatures() -> dict[str, Any]:
 
 
 def texts() -> dict[str, Any]:
-    """Hashes of definitions, credits and cleaned text."""
+    """Return the hashes of definitions, credits and cleaned text."""
     amounts = [0, 1, 10**18, 12 * 10**18 + 5 * 10**17, 123456789 * 10**9, 2**256 - 1]
     strange = ["plain", "a\u202eb", "\x1b[31mred\x1b[0m", "zero\u200bwidth", "tab\tline\n", "🙂 é"]
     return {
@@ -67,12 +67,12 @@ ALL = {
 
 
 def content_of(name: str) -> str:
-    """The text of a file of vectors, with one vector per line."""
+    """Return the text of a file of vectors, with one vector per line."""
     return f"{_lines(ALL[name]())}\n"
 
 
 def _lines(value: Any) -> str:
-    """JSON in which dictionaries of vectors and lists of vectors have one line per member."""
+    """Return JSON in which dictionaries of vectors and lists of vectors have one line per member."""
     if isinstance(value, dict) and any(isinstance(one, (dict, list)) for one in value.values()):
         return "{\n" + ",\n".join(f"{json.dumps(key)}: {_lines(one)}" for key, one in value.items()) + "\n}"
     if isinstance(value, list):

@@ -95,7 +95,7 @@ def install(wheel: Path, folder: Path, extra: str = "") -> Installation:
 
 
 def dependencies(name: str, extra: str = "") -> set[str]:
-    """The direct and indirect dependencies of a distribution, with those of one extra."""
+    """Return the direct and indirect dependencies of a distribution, with those of one extra."""
     found: set[str] = set()
     wanted = list(_requirements(distribution(name), extra))
     while wanted:

@@ -18,7 +18,7 @@ from tests.workflow.support import ACCEPTED, JOB, KEY, REFUSED
 
 
 def faults(model: type[Model], value: object) -> list[str]:
-    """Every fault as `path: sentence`; none if the value is accepted."""
+    """Return every fault as `path: sentence`; none if the value is accepted."""
     try:
         model.model_validate(value, by_alias=True, by_name=False)
     except ValidationError as error:

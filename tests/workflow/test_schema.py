@@ -33,7 +33,7 @@ BEYOND += ("PATH and", "bucketUrl: must be", "endpointUrl", "must be text")
 
 
 def definition(name: str) -> dict[str, Any]:
-    """The part of the schema for one model, with resolvable references."""
+    """Return the part of the schema for one model, with resolvable references."""
     whole = json_schema()
     return whole if name == "Definition" else {**whole["$defs"][name], "$defs": whole["$defs"]}
 

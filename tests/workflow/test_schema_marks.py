@@ -53,7 +53,7 @@ def without_defaults(value: Any, part: dict[str, Any]) -> Any:
 
 
 def resolved(part: dict[str, Any]) -> dict[str, Any]:
-    """The part itself, or what it refers to, or the one alternative that is not null."""
+    """Return the part itself, or what it refers to, or the one alternative that is not null."""
     for alternatives in ("anyOf", "allOf"):
         if alternatives in part:
             return resolved(next(one for one in part[alternatives] if one.get("type") != "null"))

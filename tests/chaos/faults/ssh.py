@@ -137,7 +137,7 @@ async def disk_full(world: World, _rng: random.Random) -> AsyncIterator[None]:
 
 
 def _impostor(cluster: Administrator) -> Daemon:
-    """A running sshd with another host key."""
+    """Return a running sshd with another host key."""
     name = f"{cluster.name}-impostor"
     port, folder = cluster.site._port(name), cluster.cluster_folder
     key, configuration = folder / "impostor_ed25519", folder / "impostor_config"
@@ -156,7 +156,7 @@ def _impostor(cluster: Administrator) -> Daemon:
 
 
 def _start_without_disk(cluster: Administrator) -> None:
-    """An sshd whose sessions have a file size limit of 0. Writing fails as on a full disk and kills no process."""
+    """Start an sshd whose sessions have a file size limit of 0. Writes fail as on a full disk; no process is killed."""
     port = cluster.settings.port
     real = next(daemon for daemon in cluster.site.daemons() if daemon.name == f"{cluster.name}-sshd")
     limited = ["sh", "-c", "trap '' XFSZ; ulimit -f 0; exec \"$@\"", "sh", *real.argv]

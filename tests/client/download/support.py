@@ -41,11 +41,11 @@ class FileServer:
         self._thread = threading.Thread(target=self._http.serve_forever, daemon=True)
 
     def found(self, path: str) -> bytes | None:
-        """The content at a path."""
+        """Return the content at a path."""
         return self.files.get(path, self.files.get(path.partition("?")[0]))
 
     def tag(self, path: str) -> str | None:
-        """The ETag at a path."""
+        """Return the ETag at a path."""
         return self.tags.get(path, self.tags.get(path.partition("?")[0]))
 
     def list_bucket(self, name: str, keys: list[str]) -> None:

@@ -134,7 +134,7 @@ async def test_the_secret_is_in_no_error_and_no_log(
 
 
 def zipped(files: dict[str, bytes], folder: Path) -> bytes:
-    """An archive as a job makes it, by the real `zip`."""
+    """Return an archive as a job makes it, by the real `zip`."""
     for name, content in files.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_bytes(content)
@@ -143,7 +143,7 @@ def zipped(files: dict[str, bytes], folder: Path) -> bytes:
 
 
 def entry(name: str, content: bytes) -> bytes:
-    """An archive with one entry of this name."""
+    """Return an archive with one entry of this name."""
     target = io.BytesIO()
     with zipfile.ZipFile(target, "w") as archive:
         info = zipfile.ZipInfo("#" * len(name))

@@ -13,7 +13,7 @@ P, M, S, R = JobStatus.PENDING, JobStatus.META_SCHEDULED, JobStatus.SCHEDULED, J
 
 
 async def everything(reader: ChangeReader) -> list[JobChange]:
-    """All changes up to the newest block."""
+    """Return all changes up to the newest block."""
     found = await reader.read()
     while not reader.caught_up:
         found += await reader.read()

@@ -68,12 +68,12 @@ WHOLE_MODULE: dict[str, Any] = {
 
 
 def job_with(**changes: Any) -> dict[str, Any]:
-    """A small job with these fields."""
+    """Return a small job with these fields."""
     return {"resources": RESOURCES, "steps": [{"run": {"command": "echo hi"}}], **changes}
 
 
 def run_with(**changes: Any) -> dict[str, Any]:
-    """A small job whose one command has these fields."""
+    """Return a small job whose one command has these fields."""
     return job_with(steps=[{"run": {"command": "echo hi", **changes}}])
 
 
@@ -85,7 +85,7 @@ async def post(grid: Grid, body: Any, headers: Mapping[str, str] | None = None) 
 
 
 async def ask(grid: Grid, query: str, **variables: Any) -> dict[str, Any]:
-    """The answer to an operation that GraphQL itself accepts."""
+    """Return the answer to an operation that GraphQL itself accepts."""
     answer = await post(grid, {"query": query, "variables": variables})
     assert answer.status_code == 200, answer.text
     found: dict[str, Any] = answer.json()

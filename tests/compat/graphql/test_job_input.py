@@ -154,7 +154,7 @@ def test_a_module_is_checked_like_a_module_file() -> None:
 def objects(
     root: str, value: dict[str, Any], place: Place = ()
 ) -> Iterator[tuple[GraphQLInputObjectType, dict[str, Any]]]:
-    """All objects of an input, with their types."""
+    """Yield all objects of an input, with their types."""
     for kind, found, _ in placed(root, value, place):
         yield kind, found
 
@@ -175,7 +175,7 @@ def placed(root: str, value: Any, place: Place) -> Iterator[tuple[GraphQLInputOb
 
 
 def optional(root: str, value: dict[str, Any]) -> Iterator[tuple[Place, str]]:
-    """The places of all optional fields that are set."""
+    """Yield the places of all optional fields that are set."""
     for kind, found, place in placed(root, value, ()):
         for name in found:
             if not isinstance(kind.fields[name].type, GraphQLNonNull):

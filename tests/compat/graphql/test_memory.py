@@ -41,7 +41,7 @@ class Services:
         self._status = Path(f"/proc/{process.pid}/status")
 
     def mb(self, kind: str) -> float:
-        """Megabytes: `VmRSS` now, or `VmHWM` at most so far."""
+        """Return megabytes: `VmRSS` now, or `VmHWM` at most so far."""
         return int(self._status.read_text().split(f"{kind}:")[1].split()[0]) / 1024
 
 

@@ -75,7 +75,10 @@ async def served(office: Office, tmp_path: Path) -> AsyncIterator[Office]:
 
 
 async def _pool_is_there() -> bool:
-    """Wait for the pool that the process creates. The pool for slow flows has no worker here, so this creates it."""
+    """Wait for the pool that the process creates.
+
+    The pool for slow flows has no worker here, so this creates it.
+    """
     async with get_client() as client:
         try:
             await client.read_work_pool(f"operator-{NAME}")
@@ -133,7 +136,7 @@ async def no_round_meets_another(served: Office) -> None:
 
 
 async def rounds() -> list[tuple[float, float]]:
-    """Begin and end of the completed runs of meta_schedule, unix seconds."""
+    """Return begin and end of the completed runs of meta_schedule in unix seconds."""
     async with get_client() as client:
         runs: list[FlowRun] = await client.read_flow_runs(
             flow_filter=FlowFilter(name=FlowFilterName(any_=["meta_schedule"]))

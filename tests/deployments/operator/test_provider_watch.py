@@ -50,7 +50,7 @@ def counted(office: Office, monkeypatch: pytest.MonkeyPatch) -> Counted:
 
 @asynccontextmanager
 async def watching(office: Office) -> AsyncIterator[Counter[str]]:
-    """What a running watcher reported."""
+    """Yield what a running watcher reported."""
     seen: Counter[str] = Counter()
     market = ProviderWatch(office.session, lambda: seen.update(["changed"]), lambda: seen.update(["proposed"]), POLL_S)
     task = asyncio.create_task(market.watch())

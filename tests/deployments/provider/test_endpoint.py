@@ -61,7 +61,7 @@ def without_prefect() -> Iterator[None]:
 async def served(
     session: ProviderSession, port: int, settings: EndpointSettings = QUICK
 ) -> AsyncIterator[httpx.AsyncClient]:
-    """A client of the endpoint of a session that follows its chain."""
+    """Yield a client of the endpoint of a session that follows its chain."""
 
     async def follow() -> None:
         async for _ in follow_jobs(session):
@@ -81,7 +81,7 @@ async def served(
 
 
 async def figures(client: httpx.AsyncClient) -> Figures:
-    """All samples by name and label value. None occurs twice."""
+    """Return all samples by name and label value. None occurs twice."""
     answer = (await client.get("/metrics")).raise_for_status()
     assert answer.headers["content-type"].startswith("text/plain")
     found: Figures = {}
@@ -102,7 +102,7 @@ async def until(client: httpx.AsyncClient, reached: Callable[[Figures], bool]) -
 
 
 async def until_health(client: httpx.AsyncClient, status: int, reason: str = "") -> dict[str, object]:
-    """The content of /health as soon as it has this status and contains this reason."""
+    """Return the content of /health as soon as it has this status and contains this reason."""
     deadline = time.monotonic() + WAIT_S
     while (answer := await client.get("/health")).status_code != status or reason not in answer.text:
         assert time.monotonic() < deadline, answer.text

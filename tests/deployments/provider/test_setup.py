@@ -27,7 +27,7 @@ ANSWERS = {
 
 
 def written(tmp_path: Path) -> Document:
-    """A settings file with all answers."""
+    """Return a settings file with all answers."""
     key = Wallet.create(tmp_path / "key").key_file
     document = Document.read(tmp_path / "provider.toml")
     for name, text in {**ANSWERS, "grid.key_file": str(key), "labels.region": "ch"}.items():

@@ -44,7 +44,7 @@ def settings() -> Iterator[ProxySettings]:
 
 
 def low_port() -> int:
-    """A free port below 1024."""
+    """Return a free port below 1024."""
     for port in range(1023, 600, -1):
         try:
             socket.create_server(("127.0.0.1", port)).close()

@@ -125,7 +125,7 @@ def test_all_processes_get_one_new_login_for_prefect(role: str, name: str, tmp_p
 
 
 def logins(folder: Path, variable: str) -> list[str]:
-    """The values of a variable in all environment files."""
+    """Return the values of a variable in all environment files."""
     lines = [line for file in (folder / "etc/deepgrid").iterdir() for line in file.read_text().splitlines()]
     return [line.removeprefix(f"{variable}=") for line in lines if line.startswith(f"{variable}=")]
 
@@ -157,7 +157,7 @@ def test_systemd_accepts_the_units(role: str, name: str, tmp_path: Path) -> None
 
 
 def systemd_analyze() -> tuple[str, dict[str, str]]:
-    """The program, and its environment: Debian's, which `./run test` unpacks, or that of this machine."""
+    """Return the program and its environment: Debian's, which `./run test` unpacks, or this machine's."""
     unpacked = next(iter(UNPACKED.glob("usr/bin/systemd-analyze")), None)
     if unpacked is not None:
         (libraries,) = UNPACKED.glob("usr/lib/*/systemd")

@@ -19,7 +19,7 @@ SLEEPER = ["sleep", "300"]
 
 
 def runs(pid: int) -> bool:
-    """Whether the process runs; a zombie does not."""
+    """Return whether the process runs; a zombie does not."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] not in "ZX"
     except OSError:
@@ -27,7 +27,7 @@ def runs(pid: int) -> bool:
 
 
 def with_child(note: Path) -> list[str]:
-    """A program that starts a child in its group, notes the child's id, and waits."""
+    """Return a program that starts a child in its group, notes the child's id, and waits."""
     code = (
         "import subprocess, sys; child = subprocess.Popen(['sleep', '300']); "
         "open(sys.argv[1], 'w').write(str(child.pid)); child.wait()"

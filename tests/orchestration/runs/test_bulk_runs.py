@@ -22,7 +22,7 @@ COUNTS = f"counts/{POOL}"
 
 
 async def find_or_begin_runs(deployment: str, wanted: list[NewRun]) -> list[FlowRun]:
-    """The function under test, without its cache: tests change the deployments and the pool."""
+    """Call the function under test without its cache: tests change the deployments and the pool."""
     return await bulk_runs.find_or_begin_runs(deployment, wanted, cache_s=-1.0)
 
 

@@ -34,7 +34,7 @@ NODES = st.lists(st.tuples(st.integers(0, 2), st.integers(0, 6), st.integers(0, 
 
 @st.composite
 def states(draw: st.DrawFn, number: int, *, idle: bool = False) -> ClusterState:
-    """A small cluster with any prices and labels, perhaps with hot jobs."""
+    """Draw a small cluster with any prices and labels, perhaps with hot jobs."""
     nodes = draw(NODES)
     gpus, cpus, mem = zip(*nodes, strict=True) if nodes else ((), (), ())
     prices = Prices(draw(AMOUNTS), draw(AMOUNTS), draw(AMOUNTS))
@@ -50,7 +50,7 @@ def states(draw: st.DrawFn, number: int, *, idle: bool = False) -> ClusterState:
 
 @st.composite
 def wanted(draw: st.DrawFn, number: int) -> Job:
-    """A small job with any credits, conditions and wishes; at times with absurd figures."""
+    """Draw a small job with any credits, conditions and wishes, sometimes with absurd figures."""
     return pending(
         number, customer=draw(st.sampled_from(("0xa", "0xb"))), ntasks=draw(st.integers(1, 4) | st.just(2**63)),
         cpus=draw(st.integers(1, 4) | st.just(0)), mem_per_cpu_mb=draw(st.integers(0, 4) | st.just(2**64 - 1)),
@@ -64,7 +64,7 @@ def wanted(draw: st.DrawFn, number: int) -> Job:
 
 
 def several(one: Callable[[int], st.SearchStrategy[Made]], most: int) -> st.SearchStrategy[list[Made]]:
-    """Up to this many, with different numbers."""
+    """Draw up to this many values, with different numbers."""
     return st.integers(0, most).flatmap(lambda count: st.tuples(*map(one, range(count)))).map(list)
 
 
@@ -84,7 +84,7 @@ def assigned(result: Round) -> dict[int, str]:
 
 
 def packs(job: JobDefinition, hardware: Hardware) -> bool:
-    """Whether the tasks and GPUs can be put on the nodes, by trying all ways. Independent of `fit`."""
+    """Return whether the tasks and GPUs can be put on the nodes, by trying all ways. Independent of `fit`."""
     nodes = list(zip(hardware.cpus_per_node, hardware.mem_per_node_mb, hardware.gpus_per_node, strict=True))
 
     @cache
@@ -105,7 +105,7 @@ def packs(job: JobDefinition, hardware: Hardware) -> bool:
 
 
 def may_run(job: Job, state: ClusterState) -> bool:
-    """All hard rules for one job and one cluster, written down plainly."""
+    """Return whether all hard rules allow the job on the cluster, written down plainly."""
     one, asked, wishes = state.provider, job.definition, job.wishes
     rate = rate_wei_per_minute(asked, one.prices)
     return (

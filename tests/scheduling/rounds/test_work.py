@@ -10,7 +10,7 @@ from tests.scheduling.markets import NOW, pending, small
 
 
 def demanding(job_id: int, customer: str = "0xa", age_s: int = 0) -> Job:
-    """A job with three conditions that no other job has."""
+    """Return a job with three conditions that no other job has."""
     affinity = tuple(Affinity("a", "!=", f"{job_id}-{number}") for number in range(3))
     return pending(job_id, customer=customer, affinity=affinity, age_s=age_s)
 

@@ -55,13 +55,13 @@ def of(findings: list[Finding], level: Level) -> list[str]:
 
 
 def bad(findings: list[Finding]) -> set[str]:
-    """The subjects of the lines that are BAD. Each line that is not good has to say what to do."""
+    """Return the subjects of the lines that are BAD. Checks that all other lines say what to do."""
     assert all(one.next_step for one in findings if one.level is not Level.GOOD and one.subject != "database")
     return set(of(findings, Level.BAD))
 
 
 def book_of(services: Services, folder: Path, **changes: object) -> Path:
-    """An address book that leads to running services, on a chain that is down."""
+    """Return an address book that leads to running services, on a chain that is down."""
     domain = services.context.domain
     book = AddressBook(
         chain_id=domain.chain_id, rpc_url=NOBODY, meta_scheduler=domain.verifying_contract,
@@ -80,7 +80,7 @@ async def settings(start: Start, tmp_path: Path) -> ServicesSettings:
 
 @asynccontextmanager
 async def serving(grid: Grid, folder: Path) -> AsyncIterator[ServicesSettings]:
-    """Services on a real chain, with their metrics."""
+    """Yield services on a real chain, with their metrics."""
     settings = ServicesSettings(f"sqlite:///{folder}/db", folder / "secret", port=0)
     domain = Domain(grid.book.chain_id, grid.book.meta_scheduler)
     with listeners_of(settings) as listeners:

@@ -22,7 +22,7 @@ READ = "/v1/jobs/1/log?offset=0"
 
 async def ask(grid: Grid, key: SessionKey, method: str = "GET", path: str = READ, body: bytes = b"",
               change: Callable[[Headers], object] = lambda _: None, **further: str) -> httpx.Response:  # fmt: skip
-    """A request that a session key signs. `change` alters its headers afterwards."""
+    """Send a request that a session key signs. `change` alters its headers afterwards."""
     headers = key.headers(DOMAIN, method, path, body, int(grid.clock()))
     change(headers)
     async with httpx.AsyncClient() as client:

@@ -272,7 +272,7 @@ async def test_jobs_of_other_clients_have_no_definition_here(grid: Grid) -> None
 
 
 async def put(grid: Grid, path: str, body: bytes, who: str = "customer") -> httpx.Response:
-    """A correctly signed upload with any body."""
+    """Send a correctly signed upload with any body."""
     headers = request_signing.sign(ACCOUNTS[who], DOMAIN, "PUT", path, body, int(grid.clock()))
     async with httpx.AsyncClient() as client:
         return await client.put(grid.url + path, content=body, headers=headers)

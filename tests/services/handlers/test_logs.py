@@ -227,7 +227,7 @@ async def test_logs_are_encrypted_at_rest(grid: Grid) -> None:
 
 
 async def pieces(grid: Grid) -> list[bytes]:
-    """The whole log, one item per answer."""
+    """Read the whole log, one item per answer."""
     found, offset, final = [], 0, False
     while not final:
         chunk = await grid.customer.read_log(1, offset, wait_s=5)

@@ -16,7 +16,7 @@ CLAIM = 3  # the time of the claim, see MemoryChain.put
 
 
 async def ship(grid: Grid, at: LogPosition, data: bytes, skipped: int = 0, **more: int) -> LogPosition:
-    """Append as the shipper does; with `skipped`, the data stands for that many bytes."""
+    """Append as the shipper does. With `skipped`, the data stands for that many bytes."""
     after = at.after(data) if not skipped else at.after_gap(data, skipped)
     return await grid.provider.ship_log(1, CLAIM, at, data, after, **more)
 

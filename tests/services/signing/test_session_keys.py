@@ -29,7 +29,7 @@ P256_ORDER = 0xFFFFFFFF00000000FFFFFFFFFFFFFFFFBCE6FAADA7179E84F3B9CAC2FC632551
 
 
 def fixed_key(secret: int, account: LocalAccount = CUSTOMER) -> SessionKey:
-    """The same key in each run, so that the names of tests stay the same."""
+    """Return the same key in each run, so that the names of tests stay the same."""
     key = ECC.construct(curve="P-256", d=secret)
     public_key, end = bytes(key.public_key().export_key(format="raw")), NOW + MAX_LIFETIME_S
     session = Session.signed_by(account, DOMAIN, public_key, end, "read,store", "https://grid.example")

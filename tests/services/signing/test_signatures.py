@@ -30,7 +30,7 @@ def check(headers: Headers, *, domain: Domain = DOMAIN, method: str = "POST", pa
 
 
 def high_s(headers: Headers) -> None:
-    """The malleable twin of the signature, which recovers to the same address."""
+    """Replace the signature by its malleable twin, which recovers to the same address."""
     raw = bytes.fromhex(headers[request_signing.SIGNATURE_HEADER][2:])
     s = ORDER - int.from_bytes(raw[32:64], "big")
     headers[request_signing.SIGNATURE_HEADER] = "0x" + (raw[:32] + s.to_bytes(32, "big") + bytes([55 - raw[64]])).hex()

@@ -59,7 +59,7 @@ ALIKE = ("аlpha", "ａlpha", "alpha\u200b", "alphа", "ALPHA", "alp\u00adha")
 
 
 def hostile_texts() -> list[str]:
-    """The texts, without repetitions, each of at most 256 bytes."""
+    """Return the texts, without repetitions, each of at most 256 bytes."""
     made = [f"<{element} {event}={HIT}>" for element, event in product(ELEMENTS, EVENTS)]
     made += [closer + inserted.format(HIT) for closer, inserted in product(CLOSERS, INSERTED)]
     made += [form.format(HIT) for form in (*ADDRESSES, *TEMPLATES)]

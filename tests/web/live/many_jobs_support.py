@@ -13,7 +13,7 @@ DEPOSIT_WEI = 100 * CREDIT
 
 
 async def request_many(stage: Stage, count: int, running: int) -> list[int]:
-    """Jobs `job-0`, `job-1` ... of the customer: the last `running` ones run, the others are finished."""
+    """Request `job-0`, `job-1` ... for the customer: the last `running` ones run, the others are finished."""
     customer, made = stage.customer(), list[int]()
     await stage.operator.writer.mint(customer.address, count * DEPOSIT_WEI)
     await customer.writer.approve(count * DEPOSIT_WEI)

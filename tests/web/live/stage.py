@@ -52,24 +52,24 @@ class Stage:
         return self.wallet.wallet.address
 
     def customer(self) -> Party:
-        """The customer at a terminal, with the same key as the wallet."""
+        """Return the customer at a terminal, with the same key as the wallet."""
         return party(self.chain, self.wallet.wallet)
 
     async def jobs(self) -> list[int]:
-        """Ids of the customer's jobs."""
+        """Return the ids of the customer's jobs."""
         return await self.chain.jobs_by_customer(self.address)
 
 
 @contextmanager
 def hosted_grid(folder: Path) -> Iterator[Hosted]:
-    """A grid with its services, which end with the context."""
+    """Yield a grid with its services, which end with the context."""
     with running_grid(folder / "chain") as grid, services_of(grid.book, folder) as url:
         yield Hosted(replace(grid, book=grid.book.model_copy(update={"definitions_url": url})), url)
 
 
 @asynccontextmanager
 async def opened(stage: Stage, browser: Browser, *, bypass_csp: bool = False) -> AsyncIterator[Page]:
-    """A page with the customer's wallet, connected by a click. Errors of the page fail the test.
+    """Yield a page with the customer's wallet, connected by a click. Errors of the page fail the test.
 
     Only checks that load a script of their own bypass the Content-Security-Policy.
     """

@@ -33,7 +33,7 @@ async def go_on(page: Page, name: str = "Continue") -> None:
 
 
 async def submitted(page: Page, stage: Stage) -> int:
-    """The id of the one job, when the page shows it."""
+    """Return the id of the one job, when the page shows it."""
     await page.wait_for_url(JOB_PAGE, timeout=PATIENCE_MS)
     (job_id,) = await stage.jobs()
     assert page.url.endswith(f"/jobs/{job_id}")

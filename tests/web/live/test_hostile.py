@@ -47,7 +47,7 @@ LINES = "() => [...document.querySelectorAll('.line .text')].map((one) => one.te
 
 @asynccontextmanager
 async def unharmed(stage: Stage, browser: Browser) -> AsyncIterator[Page]:
-    """A page that must neither run a text, nor make an element of it, nor ask anything of another host."""
+    """Yield a page that must not run a text, make an element of it, or send a request to another host."""
     async with opened(stage, browser) as page:
         dialogs: list[str] = []
         foreign: list[str] = []
@@ -84,7 +84,7 @@ def parts(count: int) -> Iterator[list[str]]:
 
 
 async def failed_jobs(stage: Stage) -> dict[int, tuple[str, str]]:
-    """Jobs that failed: id, name and error. A name is as much of the text as fits."""
+    """Return the id, name and error of failed jobs. A name is as much of the text as fits."""
     customer, wanted = stage.customer(), dict[int, tuple[str, str]]()
     writer, cluster = (BatchWriter(one.writer.chain, one.writer.sender) for one in (customer, stage.provider))
     await stage.operator.writer.mint(customer.address, len(TEXTS) * DEPOSIT_WEI)
@@ -203,7 +203,7 @@ async def test_names_and_pictures_of_wallets(stage: Stage, browser: Browser) -> 
 
 
 def announcing(texts: list[str]) -> str:
-    """A script that announces a wallet per text: each second icon is a drawing with the text in it."""
+    """Return a script that announces a wallet per text. Every second icon is a drawing with the text in it."""
     icons = [text if at % 2 else f"data:image/svg+xml,<svg onload=window.hit=1>{text}" for at, text in enumerate(texts)]
     infos = [
         {"uuid": str(at), "name": text, "icon": icon, "rdns": text}

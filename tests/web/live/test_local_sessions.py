@@ -30,7 +30,7 @@ async def context(browser: Browser) -> AsyncIterator[BrowserContext]:
 
 
 async def opened(context: BrowserContext, web: LocalWeb) -> Page:
-    """The page of the newest address, when it knows the account."""
+    """Return the page of the newest address, when it knows the account."""
     page = await context.new_page()
     await page.goto(web.address())
     await page.get_by_text(CREDITS).wait_for()

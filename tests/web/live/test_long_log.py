@@ -31,7 +31,7 @@ def long_log() -> bytes:
 
 
 async def logged_job(stage: Stage, log: bytes) -> int:
-    """A running job of the customer whose whole output is stored."""
+    """Return a running job of the customer whose whole output is stored."""
     customer = stage.customer()
     definition = JobDefinition(0, 1, 1, 1, "cd" * 32)
     job_id = await customer.writer.request_job(definition, 100 * CREDIT, "long", approve_first=100 * CREDIT)

@@ -38,7 +38,7 @@ SCROLL = """async () => {
 
 
 async def visit(page: Page) -> tuple[float, float]:
-    """Seconds from opening the list until it shows rows, and until all jobs are read."""
+    """Return the seconds from opening the list until it shows rows, and until all jobs are read."""
     started = time.monotonic()
     await page.evaluate("location.hash = '/jobs'")
     await page.locator("tr[data-job] .name").first.wait_for(timeout=PATIENCE_MS)
@@ -49,7 +49,7 @@ async def visit(page: Page) -> tuple[float, float]:
 
 
 async def filter_s(page: Page) -> float:
-    """Seconds from the last letter of a filter until it is applied."""
+    """Return the seconds from the last letter of a filter until it is applied."""
     box = page.locator("#filter-name")
     await box.fill("job-7")
     started = time.monotonic()
@@ -59,7 +59,7 @@ async def filter_s(page: Page) -> float:
 
 
 async def heap_bytes(page: Page) -> int:
-    """Memory of the page's objects after a collection of garbage."""
+    """Return the memory of the page's objects after a garbage collection."""
     session = await page.context.new_cdp_session(page)
     await session.send("HeapProfiler.collectGarbage")
     used: dict[str, Any] = await session.send("Runtime.getHeapUsage")

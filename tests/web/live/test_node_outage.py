@@ -23,7 +23,7 @@ WARNINGS = ".notice.warn, .notice.bad"
 
 @asynccontextmanager
 async def wired(stage: Stage, folder: Path) -> AsyncIterator[tuple[Stage, Wire]]:
-    """The stage, with services of its own whose node can be cut off."""
+    """Yield the stage, with services of its own whose node can be cut off."""
     book = stage.chain.book
     async with Wire(book.rpc_url) as node:
         services = services_of(book.model_copy(update={"rpc_url": node.url}), folder)

@@ -15,7 +15,7 @@ NARROWEST = 320
 
 
 def places(stage: Stage) -> list[str]:
-    """A fragment of each page, also of one that shows that nothing is there."""
+    """Return a fragment of each page, including a page that shows that nothing is there."""
     return ["/", f"/clusters/{stage.provider.address}", "/new", "/jobs", "/jobs/999999", "/wallet", "/grid", "/nowhere"]
 
 

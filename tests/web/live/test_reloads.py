@@ -107,7 +107,7 @@ async def local_page(stage: Stage, browser: Browser, tmp_path: Path) -> AsyncIte
 
 
 def asks_for(request: Request, kind: str) -> bool:
-    """Whether a request of the page asks the signer for this."""
+    """Return whether a request of the page asks the signer for this."""
     asked = json.loads(request.post_data or '{"method": ""}')
     typed = asked["params"][1] if asked["method"] == "eth_signTypedData_v4" else "{}"
     return kind in (asked["method"], json.loads(typed).get("primaryType"))

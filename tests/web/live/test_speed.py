@@ -37,7 +37,7 @@ SLIDE = """async (place) => {
 
 
 async def opening_s(stage: Stage, browser: Browser, fragment: str, selector: str) -> float:
-    """Seconds from an empty browser until the element is there, as a median."""
+    """Return the median seconds from an empty browser until the element is there."""
     taken = []
     for _ in range(TRIES):
         context = await browser.new_context()
@@ -65,7 +65,7 @@ async def new_job(stage: Stage) -> int:
 
 
 async def state_s(stage: Stage, page: Page) -> float:
-    """Seconds from a block with a new state until the page shows it."""
+    """Return the seconds from a block with a new state until the page shows it."""
     taken = []
     for _ in range(TRIES):
         job_id = await new_job(stage)
@@ -82,7 +82,7 @@ async def state_s(stage: Stage, page: Page) -> float:
 
 
 async def line_s(stage: Stage, page: Page) -> float:
-    """Seconds from the service's answer until the line is in the page."""
+    """Return the seconds from the service's answer until the line is in the page."""
     job_id = await new_job(stage)
     await stage.operator.writer.meta_schedule(job_id, stage.provider.address)
     await stage.provider.writer.claim_next_jobs(1)

@@ -37,7 +37,7 @@ async def cut(route: Route) -> None:
 
 @asynccontextmanager
 async def in_state(page: Page, state: str, place: str, said: str) -> AsyncIterator[None]:
-    """The page at this place, opened while reads hang or fail."""
+    """Open the page at this place while reads hang or fail."""
     await page.evaluate("location.hash = '/nowhere'")
     await page.get_by_text("No such page").wait_for()
     handler = {"loading": hang, "error": cut}.get(state)
@@ -54,13 +54,13 @@ async def in_state(page: Page, state: str, place: str, said: str) -> AsyncIterat
 
 
 def name_of(place: str) -> str:
-    """The page's name: "jobs" for the list, "job" for one of them."""
+    """Return the page's name: "jobs" for the list, "job" for one of them."""
     page, *rest = place.removeprefix("/").split("?")[0].split("/")
     return "job" if rest else page
 
 
 async def look(page: Page, name: str) -> dict[str, list[str]]:
-    """What is wrong in both palettes and each width. Writes pictures if `WEB_PICTURES` names a folder."""
+    """Return what is wrong in both palettes at each width. Writes pictures if `WEB_PICTURES` names a folder."""
     wrong = {}
     for theme in ("light", "dark"):
         await page.get_by_label("Theme").select_option(theme)

@@ -52,7 +52,7 @@ async def browser() -> AsyncIterator[Browser]:
 async def visiting(
     running: Browser, url: str, *, now: int, width: int = 1280, scheme: str = "light", bypass_csp: bool = False
 ) -> AsyncIterator[Visit]:
-    """A new page of the browser, at a fixed time."""
+    """Yield a new page of the browser, at a fixed time."""
     context = await running.new_context(
         viewport={"width": width, "height": 900}, color_scheme="dark" if scheme == "dark" else "light",
         reduced_motion="reduce", bypass_csp=bypass_csp, locale="en-GB", timezone_id="UTC",

@@ -22,7 +22,7 @@ STATES = ("loading", "empty", "error", "filled")
 
 
 def pages_of(friend: str) -> dict[str, str]:
-    """Name of each public page, and its fragment."""
+    """Return the name of each public page, and its fragment."""
     return {
         "market": "/",
         "cluster": f"/clusters/{friend}",

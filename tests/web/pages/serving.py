@@ -23,7 +23,7 @@ TYPES = {".html": "text/html", ".js": "text/javascript", ".css": "text/css", ".j
 
 
 def recording(name: str) -> dict[str, Any]:
-    """The recording of this name."""
+    """Return the recording of this name."""
     found: dict[str, Any] = json.loads((RECORDED / f"{name}.json").read_text())
     return found
 

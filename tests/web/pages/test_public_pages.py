@@ -32,7 +32,7 @@ async def running() -> AsyncIterator[Browser]:
 
 @asynccontextmanager
 async def in_state(running: Browser, state: str, name: str) -> AsyncIterator[Visit]:
-    """The page, when it shows this state. It had no error, and asked nothing of another host."""
+    """Yield the page when it shows this state. Checks that it has no error and sends no request to another host."""
     async with PageServer(Replay(recording("empty" if state == "empty" else "day"))) as server:
         recorded = server.grid.recording
         server.held, server.broken = state == "loading", state == "error"
