@@ -156,7 +156,7 @@ def show_waiting(console: Console, *costs: Idle) -> None:
 
 
 async def settling(here: MeasuredGrid) -> tuple[Idle, Idle, list[float]]:
-    """Return the costs while few and many jobs wait in Slurm, and the seconds from ends of jobs to their settlements."""
+    """Return the costs while few and many jobs wait in Slurm, and the seconds from jobs' ends to settlements."""
     with here.no_nodes():
         few = await here.order(f"sleep {JOB_S}", FEW)
         costs_few = await waiting(here, FEW)

@@ -161,7 +161,7 @@ class Batch:
         )  # fmt: skip
 
     def _locked(self, kind: Kind) -> int:
-        """Return the wei for the kind's minutes and half a minute on the cluster, or one minute on the other cluster."""
+        """Return the wei for the kind's minutes plus half a minute, or for one minute on the other cluster."""
         if not kind.minutes_locked:
             return LOCKED_WEI
         return kind.minutes_locked * CREDIT_WEI * (4 if self._anywhere else 3) // 2

@@ -55,7 +55,7 @@ def of(findings: list[Finding], level: Level) -> list[str]:
 
 
 def bad(findings: list[Finding]) -> set[str]:
-    """Return the subjects of the lines that are BAD. Checks that all other lines say what to do."""
+    """Return the subjects of the lines that are BAD. Checks that each line without GOOD has a next step."""
     assert all(one.next_step for one in findings if one.level is not Level.GOOD and one.subject != "database")
     return set(of(findings, Level.BAD))
 
