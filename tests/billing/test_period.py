@@ -1,4 +1,4 @@
-"""Parsing of periods."""
+"""Periods: how they are written, and which blocks belong to them."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import pytest
 from deepgrid.billing.entries import Span
 from deepgrid.billing.period import DAY_S, file_name, parse_period, parse_time
 from deepgrid.errors import InputError
+from tests.billing.histories import DAY, History
 
 NOON = 1_795_262_400  # 2026-11-21 12:00 UTC
 
@@ -46,3 +47,12 @@ def test_a_period_that_ends_before_it_begins_is_refused() -> None:
 
 def test_the_file_is_named_by_the_period() -> None:
     assert file_name(Span(NOON - DAY_S, NOON)) == "2026-11-20T120000Z-2026-11-21T120000Z"
+
+
+def test_each_block_belongs_to_one_period() -> None:
+    """A bill in the first or last block of a day is in the books of that day and of no other."""
+    today = History().ledger()
+    tomorrow = History(Span(DAY.until, DAY.until + 86_400)).ledger()
+    edges = (today.first_block, today.last_block, tomorrow.first_block)
+    found = [(today.in_period(block), tomorrow.in_period(block)) for block in edges]
+    assert found == [(True, False), (True, False), (False, True)]
