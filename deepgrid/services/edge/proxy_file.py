@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
 from pydantic import BaseModel, ConfigDict, ValidationError, field_validator, model_validator
 
 from deepgrid.errors import ConfigurationError
+from deepgrid.files.text_templates import text_templates
 from deepgrid.safe_http import is_loopback
 
 RECORDED = "# settings: "
@@ -109,12 +109,8 @@ class ProxySettings(BaseModel):
 
 def proxy_file(settings: ProxySettings, limits: EdgeLimits | None = None) -> str:
     """The text of nginx's configuration. Equal settings make equal texts."""
-    environment = Environment(
-        loader=PackageLoader("deepgrid.services.edge", "."), undefined=StrictUndefined, autoescape=False,  # noqa: S701 (no HTML)
-        keep_trailing_newline=True,
-    )  # fmt: skip
     recorded = RECORDED.removeprefix("# ") + settings.model_dump_json(exclude_defaults=True)
-    template = environment.get_template("proxy.conf.j2")
+    template = text_templates("deepgrid.services.edge", ".").get_template("proxy.conf.j2")
     text = template.render(settings=settings, limits=limits or EdgeLimits(), recorded=recorded, refusals=REFUSALS)
     return text.replace(DIGEST, hashlib.sha256(text.encode()).hexdigest()[:16])
 

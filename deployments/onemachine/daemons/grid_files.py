@@ -7,14 +7,10 @@ import os
 import stat
 from pathlib import Path
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
-
 from deepgrid.errors import ConfigurationError
+from deepgrid.files.text_templates import text_templates
 
-_TEMPLATES = Environment(
-    loader=PackageLoader("deployments.onemachine", "conf"), undefined=StrictUndefined, keep_trailing_newline=True,
-    autoescape=False,  # noqa: S701 - configuration files, not HTML
-)  # fmt: skip
+_TEMPLATES = text_templates("deployments.onemachine", "conf")
 
 
 def render_template(name: str, target: Path, mode: int = 0o644, **values: object) -> None:
