@@ -11,13 +11,13 @@ import json
 import os
 import pwd
 import signal
-import subprocess
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import asdict, dataclass, field
 from graphlib import TopologicalSorter
 from pathlib import Path
+from subprocess import DEVNULL, Popen
 
 from deepgrid.errors import ConfigurationError
 from deepgrid.files.private_files import make_private_folder, write_json
@@ -29,7 +29,8 @@ POLL_S = 0.05
 class Daemon:
     """A long-running process and its readiness check.
 
-    `ready` is polled until it is true, for at most `ready_within_s`. `env` is added to our environment.
+    `ready` is polled until it is true, for at most `ready_within_s`. `env` is added to our environment. A process that
+    runs already gets `reload_signal`, if there is one, to read its files again.
     """
 
     name: str
@@ -40,6 +41,12 @@ class Daemon:
     cwd: str = "/"
     stop_signal: signal.Signals = signal.SIGTERM
     stop_within_s: float = 20.0
+    reload_signal: signal.Signals | None = None
+
+
+def options(**values: object) -> list[str]:
+    """Options of a command: `key_file="k"` is `--key-file=k`."""
+    return [f"--{name.replace('_', '-')}={value}" for name, value in values.items()]
 
 
 @dataclass(frozen=True)
@@ -76,15 +83,17 @@ class ProcessTable:
 
         If an earlier daemon of this name died, the rest of its process group is killed first.
         """
-        if self.alive(daemon.name):
+        if (pid := self.pid(daemon.name)) is not None:
+            if daemon.reload_signal is not None:
+                os.kill(pid, daemon.reload_signal)
             return
         if (predecessor := self._read(daemon.name)) is not None:
             predecessor.end_group()
         with open(self.log_path(daemon.name), "ab") as log:
-            process = subprocess.Popen(
-                list(daemon.argv), stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=daemon.cwd,
-                env={**os.environ, **daemon.env}, start_new_session=True,
-            )  # fmt: skip
+            env = {**os.environ, **daemon.env}
+            process = Popen(
+                daemon.argv, stdin=DEVNULL, stdout=log, stderr=log, cwd=daemon.cwd, env=env, start_new_session=True
+            )
         record = _Record(process.pid, _born(process.pid), int(daemon.stop_signal), daemon.stop_within_s)
         write_json(self._file(daemon.name), asdict(record), 0o600)
 
@@ -173,8 +182,8 @@ def _born(pid: int) -> int | None:
 
 
 def nginx(name: str, configuration: Path, ready: Callable[[], bool]) -> Daemon:
-    """nginx with this configuration. It logs to the daemon's log."""
-    return Daemon(name, ["nginx", "-e", "stderr", "-c", str(configuration)], ready)
+    """nginx with this configuration. It logs to the daemon's log. One that runs already reads the file again."""
+    return Daemon(name, ["nginx", "-e", "stderr", "-c", str(configuration)], ready, reload_signal=signal.SIGHUP)
 
 
 def worker_account() -> str | None:

@@ -12,7 +12,9 @@ from pathlib import Path
 import pytest
 
 from deepgrid.errors import ConfigurationError
-from deployments.onemachine.daemons.processes import Daemon, ProcessTable
+from deployments.onemachine.daemons.ports import PortBook
+from deployments.onemachine.daemons.probes import answers
+from deployments.onemachine.daemons.processes import Daemon, ProcessTable, nginx
 from tests.waiting import wait_until
 
 SLEEPER = ["sleep", "300"]
@@ -57,6 +59,26 @@ def test_starting_what_runs_changes_nothing(table: ProcessTable) -> None:
     pid = table.pid("one")
     table.start(Daemon("one", SLEEPER))
     assert table.pid("one") == pid
+
+
+def test_a_running_nginx_reads_its_new_file(table: ProcessTable, tmp_path: Path) -> None:
+    """After an upgrade, `./run up` writes a new file for an nginx that never stopped."""
+    file = tmp_path / "nginx.conf"
+    port = PortBook(tmp_path / "ports.json").port("proxy")
+
+    def serve(path: str) -> None:
+        rule = f"location = {path} {{ return 204; }}"
+        paths = "".join(
+            f"{kind}_temp_path {tmp_path};" for kind in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
+        )
+        server = f"access_log off; {paths} server {{ listen 127.0.0.1:{port}; {rule} }}"
+        file.write_text(f"daemon off; pid {tmp_path}/pid; events {{}} http {{ {server} }}")
+        table.serve(nginx("proxy", file, lambda: answers(port, path)))
+
+    serve("/first")
+    pid = table.pid("proxy")
+    serve("/second")
+    assert table.pid("proxy") == pid
 
 
 def test_what_was_killed_is_dead_on_record_and_starts_again(table: ProcessTable) -> None:
