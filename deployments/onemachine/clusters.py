@@ -7,6 +7,9 @@ from dataclasses import dataclass, field
 from deepgrid.lifecycle.job import Prices
 from deployments.onemachine.slurm import ClusterSpec
 
+HPL = {"hpl_seconds": 1, "gflops_per_cpu": 0.03, "block_size": 64}
+SHORT = {**HPL, "fio_size_mb": 32, "fio_seconds": 0.25, "time_limit_minutes": 5, "wait_minutes": 10}
+
 
 @dataclass(frozen=True)
 class Offer:
@@ -25,11 +28,8 @@ class Offer:
         """
         anybody = "--allow-run-as-root --bind-to none"  # the ranks run as root where the grid has no job account
         loopback = "--mca pml ob1 --mca btl self,tcp --mca btl_tcp_if_include lo --mca oob_tcp_if_include lo"
-        return {
-            "hpl_seconds": 1, "gflops_per_cpu": 0.03, "block_size": 64, "cpus_per_rank": self.spec.cpus_per_node,
-            "fio_size_mb": 32, "fio_seconds": 0.25, "time_limit_minutes": 5, "wait_minutes": 10,
-            "mpi_options": f"{anybody} {loopback} --mca mpi_yield_when_idle 1",
-        }  # fmt: skip
+        options = f"{anybody} {loopback} --mca mpi_yield_when_idle 1"
+        return {**SHORT, "cpus_per_rank": self.spec.cpus_per_node, "mpi_options": options}
 
     @property
     def name(self) -> str:

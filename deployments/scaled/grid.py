@@ -143,11 +143,9 @@ class Redis:
         from redis.backoff import NoBackoff
         from redis.retry import Retry
 
+        timeouts = {"socket_timeout": PROBE_TIMEOUT_S, "socket_connect_timeout": PROBE_TIMEOUT_S}
         try:
-            with redis.Redis(
-                HOST, self.port, password=self._password, retry=Retry(NoBackoff(), 0),
-                socket_timeout=PROBE_TIMEOUT_S, socket_connect_timeout=PROBE_TIMEOUT_S,
-            ) as client:  # fmt: skip
+            with redis.Redis.from_url(self.url(MESSAGES), retry=Retry(NoBackoff(), 0), **timeouts) as client:
                 return bool(client.ping())
         except redis.RedisError:
             return False

@@ -20,7 +20,7 @@ from pathlib import Path
 from deepgrid.errors import ConfigurationError
 from deepgrid.files.private_files import read_or_create, replace_file
 from deployments.onemachine.daemons.probes import HOST
-from deployments.onemachine.daemons.processes import Daemon
+from deployments.onemachine.daemons.processes import Daemon, options
 
 ACCOUNT = "postgres"
 # Numbers of the capabilities that let a process enter closed folders, the weaker one first.
@@ -67,10 +67,8 @@ class Postgres:
 
         With it, Prefect's query for the diagram of a run takes more than 7 s, and the UI shows an error.
         """
-        argv = [
-            self._binary("psql"), "--no-psqlrc", "--quiet", "--set", "ON_ERROR_STOP=1", "--set", f"name={name}",
-            "--host", HOST, "--port", str(self.port), "--username", ACCOUNT, "postgres",
-        ]  # fmt: skip
+        argv = [self._binary("psql"), "--no-psqlrc", "--quiet", "--set=ON_ERROR_STOP=1", f"--set=name={name}"]
+        argv += [*options(host=HOST, port=self.port, username=ACCOUNT), "postgres"]
         statements = (
             "SELECT format('CREATE DATABASE %I', :'name')"
             " WHERE NOT EXISTS (SELECT FROM pg_database WHERE datname = :'name') \\gexec\n"
@@ -112,10 +110,9 @@ class Postgres:
         if os.getuid() == 0:
             shutil.chown(draft, ACCOUNT, ACCOUNT)
             shutil.chown(password, ACCOUNT, ACCOUNT)
-        argv = [
-            self._binary("initdb"), "--pgdata", str(draft), "--username", ACCOUNT, "--pwfile", str(password),
-            "--auth=scram-sha-256", "--encoding=UTF8", "--locale=C", "--no-sync", "--no-instructions",
-        ]  # fmt: skip
+        argv = [self._binary("initdb"), "--no-sync", "--no-instructions"]
+        argv += options(pgdata=draft, pwfile=password, username=ACCOUNT)
+        argv += options(auth="scram-sha-256", encoding="UTF8", locale="C")
         done = subprocess.run(as_account(argv), capture_output=True, text=True, cwd="/", check=False)
         password.unlink()
         if done.returncode:
@@ -146,7 +143,7 @@ class Postgres:
             time.sleep(POLL_S)
 
     def _is_ready(self) -> bool:
-        argv = [self._binary("pg_isready"), "--quiet", "--host", HOST, "--port", str(self.port)]
+        argv = [self._binary("pg_isready"), "--quiet", *options(host=HOST, port=self.port)]
         return subprocess.run(argv, check=False, cwd="/").returncode == 0
 
     @staticmethod

@@ -16,7 +16,7 @@ from pathlib import Path
 from deepgrid.errors import ConfigurationError
 from deepgrid.files.private_files import make_private_folder
 from deployments.onemachine.daemons.probes import HOST, answers_rpc
-from deployments.onemachine.daemons.processes import Daemon
+from deployments.onemachine.daemons.processes import Daemon, options
 from deployments.onemachine.node.node_socket import NodeSocket, answers_on
 
 CHAIN_ID = 179188
@@ -56,23 +56,21 @@ class Anvil:
 
     def daemon(self) -> Daemon:
         """The node's process; it has no accounts, mines nothing by itself and keeps the newest states only."""
-        argv = [
-            _binary(), "--host", UNREACHABLE, "--port", str(ANY_PORT), "--ipc", SOCKET, "--chain-id", str(CHAIN_ID),
-            "--accounts", "0", "--no-mining", "--hardfork", "cancun",
-            "--prune-history", str(STATES_KEPT), "--quiet",
-            "--state", str(self._state), "--state-interval", str(STATE_INTERVAL_S),
-        ]  # fmt: skip
+        argv = [_binary(), "--no-mining", "--quiet", *options(host=UNREACHABLE, port=ANY_PORT, ipc=SOCKET)]
+        argv += options(chain_id=CHAIN_ID, hardfork="cancun", accounts=0, prune_history=STATES_KEPT)
+        argv += options(state=self._state, state_interval=STATE_INTERVAL_S)
         return Daemon("anvil", argv, ready=lambda: answers_on(self.socket, "eth_chainId"), cwd=str(self.folder))
 
     def miner(self) -> Daemon:
         """The process that asks the node for its blocks. It needs the node only while it mines."""
-        argv = [sys.executable, "-m", "deployments.onemachine.node.miner", "--socket", str(self.socket)]
-        return Daemon("miner", argv)
+        return Daemon(
+            "miner", [sys.executable, "-m", "deployments.onemachine.node.miner", *options(socket=self.socket)]
+        )
 
     def filter(self) -> Daemon:
         """The filter process. It is ready when the node answers through it."""
-        argv = [sys.executable, "-m", "deployments.onemachine.node.node_filter", "--port", str(self.port)]
-        argv += ["--socket", str(self.socket)]
+        argv = [sys.executable, "-m", "deployments.onemachine.node.node_filter"]
+        argv += options(port=self.port, socket=self.socket)
         return Daemon("node-filter", argv, ready=lambda: answers_rpc(self.port, "eth_chainId"))
 
     def private(self) -> NodeSocket:

@@ -8,11 +8,12 @@ import sys
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 from deepgrid.errors import ConfigurationError
 from deepgrid.files.private_files import make_private_folder, replace_file
 from deepgrid.sbatch import StoragePaths
-from deepgrid.services.edge import ProxySettings, proxy_file
+from deepgrid.services.edge.proxy_file import ProxySettings, proxy_file
 from deployments.onemachine.clusters import OFFERS, Offer
 from deployments.onemachine.daemons.grid_files import socket_folder, socket_path
 from deployments.onemachine.daemons.ports import PortBook
@@ -42,6 +43,8 @@ SERVICES_GRPC, SERVICES_METRICS = "services-grpc", "services-metrics"  # further
 USERS_OF_PORTS = {"services": PROXY, SERVICES_GRPC: PROXY, SERVICES_METRICS: "services"}
 # Guards that need cgroups or mount namespaces, which slurmd does not have here, or rules of the machine's firewall.
 ACCEPTED_GAPS = ("proctrack", "task_plugin", "contain", "private_tmp", "disk_quota", "connections")
+# Fields that `LoginSettings` and the block `SlurmLogin` share.
+LOGIN_FIELDS = "host port user key_file known_hosts_file grid_root partition job_account own_account"
 
 
 def services_listen(state: Path) -> bool:
@@ -72,11 +75,11 @@ class Roles:
 
     def proxy(self) -> Daemon:
         """nginx in front of the services. Others reach them at its ports only."""
+        sockets, state = (_sockets(self.state),), make_private_folder(socket_folder(self.state) / PROXY)
+        listen, grpc = (f"{HOST}:{self.services_port}",), f"{HOST}:{self.ports.port(SERVICES_GRPC)}"
         settings = ProxySettings(
-            sockets=(_sockets(self.state),), listen=(f"{HOST}:{self.services_port}",),
-            clear_grpc=f"{HOST}:{self.ports.port(SERVICES_GRPC)}", account=worker_account(), workers="1",
-            state=make_private_folder(socket_folder(self.state) / PROXY),
-        )  # fmt: skip
+            sockets=sockets, listen=listen, clear_grpc=grpc, account=worker_account(), workers="1", state=state
+        )
         configuration = make_private_folder(self.state / PROXY) / "nginx.conf"
         replace_file(configuration, proxy_file(settings).encode())
         return nginx(PROXY, configuration, lambda: listens(self.services_port))
@@ -200,14 +203,11 @@ class Roles:
         return Daemon(name, argv, lambda: self.prefect.worker_seen(pool, since), SERVED_WITHIN_S, env)
 
     def _plan(self) -> Plan:
-        operator = {
-            "state": str(self.state / "operator"), "metrics_port": self.ports.port(OPERATOR),
-            "approve_label_changes": True,
-        }  # fmt: skip
-        return Plan(
-            book=self.book, services_url=f"http://{HOST}:{self.services_port}", wallet=self._wallet(OPERATOR),
-            operator=operator, clusters=[self._cluster_plan(offer) for offer in OFFERS],
-        )  # fmt: skip
+        operator: dict[str, Any] = {"approve_label_changes": True, "state": self.state / "operator"}
+        operator["metrics_port"] = self.ports.port(OPERATOR)
+        url, clusters = f"http://{HOST}:{self.services_port}", [self._cluster_plan(offer) for offer in OFFERS]
+        wallet = self._wallet(OPERATOR)
+        return Plan(book=self.book, services_url=url, wallet=wallet, operator=operator, clusters=clusters)
 
     def _wallet(self, name: str) -> dict[str, str]:
         from deepgrid.chain.transactions.wallet import Wallet  # slow to import
@@ -217,22 +217,18 @@ class Roles:
 
     def _cluster_plan(self, offer: Offer) -> ClusterPlan:
         login = self.slurm.login(offer.name)
-        block = {
-            "host": login.host, "port": login.port, "user": login.user, "key_file": str(login.key_file),
-            "known_hosts_file": str(login.known_hosts_file), "grid_root": login.grid_root,
-            "storage_root": self._storage(offer), "partition": login.partition, "job_account": login.job_account,
-            "own_account": login.own_account, "account_pattern": login.accounts.pattern,
-        }  # fmt: skip
-        provider = {
-            **{name: str(wei) for name, wei in asdict(offer.prices).items()}, "labels": offer.labels,
-            "state": str(self._supervisor_state(offer)), "metrics_port": self.ports.port(f"supervisor-{offer.name}"),
-            "trust_customers": not login.accounts,  # all jobs share one account, unless root made one per customer
-            "accepted_gaps": ACCEPTED_GAPS, "claim_stays_s": self.claim_stays_s,
-        }  # fmt: skip
-        return ClusterPlan(
-            name=offer.name, wallet=self._wallet(offer.name), login=block, benchmarks=offer.benchmarks,
-            provider=provider,
-        )  # fmt: skip
+        block = {name: getattr(login, name) for name in LOGIN_FIELDS.split()}
+        block |= {"storage_root": self._storage(offer), "account_pattern": login.accounts.pattern}
+        provider: dict[str, Any] = {name: str(wei) for name, wei in asdict(offer.prices).items()}
+        provider |= {
+            "labels": offer.labels,
+            "state": self._supervisor_state(offer),
+            "claim_stays_s": self.claim_stays_s,
+        }
+        provider |= {"metrics_port": self.ports.port(f"supervisor-{offer.name}"), "accepted_gaps": ACCEPTED_GAPS}
+        provider["trust_customers"] = not login.accounts  # one account for all jobs, unless root made one per customer
+        wallet = self._wallet(offer.name)
+        return ClusterPlan(name=offer.name, wallet=wallet, login=block, benchmarks=offer.benchmarks, provider=provider)
 
     def _supervisor_state(self, offer: Offer) -> Path:
         return self.state / f"supervisor-{offer.name}"

@@ -18,7 +18,7 @@ from deepgrid.slurm.ssh.login_settings import CustomerAccounts
 
 JOB_ACCOUNT = "deepgrid-job"
 DIGITS = 20  # of the wallet's 40 digits, because names have at most 32 characters
-UIDS = (20000, 59999)  # far from the ids of people and of Debian's services
+UIDS = {"MIN": 20000, "MAX": 59999}  # far from the ids of people and of Debian's services
 LOCKED_FOR_AT_MOST_S = 30.0
 POLL_S = 0.2
 TRUSTS = (
@@ -76,13 +76,10 @@ def recorded_accounts(book: Path) -> list[str]:
 
 def make_account(name: str) -> None:
     """Create an expired account without password and home, unless it exists. Raises ConfigurationError."""
-    first, last = UIDS
     if not exists(name):
-        _change(name, [
-            "useradd", "--system", "--user-group", "--no-create-home", "--home-dir", "/nonexistent",
-            "--shell", "/bin/bash", "-K", f"SYS_UID_MIN={first}", "-K", f"SYS_UID_MAX={last}",
-            "-K", f"SYS_GID_MIN={first}", "-K", f"SYS_GID_MAX={last}", "--", name,
-        ])  # fmt: skip
+        command = ["useradd", "--system", "--user-group", "--no-create-home", "--home-dir=/nonexistent"]
+        ranges = [f"--key=SYS_{kind}_{end}={uid}" for kind in ("UID", "GID") for end, uid in UIDS.items()]
+        _change(name, [*command, "--shell=/bin/bash", *ranges, "--", name])
     _change(name, ["chage", "--expiredate", "1", "--", name])  # useradd does not expire a system account
 
 

@@ -15,6 +15,7 @@ from deepgrid.files.private_files import create_file
 from deepgrid.slurm.setup.hook_text import Identities, completion_hook, submit_hook
 from deepgrid.slurm.ssh.login_settings import LoginSettings
 from deployments.onemachine.daemons.grid_files import write_text
+from deployments.onemachine.daemons.processes import options
 
 
 def write_hook(name: str, conf_folder: Path, login: LoginSettings) -> None:
@@ -67,11 +68,9 @@ def make_database(folder: Path, temporary: Path, log: Path) -> None:
         return
     shutil.rmtree(folder, ignore_errors=True)  # incomplete after an interrupted start
     make_folder(folder, 0o700)
-    command = [
-        "mariadb-install-db", "--no-defaults", f"--datadir={folder}", f"--user={own_account()}",
-        "--auth-root-authentication-method=socket", f"--auth-root-socket-user={own_account()}",
-        "--skip-test-db", "--innodb-log-file-size=16M", "--innodb-buffer-pool-size=32M",
-    ]  # fmt: skip
+    command = ["mariadb-install-db", "--no-defaults", "--skip-test-db", *options(datadir=folder, user=own_account())]
+    command += options(auth_root_authentication_method="socket", auth_root_socket_user=own_account())
+    command += options(innodb_log_file_size="16M", innodb_buffer_pool_size="32M")
     with open(log, "ab") as output:
         env = {**os.environ, "TMPDIR": str(temporary)}
         done = subprocess.run(command, stdout=output, stderr=output, env=env, check=False)

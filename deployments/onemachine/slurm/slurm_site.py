@@ -12,7 +12,7 @@ import shutil
 import subprocess
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from pwd import getpwnam
@@ -22,8 +22,8 @@ from deepgrid.errors import ConfigurationError
 from deepgrid.slurm.ssh.login_settings import CustomerAccounts, LoginSettings
 from deployments.onemachine.daemons.grid_files import render_template, socket_folder, socket_path
 from deployments.onemachine.daemons.ports import PortBook
-from deployments.onemachine.daemons.probes import connects, listens
-from deployments.onemachine.daemons.processes import Daemon, ProcessTable
+from deployments.onemachine.daemons.probes import HOST, connects, listens
+from deployments.onemachine.daemons.processes import Daemon, ProcessTable, options
 from deployments.onemachine.slurm import accounts
 from deployments.onemachine.slurm import slurm_files as files
 from deployments.onemachine.slurm.slurm_steps import kill_descendants, kill_steps
@@ -71,6 +71,7 @@ class SlurmSite:
         self._port = port or PortBook(self.state / "slurm-ports.json").port
         self._shared = self.state / "slurm"
         self._sockets = socket_path(self.state)
+        self._private = self._sockets / "private"
         self.job_account: str | None = None
         self.notes: list[str] = []
 
@@ -80,18 +81,14 @@ class SlurmSite:
         self.job_account, note = accounts.choose_job_account(self.state)
         self.notes = [f"{note} Customers are trusted (trust_customers)."] if note else []
         socket_folder(self.state)
-        files.make_folder(self._sockets / "private", 0o700)
+        files.make_folder(self._private, 0o700)
         files.make_folder(self._shared, 0o711)
         files.write_munge_key(self._shared / "munge.key")
         files.make_database(
             self._shared / "database", self._shared / "database-tmp", self._shared / "database-install.log"
         )
-        user = files.own_account()
-        render_template(
-            "slurmdbd.conf", self._shared / "slurmdbd.conf", 0o600, folder=self._shared, user=user,
-            private=all(spec.private for spec in self.clusters.values()),
-            munge_socket=self._munge_socket, ports={"slurmdbd": self._port("slurmdbd")},
-        )  # fmt: skip
+        values = {"folder": self._shared, "private": all(spec.private for spec in self.clusters.values())}
+        render_template("slurmdbd.conf", self._shared / "slurmdbd.conf", 0o600, **values, **self._common_values())
         (self._shared / "init.sql").write_text("CREATE DATABASE IF NOT EXISTS slurm_acct_db;\n")
         if os.getuid() == 0:
             files.make_folder(Path("/run/sshd"), 0o755)  # sshd requires it
@@ -162,19 +159,22 @@ class SlurmSite:
 
     def login(self, cluster: str) -> LoginSettings:
         """Settings of the cluster's login node, for its supervisor. Call after `prepare`."""
-        folder = self._folder(cluster)
-        apart = self._are_apart(cluster)
-        return LoginSettings(
-            host="127.0.0.1", port=self._port(f"{cluster}-sshd"), user=files.own_account(),
-            key_file=folder / "ssh" / "client_ed25519", known_hosts_file=folder / "ssh" / "known_hosts",
-            grid_root=str(folder / "grid"), partition=PARTITION,
-            job_account=None if apart else self.job_account, own_account=self.job_account if apart else None,
-            accounts=CustomerAccounts(pattern=accounts.pattern(cluster) if apart else ""),
-        )  # fmt: skip
+        grid, ssh = f"{self._folder(cluster)}/grid", self._folder(cluster) / "ssh"
+        host, keys = (HOST, self._port(f"{cluster}-sshd")), (ssh / "client_ed25519", ssh / "known_hosts")
+        login = LoginSettings(*host, files.own_account(), *keys, grid, PARTITION)
+        if not self._are_apart(cluster):
+            return replace(login, job_account=self.job_account)
+        customers = CustomerAccounts(pattern=accounts.pattern(cluster))
+        return replace(login, accounts=customers, own_account=self.job_account)
 
     def environment(self, cluster: str) -> dict[str, str]:
         """Shell environment for this cluster's `squeue`, `sacct` and so on."""
         return {"SLURM_CONF": str(self._folder(cluster) / "slurm.conf")}
+
+    def _common_values(self) -> dict[str, Any]:
+        """Values of all templates. They ask `port` for a port by its name."""
+        common = {"port": self._port, "sockets": self._sockets, "munge_socket": self._munge_socket}
+        return common | {"user": files.own_account(), "host": files.short_host_name(), "partition": PARTITION}
 
     @property
     def _munge_socket(self) -> Path:
@@ -182,7 +182,7 @@ class SlurmSite:
 
     @property
     def _database_socket(self) -> Path:
-        return self._sockets / "private" / "db.sock"
+        return self._private / "db.sock"
 
     def _are_apart(self, cluster: str) -> bool:
         """Whether each customer has an account of its own."""
@@ -204,22 +204,14 @@ class SlurmSite:
             files.make_folder(folder / name, 0o711)
         for name in ("", *spec.node_names):
             files.make_folder(self._sockets / spec.name / name, 0o755)
-        ports = {name: self._port(f"{spec.name}-{name}") for name in ("slurmctld", "sshd")}
-        ports["slurmdbd"] = self._port("slurmdbd")
-        files.write_keys(folder / "ssh", ports["sshd"])
-        values: dict[str, Any] = {
-            "spec": spec, "folder": folder, "sockets": self._sockets, "ports": ports, "partition": PARTITION,
-            "user": files.own_account(), "host": files.short_host_name(), "munge_socket": self._munge_socket,
-            "nodes": [{"name": node, "port": self._port(node)} for node in spec.node_names],
-            "gpu_devices": GPU_DEVICES[: spec.gpus_per_node], "use_pam": files.root_is_locked(),
-            "epilog": folder / "epilog" if self._are_apart(spec.name) else None,
-        }  # fmt: skip
+        files.write_keys(folder / "ssh", self._port(f"{spec.name}-sshd"))
+        epilog = folder / "epilog" if self._are_apart(spec.name) else None
+        values = {"spec": spec, "folder": folder, "epilog": epilog, **self._common_values()}
+        values |= {"gpu_devices": GPU_DEVICES[: spec.gpus_per_node], "use_pam": files.root_is_locked()}
         for name in ("slurm.conf", "gres.conf", "sshd_config"):
             render_template(name, folder / name, **values)
-        render_template(
-            "epilog.py", folder / "epilog", 0o755, cluster=spec.name, prefix=re.escape(accounts.prefix(spec.name)),
-            digits=accounts.DIGITS,
-        )  # fmt: skip
+        prefix = re.escape(accounts.prefix(spec.name))
+        render_template("epilog.py", folder / "epilog", 0o755, cluster=spec.name, prefix=prefix, digits=accounts.DIGITS)
         # Named, because slurmd otherwise looks for systemd.
         (folder / "cgroup.conf").write_text("CgroupPlugin=cgroup/v1\n")
         for name, wanted in (("jobcomp.lua", spec.hook), ("job_submit.lua", spec.guard)):
@@ -227,23 +219,19 @@ class SlurmSite:
                 files.write_hook(name, folder, self.login(spec.name))
 
     def _munged(self) -> Daemon:
-        argv = [
-            "/usr/sbin/munged", "--foreground", f"--socket={self._munge_socket}",
-            f"--key-file={self._shared / 'munge.key'}", f"--log-file={self._shared / 'munged.log'}",
-            f"--pid-file={self._sockets / 'private' / 'munged.pid'}",
-            f"--seed-file={self._sockets / 'private' / 'seed'}", "--num-threads=4", "--group-update-time=-1",
-        ]  # fmt: skip
+        argv = ["/usr/sbin/munged", "--foreground", *options(num_threads=4, group_update_time=-1)]
+        argv += options(key_file=self._shared / "munge.key", log_file=self._shared / "munged.log")
+        argv += options(
+            socket=self._munge_socket, pid_file=self._private / "munged.pid", seed_file=self._private / "seed"
+        )
         return Daemon("munged", argv, ready=partial(connects, self._munge_socket))
 
     def _mariadbd(self) -> Daemon:
-        argv = [
-            "/usr/sbin/mariadbd", "--no-defaults", f"--datadir={self._shared / 'database'}",
-            f"--tmpdir={self._shared / 'database-tmp'}", f"--socket={self._database_socket}", "--skip-networking",
-            f"--user={files.own_account()}",
-            f"--pid-file={self._sockets / 'private' / 'mariadbd.pid'}", f"--init-file={self._shared / 'init.sql'}",
-            "--innodb-buffer-pool-size=64M", "--innodb-log-file-size=16M", "--innodb-lock-wait-timeout=900",
-            "--innodb-flush-log-at-trx-commit=2", "--performance-schema=off",
-        ]  # fmt: skip
+        argv = ["/usr/sbin/mariadbd", "--no-defaults", "--skip-networking", *options(user=files.own_account())]
+        argv += options(datadir=self._shared / "database", tmpdir=self._shared / "database-tmp")
+        argv += options(init_file=self._shared / "init.sql", pid_file=self._private / "mariadbd.pid")
+        argv += options(socket=self._database_socket, performance_schema="off", innodb_buffer_pool_size="64M")
+        argv += options(innodb_log_file_size="16M", innodb_lock_wait_timeout=900, innodb_flush_log_at_trx_commit=2)
         return Daemon("mariadbd", argv, ready=partial(connects, self._database_socket))
 
     def _slurmdbd(self) -> Daemon:
@@ -257,10 +245,8 @@ class SlurmSite:
         env = self.environment(spec.name)
         # The accounting must know a controller before it starts. Adding it twice changes nothing.
         controller = 'sacctmgr -i -Q add cluster "$1"; exec /usr/sbin/slurmctld -D -f "$SLURM_CONF"'
-        yield Daemon(
-            f"{spec.name}-slurmctld", ["sh", "-c", controller, "sh", spec.name], env=env,
-            ready=partial(listens, self._port(f"{spec.name}-slurmctld")),
-        )  # fmt: skip
+        name, argv = f"{spec.name}-slurmctld", ["sh", "-c", controller, "sh", spec.name]
+        yield Daemon(name, argv, partial(listens, self._port(name)), env=env)
         for node in spec.node_names:
             argv = ["/usr/sbin/slurmd", "-D", "-N", node, "-f", conf]
             # A slurmd that never registered ignores SIGTERM.
