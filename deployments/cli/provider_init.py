@@ -74,7 +74,7 @@ async def _ask(answers: dict[str, str], file: Path) -> None:
             at += 1
             continue
         known = answers.get(question.key, "")
-        usual = known or question.usual(answers, file)
+        usual = known or question.proposal(answers, file)
         with interruptible():
             text = str(typer.prompt(question.words, default=usual, show_default=bool(usual), err=True)).strip()
         if text == BACK:
@@ -125,7 +125,7 @@ async def _check_all(answers: dict[str, str], file: Path) -> None:
     missing = []
     for question in QUESTIONS:
         if question.applies(answers) and not answers.get(question.key):
-            usual = question.usual(answers, file) if "cluster" in answers or question.key == "cluster" else ""
+            usual = question.proposal(answers, file) if "cluster" in answers or question.key == "cluster" else ""
             answers[question.key] = "" if question.optional else usual
             if not (answers[question.key] or question.optional):
                 missing.append(f"{question.key}: {question.words}")

@@ -81,10 +81,9 @@ async def _check_regularly(session: ProviderSession, settings: EndpointSettings)
     """Check everything that the supervisor needs, forever, even while there is no job."""
     conditions = Conditions("provider", session.settings.cluster)
     while True:
-        for outcome in await asyncio.gather(
-            _check_slurm(session), _count_gas(session, conditions), _count_spool(session),
-            _check_prefect(session, settings.prefect_timeout_s), return_exceptions=True,
-        ):  # fmt: skip
+        prefect = _check_prefect(session, settings.prefect_timeout_s)
+        checks = (_check_slurm(session), _count_gas(session, conditions), _count_spool(session), prefect)
+        for outcome in await asyncio.gather(*checks, return_exceptions=True):
             if isinstance(outcome, GridError):  # the failing request has counted it
                 logger.debug("a health check failed: %s", outcome)
             elif isinstance(outcome, Exception):

@@ -52,13 +52,12 @@ def path_of(text: str) -> Path:
 
 def login_settings(answers: Answers) -> LoginSettings:
     """How to reach the login node, by the answers so far. Raises ConfigurationError."""
-    return LoginSettings(
-        host=answers["login.host"], port=int(answers["login.port"]), user=answers["login.user"],
-        key_file=path_of(answers["login.key_file"]), known_hosts_file=path_of(answers["login.known_hosts_file"]),
-        grid_root=answers.get("login.grid_root", "/"), partition=answers.get("login.partition", "main"),
-        job_account=answers.get("login.job_account") or None, own_account=answers.get("login.own_account") or None,
-        accounts=CustomerAccounts(pattern=answers.get("login.account_pattern", "")),
-    )  # fmt: skip
+    host, port, user = answers["login.host"], int(answers["login.port"]), answers["login.user"]
+    keys = path_of(answers["login.key_file"]), path_of(answers["login.known_hosts_file"])
+    grid_root, partition = answers.get("login.grid_root", "/"), answers.get("login.partition", "main")
+    shared, own = (answers.get(f"login.{name}_account") or None for name in ("job", "own"))
+    customers = CustomerAccounts(pattern=answers.get("login.account_pattern", ""))
+    return LoginSettings(host, port, user, *keys, grid_root, partition, shared, customers, own_account=own)
 
 
 def read_login(answers: Answers) -> str:

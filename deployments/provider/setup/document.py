@@ -21,20 +21,17 @@ SECTIONS = {
     "grid": "The grid, and the key that signs claims and is paid.",
     "login": "The login node. Every other field of the block SlurmLogin may stand here, too.",
     "prices": "In credits, as text: TOML's numbers are not exact.",
-    "labels": "Labels that customers can ask for, such as region = \"ch\".",
+    "labels": 'Labels that customers can ask for, such as region = "ch".',
     "supervisor": "The supervisor. Every other field of the block Provider may stand here, too.",
-}  # fmt: skip
+}
+ELSEWHERE = {"cluster", "grid", "wallet", "login", "services", "labels", "benchmarks"}
 FIELDS = {
     "prefect": {"api_url", "login_file", "notify"},
     "grid": {"address_book", "key_file"},
     "prices": {"cpu", "memory_mb", "gpu"},
     "login": set(SlurmLogin.model_fields),
-    "supervisor": {
-        name for name in Provider.model_fields
-        if name not in ("cluster", "grid", "wallet", "login", "services", "labels", "benchmarks")
-        and not name.endswith("_minute")
-    },
-}  # fmt: skip
+    "supervisor": {name for name in Provider.model_fields if name not in ELSEWHERE and not name.endswith("_minute")},
+}
 
 
 class Document:

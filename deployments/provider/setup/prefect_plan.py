@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
+from asyncio.subprocess import DEVNULL, PIPE, STDOUT
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -28,6 +29,7 @@ from orchestration.worker import InProcessWorker
 
 REPOSITORY = Path(__file__).resolve().parents[3]
 PREFECT_FILE = REPOSITORY / "deployments" / "provider" / "prefect.yaml"
+PRICES = {"cpu": "cpu_wei_per_minute", "memory_mb": "mem_wei_per_mb_minute", "gpu": "gpu_wei_per_minute"}
 PATHS = {"login.key_file", "login.known_hosts_file", "supervisor.state"}
 
 
@@ -50,12 +52,9 @@ def blocks_of(values: dict[str, Any]) -> list[Block]:
         grid = Grid(address_book=path_of(values["grid"]["address_book"]))
         wallet = Wallet(address=Key.load(key_file).address, key_file=key_file)
         login = SlurmLogin(**_fields("login", values))
-        prices = {name: str(parse_credits(str(values["prices"][name]))) for name in ("cpu", "memory_mb", "gpu")}
-        provider = Provider(
-            cluster=values["cluster"], grid=grid, wallet=wallet, login=login, labels=values.get("labels", {}),
-            cpu_wei_per_minute=prices["cpu"], mem_wei_per_mb_minute=prices["memory_mb"],
-            gpu_wei_per_minute=prices["gpu"], **_fields("supervisor", values),
-        )  # fmt: skip
+        further = {field: str(parse_credits(str(values["prices"][name]))) for name, field in PRICES.items()}
+        further |= {"labels": values.get("labels", {}), **_fields("supervisor", values)}
+        provider = Provider(cluster=values["cluster"], grid=grid, wallet=wallet, login=login, **further)
     except KeyError as error:
         raise ConfigurationError(f"The settings lack {error.args[0]}.") from None
     except ValidationError as error:
@@ -153,10 +152,8 @@ async def _deployment_change(client: PrefectClient, wanted: dict[str, Any]) -> s
         found = await client.read_deployment_by_name(f"{wanted['flow_name']}/{wanted['name']}")
     except ObjectNotFound:
         return "new"
-    old = {
-        "entrypoint": found.entrypoint, "description": found.description, "parameters": found.parameters,
-        "version": found.version, "tags": sorted(found.tags), "work_pool": {"name": found.work_pool_name},
-    }  # fmt: skip
+    old = {name: getattr(found, name) for name in ("entrypoint", "description", "parameters", "version")}
+    old |= {"tags": sorted(found.tags), "work_pool": {"name": found.work_pool_name}}
     new = {**wanted, "tags": sorted(wanted.get("tags", []))}
     different = [name for name, value in old.items() if _text(value) != _text(new.get(name))]
     return f"{', '.join(different)} changed" if different else ""
@@ -168,11 +165,11 @@ def _text(value: Any) -> Any:
 
 async def _deploy(cluster: str, environment: dict[str, str]) -> None:
     """Run `prefect deploy`. Paused schedules stay paused."""
+    argv = [sys.executable, "-m", "prefect", "--no-prompt", "deploy", "--all", "--prefect-file", str(PREFECT_FILE)]
+    env = {**os.environ, **environment, "CLUSTER": cluster}
     process = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "prefect", "--no-prompt", "deploy", "--all", "--prefect-file", str(PREFECT_FILE),
-        cwd=REPOSITORY, env={**os.environ, **environment, "CLUSTER": cluster},
-        stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT,
-    )  # fmt: skip
+        *argv, cwd=REPOSITORY, env=env, stdin=DEVNULL, stdout=PIPE, stderr=STDOUT
+    )
     said, _ = await process.communicate()
     if process.returncode:
         last = said.decode(errors="replace").strip().splitlines()[-1:]

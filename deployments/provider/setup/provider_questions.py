@@ -16,20 +16,21 @@ USUAL_FILE = "provider.toml"
 class Question:
     """One setting. `key` is its place in the file, such as `login.host`.
 
-    `usual` makes the proposed answer of the answers so far and the path of the settings file. An `optional` setting may
-    be empty. `kind` is the type of its value in the file. A setting is asked for if it `applies` to the answers so far.
+    `usual` is the proposed answer, or makes it of the answers so far and the path of the settings file. An `optional`
+    setting may be empty. `kind` is the type of its value in the file. A setting is asked for if it `applies` to the
+    answers so far.
     """
 
     key: str
     words: str
-    usual: Callable[[Answers, Path], str]
+    usual: str | Callable[[Answers, Path], str] = ""
     optional: bool = False
     kind: type[str] | type[int] | type[bool] | type[dict[str, str]] = str
     applies: Callable[[Answers], bool] = lambda _: True
 
-
-def _fixed(text: str) -> Callable[[Answers, Path], str]:
-    return lambda _, __: text
+    def proposal(self, answers: Answers, settings: Path) -> str:
+        """The proposed answer."""
+        return self.usual if isinstance(self.usual, str) else self.usual(answers, settings)
 
 
 def _variable(name: str, otherwise: str = "") -> Callable[[Answers, Path], str]:
@@ -67,60 +68,55 @@ def _become(answers: Answers, _: Path) -> str:
     return "uid" if answers["login.user"] == "root" else "sudo"
 
 
+PREFECT_API = _variable("PREFECT_API_URL", "http://127.0.0.1:4200/api")
+PREFECT_LOGIN = _file("prefect-login", "~/.dps/prefect-login")
+SSH_KEY = _file("id_ed25519", "~/.ssh/id_ed25519")
+KNOWN_HOSTS = _file("known_hosts", "~/.dps/known_hosts-{cluster}")
+WRAPPER = "/usr/local/sbin/deepgrid-sbatch"
 # In the order of the dialogue: each answer is checked with those before it.
 QUESTIONS = (
     Question("cluster", "Name of the cluster, of its blocks and of its work pool", _cluster),
-    Question(
-        "prefect.api_url", "URL of your Prefect server's API", _variable("PREFECT_API_URL", "http://127.0.0.1:4200/api")
-    ),
-    Question(
-        "prefect.login_file", "File with user:password of that server",
-        _file("prefect-login", "~/.dps/prefect-login"), True,
-    ),
+    Question("prefect.api_url", "URL of your Prefect server's API", PREFECT_API),
+    Question("prefect.login_file", "File with user:password of that server", PREFECT_LOGIN, optional=True),
     Question("grid.address_book", "The operator's address book", _variable("DEEPGRID_BOOK", "~/.dps/grid.json")),
     Question("grid.key_file", "Key file of the provider", _variable("DPS_KEY_FILE", "~/.dps/key")),
-    Question("login.host", "Login node of the cluster: host name or address", _fixed("")),
-    Question("login.port", "Port of its sshd", _fixed("22"), kind=int),
-    Question("login.user", "Account of the supervisor there", _fixed("deepgrid")),
+    Question("login.host", "Login node of the cluster: host name or address"),
+    Question("login.port", "Port of its sshd", "22", kind=int),
+    Question("login.user", "Account of the supervisor there", "deepgrid"),
+    Question("login.key_file", "SSH private key of that account, without passphrase", SSH_KEY),
+    Question("login.known_hosts_file", "File for the login node's host key", KNOWN_HOSTS),
+    Question("login.partition", "Slurm partition for the grid's jobs", "main"),
+    Question("login.grid_root", "Folder for the grid, shared with the compute nodes", "/srv/deepgrid"),
+    Question("login.storage_root", "Folder on the nodes for volumes of jobs", "/srv/deepgrid-storage"),
     Question(
-        "login.key_file", "SSH private key of that account, without passphrase",
-        _file("id_ed25519", "~/.ssh/id_ed25519"),
-    ),
-    Question(
-        "login.known_hosts_file", "File for the login node's host key",
-        _file("known_hosts", "~/.dps/known_hosts-{cluster}"),
-    ),
-    Question("login.partition", "Slurm partition for the grid's jobs", _fixed("main")),
-    Question("login.grid_root", "Folder for the grid, shared with the compute nodes", _fixed("/srv/deepgrid")),
-    Question("login.storage_root", "Folder on the nodes for volumes of jobs", _fixed("/srv/deepgrid-storage")),
-    Question(
-        "login.account_pattern", "Unix accounts of customers, such as ds-{digits:24}; empty: one account for all",
-        _fixed(""), True,
+        "login.account_pattern",
+        "Unix accounts of customers, such as ds-{digits:24}; empty: one account for all",
+        optional=True,
     ),
     Question("login.become", "How it submits for them: uid (as root) or sudo", _become, applies=_apart),
+    Question("login.submit_wrapper", "Submission wrapper on the login node", WRAPPER, applies=_by_sudo),
     Question(
-        "login.submit_wrapper", "Submission wrapper on the login node", _fixed("/usr/local/sbin/deepgrid-sbatch"),
-        applies=_by_sudo,
+        "login.own_account",
+        "Unix account of the supervisor's own jobs, such as benchmarks; empty: the login's own",
+        optional=True,
+        applies=_apart,
     ),
     Question(
-        "login.own_account", "Unix account of the supervisor's own jobs, such as benchmarks; empty: the login's own",
-        _fixed(""), True, applies=_apart,
+        "login.job_account", "One Unix account for all jobs; empty: the login's own", optional=True, applies=_together
     ),
+    Question("prices.cpu", "Price per CPU and minute, in credits", "0.95"),
+    Question("prices.memory_mb", "Price per MB of memory and minute, in credits", "0.00008"),
+    Question("prices.gpu", "Price per GPU and minute, in credits", "8.5"),
     Question(
-        "login.job_account", "One Unix account for all jobs; empty: the login's own", _fixed(""), True,
-        applies=_together,
-    ),
-    Question("prices.cpu", "Price per CPU and minute, in credits", _fixed("0.95")),
-    Question("prices.memory_mb", "Price per MB of memory and minute, in credits", _fixed("0.00008")),
-    Question("prices.gpu", "Price per GPU and minute, in credits", _fixed("8.5")),
-    Question(
-        "labels", "Labels that customers can ask for, such as region=ch,network=ethernet", _fixed(""), True, kind=dict
+        "labels", "Labels that customers can ask for, such as region=ch,network=ethernet", optional=True, kind=dict
     ),
     Question("supervisor.state", "Folder of the supervisor", _file("state", "~/.dps/supervisor-{cluster}")),
-    Question("supervisor.metrics_port", "Port of health and metrics, on loopback; 0: none", _fixed("9464"), kind=int),
+    Question("supervisor.metrics_port", "Port of health and metrics, on loopback; 0: none", "9464", kind=int),
     Question(
-        "supervisor.trust_customers", "Run jobs also where guards are missing (only for people you trust)",
-        _fixed("no"), kind=bool,
+        "supervisor.trust_customers",
+        "Run jobs also where guards are missing (only for people you trust)",
+        "no",
+        kind=bool,
     ),
-)  # fmt: skip
+)
 BY_KEY = {question.key: question for question in QUESTIONS}

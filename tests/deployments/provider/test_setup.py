@@ -114,7 +114,7 @@ async def test_an_answer_that_cannot_be_used_is_refused_at_once(key: str, text: 
 
 def test_files_beside_the_key_and_the_name_of_the_settings_file_are_proposed(tmp_path: Path) -> None:
     settings = tmp_path / "gamma.toml"
-    usual = {one.key: one.usual for one in QUESTIONS}
+    usual = {one.key: one.proposal for one in QUESTIONS}
     assert usual["login.key_file"](ANSWERS, settings) == "~/.ssh/id_ed25519"
     (tmp_path / "provider.key").touch()
     assert usual["login.key_file"](ANSWERS, settings) == str(tmp_path / "id_ed25519")

@@ -12,7 +12,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from deepgrid.services.edge import ProxySettings, digest_in, proxy_file
+from deepgrid.services.edge.proxy_file import ProxySettings, digest_in, proxy_file
 from deployments.systemd.units import PROXY_RIGHTS
 from tests.slurm.support import open_folder
 from tests.waiting import wait_until
