@@ -46,6 +46,15 @@ LOST_RUNS = AutomationCore(
     ),
     actions=[ChangeFlowRunState(state=StateType.CRASHED, message="Nothing carries it any more.")],
 )
+FAILED = {"prefect.flow-run.Failed", "prefect.flow-run.Crashed"}
+READY, NOT_READY = {"prefect.work-pool.ready"}, {"prefect.work-pool.not-ready"}
+OF_RUN = "{{ flow_run.name }}: {{ flow_run.state.message }}"
+OF_POOL = (
+    "No process of the work pool {{ work_pool.name }} was heard of. Start it: dps provider serve NAME carries"
+    f" provider-NAME, dps operator serve NAME carries operator-NAME, Prefect's worker carries {PROCESSES}."
+    " On a machine with units run systemctl start deepgrid.target."
+)
+OF_CONDITION = "{{ event.resource.name }}: {{ event.payload['reason'] }}"
 
 logger = logging.getLogger(__name__)
 
@@ -54,32 +63,18 @@ def automations(block: UUID, silent_after: timedelta = SILENT_AFTER) -> list[Aut
     """All automations. They notify by the notification block with this id."""
     flow_run, pool = {"prefect.resource.id": "prefect.flow-run.*"}, {"prefect.resource.id": "prefect.work-pool.*"}
     ours = {"prefect.resource.name": list(OURS)}
+    books = {"prefect.resource.role": "flow", "prefect.resource.name": "reconcile_billing"}
+    failed = {"match": flow_run, "match_related": books, "expect": FAILED}
+    within = max(silent_after - PREFECT_NOTICES_AFTER, SHORTEST_WAIT)
+    silent = {"match": pool | ours, "after": NOT_READY, "expect": READY, "posture": Posture.Proactive, "within": within}
+    over, was = {LOW_ON_GAS + OVER, DEGRADED + OVER}, f"Over now. {OF_CONDITION}"
     return [
-        _notifies(
-            block, "deepgrid: the books do not agree", "{{ flow_run.name }}: {{ flow_run.state.message }}",
-            match=flow_run, expect={"prefect.flow-run.Failed", "prefect.flow-run.Crashed"},
-            match_related={"prefect.resource.role": "flow", "prefect.resource.name": "reconcile_billing"},
-        ),
-        _notifies(
-            block, "deepgrid: a process is silent", OF_POOL,
-            match=pool | ours, after={"prefect.work-pool.not-ready"}, expect={"prefect.work-pool.ready"},
-            posture=Posture.Proactive, within=max(silent_after - PREFECT_NOTICES_AFTER, SHORTEST_WAIT),
-        ),
+        _notifies(block, "deepgrid: the books do not agree", OF_RUN, **failed),
+        _notifies(block, "deepgrid: a process is silent", OF_POOL, **silent),
         _notifies(block, "deepgrid: a wallet is low on gas", OF_CONDITION, expect={LOW_ON_GAS}),
         _notifies(block, "deepgrid: a cluster is degraded", OF_CONDITION, expect={DEGRADED}),
-        _notifies(
-            block, "deepgrid: a condition is over", "Over now. " + OF_CONDITION,
-            expect={LOW_ON_GAS + OVER, DEGRADED + OVER},
-        ),
-    ]  # fmt: skip
-
-
-OF_POOL = (
-    "No process of the work pool {{ work_pool.name }} was heard of. Start it: dps provider serve NAME carries"
-    f" provider-NAME, dps operator serve NAME carries operator-NAME, Prefect's worker carries {PROCESSES}."
-    " On a machine with units run systemctl start deepgrid.target."
-)
-OF_CONDITION = "{{ event.resource.name }}: {{ event.payload['reason'] }}"
+        _notifies(block, "deepgrid: a condition is over", was, expect=over),
+    ]
 
 
 async def deploy_automations(block: str, silent_after: timedelta = SILENT_AFTER) -> dict[str, str]:

@@ -24,9 +24,10 @@ DRAIN_TIMEOUT_S = 3.0
 RUN_LOGGERS = ("prefect.flow_runs", "prefect.task_runs")
 # What Prefect logs as errors when a process ends whose runs the next one continues.
 ORDINARY_ENDS = (
-    "Crash detected! Execution was cancelled", "Finished in state Crashed('Execution was cancelled",
+    "Crash detected! Execution was cancelled",
+    "Finished in state Crashed('Execution was cancelled",
     "Finished in state Running",
-)  # fmt: skip
+)
 
 
 def serve_until_signalled(serve: Callable[[], Awaitable[None]]) -> None:

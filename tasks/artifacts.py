@@ -16,6 +16,7 @@ from deepgrid.operator.session import OperatorSession
 ROWS = 30  # of each kind in the table of a round
 ROUNDS = 60  # in the table of the history
 HISTORY_S = 60.0
+FIGURES = "Figures of the last rounds, newest first. Times are unix seconds, durations seconds."
 
 
 async def publish_labels(cluster: str, rows: Sequence[Comparison], words: str) -> None:
@@ -26,18 +27,11 @@ async def publish_labels(cluster: str, rows: Sequence[Comparison], words: str) -
 
 async def publish_round(session: OperatorSession, decision: Decision) -> None:
     """Publish the round as a table, and at most once per HISTORY_S the figures of the last rounds as another one."""
-    await acreate_table_artifact(
-        key="meta-schedule-round",
-        table=_rows_of(decision),
-        description="The last round of the meta-scheduler.",
-    )
+    await acreate_table_artifact(_rows_of(decision), "meta-schedule-round", "The last round of the meta-scheduler.")
     if (now := time.monotonic()) < session.history_due_at:
         return
     session.history_due_at = now + HISTORY_S
-    await acreate_table_artifact(
-        key="meta-schedule-history", table=session.store.rounds(ROUNDS),
-        description="Figures of the last rounds, newest first. Times are unix seconds, durations seconds.",
-    )  # fmt: skip
+    await acreate_table_artifact(session.store.rounds(ROUNDS), "meta-schedule-history", FIGURES)
 
 
 def _rows_of(decision: Decision) -> list[dict[str, Any]]:

@@ -44,9 +44,7 @@ async def compare(
     ledger = await books.with_jobs(ledger, runs)
     if books.provider is None and needs_older_strays(ledger):
         ledger = await books.with_older_strays(ledger)
-    return reconcile(
-        books.name, ledger, span, runs=runs, provider=books.provider, tolerance_minutes=tolerance_minutes
-    )  # fmt: skip
+    return reconcile(books.name, ledger, span, runs=runs, provider=books.provider, tolerance_minutes=tolerance_minutes)
 
 
 async def keep(books: Books, result: Reconciliation) -> None:

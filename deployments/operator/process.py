@@ -40,9 +40,11 @@ async def serve_operator(name: str) -> None:
     settings = (await load_block(Operator, name)).settings()
     pool = operator_pool(name)
     async with (
-        sole_operator(settings.key_file), operator_session(settings) as session,
-        metrics_page(session.metrics.registry, settings.metrics_port), sessions.serving_operator(name, session),
-    ):  # fmt: skip
+        sole_operator(settings.key_file),
+        operator_session(settings) as session,
+        metrics_page(session.metrics.registry, settings.metrics_port),
+        sessions.serving_operator(name, session),
+    ):
         worker = InProcessWorker(pool, name=pool)
         async with asyncio.TaskGroup() as group:
             group.create_task(end_lost_runs())
@@ -83,10 +85,8 @@ async def _follow(name: str, session: OperatorSession, group: asyncio.TaskGroup)
         if session.settings.approve_label_changes:
             approve_labels.request()
 
-    for service in (
-        meta_schedule.serve(), approve_labels.serve(), ProviderWatch(session, schedule, approve).watch(),
-        session.notices.serve(), _when_due(session, schedule),
-    ):  # fmt: skip
+    services = [meta_schedule.serve(), approve_labels.serve(), session.notices.serve(), _when_due(session, schedule)]
+    for service in (*services, ProviderWatch(session, schedule, approve).watch()):
         group.create_task(service)
     if session.store.promised():  # a killed round may have assigned the last pending jobs
         meta_schedule.request()
