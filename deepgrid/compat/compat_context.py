@@ -81,10 +81,8 @@ class CompatContext:
         self.services, self.settings, self.limits = services, settings, settings.limits
         limits = settings.limits
         self.admission = Admission(replace(services.admission.limits, running=limits.running))
-        self.checks = ScriptChecks(
-            limits.check_slots, limits.checks_waiting_per_address, limits.check_wait_s, niceness=NICENESS,
-            checked=services.metrics.checked,
-        )  # fmt: skip
+        queue = (limits.check_slots, limits.checks_waiting_per_address, limits.check_wait_s)
+        self.checks = ScriptChecks(*queue, niceness=NICENESS, checked=services.metrics.checked)
         services.all_checks.append(self.checks)
         self.fetches = FairQueue(limits.module_fetches, FETCHES_WAITING_PER_ADDRESS, limits.check_wait_s)
         self.fetch_threads = ThreadPoolExecutor(limits.module_fetches, "modules")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import socket
 from collections.abc import AsyncIterator
+from functools import partial
 from typing import Any
 
 from fastapi import FastAPI
@@ -22,19 +23,13 @@ from deepgrid.services.service_metrics import Measured
 
 LOGGER_PREFIX = "/logger."
 METHODS = ("GET", "PUT", "DELETE", "POST", "OPTIONS")
-GRAPHQL: dict[str, Any] = {
-    "allow_origin_regex": r"https?://.+", "allow_methods": METHODS, "allow_headers": ["Accept", "Content-Type"],
-    "max_age": 300,
-}  # fmt: skip
-LOGGER: dict[str, Any] = {
-    "allow_origins": ["*"], "allow_methods": METHODS, "expose_headers": ["grpc-status", "grpc-message"],
-    "allow_headers": [
-        "keep-alive", "user-agent", "cache-control", "content-type", "content-transfer-encoding",
-        "x-accept-content-transfer-encoding", "x-accept-response-streaming", "x-user-agent", "x-grpc-web",
-        "grpc-timeout", "authorization",
-    ],
-    "max_age": 1_728_000,
-}  # fmt: skip
+GRAPHQL_HEADERS = ("Accept", "Content-Type")
+USUAL_HEADERS = ("keep-alive", "user-agent", "cache-control", "content-type", "content-transfer-encoding")
+GRPC_HEADERS = ("x-accept-content-transfer-encoding", "x-accept-response-streaming", "x-user-agent", "x-grpc-web")
+LOGGER_HEADERS = (*USUAL_HEADERS, *GRPC_HEADERS, "grpc-timeout", "authorization")
+GRAPHQL: dict[str, Any] = {"allow_origin_regex": r"https?://.+", "allow_headers": GRAPHQL_HEADERS, "max_age": 300}
+LOGGER: dict[str, Any] = {"allow_origins": ["*"], "allow_headers": LOGGER_HEADERS, "max_age": 1_728_000}
+LOGGER["expose_headers"] = ["grpc-status", "grpc-message"]
 PATHS = frozenset({GRAPHQL_PATH, "/", "/health"})
 
 
@@ -42,7 +37,8 @@ class CrossOrigin:
     """ASGI middleware: CORS headers for these paths, also on refusals. Credentials are never allowed."""
 
     def __init__(self, app: ASGIApp) -> None:
-        self._app, self._graphql, self._logger = app, CORSMiddleware(app, **GRAPHQL), CORSMiddleware(app, **LOGGER)
+        allow = partial(CORSMiddleware, app, allow_methods=METHODS)
+        self._app, self._graphql, self._logger = app, allow(**GRAPHQL), allow(**LOGGER)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         path = scope["path"] if scope["type"] == "http" else ""

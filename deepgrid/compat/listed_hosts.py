@@ -16,11 +16,10 @@ from deepgrid.modules.source import Folder, Source
 
 _GLOBAL_IPV6 = ipaddress.ip_network("2000::/3")
 _IPV4_IN_IPV6 = ipaddress.ip_network("2002::/16")  # 6to4
-_OPTIONS = (
-    "http.followRedirects=false",  # nor alternates of a repository
-    "http.proxy=", "http.sslVerify=true", "credential.helper=", "transfer.bundleURI=false",
-    "core.bigFileThreshold=1m", "pack.threads=1",
-)  # fmt: skip
+_ONLY_THERE = ("http.followRedirects=false", "http.proxy=", "transfer.bundleURI=false")  # nor alternates
+_OPTIONS = (*_ONLY_THERE, "http.sslVerify=true", "credential.helper=", "core.bigFileThreshold=1m", "pack.threads=1")
+_NO_FILES = {"HOME": "/nonexistent", "XDG_CONFIG_HOME": "/nonexistent", "GIT_CONFIG_GLOBAL": "/dev/null"}
+_NO_QUESTIONS = {"GIT_TERMINAL_PROMPT": "0", "GIT_ASKPASS": "/bin/false", "LC_ALL": "C"}
 _KEPT = ("PATH", "GIT_SSL_CAINFO", "GIT_SSL_CAPATH")
 
 
@@ -60,11 +59,7 @@ class ListedHosts:
     def environment(self) -> dict[str, str]:
         """An environment without the settings, credentials and proxies of the services' account."""
         kept = {name: os.environ[name] for name in _KEPT if name in os.environ}
-        return kept | {
-            "HOME": "/nonexistent", "XDG_CONFIG_HOME": "/nonexistent",
-            "GIT_CONFIG_NOSYSTEM": "1", "GIT_CONFIG_GLOBAL": "/dev/null", "GIT_ALLOW_PROTOCOL": "https",
-            "GIT_TERMINAL_PROMPT": "0", "GIT_ASKPASS": "/bin/false", "LC_ALL": "C",
-        }  # fmt: skip
+        return kept | _NO_FILES | _NO_QUESTIONS | {"GIT_CONFIG_NOSYSTEM": "1", "GIT_ALLOW_PROTOCOL": "https"}
 
     def _addresses(self, host: str, port: int) -> list[str]:
         """All addresses of the host, as curl expects them. Raises Unavailable if one is not public."""

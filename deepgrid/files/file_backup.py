@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable
 from contextlib import closing
 from importlib.metadata import version
 from pathlib import Path
-from typing import IO, Literal, TypeVar
+from typing import IO, Any, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -37,10 +37,13 @@ HIDDEN = "."  # drafts, which vanish at any moment, and caches of other programs
 
 
 class Contents(BaseModel):
-    """The base of manifests. `members` maps names of members to their SHA-256."""
+    """The base of manifests. `members` maps names of members to their SHA-256, `made_at` is in unix seconds."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
+    format: Literal[1] = 1
+    deepgrid: str
+    made_at: int = Field(gt=0)
     members: dict[str, str]
 
 
@@ -51,6 +54,12 @@ def sha256_of(file: Path) -> str:
     """The hex digits of the SHA-256 digest, computed over the content."""
     with open(file, "rb") as content:
         return hashlib.file_digest(content, "sha256").hexdigest()
+
+
+def contents_of(files: Iterable[Path]) -> dict[str, Any]:
+    """The fields of `Contents` for a backup of these files that is made now."""
+    members = {file.name: sha256_of(file) for file in files}
+    return {"deepgrid": version("deepgrid"), "made_at": int(time.time()), "members": members}
 
 
 def require_new(archive: Path) -> None:
@@ -125,13 +134,10 @@ def _sync_folder(folder: Path) -> None:
 
 
 class FilesManifest(Contents):
-    """The role and the files of a backup. `paths` maps names of members to paths, `made_at` is in unix seconds."""
+    """The role and the files of a backup. `paths` maps names of members to paths."""
 
-    format: Literal[1] = 1
-    deepgrid: str
     role: Role
     name: str
-    made_at: int = Field(gt=0)
     paths: dict[str, str]
 
 
@@ -167,11 +173,8 @@ def back_up_files(archive: Path, role: Role, name: str, files: Iterable[Path]) -
     try:
         with tempfile.TemporaryDirectory(dir=archive.absolute().parent, prefix=".backup.") as folder:  # mode 0700
             copies = [_copy(path, Path(folder, member)) for member, path in paths.items()]
-            manifest = FilesManifest(
-                deepgrid=version("deepgrid"), role=role, name=name, made_at=int(time.time()),
-                paths={member: str(path) for member, path in paths.items()},
-                members={copy.name: sha256_of(copy) for copy in copies},
-            )  # fmt: skip
+            named = {member: str(path) for member, path in paths.items()}
+            manifest = FilesManifest(role=role, name=name, paths=named, **contents_of(copies))
             pack(archive.absolute(), manifest, copies)
             return manifest
     except OSError as error:

@@ -18,11 +18,10 @@ import tempfile
 import time
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
-from importlib.metadata import version
+from functools import partial
 from pathlib import Path
 from typing import Literal
 
-from pydantic import Field
 from sqlalchemy import select
 from sqlalchemy.engine import URL
 
@@ -38,27 +37,22 @@ MOST_SECRET_BYTES = 1024
 
 Kind = Literal["sqlite", "postgresql"]
 DUMPS: dict[Kind, str] = {"sqlite": "database.sqlite", "postgresql": "database.dump"}
-ENVIRONMENT = {
-    "host": "PGHOST", "port": "PGPORT", "user": "PGUSER", "password": "PGPASSWORD", "database": "PGDATABASE",
-    "ssl": "PGSSLMODE",
-}  # fmt: skip
+CONNECTION = ("host", "port", "user", "password", "database", "sslmode")
+GRID = ("chain_id", "meta_scheduler", "credit", "provider_manager")
 
 
 class Manifest(file_backup.Contents):
-    """What a backup holds. `schema_step` is the last migration, `made_at` unix seconds.
+    """What a backup holds. `schema_step` is the last migration.
 
     `secret_sha256` is of the key, also if the archive does not hold it.
     """
 
-    format: Literal[1] = 1
-    deepgrid: str
     schema_step: str
     kind: Kind
     chain_id: int
     meta_scheduler: str
     credit: str
     provider_manager: str
-    made_at: int = Field(gt=0)
     secret_sha256: str
 
 
@@ -148,11 +142,9 @@ class Postgres:
             await database.close()
 
     async def _run(self, name: str, *words: str) -> None:
-        call = [_program(name), "--no-password", *words]
-        done = await asyncio.to_thread(
-            subprocess.run, call, env=os.environ | self.environment, stdin=subprocess.DEVNULL, capture_output=True,
-            text=True, errors="replace", check=False,
-        )  # fmt: skip
+        call, env = [_program(name), "--no-password", *words], os.environ | self.environment
+        run = partial(subprocess.run, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace")
+        done = await asyncio.to_thread(run, call, env=env, check=False)
         if done.returncode:  # later lines may quote rows
             said = next((line for line in done.stderr.splitlines() if "error:" in line), f"status {done.returncode}")
             raise ConfigurationError(f"{name} failed: {said[:300]}.")
@@ -176,7 +168,8 @@ def _program(name: str) -> str:
 def _environment(url: URL) -> dict[str, str]:
     """What PostgreSQL's programs read in place of the URL."""
     given = {**url.translate_connect_args(username="user"), **url.query}
-    return {ENVIRONMENT[name]: str(value) for name, value in given.items() if name in ENVIRONMENT}
+    given["sslmode"] = given.pop("ssl", None)
+    return {f"PG{name.upper()}": str(given[name]) for name in CONNECTION if given.get(name) is not None}
 
 
 def _single_file(file: Path) -> None:
@@ -207,13 +200,9 @@ async def back_up(
             if not without_secret:
                 secret.write_bytes(key + b"\n")
                 files.append(secret)
-            manifest = Manifest(
-                deepgrid=version("deepgrid"), schema_step=step, kind=dumper.kind,
-                chain_id=book.chain_id, meta_scheduler=book.meta_scheduler, credit=book.credit,
-                provider_manager=book.provider_manager, made_at=int(time.time()),
-                secret_sha256=hashlib.sha256(key).hexdigest(),
-                members={file.name: file_backup.sha256_of(file) for file in files},
-            )  # fmt: skip
+            fields = {name: getattr(book, name) for name in GRID} | file_backup.contents_of(files)
+            digest = hashlib.sha256(key).hexdigest()
+            manifest = Manifest(schema_step=step, kind=dumper.kind, secret_sha256=digest, **fields)
             file_backup.pack(archive, manifest, files)
             return manifest
     except OSError as error:
@@ -263,7 +252,7 @@ def _require_fit(manifest: Manifest, dumper: SqliteFile | Postgres, book: Addres
         raise ConfigurationError(f"The backup is of {manifest.kind}, the database is {dumper.kind}.")
     if manifest.chain_id != book.chain_id:
         raise ConfigurationError(f"The backup is of chain {manifest.chain_id}, the address book of {book.chain_id}.")
-    for name in ("meta_scheduler", "credit", "provider_manager"):
+    for name in GRID[1:]:
         if getattr(manifest, name) != getattr(book, name):
             raise ConfigurationError(f"The backup is of a grid with another {name} than the address book's.")
     schema.require_known(manifest.schema_step)

@@ -25,12 +25,9 @@ async def bind_to_customers(session: AsyncSession, jobs: Sequence[Job], now: int
     in_order = wanted.order_by(UnownedDefinition.definition_hash).with_for_update()  # else processes may deadlock
     for row in (await session.scalars(in_order)).all():
         first = next(job for job in jobs if job.definition.definition_hash == row.definition_hash)
-        session.add(
-            Definition(
-                definition_hash=row.definition_hash, uploader=first.customer, sealed=row.sealed,
-                enable_logging=row.enable_logging, uploaded_at=now,
-            )
-        )  # fmt: skip
+        owned = Definition(definition_hash=row.definition_hash, uploader=first.customer, uploaded_at=now)
+        owned.sealed, owned.enable_logging = row.sealed, row.enable_logging
+        session.add(owned)
         await session.delete(row)
     await session.flush()
 

@@ -18,8 +18,8 @@ from deepgrid.chain.client import Chain
 from deepgrid.errors import ConfigurationError
 from deepgrid.observability.metrics_page import metrics_page
 from deepgrid.services.app import ServicesSettings, open_services
-from deepgrid.services.edge import Listeners, address_of, open_listeners
 from deepgrid.services.edge.http_server import serving_http
+from deepgrid.services.edge.listeners import Listeners, address_of, open_listeners
 from deepgrid.services.script_check import require_shellcheck
 from deepgrid.services.signing.request_signing import Domain
 
@@ -84,10 +84,8 @@ def listeners_of(settings: ServicesSettings, *, grpc: bool = True) -> contextlib
 
 def listening(app: ASGIApp, listeners: Listeners) -> contextlib.AbstractAsyncContextManager[None]:
     """Serve `app` over HTTP while the context lasts."""
-    return serving_http(
-        app, [listeners.http], STOP_WITHIN_S, timeout_keep_alive=KEEP_ALIVE_S,
-        proxy_headers=listeners.are_behind_proxy, forwarded_allow_ips="*",  # only the proxy opens the socket
-    )  # fmt: skip
+    proxy = {"proxy_headers": listeners.are_behind_proxy, "forwarded_allow_ips": "*"}  # only the proxy opens the socket
+    return serving_http(app, [listeners.http], STOP_WITHIN_S, timeout_keep_alive=KEEP_ALIVE_S, **proxy)
 
 
 def log_where(listeners: Listeners) -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 
 from prometheus_client import CollectorRegistry, Counter, Histogram, ProcessCollector
 from prometheus_client.core import GaugeMetricFamily
@@ -37,25 +38,16 @@ class ServiceMetrics(Collector):
     def __init__(self) -> None:
         self.registry = registry = CollectorRegistry()
         self.load: Callable[[], Mapping[str, float]] = dict  # set by the service
-        self._answers = Histogram(
-            "deepgrid_services_answer_seconds",
-            "Duration of a request by route and class of status; reads of a log include their wait for output.",
-            ["route", "status"], buckets=ANSWER_BUCKETS_S, registry=registry,
-        )  # fmt: skip
-        self._uploads = Counter(
-            "deepgrid_services_uploads", "Signed uploads of definitions by result.", ["result"], registry=registry
-        )
-        self._refusals = Counter(
-            "deepgrid_services_refusals", "Refused requests by reason.", ["reason"], registry=registry
-        )
-        self._checks = Histogram(
-            "deepgrid_services_check_seconds", "Duration of a check of a definition's script, without its wait.",
-            buckets=CHECK_BUCKETS_S, registry=registry,
-        )  # fmt: skip
-        self._log_bytes = Counter(
-            "deepgrid_services_log_bytes", "Bytes of output that providers sent and this process stored.",
-            registry=registry,
-        )  # fmt: skip
+        counter, histogram = partial(Counter, registry=registry), partial(Histogram, registry=registry)
+        words = "Duration of a request by route and class of status; reads of a log include their wait for output."
+        name, labels = "deepgrid_services_answer_seconds", ["route", "status"]
+        self._answers = histogram(name, words, labels, buckets=ANSWER_BUCKETS_S)
+        self._uploads = counter("deepgrid_services_uploads", "Signed uploads of definitions by result.", ["result"])
+        self._refusals = counter("deepgrid_services_refusals", "Refused requests by reason.", ["reason"])
+        words = "Duration of a check of a definition's script, without its wait."
+        self._checks = histogram("deepgrid_services_check_seconds", words, buckets=CHECK_BUCKETS_S)
+        words = "Bytes of output that providers sent and this process stored."
+        self._log_bytes = counter("deepgrid_services_log_bytes", words)
         for result in UPLOAD_RESULTS:
             self._uploads.labels(result)
         for reason in (*REASONS.values(), OTHER):

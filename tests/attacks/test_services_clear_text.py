@@ -15,7 +15,8 @@ import pytest
 from deepgrid.chain.book import AddressBook
 from deepgrid.errors import ConfigurationError, GridError, ServiceError
 from deepgrid.safe_http import PLAIN_HTTP_VARIABLE
-from deepgrid.services.edge import EdgeLimits, open_listeners, proxy_settings
+from deepgrid.services.edge.listeners import open_listeners
+from deepgrid.services.edge.proxy_file import EdgeLimits, proxy_settings
 from tests.attacks.http_support import connect
 from tests.services.edge_support import short_folder
 from tests.services.support import ACCOUNTS, Start, a_job, client_of, starting

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from deepgrid.services.admission import Limits
-from deepgrid.services.edge import EdgeLimits
+from deepgrid.services.edge.proxy_file import EdgeLimits
 from deepgrid.services.signing.request_signing import sign
 from tests.attacks.http_support import HALF_HEAD, PATIENCE_S, WHOLE_HEAD, ask, connect, many, person
 from tests.services.support import ACCOUNTS, DOMAIN, Grid, Start, a_job, starting

@@ -12,7 +12,7 @@ from h2.events import StreamEnded, StreamReset
 
 from deepgrid.compat.compat_context import CompatLimits, CompatSettings
 from deepgrid.services.admission import Limits
-from deepgrid.services.edge import EdgeLimits
+from deepgrid.services.edge.proxy_file import EdgeLimits
 from tests.attacks.http_support import PATIENCE_S, person
 from tests.compat.logger_support import PATH, end_of, read_request
 from tests.services.support import Start

@@ -8,7 +8,7 @@ import pytest
 from eth_account.signers.local import LocalAccount
 
 from deepgrid.services.admission import Limits
-from deepgrid.services.edge import EdgeLimits
+from deepgrid.services.edge.proxy_file import EdgeLimits
 from deepgrid.services.signing.request_signing import sign
 from deepgrid.services.storage.database import UsedNonce
 from tests.attacks.http_support import (

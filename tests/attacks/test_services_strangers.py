@@ -10,7 +10,7 @@ import pytest
 from deepgrid.errors import ConfigurationError
 from deepgrid.lifecycle.states import JobStatus
 from deepgrid.services.admission import Limits, Rate
-from deepgrid.services.edge import EdgeLimits, proxy_settings
+from deepgrid.services.edge.proxy_file import EdgeLimits, proxy_settings
 from deepgrid.services.signing import request_signing
 from deepgrid.services.storage.database import UsedNonce
 from tests.attacks.http_support import REQUESTS, STORED, ask, person, rows, stranger

@@ -16,7 +16,7 @@ from deepgrid.chain.book import AddressBook
 from deepgrid.compat.logger_api.logger_pb2 import ReadRequest, ReadResponse
 from deepgrid.services.admission import Limits
 from deepgrid.services.admission.limits import Rate
-from deepgrid.services.edge import EdgeLimits
+from deepgrid.services.edge.proxy_file import EdgeLimits
 from deepgrid.services.signing.request_signing import Domain, sign
 from tests.bench.grpc_frames import messages
 from tests.services.edge_support import Edge

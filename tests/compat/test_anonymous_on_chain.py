@@ -20,7 +20,7 @@ from deepgrid.errors import NotFound
 from deepgrid.services.app import ServicesSettings, open_services
 from deepgrid.services.cleanup import Retention, clean_up
 from deepgrid.services.client import ServicesClient
-from deepgrid.services.edge import address_of
+from deepgrid.services.edge.listeners import address_of
 from deepgrid.services.serve import listeners_of, listening
 from deepgrid.services.signing.request_signing import Domain
 from deepgrid.workflow import canonical

@@ -9,7 +9,7 @@ import pytest
 
 from deepgrid.compat.logger_api.methods import SERVICE
 from deepgrid.services.app import ServicesSettings, open_services
-from deepgrid.services.edge import address_of
+from deepgrid.services.edge.listeners import address_of
 from deepgrid.services.serve import listeners_of, listening
 from tests.services.support import DOMAIN, rich_chain
 

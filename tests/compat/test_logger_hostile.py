@@ -16,7 +16,7 @@ from grpc import aio
 from deepgrid.compat.compat_context import CompatLimits, CompatSettings
 from deepgrid.lifecycle.states import JobStatus
 from deepgrid.services.admission import Limits, Rate
-from deepgrid.services.edge import EdgeLimits
+from deepgrid.services.edge.proxy_file import EdgeLimits
 from tests.compat.logger_support import (
     PATH,
     TRANSPORTS,

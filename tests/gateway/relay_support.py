@@ -17,7 +17,7 @@ from deepgrid.chain.node.contract import interface
 from deepgrid.gateway.backend import WebApp, open_web
 from deepgrid.gateway.settings import WebLimits, WebSettings
 from deepgrid.services.app import ServicesSettings
-from deepgrid.services.edge import address_of
+from deepgrid.services.edge.listeners import address_of
 from deepgrid.services.serve import listeners_of, listening
 
 BUILD = {

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from deepgrid.services.edge import EdgeLimits, ProxySettings, proxy_file
+from deepgrid.services.edge.proxy_file import EdgeLimits, ProxySettings, proxy_file
 from tests.waiting import wait_until
 
 PROGRAM = shutil.which("nginx", path=f"{os.environ.get('PATH', '')}:/usr/sbin")

@@ -23,7 +23,8 @@ from deepgrid.lifecycle.states import JobStatus
 from deepgrid.services.app import ServicesSettings, open_services
 from deepgrid.services.client import ServicesClient
 from deepgrid.services.context import Context
-from deepgrid.services.edge import EdgeLimits, address_of
+from deepgrid.services.edge.listeners import address_of
+from deepgrid.services.edge.proxy_file import EdgeLimits
 from deepgrid.services.serve import listeners_of, listening
 from deepgrid.services.signing.request_signing import Domain
 from deepgrid.services.signing.session_keys import Rights

@@ -13,7 +13,7 @@ from deepgrid.compat.graphql import documents, operations
 from deepgrid.services import messages
 from deepgrid.services.admission import Limits, Rate, checks
 from deepgrid.services.cleanup import Retention
-from deepgrid.services.edge import EdgeLimits
+from deepgrid.services.edge.proxy_file import EdgeLimits
 from deepgrid.services.handlers import definitions
 from deepgrid.services.script_check import MAX_SCRIPT_BYTES, CheckLimits
 from deepgrid.services.signing import request_signing

@@ -219,7 +219,7 @@ def print_proxy_file(
     Start it by `nginx -e stderr -c FILE`. `dps services doctor` finds out whether the file is still this one.
     """
     with needs("services"):
-        from deepgrid.services.edge import proxy_file, proxy_settings
+        from deepgrid.services.edge.proxy_file import proxy_file, proxy_settings
 
     further = {"listen": tuple(listen)} if listen else {}
     settings = proxy_settings(

@@ -50,10 +50,8 @@ class JobFault:
         """The entry for the answer of the operation at `path`."""
         field = _PLACE.sub("", self.namespace.rpartition(".")[2])
         original = f"Key: '{self.namespace}' Error:Field validation for '{field}' failed on the '{self.tag}' tag"
-        extensions = {
-            "type": "validation", "tag": self.tag, "namespace": self.namespace, "field": field,
-            "original_message": original,
-        }  # fmt: skip
+        extensions = {"type": "validation", "tag": self.tag, "namespace": self.namespace, "field": field}
+        extensions["original_message"] = original
         return {"message": self.message, "path": list(path), "extensions": extensions}
 
 

@@ -63,11 +63,10 @@ SCHEMA = make_executable_schema(load_schema_from_path(str(Path(__file__).with_na
 def execute(body: bytes) -> dict[str, Any]:
     """The status and the content of the answer to a request, and what the service has to put into it."""
     needs: Needs = []
+    bounds: dict[str, Any] = {"query_parser": read_document, "middleware": [limited_answer()]}
+    errors_as: dict[str, Any] = {"logger": nowhere, "error_formatter": _entry}
     try:
-        _done, result = graphql_sync(
-            SCHEMA, read_body(body), context_value=needs, query_parser=read_document, logger=nowhere,
-            error_formatter=_entry, middleware=[limited_answer()],
-        )  # fmt: skip
+        _done, result = graphql_sync(SCHEMA, read_body(body), context_value=needs, **bounds, **errors_as)
     except GraphQLError as error:
         return _refused(error.message)
     except TooLarge:
@@ -100,9 +99,8 @@ def _entry(error: GraphQLError, _debug: bool = False) -> dict[str, Any]:
     if cause is None or isinstance(cause, GraphQLError):
         text, where = plain(error.message), {"path": path} if path else {}
         return {"message": text if len(text) <= LONGEST_MESSAGE else text[:LONGEST_MESSAGE] + "...", **where}
-    return {
-        "message": f"the service failed ({type(cause).__name__})", "path": path, "extensions": {"type": "internal"}
-    }  # fmt: skip
+    words = f"the service failed ({type(cause).__name__})"
+    return {"message": words, "path": path, "extensions": {"type": "internal"}}
 
 
 if __name__ == "__main__":

@@ -24,7 +24,7 @@ from deepgrid.compat.logger_api.grpc_web import HEAD_BYTES, frames, require_plai
 from deepgrid.compat.logger_api.methods import LONGEST_REQUEST_BYTES, METHODS, NOT_OFFERED, answers
 from deepgrid.compat.logger_api.status import as_grpc_errors, invalid, service_stops, stream_is_over
 from deepgrid.services.admission.limits import source_of
-from deepgrid.services.edge import BACKLOG
+from deepgrid.services.edge.listeners import BACKLOG
 
 STOP_WITHIN_S = 3.0
 LEAST_WINDOW_BYTES = 2**16 - 1  # what a client may send ahead; a request is smaller

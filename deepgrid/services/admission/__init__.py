@@ -11,6 +11,4 @@ from deepgrid.services.admission.checks import ScriptChecks
 from deepgrid.services.admission.gate import Admission, Gate
 from deepgrid.services.admission.limits import Limits, Rate
 
-__all__ = [
-    "Admission", "Gate", "Limits", "Rate", "ScriptChecks",
-]  # fmt: skip
+__all__ = ["Admission", "Gate", "Limits", "Rate", "ScriptChecks"]

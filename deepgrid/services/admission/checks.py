@@ -31,6 +31,8 @@ LARGE_NICENESS = 3
 ACROSS_PARTS = ("SC2034", "SC2154")  # one part sets variables that the other reads
 NUMBERS = re.compile(r"^export ([A-Z_]+)=[0-9]+$", re.MULTILINE)
 
+Record = Callable[[float], None]
+
 
 def linted_parts(script: ScriptParts) -> tuple[str, str]:
     """The texts that shellcheck gets for a script: its parts, with the same number in place of each resource."""
@@ -53,9 +55,8 @@ class ScriptChecks:
     """
 
     def __init__(
-        self, slots: int, waiting: int, wait_s: float, *, niceness: int = 0,
-        checked: Callable[[float], None] | None = None,
-    ) -> None:  # fmt: skip
+        self, slots: int, waiting: int, wait_s: float, *, niceness: int = 0, checked: Record = lambda _: None
+    ) -> None:
         self.queue = FairQueue(slots, waiting, wait_s)
         self._threads = ThreadPoolExecutor(slots, "check")
         self._niceness = niceness
@@ -84,8 +85,7 @@ class ScriptChecks:
                 except ServiceError as error:
                     raise Refusal(503, error.message, retry_after_s=RETRY_AFTER_S) from None
                 finally:
-                    if self._checked:
-                        self._checked(time.monotonic() - began)
+                    self._checked(time.monotonic() - began)
             return self._verdicts[key]
 
     def _examine(self, content: bytes, large: bool) -> Verdict:

@@ -19,7 +19,7 @@ from deepgrid.findings import Finding, Level
 from deepgrid.safe_http import is_loopback, tls_of
 from deepgrid.services.app import ServicesSettings
 from deepgrid.services.client import ServicesClient
-from deepgrid.services.edge import deployed_settings, digest_in, proxy_file
+from deepgrid.services.edge.proxy_file import deployed_settings, digest_in, proxy_file
 
 ANSWER_WITHIN_S = 10.0
 MAKE_ANEW = "Make the file with `dps services proxy`, and reload nginx."

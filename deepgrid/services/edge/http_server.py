@@ -33,11 +33,8 @@ async def serving_http(
 
     `settings` are further ones of uvicorn.
     """
-    config = uvicorn.Config(
-        app, lifespan="off", log_config=None, server_header=False, ws="none",
-        timeout_graceful_shutdown=stop_within_s, **settings,
-    )  # fmt: skip
-    server = _Server(config)
+    settings |= {"lifespan": "off", "log_config": None, "server_header": False, "ws": "none"}
+    server = _Server(uvicorn.Config(app, timeout_graceful_shutdown=stop_within_s, **settings))
     serving = asyncio.create_task(server.serve(sockets=listeners))
     try:
         yield

@@ -43,10 +43,8 @@ class LogNews:
             try:
                 await self._listen(changed, maybe_all)
             except (SQLAlchemyError, *DRIVER_ERRORS) as error:
-                logger.warning(
-                    "listening for changed logs failed, trying again in %.0f s: %s",
-                    LISTEN_AGAIN_S, type(error).__name__,
-                )  # fmt: skip
+                kind = type(error).__name__
+                logger.warning("listening for changed logs failed, trying again in %.0f s: %s", LISTEN_AGAIN_S, kind)
             finally:
                 self.complete = False
             await asyncio.sleep(LISTEN_AGAIN_S)

@@ -158,10 +158,8 @@ class Database:
             _private_file(parsed)
             self._one_writer = asyncio.Lock()  # a second writer of SQLite would fail instead of waiting
         shared = self._one_writer is None
-        self._engine = create_async_engine(
-            parsed, hide_parameters=True, pool_pre_ping=shared,
-            connect_args={"async_creator_fn": connect} if shared else {},
-        )  # fmt: skip
+        own = {"async_creator_fn": connect} if shared else {}
+        self._engine = create_async_engine(parsed, hide_parameters=True, pool_pre_ping=shared, connect_args=own)
         if self._one_writer:
             event.listen(self._engine.sync_engine, "connect", _sqlite_settings)
         self._sessions = async_sessionmaker(self._engine, expire_on_commit=False)

@@ -22,7 +22,8 @@ from deepgrid.services.app import ServicesSettings, open_services
 from deepgrid.services.doctor import examination
 from deepgrid.services.doctor.examination import examine_services
 from deepgrid.services.doctor.public_checks import judge_end
-from deepgrid.services.edge import EdgeLimits, ProxySettings, address_of, proxy_file
+from deepgrid.services.edge.listeners import address_of
+from deepgrid.services.edge.proxy_file import EdgeLimits, ProxySettings, proxy_file
 from deepgrid.services.serve import listeners_of, listening
 from deepgrid.services.service_metrics import ServiceMetrics
 from deepgrid.services.signing.request_signing import WINDOW_S, Domain
