@@ -16,50 +16,33 @@ class Benchmarks(GridBlock):
     _block_type_name = "deepgrid Benchmarks"
     _block_type_slug = "deepgrid-benchmarks"
 
-    memory_share: float = Field(
-        default=DEFAULTS.memory_share,
-        gt=0,
-        le=1,
-        description="Order of HPL's matrix, as a share of the largest that memory would hold.",
-    )
-    hpl_seconds: int = Field(
-        default=DEFAULTS.hpl_seconds, gt=0, description="Seconds that HPL itself may take about; bounds its matrix."
-    )
-    gflops_per_cpu: float = Field(
-        default=DEFAULTS.gflops_per_cpu, gt=0, description="What a CPU is expected to do, for that bound."
-    )
+    memory_share: float = Field(default=DEFAULTS.memory_share, gt=0, le=1)
+    """Order of HPL's matrix, as a share of the largest that memory would hold."""
+    hpl_seconds: int = Field(default=DEFAULTS.hpl_seconds, gt=0)
+    """Seconds that HPL itself may take about; bounds its matrix."""
+    gflops_per_cpu: float = Field(default=DEFAULTS.gflops_per_cpu, gt=0)
+    """What a CPU is expected to do, for that bound."""
     block_size: int = Field(default=DEFAULTS.block_size, gt=0, description="HPL's block size NB.")
-    hpl_mxp: str = Field(
-        default=DEFAULTS.hpl_mxp,
-        description="Command that runs HPL-MxP with HPL.dat, one GPU per rank; for clusters with GPUs.",
-    )
-    cpus_per_rank: int = Field(
-        default=DEFAULTS.cpus_per_rank, gt=0, description="CPUs of one MPI rank of HPL, for a BLAS with threads."
-    )
+    hpl_mxp: str = DEFAULTS.hpl_mxp
+    """Command that runs HPL-MxP with HPL.dat, one GPU per rank; for clusters with GPUs."""
+    cpus_per_rank: int = Field(default=DEFAULTS.cpus_per_rank, gt=0)
+    """CPUs of one MPI rank of HPL, for a BLAS with threads."""
     fio_size_mb: int = Field(default=DEFAULTS.fio_size_mb, gt=0, description="MiB of fio's file on each volume.")
-    fio_seconds: float = Field(
-        default=DEFAULTS.fio_seconds, gt=0, description="Seconds of each of fio's four runs on a volume."
-    )
+    fio_seconds: float = Field(default=DEFAULTS.fio_seconds, gt=0)
+    """Seconds of each of fio's four runs on a volume."""
     volumes: list[str] = Field(default=list(DEFAULTS.volumes), description=f"Which of {', '.join(VOLUMES)} to measure.")
-    mpi_options: str = Field(
-        default=DEFAULTS.mpi_options, description="Options of mpirun, for instance for the fabric."
-    )
+    mpi_options: str = DEFAULTS.mpi_options
+    """Options of mpirun, for instance for the fabric."""
     python: str = Field(default=DEFAULTS.python, description="A Python with mpi4py on the nodes.")
-    speedtest: str = Field(
-        default=DEFAULTS.speedtest,
-        description="Command that prints Ookla's JSON report; it contacts the Internet. Empty: not measured.",
-    )
-    partition: str = Field(
-        default=DEFAULTS.partition, description="Partition of the same nodes to measure in; empty for the grid's."
-    )
-    time_limit_minutes: int = Field(
-        default=DEFAULTS.time_limit_minutes, gt=0, description="Time limit of each program."
-    )
-    wait_minutes: int = Field(
-        default=DEFAULTS.wait_minutes, ge=0, description="How long each program may wait for its turn in Slurm."
-    )
+    speedtest: str = DEFAULTS.speedtest
+    """Command that prints Ookla's JSON report; it contacts the Internet. Empty: not measured."""
+    partition: str = DEFAULTS.partition
+    """Partition of the same nodes to measure in; empty for the grid's."""
+    time_limit_minutes: int = Field(default=DEFAULTS.time_limit_minutes, gt=0)
+    """Time limit of each program."""
+    wait_minutes: int = Field(default=DEFAULTS.wait_minutes, ge=0)
+    """How long each program may wait for its turn in Slurm."""
 
     def settings(self) -> BenchmarkSettings:
         """Convert to the settings of `deepgrid.benchmark`."""
-        values = {name: getattr(self, name) for name in type(self).model_fields if name != "volumes"}
-        return BenchmarkSettings(**values, volumes=tuple(self.volumes))
+        return BenchmarkSettings(**(self.shared_with(BenchmarkSettings) | {"volumes": tuple(self.volumes)}))

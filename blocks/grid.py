@@ -3,17 +3,26 @@
 from __future__ import annotations
 
 from copy import deepcopy
+from dataclasses import fields
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from prefect.blocks.core import Block
-from pydantic import Field
+from pydantic import ConfigDict, Field
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
 
 _schemas: dict[type[Block], dict[str, Any]] = {}
 
 
 class GridBlock(Block):
-    """A block that computes its schema once. Prefect requests it about thirty times per save."""
+    """A block that computes its schema once. Prefect requests it about thirty times per save.
+
+    A description that does not fit on the line of its field is the field's docstring.
+    """
+
+    model_config = ConfigDict(use_attribute_docstrings=True)
 
     @classmethod
     def model_json_schema(cls, *args: Any, **options: Any) -> dict[str, Any]:
@@ -23,6 +32,10 @@ class GridBlock(Block):
         if cls not in _schemas:
             _schemas[cls] = super().model_json_schema()
         return deepcopy(_schemas[cls])
+
+    def shared_with(self, settings: type[DataclassInstance]) -> dict[str, Any]:
+        """The values of all fields that the settings class has under the same name."""
+        return {one.name: getattr(self, one.name) for one in fields(settings) if one.name in type(self).model_fields}
 
 
 class Grid(GridBlock):
@@ -50,6 +63,5 @@ class Services(GridBlock):
     _block_type_name = "deepgrid Services"
     _block_type_slug = "deepgrid-services"
 
-    url: str = Field(
-        description="Base URL of the services, without a path, as seen from the machine that runs the flows."
-    )
+    url: str
+    """Base URL of the services, without a path, as seen from the machine that runs the flows."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from pathlib import Path
 
 from pydantic import Field
@@ -21,40 +22,22 @@ class Operator(GridBlock):
     wallet: Wallet
     services: Services | None = Field(default=None, description="Empty for the URL in the address book.")
     state: Path = Field(description="Folder of the operator for its cursor on the chain.")
-    approve_label_changes: bool = Field(
-        default=False,
-        description="Approve changes of approved providers automatically, if only measured labels change.",
-    )
-    metrics_port: int = Field(
-        default=0,
-        ge=0,
-        le=65535,
-        description="Port of the metrics for Prometheus, on the loopback interface; 0 for none.",
-    )
-    assign_ahead_s: float = Field(
-        default=60.0, ge=0, description="A job is assigned when its estimated start is at most this many seconds away."
-    )
-    half_life_hours: float = Field(
-        default=24.0,
-        gt=0,
-        description="After this time, a customer's past use and a provider's past faults count half.",
-    )
-    age_share_per_day: float = Field(
-        default=0.25,
-        ge=0,
-        description="For each day of waiting, a customer's oldest job gains this share of the grid.",
-    )
-    start_scale_s: float = Field(
-        default=3600.0, gt=0, description="An estimated start this far away scores as a price twice the lowest."
-    )
-    max_tries: int = Field(
-        default=10, ge=1, description="A job that clusters gave back this often is ended with a full refund."
-    )
-    free_cancels: int = Field(
-        default=3,
-        ge=0,
-        description="A customer may cancel this many jobs that kept a cluster and never ran; then its jobs wait.",
-    )
+    approve_label_changes: bool = False
+    """Approve changes of approved providers automatically, if only measured labels change."""
+    metrics_port: int = Field(default=0, ge=0, le=65535)
+    """Port of the metrics for Prometheus, on the loopback interface; 0 for none."""
+    assign_ahead_s: float = Field(default=60.0, ge=0)
+    """A job is assigned when its estimated start is at most this many seconds away."""
+    half_life_hours: float = Field(default=24.0, gt=0)
+    """After this time, a customer's past use and a provider's past faults count half."""
+    age_share_per_day: float = Field(default=0.25, ge=0)
+    """For each day of waiting, a customer's oldest job gains this share of the grid."""
+    start_scale_s: float = Field(default=3600.0, gt=0)
+    """An estimated start this far away scores as a price twice the lowest."""
+    max_tries: int = Field(default=10, ge=1)
+    """A job that clusters gave back this often is ended with a full refund."""
+    free_cancels: int = Field(default=3, ge=0)
+    """A customer may cancel this many jobs that kept a cluster and never ran; then its jobs wait."""
     weight_start: float = Field(default=1.0, ge=0, description="How much the estimated start counts.")
     weight_price: float = Field(default=1.0, ge=0, description="How much the price per minute counts.")
     weight_speed: float = Field(default=0.5, ge=0, description="How much the measured speed for the job's kind counts.")
@@ -63,26 +46,12 @@ class Operator(GridBlock):
 
     def settings(self) -> OperatorSettings:
         """Convert to the settings of `deepgrid.operator`."""
+        weights = Weights(**{one.name: getattr(self, f"weight_{one.name}") for one in fields(Weights)})
+        rules = self.shared_with(SchedulerSettings) | {"half_life_s": self.half_life_hours * 3600}
         return OperatorSettings(
             book=self.grid.address_book,
             key_file=self.wallet.key_file,
-            state=self.state,
             services_url=self.services.url if self.services else "",
-            approve_label_changes=self.approve_label_changes,
-            metrics_port=self.metrics_port,
-            scheduler=SchedulerSettings(
-                weights=Weights(
-                    start=self.weight_start,
-                    price=self.weight_price,
-                    speed=self.weight_speed,
-                    reliability=self.weight_reliability,
-                    spread=self.weight_spread,
-                ),
-                assign_ahead_s=self.assign_ahead_s,
-                half_life_s=self.half_life_hours * 3600,
-                age_share_per_day=self.age_share_per_day,
-                start_scale_s=self.start_scale_s,
-                max_tries=self.max_tries,
-                free_cancels=self.free_cancels,
-            ),
+            scheduler=SchedulerSettings(weights=weights, **rules),
+            **self.shared_with(OperatorSettings),
         )

@@ -32,38 +32,25 @@ class Provider(GridBlock):
     cpu_wei_per_minute: str = Field(description="Price per CPU and minute, in wei of credit.")
     mem_wei_per_mb_minute: str = Field(description="Price per MB of memory and minute, in wei of credit.")
     labels: dict[str, str] = Field(default_factory=dict, description="Own labels that customers can request.")
-    benchmarks: Benchmarks | None = Field(
-        default=None, description="How to measure the cluster; empty for the defaults."
-    )
+    benchmarks: Benchmarks | None = None
+    """How to measure the cluster; empty for the defaults."""
     state: Path = Field(description="Folder of the supervisor for its cursor on the chain.")
-    refused_customers: list[Address] = Field(
-        default_factory=list, description="Wallet addresses of customers whose jobs this cluster refuses."
-    )
-    max_cut_percent: int = Field(
-        default=20,
-        ge=0,
-        le=100,
-        description="Highest platform cut, in percent of a job's cost, at which jobs are claimed and run.",
-    )
-    claim_stays_s: float = Field(
-        default=5.0,
-        ge=0,
-        description="Seconds, by the timestamps of blocks, after which no reorganisation undoes a claim.",
-    )
+    refused_customers: list[Address] = Field(default_factory=list)
+    """Wallet addresses of customers whose jobs this cluster refuses."""
+    max_cut_percent: int = Field(default=20, ge=0, le=100)
+    """Highest platform cut, in percent of a job's cost, at which jobs are claimed and run."""
+    claim_stays_s: float = Field(default=5.0, ge=0)
+    """Seconds, by the timestamps of blocks, after which no reorganisation undoes a claim."""
     metrics_host: str = Field(default="127.0.0.1", description="Address of the endpoint for health and metrics.")
     metrics_port: int = Field(default=0, ge=0, le=65535, description="Its port; 0 for no endpoint.")
-    log_kib_per_s: int = Field(
-        default=256, ge=1, le=1024, description="KiB per second of each job's output that are delivered at most."
-    )
-    output_quota_gib: int = Field(
-        default=20, ge=0, description="GiB of one customer's finished outputs that stay on the cluster; 0 for no quota."
-    )
-    trust_customers: bool = Field(
-        default=False, description="Run jobs even if the cluster lacks guards. Only for customers whom you know."
-    )
-    accepted_gaps: list[str] = Field(
-        default_factory=list, description="Names of guards that may be missing, as dps provider doctor shows them."
-    )
+    log_kib_per_s: int = Field(default=256, ge=1, le=1024)
+    """KiB per second of each job's output that are delivered at most."""
+    output_quota_gib: int = Field(default=20, ge=0)
+    """GiB of one customer's finished outputs that stay on the cluster; 0 for no quota."""
+    trust_customers: bool = False
+    """Run jobs even if the cluster lacks guards. Only for customers whom you know."""
+    accepted_gaps: list[str] = Field(default_factory=list)
+    """Names of guards that may be missing, as dps provider doctor shows them."""
 
     @field_validator("accepted_gaps")
     @classmethod
@@ -77,26 +64,21 @@ class Provider(GridBlock):
     def settings(self) -> ProviderSettings:
         """Convert to the settings of `deepgrid.provider`. Prices are text in the block: JSON numbers lose wei."""
         labels = {"name": self.cluster, **self.labels, LOG_RATE_LABEL: str(self.log_kib_per_s)}
+        values = self.shared_with(ProviderSettings)
+        values |= {
+            "login": self.login.settings(),
+            "storage": self.login.storage(),
+            "containers": self.login.containers(),
+        }
+        values |= {name: tuple(values[name]) for name in ("refused_customers", "accepted_gaps")}
+        values["labels"] = tuple(Label(key, value) for key, value in sorted(labels.items()))
+        values["benchmarks"] = self.benchmarks.settings() if self.benchmarks else BenchmarkSettings()
         return ProviderSettings(
-            cluster=self.cluster,
             book=self.grid.address_book,
             key_file=self.wallet.key_file,
-            login=self.login.settings(),
-            storage=self.login.storage(),
-            containers=self.login.containers(),
-            registries=tuple(self.login.registries),
             prices=Prices(int(self.gpu_wei_per_minute), int(self.cpu_wei_per_minute), int(self.mem_wei_per_mb_minute)),
-            labels=tuple(Label(key, value) for key, value in sorted(labels.items())),
-            state=self.state,
-            refused_customers=tuple(self.refused_customers),
-            max_cut_percent=self.max_cut_percent,
-            claim_stays_s=self.claim_stays_s,
-            metrics_host=self.metrics_host,
-            metrics_port=self.metrics_port,
-            trust_customers=self.trust_customers,
-            accepted_gaps=tuple(self.accepted_gaps),
-            log_kib_per_s=self.log_kib_per_s,
+            registries=tuple(self.login.registries),
             output_quota_bytes=self.output_quota_gib * GIB,
             services_url=self.services.url if self.services else "",
-            benchmarks=self.benchmarks.settings() if self.benchmarks else BenchmarkSettings(),
+            **values,
         )

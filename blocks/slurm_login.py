@@ -32,40 +32,31 @@ class SlurmLogin(GridBlock):
         description="Unix account of jobs whose customers have none of their own below. Empty: those customers are"
         " refused; without any account below, all jobs run as the supervisor's.",
     )
-    account_table: dict[str, str] = Field(
-        default_factory=dict, description="Unix accounts of single customers, by wallet address."
-    )
+    account_table: dict[str, str] = Field(default_factory=dict)
+    """Unix accounts of single customers, by wallet address."""
     account_pattern: str = Field(
         default="",
         description="Unix account of each other customer, such as ds-{address} (0x and 40 digits in lower case),"
         " ds-{digits} (without 0x) or ds-{digits:24} (the first 24).",
     )
-    become: Literal["uid", "sudo"] = Field(
-        default="uid",
-        description="How the supervisor submits for another account: uid (sbatch --uid, as root) or sudo.",
-    )
+    become: Literal["uid", "sudo"] = "uid"
+    """How the supervisor submits for another account: uid (sbatch --uid, as root) or sudo."""
     submit_wrapper: str = Field(
         default="",
         description="Path on the login node of deepgrid-sbatch, which root owns, for become sudo. Empty: customers'"
         " accounts submit their jobs themselves, which requires trust_customers.",
     )
-    own_account: str | None = Field(
-        default=None, description="Unix account of the supervisor's own jobs, such as benchmarks; empty: job_account."
-    )
+    own_account: str | None = None
+    """Unix account of the supervisor's own jobs, such as benchmarks; empty: job_account."""
 
     apptainer: str = Field(default="apptainer", description="Name or path of Apptainer's program on the nodes.")
-    hosted_images: str = Field(
-        default="/opt/software", description="Folder on the nodes with the provider's own container images."
-    )
+    hosted_images: str = "/opt/software"
+    """Folder on the nodes with the provider's own container images."""
     pyxis: bool = Field(default=False, description="Whether srun has the Pyxis plugin; without it, scripts run Enroot.")
-    mirrors: dict[str, str] = Field(
-        default_factory=dict,
-        description="Mirrors of registries for the nodes, by the registry's name: docker.io to https://HOST[:PORT] or http://.",
-    )
-    registries: list[str] = Field(
-        default_factory=list,
-        description="Registries that the supervisor may query for working folders of images; otherwise nodes look.",
-    )
+    mirrors: dict[str, str] = Field(default_factory=dict)
+    """Mirrors of registries for the nodes, by the registry's name: docker.io to https://HOST[:PORT] or http://."""
+    registries: list[str] = Field(default_factory=list)
+    """Registries that the supervisor may query for working folders of images; otherwise nodes look."""
 
     @model_validator(mode="after")
     def _is_usable(self) -> Self:
@@ -77,20 +68,10 @@ class SlurmLogin(GridBlock):
 
     def settings(self) -> LoginSettings:
         """Convert to the settings of `deepgrid.slurm`."""
-        return LoginSettings(
-            host=self.host,
-            port=self.port,
-            user=self.user,
-            key_file=self.key_file,
-            known_hosts_file=self.known_hosts_file,
-            grid_root=self.grid_root,
-            partition=self.partition,
-            job_account=self.job_account or None,
-            accounts=CustomerAccounts(self.account_table, self.account_pattern),
-            become=Become(self.become),
-            own_account=self.own_account or None,
-            submit_wrapper=self.submit_wrapper,
-        )
+        customers = CustomerAccounts(self.account_table, self.account_pattern)
+        values = self.shared_with(LoginSettings) | {"accounts": customers, "become": Become(self.become)}
+        values |= {"job_account": self.job_account or None, "own_account": self.own_account or None}
+        return LoginSettings(**values)
 
     def storage(self) -> StoragePaths:
         """The paths of jobs' storage."""
