@@ -14,12 +14,12 @@ from deployments.onemachine.daemons.ports import RANGE, USUAL
 from tests.attacks import report
 from tests.chaos.table import PROPERTY, Row, Table
 
-# A shell starts background jobs with SIGINT ignored, nohup with SIGHUP, and their children inherit that. Tests that
-# interrupt a command must not depend on how they were started themselves.
+# A shell starts background jobs with SIGINT ignored, nohup with SIGHUP ignored, and children inherit that. Tests that
+# interrupt a command must not depend on how pytest was started.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
-# On a busy machine generated examples are slow. That is not a fault.
+# On a busy machine, generated examples are slow, which is not a fault.
 settings.register_profile("deepgrid", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("deepgrid")
 

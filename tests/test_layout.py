@@ -20,7 +20,7 @@ MOST_MODULES = 14  # in one folder; a larger package has rooms
 INDENT = 4  # of a code block in Markdown
 
 
-# Names of modules that stand in more than one package, and why that is right.
+# Names of modules in more than one package, and why that is correct.
 VERBS = "the verbs of dps for the part of the library that has this name"
 RULE = "a pure rule and the step that applies it"
 SAME_NAME: dict[str, str] = {

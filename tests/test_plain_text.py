@@ -1,4 +1,4 @@
-"""Text by others, made harmless."""
+"""Text of other parties is made harmless."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Waits for conditions. Limits are generous, as machines are shared: a wait ends when its condition holds."""
+"""Waits for conditions. Timeouts are generous because machines are shared: a wait ends when its condition holds."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ async def _value_of(condition: Callable[[], object]) -> object:
 
 
 def wait_until(condition: Callable[[], object], report: Callable[[], object] = str, within_s: float = WITHIN_S) -> None:
-    """Wait for a condition outside of an event loop. `report` says what is still wrong when time is over."""
+    """Wait for a condition outside of an event loop. `report` says what is still wrong after the timeout."""
     deadline = time.monotonic() + within_s
     while not condition():
         assert time.monotonic() < deadline, f"not within {within_s:.0f} s: {report()}"

@@ -1,4 +1,4 @@
-"""Writes what the web app takes from the Python sources: schema, states, error sentences, examples, limits.
+"""Writes the parts of the web app that come from Python: schema, states, error sentences, examples, limits.
 
 Usage: `python -m tools.web_generated`. The files are in web/src/generated, which git ignores.
 """
@@ -19,7 +19,7 @@ CONTRACTS = ("MetaScheduler", "ProviderManager", "Credit")
 
 
 def generated() -> dict[str, Any]:
-    """Name of each file without its ending, and its content."""
+    """Return the name of each file without its ending, and its content."""
     return {
         "schema": json_schema(),
         "states": [{"name": one.name, "words": one.words, "hot": one.hot} for one in JobStatus],

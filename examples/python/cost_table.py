@@ -1,4 +1,4 @@
-"""Print what a workflow costs at each cluster, for several durations. No credits move."""
+"""Print the costs of a workflow at each cluster, for several durations. No credits move."""
 
 from deepgrid import Grid
 

@@ -6,7 +6,7 @@ from deepgrid.recipes import remote
 
 def digits(number: int) -> int:
     """The number of digits of a factorial."""
-    import math  # imports inside of the function are those of the node
+    import math  # imports inside the function use the node's packages
 
     return len(str(math.factorial(number)))
 

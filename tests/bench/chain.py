@@ -1,9 +1,9 @@
-"""`./run bench chain`: life cycles of jobs per second on a chain with one block per second, against a naive client.
+"""`./run bench chain`: compares job life cycles per second with a naive client, on a chain with one block per second.
 
 A life is request, assignment, claim, RUNNING, settled. Three clients run them on the same chain, one after another.
 The naive client is plain web3.py: estimate, nonce from the node, wait for the receipt. Its customer, operator and
-provider run in parallel. The second is deepgrid's client with one transaction per step of a job, the third deepgrid's
-client with batches. The table also shows where the time went: blocks waited for, and CPU of client and node.
+provider run in parallel. The second one is deepgrid's client with one transaction per step of a job. The third one uses
+batches. The table also shows where the time went: blocks waited for, and CPU of client and node.
 """
 
 from __future__ import annotations

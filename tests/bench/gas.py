@@ -1,8 +1,8 @@
-"""`./run bench gas`: gas of a job on chain, against a plain design that keeps everything in storage.
+"""`./run bench gas`: compares the gas of a job with a plain design that keeps everything in storage.
 
-Both are compiled with the settings of `contracts/foundry.toml` and run on a development chain. The figures are
-those of receipts. Each figure is the mean of eight jobs after a first one, because the gas of a job depends on the
-position of its id in its customer's list.
+Both are compiled with the settings of `contracts/foundry.toml` and run on a development chain. The figures come from
+receipts. Each figure is the mean of eight jobs after a first one, because the gas of a job depends on the position of
+its id in its customer's list.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""`./run bench graphql`: submissions per second by GraphQL, against signed uploads of the same definitions.
+"""`./run bench graphql`: compares submissions per second by GraphQL with signed uploads of the same definitions.
 
-`dps services serve` runs as its own process with default limits, on a development chain. Both ways send the same number
-of definitions, the same number at once. One part are scripts that all differ, so each is checked by shellcheck. The
-other part are sweeps, which differ in one variable and share that check. The commands of the two ways differ in a
-random word only, so that neither gains from the checks of the other. GraphQL comes from several source addresses, as
-one address may not submit so much. Exit status 1: GraphQL is less than half as fast in either part.
+`dps services serve` runs as its own process with default limits, on a development chain. Both ways send equally many
+definitions, and equally many at once. In one part all scripts differ, so shellcheck checks each. In the other part,
+sweeps differ in one variable and share a check. The commands of the two ways differ only in a random word, so they
+share no checks. GraphQL requests come from several source addresses, because one address may not submit so many. Exit
+status 1: GraphQL is less than half as fast in either part.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ Send = Callable[[dict[str, Any]], Awaitable[None]]
 
 @dataclass(frozen=True)
 class Run:
-    """The submissions of one way: seconds in all, and of each."""
+    """The submissions of one way: the total seconds, and the seconds of each."""
 
     seconds: float
     each_s: tuple[float, ...]
@@ -105,7 +105,7 @@ async def measure(grid: Grid, url: str) -> dict[str, tuple[Run, Run]]:
 
         async def submit(job: dict[str, Any]) -> None:
             client, body = next(strangers), {"query": SUBMIT, "variables": {"job": job}}
-            while True:  # like the client of signed uploads, it tries again when the service asks for that
+            while True:  # retries when the service asks for it, like the client of signed uploads
                 answer = (await client.post(f"{url}/graphql", json=body)).json()
                 if answer["data"]:
                     return

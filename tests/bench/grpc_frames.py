@@ -1,6 +1,6 @@
-"""A reader of gRPC streams that costs little, so that hundreds of followers leave the processors to the service.
+"""A cheap reader of gRPC streams, so that hundreds of followers leave the processors to the service.
 
-grpcio takes as long to receive a message as to send it. This reads the frames of HTTP/2 and looks at no headers.
+grpcio takes as long to receive a message as to send it. This module reads HTTP/2 frames and ignores headers.
 """
 
 from __future__ import annotations

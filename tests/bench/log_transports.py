@@ -1,4 +1,4 @@
-"""How the followers of `./run bench logs` read, and the services with the settings that this needs."""
+"""The ways in which followers of `./run bench logs` read, and the services' settings for each."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Transport(Protocol):
 
 
 class LongPolls:
-    """Signed HTTP requests, each of which waits for output. A follower asks again as soon as it has an answer."""
+    """Signed HTTP requests that wait for output. A follower sends the next request as soon as it has an answer."""
 
     edge = EdgeLimits(requests_per_s=5000, requests_at_once=20_000)
     limits = Limits(requests_per_signer=MANY, strangers_per_address=MANY, running_per_address=512)
@@ -113,7 +113,7 @@ class GrpcStreams:
             async for answer in answers:
                 begun = True
                 yield ReadResponse.FromString(answer).data
-            if not begun:  # refused, as there are too many requests at the moment
+            if not begun:  # refused: too many requests at the moment
                 await asyncio.sleep(RETRY_S)
 
     async def _by_grpcio(self, url: str, request: bytes) -> AsyncIterator[bytes]:
@@ -122,7 +122,7 @@ class GrpcStreams:
                 async for answer in channel.unary_stream(READ)(request):
                     yield answer
             except aio.AioRpcError as error:
-                if error.code() is not StatusCode.RESOURCE_EXHAUSTED:  # it comes before the first line only
+                if error.code() is not StatusCode.RESOURCE_EXHAUSTED:  # it comes only before the first line
                     raise
 
 

@@ -1,13 +1,12 @@
 """`./run bench logs [TRANSPORT]`: 500 followers of one log, and one of a fast log, at the same time.
 
 The services run as their own process behind nginx, on a development chain. A provider appends 10 lines per second to
-one log with 500 followers, and 2,000 lines per second to a log with one follower. Each line tells its number and when
-it was written. The followers run in their own processes, count missing and misplaced lines, and measure each line's
-delay.
+one log with 500 followers, and 2,000 lines per second to a log with one follower. Each line contains its number and
+time. The followers run in their own processes, count missing and misplaced lines, and measure each line's delay.
 
-TRANSPORT tells how followers read: `grpc` (streams) or `http` (long polls). Many long polls of one customer exceed the
-default limits of requests per signer and address, so these are raised for `http`. Streams need no such change.
-Exit status 1: a line was lost, the p99 delay is 2 s or more, or the service used 300 MB or more.
+TRANSPORT selects how followers read: `grpc` (streams) or `http` (long polls). Many long polls of one customer exceed
+the default limits of requests per signer and address, so these are raised for `http`. Streams need no such change. Exit
+status 1: a line was lost, the p99 delay is 2 s or more, or the service used 300 MB or more.
 """
 
 from __future__ import annotations
@@ -56,7 +55,7 @@ LABEL = "logs"
 
 
 class Tally:
-    """What some followers got: delays in hundredths of a second, lines per second of the clock, lost lines."""
+    """Results of some followers: delays in hundredths of a second, lines per second of the clock, lost lines."""
 
     def __init__(self) -> None:
         self.delays: Counter[int] = Counter()
@@ -95,7 +94,7 @@ class Tally:
 
 
 async def follow(name: str, url: str, book: AddressBook, key: Path, job_id: int, count: int) -> None:
-    """Follow a log to its end, `count` times at once. Prints when all have its first line, and what they got."""
+    """Follow a log to its end, `count` times at once. Prints a line when all have the first line, then the results."""
     tally, begun = Tally(), asyncio.Semaphore(0)
     account = Wallet.load(key).account
 

@@ -55,7 +55,7 @@ class Sample:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What the assignment of all jobs took."""
+    """The costs of assigning all jobs."""
 
     seconds: float
     blocks: int
@@ -106,7 +106,7 @@ async def task_seconds() -> dict[str, float]:
 
 
 def memory_mb(pid: int) -> float:
-    """Highest resident memory so far."""
+    """Return the highest resident memory so far."""
     status = Path(f"/proc/{pid}/status").read_text()
     return int(next(line.split()[1] for line in status.splitlines() if line.startswith("VmHWM"))) / 1024
 

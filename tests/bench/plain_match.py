@@ -1,6 +1,6 @@
 """The plain double loop over jobs and clusters: the cheapest that fits, then the least busy, oldest job first.
 
-deepgrid matched so before `deepgrid.scheduling.rounds.scheduler`. The benchmark compares with it.
+deepgrid used it before `deepgrid.scheduling.rounds.scheduler`. The benchmark compares the two.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from deepgrid.scheduling.fit import misfit, unmet
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """A provider that accepts jobs, and the CPUs that its hot jobs occupy or queue for."""
+    """A provider that accepts jobs, and the CPUs that its hot jobs occupy or wait for."""
 
     provider: Provider
     cpus_taken: int = 0

@@ -1,6 +1,6 @@
 """`./run bench render`: milliseconds to render jobs of 1 to 1,000 steps, without shellcheck.
 
-The steps are commands with variables, conditions and loops in turn. A figure is the least CPU time of several
+The steps are commands with variables, conditions and loops in turn. A figure is the minimum CPU time of several
 renderings, because other processes only add to it. Exit status 1: a limit is exceeded, or the cost is not linear.
 """
 

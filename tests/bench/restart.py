@@ -1,8 +1,8 @@
-"""`./run bench restart [JOBS]`: a supervisor is restarted while jobs wait, against the same restart without jobs.
+"""`./run bench restart [JOBS]`: compares restarts of a supervisor while jobs wait, and without jobs.
 
 Measured from SIGTERM: the process's end, the first answer of the new one that it carries all jobs, and the end of its
-run of `register_provider`. Prefect is asked meanwhile how many runs of jobs it shows as Running. "Shown" is the moment
-from which on it shows all of them.
+run of `register_provider`. Meanwhile it polls how many runs of jobs Prefect shows as Running. "Shown" is the moment
+when it shows all of them.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ POLL_S = 0.5
 
 @dataclass
 class Restart:
-    """Seconds from SIGTERM, and the most runs of jobs that Prefect did not show as Running at one moment."""
+    """Seconds from SIGTERM, and the largest number of jobs' runs that Prefect did not show as Running."""
 
     jobs: int
     ended_s: float

@@ -1,7 +1,7 @@
-"""`./run bench scaled`: job-shaped flow runs per second with two API servers and Redis, against one server.
+"""`./run bench scaled`: compares job-shaped flow runs per second on two API servers with Redis and on one server.
 
 Both use the same PostgreSQL, one after the other, and the same in-process worker. The CPU time of each process per run
-says what more cores would give: then the process that computes longest per run limits the rate.
+predicts the rate with more cores: the process with the most CPU time limits it.
 """
 
 from __future__ import annotations
@@ -47,9 +47,9 @@ class Measured:
 
     @property
     def limit(self) -> tuple[str, float]:
-        """With a core for each process: the one that limits the rate, and the runs per second then.
+        """Return the process that limits the rate if each has a core, and the runs per second then.
 
-        PostgreSQL has a process per connection, so it is no such limit.
+        PostgreSQL has a process per connection, so it does not count.
         """
         name = max((one for one in self.cpu_ms if one != "postgres"), key=self.cpu_ms.__getitem__)
         return name, 1000 / self.cpu_ms[name]
@@ -75,7 +75,7 @@ def processes(folder: Path) -> Iterator[tuple[ProcessTable, Postgres, Callable[[
 def run_worker(table: ProcessTable, server: PrefectServer) -> Measured:
     """Carry the runs in a process of their own, because Prefect reads its settings at import."""
     names = [name for name in table.names() if table.pid(name)]
-    settle_s = 5.0  # registration and the first schedules are not part of the runs
+    settle_s = 5.0  # without registration and the first schedules
     time.sleep(settle_s)
     before = {name: cpu_s(table.pid(name) or 0) for name in names}
     env = {

@@ -1,4 +1,4 @@
-"""`./run bench scheduling`: seconds of one round of the scheduler, against the plain double loop in the same run.
+"""`./run bench scheduling`: compares a round of the scheduler with the plain double loop in the same run.
 
 The clusters are all different and have 1 to 512 nodes; the jobs of 200 customers have 2,000 shapes. Figures are
 CPU seconds of one process, which uses one core. Exit status 1: a limit is exceeded, or the assignments differ from
@@ -33,14 +33,14 @@ Result = TypeVar("Result")
 
 
 def timed(call: Callable[[], Result]) -> tuple[float, Result]:
-    """CPU seconds of a call, and its result."""
+    """Return the CPU seconds of a call, and its result."""
     started = time.process_time()
     result = call()
     return time.process_time() - started, result
 
 
 def one_round(job_count: int, cluster_count: int) -> tuple[float, float, Round]:
-    """CPU seconds of a first round, of the same round again, and its result."""
+    """Return the CPU seconds of a first round and of its repetition, and the result."""
     pending = jobs(job_count, CUSTOMERS, min(SHAPES, job_count))
     market = Market(clusters(cluster_count, load=BUSY), NOW)
     scheduler = Scheduler()
@@ -50,7 +50,7 @@ def one_round(job_count: int, cluster_count: int) -> tuple[float, float, Round]:
 
 
 def against_double_loop() -> tuple[float, float, bool]:
-    """CPU seconds of the double loop and of a round on 2,000 jobs x 200 clusters, and whether they decide the same."""
+    """Return the CPU seconds of the double loop and of a round on 2,000 jobs x 200 clusters, and whether they agree."""
     pending, states = jobs(2_000, CUSTOMERS, 400), clusters(200)
     plain_s, decisions = timed(lambda: match(pending, [Cluster(one.provider) for one in states]))
     plain = {one.job_id: one.provider for one in decisions if isinstance(one, Assignment)}

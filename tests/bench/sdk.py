@@ -1,9 +1,9 @@
-"""`./run bench sdk`: jobs per second of one `map` of the Python client, against a `dps submit --watch` per job.
+"""`./run bench sdk`: compares jobs per second of one `map` of the Python client and of a `dps submit --watch` per job.
 
 Both use the same chain, services and simulated cluster, one after the other, with at most 50 jobs at once. The cluster
-settles what it sees at once, so the figures are those of the clients. A run is counted from the start of its first
-process to the last settlement on chain. The table also shows the map's chain requests per job, and its memory.
-Exit status 1: the map is less than 5 times as fast.
+settles each job at once, so the figures measure the clients. A run lasts from the start of its first process to the
+last settlement on chain. The table also shows the map's chain requests per job, and its memory. Exit status 1: the map
+is less than 5 times as fast.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Run:
 
 @dataclass(frozen=True)
 class Costs:
-    """What the process of the map used: requests to the node, and memory."""
+    """The map's costs: requests to the node, and memory."""
 
     requests: int
     rss_mb: float
@@ -100,7 +100,7 @@ async def dps_processes(dps: Dps) -> None:
         async with places:
             process = await dps.start("submit", file, "--credits", str(CREDITS), "--watch")
             try:
-                _, err = await process.communicate()  # without a limit: 50 at once are slow on a busy machine
+                _, err = await process.communicate()  # without a timeout: 50 at once are slow on a busy machine
                 assert process.returncode == 0, err.decode()
             finally:
                 if process.returncode is None:

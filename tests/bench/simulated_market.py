@@ -39,7 +39,7 @@ WITHIN_S = 600.0
 AT_ONCE, JOBS_PER_REQUEST = 25, 100
 CUSTOMERS = 10
 LOCKED_WEI = 100 * CREDIT
-CPUS = 64  # of each provider: there is room for every job at once
+CPUS = 64  # per provider, so that there is room for all jobs at once
 JOB = replace(DEFINITION, gpus=0, ntasks=1, cpus_per_task=1, mem_per_cpu_mb=100, uses=(), affinity=())
 
 
@@ -104,7 +104,7 @@ async def simulated_market(grid: Grid) -> AsyncIterator[SimulatedMarket]:
 
 @contextmanager
 def services(folder: Path, book: Path, port: int) -> Iterator[None]:
-    """The services' process with a database of its own."""
+    """Run the services' process with a separate database."""
     env = {
         **os.environ,
         "DEEPGRID_BOOK": str(book),

@@ -1,4 +1,5 @@
-"""`./run bench simulation`: policies of the meta-scheduler on generated workloads, as docs/explanation/scheduling.md.
+"""`./run bench simulation`: compares policies of the meta-scheduler on generated workloads
+(docs/explanation/scheduling.md).
 
 Arguments go to `python -m tools.simulation`. Exit status 1: the meta-scheduler misses one of the bars:
 fairness under overload, slowdown and utilisation against first come, first served at the cheapest cluster.

@@ -1,8 +1,8 @@
-"""What strangers do in `./run bench strangers`.
+"""The attacks in `./run bench strangers`.
 
 Each attack is a process, `python -m tests.bench.stranger_attacks NAME TARGET`.
 
-An attack prints `begun`, goes on until its standard input ends, and prints what it met.
+An attack prints `begun`, continues until its standard input ends, and prints its results.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ READ = "/logger.v1alpha1.LoggerAPI/Read"
 
 @dataclass(frozen=True)
 class Target:
-    """The grid that is attacked, from the addresses `source`.1 and so on."""
+    """The attacked grid. Attacks come from the addresses `source`.1 and so on."""
 
     url: str
     grpc: str
@@ -128,7 +128,7 @@ async def dear_reads(target: Target, met: Counter[str]) -> None:
 
 
 async def control_frames(target: Target, met: Counter[str]) -> None:
-    """PING, SETTINGS, WINDOW_UPDATE and PRIORITY frames on one connection, and no request."""
+    """Send PING, SETTINGS, WINDOW_UPDATE and PRIORITY frames on one connection, and no request."""
     host, _, port = target.grpc.rpartition(":")
     while True:
         h2 = H2Connection(H2Configuration(client_side=True))
@@ -210,7 +210,7 @@ async def expensive_definitions(target: Target, met: Counter[str]) -> None:
 
 
 async def fresh_keys(target: Target, met: Counter[str]) -> None:
-    """100 requests per second, each signed with a new key."""
+    """Send 100 requests per second, each signed with a new key."""
     requests, started, numbers = _signed_by_strangers(target), time.monotonic(), itertools.count()
 
     async def one(number: int) -> None:

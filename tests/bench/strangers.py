@@ -1,10 +1,10 @@
-"""`./run bench strangers`: what honest parties wait for while strangers attack the services.
+"""`./run bench strangers`: measures how long honest parties wait while strangers attack the services.
 
 `dps services serve` runs as its own process behind nginx, with default limits, on a development chain. Each attack has
 a process and source addresses of its own, for 20 s. Meanwhile an honest customer uploads, a provider fetches a
 definition, a page reads the chain, and a customer follows a log, each once per second from its own address.
 The ratio compares all attacks with the time before them.
-Exit status 1: a p99 of the honest is 2 s or more, a request of theirs failed, or a process has 400 MB or more.
+Exit status 1: an honest p99 is 2 s or more, an honest request failed, or a process has 400 MB or more.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ class Honest:
 
 
 async def once_a_second(do: Callable[[], Awaitable[None]], kind: str, served: Served) -> None:
-    """Start one request per second, however long the others take."""
+    """Start one request per second, independent of the duration of earlier ones."""
 
     async def one() -> None:
         started = time.monotonic()

@@ -1,4 +1,4 @@
-"""`./run bench supervisor`: the rate of one supervisor, against a bare loop of `sbatch` on the same cluster.
+"""`./run bench supervisor`: compares the rate of one supervisor with a bare loop of `sbatch` on the same cluster.
 
 First, trivial jobs per second from claim to settlement, each with its Prefect run, and the CPU of each process.
 Then many jobs wait in Slurm: the cost of the supervisor meanwhile, compared with a tenth of the jobs, and the time

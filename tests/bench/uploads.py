@@ -2,7 +2,7 @@
 
 `dps services serve` runs as its own process with default limits, on a development chain. Several customers upload at
 once. The comparison is a full check of such scripts by bash and shellcheck, on all processors, in the same run.
-Exit status 1: fewer than 20 uploads per second, or a p99 of 2 s and more.
+Exit status 1: fewer than 20 uploads per second, or a p99 of 2 s or more.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def other_shape() -> Definition:
 
 
 async def uploaded(customer: ServicesClient, count: int, make: Callable[[], Definition]) -> list[float]:
-    """Upload so many definitions, a fixed number at once. Returns the seconds of each."""
+    """Upload this many definitions, a fixed number at once. Returns the seconds of each."""
     places = asyncio.Semaphore(AT_ONCE_EACH)
 
     async def one() -> float:

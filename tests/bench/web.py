@@ -1,11 +1,8 @@
-"""`./run bench web`: the relay under 1,000 open pages of one address.
-
-Each page behaves as a page of jobs: it asks for the head every 2 s, and at each new block for what it shows, in one
-batch. Four of five pages show the grid's market and a job, the others the jobs of a customer of their own. The chain
-makes a block every 2 s. The services run as a process of their own; the pages are another one.
-
-The share of a core is that of the services' process. A request to the node is one HTTP exchange, with its calls beside
-it. Exit status 1: more than one core, more than 50 requests per second, or a p99 above 1 s.
+"""`./run bench web`: loads the relay with 1,000 open pages of one address. Each acts like a page of jobs: it reads the
+head every 2 s, and its content in one batch at each new block. Four of five pages show the grid's market and a job, the
+others each show the jobs of another customer. The chain makes a block every 2 s. The services run in one process, and
+the pages in another. The share of a core counts the services' process. A request to the node is one HTTP exchange; its
+calls are counted separately. Exit status 1: more than one core, more than 50 requests per second, or a p99 above 1 s.
 """
 
 from __future__ import annotations
@@ -41,7 +38,7 @@ MOST_SHARE, MOST_NODE_RPS, MOST_P99_MS = 1.0, 50.0, 1000.0
 
 @dataclass
 class Found:
-    """What the pages saw, and what reached the node."""
+    """The results of the pages, and the requests that reached the node."""
 
     waits_s: list[float] = field(default_factory=list)
     faults: list[str] = field(default_factory=list)
@@ -58,7 +55,7 @@ class Found:
 
 
 class Counter:
-    """Hands requests on to the node, and counts them."""
+    """Forwards requests to the node, and counts them."""
 
     def __init__(self, node: str, found: Found) -> None:
         self._node, self._found = node, found
@@ -146,7 +143,7 @@ class Page:
 
 async def open_pages(book: AddressBook, url: str, found: Found, pid: int, seconds: float) -> float:
     """Open all pages, and return the share of a core that the services used."""
-    # As many connections as browsers would hold.
+    # As many connections as browsers would keep.
     http = ClientSession(connector=TCPConnector(limit=0), timeout=ClientTimeout(total=20), trust_env=False)
     async with http:
         until = time.monotonic() + HEAD_EVERY_S + WARM_S + seconds
@@ -161,7 +158,7 @@ async def open_pages(book: AddressBook, url: str, found: Found, pid: int, second
 
 
 def cpu_seconds(pid: int) -> float:
-    """CPU time of a process with its children that live."""
+    """Return the CPU time of a process and its living children."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 

@@ -103,17 +103,17 @@ class MeasuredGrid:
                 (await api.patch(path, json={"active": active})).raise_for_status()
 
     def cpu_s(self) -> dict[str, float]:
-        """CPU seconds so far of each process of the grid and of its children."""
+        """Return the CPU seconds so far of each process of the grid and of its children."""
         return {name: cpu_s(pid) for name in self.grid.table.names() if (pid := self.grid.table.pid(name))}
 
     def memory_mb(self, name: str) -> float:
-        """Resident memory of one process."""
+        """Return the resident memory of one process."""
         status = Path(f"/proc/{self.grid.table.pid(name)}/status").read_text()
         return int(next(line.split()[1] for line in status.splitlines() if line.startswith("VmRSS"))) / 1024
 
 
 def cpu_s(root: int) -> float:
-    """CPU seconds so far of a process and its children, alive (such as PostgreSQL's backends) or not."""
+    """Return the CPU seconds so far of a process and its children, alive (such as PostgreSQL's backends) or not."""
     spent: dict[int, int] = {}
     parents: dict[int, int] = {}
     for stat in Path("/proc").glob("[0-9]*/stat"):

@@ -1,4 +1,4 @@
-"""`./run bench worker`: job-shaped flow runs per second, in-process worker against Prefect's process worker.
+"""`./run bench worker`: compares job-shaped flow runs per second of the in-process worker and Prefect's process worker.
 
 Both poll the same private Prefect server on PostgreSQL every second. The time counts from the creation of the first
 run to the final state of the last one. Prefect's worker gets fewer runs, because it needs seconds per run.
@@ -38,7 +38,7 @@ REPOSITORY = Path(__file__).parents[2]
 
 
 def free_ports(count: int) -> list[int]:
-    """Loopback ports that are free at this moment."""
+    """Return loopback ports that are free at this moment."""
     with ExitStack() as stack:
         sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
         for one in sockets:
@@ -97,7 +97,7 @@ async def measure(pool_type: str, start_worker: Callable[[str], Awaitable[Callab
 
 
 async def _all_completed(client: PrefectClient, deployment: UUID, runs: int) -> None:
-    """Query counts only. Reading whole runs would distort the measurement."""
+    """Return whether all runs completed. Queries only counts: reading whole runs would distort the measurement."""
     from prefect.client.schemas.filters import DeploymentFilter, DeploymentFilterId, FlowRunFilter
     from prefect.client.schemas.objects import StateType
 

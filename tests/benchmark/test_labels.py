@@ -1,4 +1,4 @@
-"""Measured labels: their keys and format, the merge with a provider's own labels, and what counts as a change."""
+"""Measured labels: their keys and format, the merge with a provider's own labels, and changes that count."""
 
 from __future__ import annotations
 

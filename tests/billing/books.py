@@ -1,4 +1,4 @@
-"""Books of a history, from the side of its provider and of the operator."""
+"""Books of a history, as its provider and the operator keep them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def history(*some: Plan, span: Span = DAY) -> History:
 
 def provider_books(made: History, runs: Runs | None = None, tolerance: int = 1) -> Reconciliation:
     found = runs if runs is not None else made.slurm()
-    ledger = replace(made.ledger(), jobs=made.jobs)  # jobs that Slurm names are read too, however old
+    ledger = replace(made.ledger(), jobs=made.jobs)  # jobs in Slurm's records are read too, at any age
     return reconcile("alpha", ledger, made.span, runs=found, provider=ME, tolerance_minutes=tolerance)
 
 

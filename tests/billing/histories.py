@@ -30,10 +30,10 @@ class Plan:
     rate: int = CREDIT
     top_up: int = 0
     ran_s: int = 90
-    report_after_s: int = 5  # how late the supervisor reports start and end
-    clock_s: int = 0  # by how much Slurm's clock is ahead of the chain's
+    report_after_s: int = 5  # delay of the supervisor's reports of start and end
+    clock_s: int = 0  # lead of Slurm's clock over the chain's
     cancel_requested: bool = False
-    released_before_s: int = 0  # seconds before the settlement at which half of the refund came back; 0 for never
+    released_before_s: int = 0  # seconds before the settlement when half of the refund came back; 0 for never
     fault: bool = False
     provider: str = ME
 

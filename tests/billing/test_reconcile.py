@@ -43,7 +43,7 @@ def test_too_many_minutes_are_always_named(wrong: Plan, others: list[Plan], more
     bill_more(made, more)
     books = provider_books(made)
     assert kinds(books) == [(1, Kind.MINUTES)]
-    assert books.imbalances == ()  # the money went where the settlement says
+    assert books.imbalances == ()  # the money went to the recipients of the settlement
     assert "job 1 (minutes)" in books.message
 
 
@@ -202,7 +202,7 @@ def test_a_cancelled_job_costs_its_fee() -> None:
 
 @pytest.mark.parametrize("before_s", [60, 30 * 60, 3 * HOUR])
 def test_credits_that_came_back_before_the_end_are_refunds(before_s: int) -> None:
-    """A release before the period lowers what the job brings into it."""
+    """A release before the period lowers the amount that the job brings into it."""
     made = history(
         Plan(
             submit=MIDNIGHT - HOUR,

@@ -1,4 +1,4 @@
-"""Starts that the script refused do not count as runs in the books; the cancellation fee is still due."""
+"""Starts that the script refused are no runs in the books. The cancellation fee is still due."""
 
 from __future__ import annotations
 

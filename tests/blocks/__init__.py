@@ -1,1 +1,1 @@
-"""Blocks, as Prefect hands them out."""
+"""Tests of blocks as Prefect returns them."""

@@ -1,4 +1,4 @@
-"""A block that another release wrote is refused or told in one sentence."""
+"""A block of another release is loaded with a warning, or refused in one sentence."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ ADDRESS = "0x5FbDB2315678afecb367f032d93F642f64180aa3"
 
 
 def stored(monkeypatch: pytest.MonkeyPatch, **data: str) -> None:
-    """Let Prefect hand out a wallet block with this data, as it does: an invalid one is a RuntimeError."""
+    """Let Prefect return a wallet block with this data. As in Prefect, an invalid one is a RuntimeError."""
 
     async def aload(_name: str) -> Wallet:
         try:

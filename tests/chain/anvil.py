@@ -39,7 +39,7 @@ class Anvil:
         return f"http://127.0.0.1:{self.port}"
 
     def start(self) -> None:
-        """Start, on the same port as before a stop; returns when it answers."""
+        """Start on the same port as before a stop. Returns when the node answers."""
         argv = [str(BINARY), *self._options, "--port", str(self.port)]
         with self._log.open("wb") as log:
             self._process = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
@@ -76,7 +76,7 @@ class Anvil:
         return answer["result"]
 
     def cpu_seconds(self) -> float:
-        """CPU time that the node has used since its start."""
+        """Return the CPU time that the node has used since its start."""
         assert self._process is not None
         fields = Path(f"/proc/{self._process.pid}/stat").read_text().rpartition(") ")[2].split()
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")  # in user and system mode

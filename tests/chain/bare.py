@@ -1,4 +1,4 @@
-"""A chain without contracts, a key and its sender, for tests of nodes, keys and transactions."""
+"""A chain without contracts, with a key and its sender, for tests of nodes, keys and transactions."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Bare:
         self.sender = self.new_sender(IMPATIENT)
 
     def new_sender(self, settings: SenderSettings = IMPATIENT) -> Sender:
-        """Another sender of the key, as another process would have."""
+        """Return another sender of the key, as another process would have."""
         return Sender(self.node, Wallet.load(self.wallet.key_file or ""), settings)
 
     def send(self, sender: Sender | None = None, timeout_s: float = 60) -> asyncio.Task[Receipt]:
@@ -53,7 +53,7 @@ class Bare:
         return in_pool(self.anvil, self.wallet.address)
 
     def fee_in_pool(self) -> int:
-        """Highest fee of the key's waiting transactions in wei per gas; 0 if none waits."""
+        """Return the highest fee of the key's waiting transactions in wei per gas; 0 if none waits."""
         pool = self.anvil.call("txpool_content")["pending"]
         mine = [pool[owner] for owner in pool if owner.lower() == self.wallet.address.lower()]
         return max((int(tx["maxFeePerGas"], 16) for by_nonce in mine for tx in by_nonce.values()), default=0)

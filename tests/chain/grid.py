@@ -71,7 +71,7 @@ def build(anvil: Anvil, keys: Path) -> Grid:
 
 @dataclass(frozen=True)
 class People:
-    """Three parties, each with a sender of its own: the customer has credits, the provider is approved."""
+    """Three parties, each with its own sender. The customer has credits, and the provider is approved."""
 
     chain: Chain
     customer: Writer

@@ -1,4 +1,4 @@
-"""Many jobs in one transaction: an item that lost a race is returned as skipped, the others are done."""
+"""Many jobs in one transaction: an item that lost a race is returned as skipped, the others are carried out."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ async def test_items_that_lost_a_race_are_left_out_with_their_reason(people: Peo
 
 
 async def test_a_malformed_item_does_not_stop_the_other_items(people: People) -> None:
-    """An unknown job makes the whole call revert. It is found, and all others are assigned."""
+    """An unknown job makes the whole call revert. The client finds it and assigns all others."""
     ids = await _requested(people, 4)
     wanted = [*ids[:2], UNKNOWN_JOB, *ids[2:]]
     skipped = await people.operator.meta_schedule_jobs([(job_id, people.provider.address) for job_id in wanted])
@@ -121,7 +121,7 @@ async def test_large_batches_are_split_into_several_transactions(grid: Grid, peo
 async def test_a_job_that_is_queued_after_the_estimate_does_not_spoil_the_claim(
     grid: Grid, people: People, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The estimate saw one job; by the time of mining there were twenty. The claim ran out of gas then."""
+    """The estimate saw one job, but there were twenty when the claim was mined. The claim once ran out of gas."""
     ids = await _requested(people, 20, 100 * CREDIT)
     await people.operator.meta_schedule(ids[0], people.provider.address)
     flight = people.provider.sender._flight

@@ -87,7 +87,7 @@ def test_broken_book(tmp_path: Path, text: str) -> None:
 
 
 def test_authorities_are_certificates_and_a_book_without_them_does_not_name_them(tmp_path: Path) -> None:
-    """A release before the field refuses a book that has it."""
+    """A release without the field refuses a book that has it."""
     assert "authorities" not in _book().save(tmp_path / "plain.json").read_text()
     with pytest.raises(ValidationError, match="is not a certificate in PEM form"):
         _book(authorities="no certificate")

@@ -1,4 +1,4 @@
-"""The finding on gas money: by how many units of a role's work it lasts at twice the price of gas."""
+"""The finding on gas money: the number of a role's operations that it pays for at twice the price of gas."""
 
 from __future__ import annotations
 

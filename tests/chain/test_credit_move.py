@@ -1,4 +1,4 @@
-"""Credits move once, also if holders buy new ones meanwhile, and if the mint of a killed run is still on its way."""
+"""Credits move once, even if holders buy new ones meanwhile or the mint of a killed run is still pending."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ async def test_a_mint_on_its_way_is_not_sent_again(old: Grid, tmp_path: Path) ->
         await killed.sender.close()
         await asyncio.gather(mint, return_exceptions=True)
         again = asyncio.create_task(move_credits(old.book, minter_of(new, chain), chain, lambda _: None))
-        done, _ = await asyncio.wait([again], timeout=1)  # it waits as long as the mint does
+        done, _ = await asyncio.wait([again], timeout=1)  # it waits until the mint is mined
         assert not done
         old.anvil.call("evm_setAutomine", True)
         old.anvil.mine()

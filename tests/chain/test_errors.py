@@ -46,7 +46,7 @@ def test_every_sentence_fits_its_error() -> None:
 
 
 def test_every_error_of_every_contract_has_a_sentence() -> None:
-    """This includes errors of the token, permits, roles and ownership, because our own calls can raise them."""
+    """This includes errors of the token, permits, roles and ownership, because our calls can raise them."""
     inherited = {"ERC20InvalidApprover", "ERC2612ExpiredSignature", "AccessControlBadConfirmation"}
     assert inherited <= set(ERRORS), "the interfaces lack the errors of what the contracts are built from"
     assert sorted(set(ERRORS) - set(SENTENCES)) == []
@@ -215,7 +215,7 @@ async def test_another_contract_at_the_address_is_named(people: People) -> None:
 
 @pytest.mark.parametrize("length", [1, 2**62, 2**255])
 def test_a_text_of_impossible_length_is_named(length: int) -> None:
-    """A length beyond all memory raised OverflowError, in the local signer of `dps web` too."""
+    """A length beyond all memory once raised OverflowError, in the local signer of `dps web` too."""
     with pytest.raises(ChainError, match="does not come from this grid"):
         interface("Credit").decode("name", encode(["uint256", "uint256"], [32, length]))
 

@@ -157,7 +157,7 @@ async def test_reorganisation_of_depth_four(own_grid: Grid, index: JobIndex) -> 
             await watcher.sees(old, S.META_SCHEDULED)
             assert await chain.job_count() == old
             assert index.hot() == [old]
-            # Life goes on on the new branch, with the same ids.
+            # The jobs continue on the new branch, with the same ids.
             await people.provider.claim_next()
             await watcher.sees(old, S.SCHEDULED)
             again = await people.request()
@@ -183,7 +183,7 @@ async def test_reorganisation_while_down(own_grid: Grid, index: JobIndex) -> Non
 
 
 async def test_chain_that_only_went_back(own_grid: Grid, index: JobIndex) -> None:
-    """A node lost its last blocks: the head is a known block, and later blocks are void."""
+    """A node has lost its last blocks: the head is a known block, and later blocks are void."""
     async with await Chain.connect(own_grid.book) as chain:
         people = await _own(own_grid, chain)
         job_id = await people.request()
@@ -268,6 +268,6 @@ def _rebuild(grid: Grid) -> str:
 
 
 def test_file_that_is_no_index(tmp_path: Path) -> None:
-    (tmp_path / "index.db").write_text("not a database, but long enough to be looked at" * 20)
+    (tmp_path / "index.db").write_text("not a database, but long enough to be read" * 20)
     with pytest.raises(ConfigurationError, match="rebuilt from the chain"):
         JobIndex(tmp_path / "index.db")

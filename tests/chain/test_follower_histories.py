@@ -98,7 +98,7 @@ class World:
             pass
 
     async def event(self) -> None:
-        """Mostly a step of one job; sometimes new blocks or a reorganisation."""
+        """Do a step of one job, or sometimes mine new blocks or reorganise."""
         kind = self.rng.random()
         if kind < 0.12:
             self.go_back(self.rng.randint(1, DEEPEST))

@@ -50,7 +50,7 @@ async def test_a_busy_sender_releases_the_key_for_others(bare: Bare) -> None:
 
 
 async def test_a_process_that_takes_the_lease_again_and_again_lets_others_in(tmp_path: Path) -> None:
-    """Between two turns it leaves no time in which others find the lease free."""
+    """It leaves no time between two turns, so others never find the lease free."""
     file, turns = tmp_path / "key.lease", Turns(hold_s=0.2, let_in_s=0.5)
 
     async def wait() -> None:
@@ -58,7 +58,7 @@ async def test_a_process_that_takes_the_lease_again_and_again_lets_others_in(tmp
             pass
 
     other: asyncio.Task[None] | None = None
-    for _ in range(40):  # of 0.02 s: the other's time comes after ten
+    for _ in range(40):  # of 0.02 s: the other one gets its turn after ten
         await turns.let_others_in()
         async with NonceLease(file, wait_s=60):
             other = other or asyncio.create_task(wait())
@@ -83,7 +83,7 @@ async def test_waiting_for_the_key_is_bounded(bare: Bare) -> None:
 
 @pytest.mark.skipif(os.getuid() != 0, reason="makes files of other accounts")
 def test_a_lease_that_root_makes_belongs_to_the_owner_of_the_key(tmp_path: Path) -> None:
-    """A command that root runs with the key of a role's process must not lock the process out."""
+    """A command of root with the key of a role's process must not lock that process out."""
     key = Wallet.create(tmp_path / "operator.key").key_file
     assert key is not None
     os.chown(key, 1, 1)

@@ -1,4 +1,4 @@
-"""The chain's side of the books, read from the real contracts: every wei has its purpose, every period its entries."""
+"""The chain's side of the books from real contracts: every wei has a purpose, and every period has its entries."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""A provider follows its own jobs only: every change is reported, and an idle one asks less than once per second."""
+"""A provider follows only its own jobs.
+
+Every change is reported, and an idle provider polls less than once per second.
+"""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ async def rpc(grid: Grid) -> AsyncIterator[Rpc]:
 
 
 async def test_cancelled_requests_do_not_hold_up_later_ones(rpc: Rpc) -> None:
-    """web3's own provider hangs forever after some hundred of these (its issue 3867)."""
+    """web3's own provider hangs forever after some hundred cancelled requests (its issue 3867)."""
     for _ in range(500):
         asking = [asyncio.create_task(rpc.call("eth_chainId")) for _ in range(random.randint(1, 4))]
         for _ in range(random.randint(0, 6)):

@@ -1,7 +1,6 @@
-"""A job that was listed can be read, also when the node's next answers come from an older block.
-
-Among 100 `dps submit --watch` one once ended with "One of the jobs does not exist.": it listed its jobs, and the node
-then answered from the block before.
+"""A listed job can be read, even when the node's next answers come from an older block. One of 100 `dps submit --watch`
+once failed with "One of the jobs does not exist.": it listed its jobs, and then the node answered from the previous
+block.
 """
 
 from __future__ import annotations

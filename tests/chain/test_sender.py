@@ -54,7 +54,10 @@ async def test_refused_transactions_leave_no_nonce_gap(people: People) -> None:
 
 
 async def test_a_mined_revert_has_the_reason_after_earlier_transactions_of_its_block(own_people: People) -> None:
-    """Approve and request share a block: the refusal must be the deposit's, not the allowance's before the block."""
+    """Approval and request share a block.
+
+    The refusal must be about the deposit, not about the allowance before the block.
+    """
     empty = JobDefinition(gpus=0, mem_per_cpu_mb=0, cpus_per_task=0, ntasks=0, definition_hash="")
     with pytest.raises(ContractError) as refused:
         await own_people.customer.request_job(empty, 100 * CREDIT, "", approve_first=100 * CREDIT)
@@ -90,7 +93,7 @@ async def test_no_money_for_gas(bare: Bare, tmp_path: Path) -> None:
         await poor.send(Call("nothing", poor.address, "0x"), gas=21_000)
     assert refused.value.transient  # the wallet can be refilled, and no job is lost
     assert poor.address in refused.value.next_step
-    # The refused one took no nonce, so the next one passes once the wallet has money.
+    # The refused one took no nonce. So the next one passes as soon as the wallet has money.
     bare.anvil.fund(poor.address)
     await bare.mine_until_done(asyncio.create_task(poor.send(Call("nothing", poor.address, "0x"), gas=21_000)))
 
@@ -166,7 +169,7 @@ async def test_transactions_are_sent_again_after_the_chain_goes_back(bare: Bare)
 
 
 async def test_an_idle_sender_sends_a_dropped_transaction_again(bare: Bare) -> None:
-    """The caller already has the receipt when the chain goes back. The sender notices it alone."""
+    """The caller already has the receipt when the chain goes back. The sender notices this by itself."""
     receipts = await bare.mine_until_done(*(bare.send() for _ in range(3)))
     head = int(bare.anvil.call("eth_blockNumber"), 16)
     bare.anvil.call("anvil_rollback", head - receipts[0].block + 1)

@@ -70,7 +70,10 @@ async def test_an_unanswered_cancel_releases_what_cannot_be_billed_and_holds_the
 async def test_what_a_release_returns_is_known_before(
     grid: Grid, people: People, runs: bool, asked_before_end: int
 ) -> None:
-    """It says whether a repeated cancel is of use. It is not if the answer is due after the bought time: 13 minutes."""
+    """The figure says whether to repeat a cancel.
+
+    It is useless if the answer is due after the bought time, 13 minutes.
+    """
     job_id = await people.running() if runs else await people.claimed()
     job, constants = await people.chain.job(job_id), await people.chain.constants()
     grid.anvil.pass_time(60 * (job.granted_minutes - asked_before_end))

@@ -1,4 +1,4 @@
-"""What the faults of a cluster share: commands of its administrator, outages, and files replaced for a while."""
+"""Helpers for faults of a cluster: its administrator's commands, outages, and files that are replaced for a while."""
 
 from __future__ import annotations
 

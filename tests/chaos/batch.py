@@ -127,11 +127,11 @@ class Batch:
             await asyncio.sleep(LOOK_S)
             with suppress(
                 NotFound, ChainError
-            ):  # a reorganisation dropped the job, which will come again, or the node is down
+            ):  # a reorganisation dropped the job, which will return, or the node is down
                 done = await self._steered(job_id, kind, at)
 
     async def _steered(self, job_id: int, kind: Kind, at: JobStatus) -> bool:
-        """Do it if the job is in state `at`. Returns True when nothing is left to do."""
+        """Cancel or top up if the job is in state `at`. Returns True when nothing is left to do."""
         if job_id not in self.latest or self.latest[job_id].status < at:
             return False
         writer = self._world.customer.writer
@@ -149,7 +149,7 @@ class Batch:
         return True
 
     async def _upload(self, kind: Kind) -> tuple[str, str]:
-        """Store the kind's definition, each time again, because the services delete it when its jobs are over."""
+        """Store the kind's definition again, because the services delete it when its jobs are over."""
         model = definition(kind, str(self._world.starts), str(self._world.gates))
         return kind.name, await self._world.customer.services.upload(model)
 

@@ -22,12 +22,12 @@ if TYPE_CHECKING:
 
 
 class Allowed(Enum):
-    """The outcomes that a fault allows besides that of the kind of job. Allow as little as possible.
+    """The outcomes that a fault allows in addition to the normal outcome of a kind of job. Allow as little as possible.
 
     LOST: PANICKED with a full refund, because Slurm lost the job. REFUSED: given back, and run on another cluster.
-    FAULT: FAILED with 0 minutes and a reason, because of a node. ENDED: FAILED, billed for what ran, because the
+    FAULT: FAILED with 0 minutes and a reason, because of a node. ENDED: FAILED, billed for the run time, because the
     cluster itself ended the job. REQUEUED: the same, because the job was queued again after it had started.
-    STEP: FAILED, billed for what ran, because srun could not start a step and printed that. It waits for slurmctld
+    STEP: FAILED, billed for the run time, because srun could not start a step and printed that. It waits for slurmctld
     only for half of SlurmctldTimeout.
     """
 

@@ -1,4 +1,4 @@
-"""What must be true of every job after a round. It is read from the chain and Slurm, not from the supervisor."""
+"""The invariants of every job after a round, read from the chain and Slurm, not from the supervisor."""
 
 from __future__ import annotations
 
@@ -220,7 +220,7 @@ def _slurm_rows(world: World, cluster: str, jobs: Iterable[Job], since: int) -> 
     found: list[Row] = []
     for place in ("spool/[0-9]*", "jobs/*/record"):
         for file in Path(login.grid_root).glob(place):
-            with suppress(FileNotFoundError):  # acknowledged meanwhile: it is read from the job's folder
+            with suppress(FileNotFoundError):  # acknowledged meanwhile, so it is read from the job's folder
                 if file.stat().st_mtime < since:
                     continue
                 found += [row for row in Completions.parse(file.read_text()) if row.name in names]

@@ -1,4 +1,4 @@
-"""The kinds of jobs of a batch: what they run, and how they must end when only the supervisor fails.
+"""The kinds of jobs of a batch: their commands, and the ends that they must have when only the supervisor fails.
 
 Each job first records its start in its own file, so that a payload that ran twice is detected.
 """
@@ -16,7 +16,7 @@ HEAD = "enableLogging: true\nresources: {tasks: 1, cpusPerTask: 1, memPerCpu: 10
 
 
 class Steering(Enum):
-    """What the customer does with a job in flight."""
+    """The customer's action on a job in flight."""
 
     NOTHING = "nothing"
     CANCEL = "cancel"
@@ -28,7 +28,8 @@ class Kind:
     """`command` may contain {open}, a file that the round creates to release the job.
 
     The customer may act in the states `steer_at`.
-    `exit_status` is None where any status but 0 is right. The credits buy `minutes_locked` minutes; 0 means plenty.
+    `exit_status` is None where any status except 0 is correct. The credits buy `minutes_locked` minutes; 0 means
+    plenty.
     """
 
     name: str

@@ -112,10 +112,8 @@ class NodeKeeper:
         await asyncio.to_thread(self._world.grid.table.stop, "anvil", SIGTERM)
 
     async def cut_power(self) -> None:
-        """Kill it as a power cut would: the last seconds of the chain are lost.
-
-        Not while it writes its state in place, because no node can start from half a file. And no more blocks than a
-        reorganisation drops.
+        """Kill the node as a power cut would: the last seconds of the chain are lost. Waits while it writes its state
+        in place, because no node can start from half a file. Loses no more blocks than a reorganisation drops.
         """
         self._ahead_s = await self.ahead_s()
         pid = self._world.grid.table.pid("anvil")

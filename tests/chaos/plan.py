@@ -17,7 +17,7 @@ Round = tuple[int, Sequence[Fault]]  # a seed and its faults
 
 
 def many(faults: Iterable[Fault], seed: int, count: int, at_once: int) -> list[Round]:
-    """`count` injections: every fault equally often, in an order that differs from turn to turn."""
+    """Return `count` injections: every fault equally often, in an order that differs from turn to turn."""
     chosen, rounds, turn = list(faults), [], 0
     while count > 0:
         order = random.Random(f"{seed + turn}").sample(chosen, min(count, len(chosen)))

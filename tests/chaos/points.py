@@ -35,8 +35,8 @@ POINTS = {
     "taking over": ("orchestration.runs.orphaned_runs", "_without_limit"),
     "tidying": ("orchestration.worker", "tidy"),
 }
-# In the middle of an effect. On the login node sbatch is about to run, or it has answered and the supervisor has not
-# read that. Or a transaction is at the node and the supervisor does not know that it is mined.
+# In the middle of an effect. On the login node, sbatch is about to run, or the supervisor has not read its answer. Or
+# the node has a transaction, and the supervisor does not know that it is mined.
 BETWEEN = ("intent of sbatch", "answer of sbatch", "claim sent", "RUNNING report sent", "settlement sent")
 PLACES = tuple(f"{when} {name}" for name in POINTS for when in ("before", "after")) + BETWEEN
 
@@ -98,7 +98,7 @@ def _around(original: Callable[..., Awaitable[Any]], name: str, kills: Kills) ->
 
 
 def _watch_sbatch(kills: Kills) -> None:
-    """The login node is this machine, so the protocol's files show its progress."""
+    """Watch the protocol's files, which show its progress: the login node is this machine."""
     from deepgrid.slurm.cluster import Cluster
     from deepgrid.slurm.submit.protocol import job_folder
 

@@ -96,7 +96,7 @@ def _has_come_to(job: Job, stage: JobStatus) -> bool:
 
 
 def _heal(world: World) -> None:
-    """Repair everything, because remains of a failed fault must not fail the next round."""
+    """Repair everything, so that leftovers of a failed fault do not fail the next round."""
     world.supervisor.disarm()
     world.supervisor.start()
 

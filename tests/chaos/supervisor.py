@@ -53,7 +53,7 @@ def serve(cluster: str, settings_file: str) -> None:
     from deployments.provider.carriers import CarrierSettings
     from tests.chaos.points import Kills, wrap_all
 
-    if "FAKETIME_TIMESTAMP_FILE" in os.environ:  # libfaketime takes Python's way to sleep for an error
+    if "FAKETIME_TIMESTAMP_FILE" in os.environ:  # libfaketime reports an error for Python's way to sleep
         time.sleep = _sleep
     patches = Patches(**json.loads(Path(settings_file).read_text()))
     original = Provider.settings

@@ -24,7 +24,7 @@ pytestmark = [pytest.mark.long, pytest.mark.timeout(1800), pytest.mark.asyncio(l
 JOBS = 100
 OLD_RETRIES_S = 3 * 15 + 2 * 3
 SETTLED_WITHIN_S = 60.0  # on an idle machine
-ROOM = 5  # for slow processors and the tests beside
+ROOM = 5  # for slow processors and parallel tests
 
 
 async def test_jobs_that_end_while_the_supervisor_is_down_are_settled_within_a_minute(world: World, seed: int) -> None:

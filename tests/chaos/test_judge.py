@@ -1,4 +1,4 @@
-"""The judge accepts a right history and names what is wrong in others. Rounds do not mix allowed outcomes."""
+"""The judge accepts a correct history and names the faults of others. Rounds do not mix allowed outcomes."""
 
 from __future__ import annotations
 

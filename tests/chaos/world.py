@@ -102,7 +102,7 @@ class ChaosGrid(LocalGrid):
 
 
 class World:
-    """Everything that a fault may break and a round needs; created by `chaos_world`."""
+    """Everything that a fault may break and a round needs. `chaos_world` creates it."""
 
     def __init__(self, grid: ChaosGrid, customer: CustomerSession) -> None:
         self.grid = grid

@@ -60,7 +60,7 @@ def serve(path: str) -> None:
 
 
 def _watch(peer: socket.socket) -> NoReturn:
-    """Run one `dps` as a child, and tell its end to the peer. Does not return."""
+    """Run one `dps` as a child, and report its end to the peer. Does not return."""
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     _, streams, _, _ = socket.recv_fds(peer, 1, 3)
     order = json.loads(peer.makefile().readline())
@@ -82,7 +82,7 @@ def _watch(peer: socket.socket) -> NoReturn:
 
 
 def _become(order: dict[str, Any], streams: list[int]) -> NoReturn:
-    """Be `dps`. Does not return."""
+    """Run `dps` in this process. Does not return."""
     import time
 
     for number, stream in enumerate(streams):
@@ -100,7 +100,7 @@ def _become(order: dict[str, Any], streams: list[int]) -> NoReturn:
     from deepgrid.cli.main import main
 
     main()
-    sys.exit()  # ends as any Python program, also by an exception
+    sys.exit()  # ends like any Python program, even by an exception
 
 
 if __name__ == "__main__":

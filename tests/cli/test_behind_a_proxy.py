@@ -19,7 +19,7 @@ pytestmark = pytest.mark.long
 
 @pytest.fixture(scope="module")
 def proxy(live: Live, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Edge]:
-    """In front of services of its own."""
+    """A proxy in front of its own services."""
     with short_folder() as folder:
         sockets, state = folder / "services", folder / "proxy"
         state.mkdir()
@@ -32,7 +32,7 @@ def proxy(live: Live, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Edge
 async def secure(
     dps: Dps, proxy: Edge, live: Live, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> AsyncIterator[Dps]:
-    """The command, as a new process that reads the authorities, with a book whose addresses need TLS."""
+    """The command in a new process that reads the authorities. The addresses of its book need TLS."""
     tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     tls.load_cert_chain(proxy.file.parent / "server.pem", proxy.file.parent / "server.key")
     async with Wire(live.address_book().rpc_url, tls) as node:
@@ -63,7 +63,7 @@ async def test_the_address_book_names_the_authority(secure: Dps, proxy: Edge, mo
 async def test_the_contracts_are_checked_with_the_authority_alone(
     secure: Dps, proxy: Edge, live: Live, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The first time it is an option, then it is in the book."""
+    """The first call has it as an option. Later calls find it in the book."""
     monkeypatch.delenv("SSL_CERT_FILE")
     given = await secure.run("operator", "deploy", "--authorities", str(proxy.authority))
     assert (given.status, "nothing was sent" in given.out) == (0, True), given.err

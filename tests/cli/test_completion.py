@@ -30,7 +30,7 @@ def test_it_is_installed_in_the_shells_own_files(invoke: Invoke, tmp_path: Path)
 
 
 def test_bash_completes_verbs_and_options(tmp_path: Path) -> None:
-    """The script in a real bash, which calls `dps` for the words."""
+    """A real bash runs the script, which calls `dps` for the words."""
     program = tmp_path / "dps"
     program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m deepgrid.cli "$@"\n')
     program.chmod(0o755)

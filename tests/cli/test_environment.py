@@ -1,4 +1,4 @@
-"""The existing client's variables and `.env` files name the grid and the key as they do for that client."""
+"""The existing client's variables and `.env` files name the grid and the key, as for that client."""
 
 from __future__ import annotations
 
@@ -148,7 +148,7 @@ def test_a_key_in_the_environment_that_a_file_holds_too_is_a_warning(
 
 
 class Oracle(BaseHTTPRequestHandler):
-    """A queue oracle that knows only which jobs there are."""
+    """A queue oracle that knows only the jobs."""
 
     def do_GET(self) -> None:
         body = json.dumps({f"0x{job_id:064x}": "any" for job_id in (3, 4, 5)}).encode()

@@ -48,7 +48,7 @@ async def test_a_grid_moves_to_new_contracts_with_all_credits(grid: Grid, tmp_pa
         deployed = await dps.run("operator", "deploy", "--book", new_file, "--rpc-url", grid.anvil.url, *URLS,
                                  "--operator", admin)  # fmt: skip
         assert deployed.status == 0, deployed.err
-        await people.customer.transfer(people.provider.address, 5 * CREDIT)  # of the old credits, which count no more
+        await people.customer.transfer(people.provider.address, 5 * CREDIT)  # of the old credits, which no longer count
     async with await Chain.connect(AddressBook.load(new_file)) as chain:
         for _ in range(2):
             moved = await dps.run("operator", "move-credits", "--from", old_file, "--book", new_file)

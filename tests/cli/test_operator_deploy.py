@@ -77,7 +77,7 @@ async def test_first_run_again_and_with_another_duty(idle: Anvil, dps: Dps) -> N
         assert not await chain.has_role("METASCHEDULER_ROLE", approver)
 
 
-@pytest.mark.long  # seven processes, each as slow to start as dps is
+@pytest.mark.long  # seven processes, which start as slowly as dps
 async def test_killed_at_each_step(idle: Anvil, dps: Dps) -> None:
     """Killed while each of its transactions waits to be mined, the command still sends each once."""
     admin = Wallet.load(dps.key).address

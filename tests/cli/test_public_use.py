@@ -18,7 +18,7 @@ def is_private(name: str) -> bool:
 
 
 def private_uses(source: str) -> Iterator[str]:
-    """Private names that this source imports, or accesses on anything but `self` and `cls`."""
+    """Return private names that this source imports, or accesses on objects other than `self` and `cls`."""
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.ImportFrom):
             names = [*(node.module or "").split("."), *(alias.name for alias in node.names)]

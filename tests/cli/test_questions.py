@@ -1,4 +1,4 @@
-"""On a terminal `dps` asks before money moves, and for a missing key. Elsewhere it asks nothing."""
+"""On a terminal, `dps` asks before it moves money, and asks for a missing key. Elsewhere it asks nothing."""
 
 from __future__ import annotations
 

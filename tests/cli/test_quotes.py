@@ -1,4 +1,4 @@
-"""What `dps validate` says of prices on a real chain, and what `dps submit` warns of."""
+"""Prices that `dps validate` shows, and warnings of `dps submit`, on a real chain."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whatever moves money says so, even when standard output fails: on standard error, with an exit status of its own.
+"""A verb that moves money reports it even when standard output fails: on standard error, with its own exit status.
 
 The command is the real one, with a full device, a closed descriptor and a pipe without a reader.
 """

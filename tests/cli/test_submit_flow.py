@@ -1,4 +1,4 @@
-"""The `submit_job` flow on a real Prefect server: a job on chain, and tasks that retry only what may pass."""
+"""The `submit_job` flow on a real Prefect server: a job on chain, and tasks that retry only transient errors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What was paid is told by `dps`, even if nothing can be read after it: the node fails, or the user presses Ctrl-C."""
+"""`dps` reports a payment even if it cannot read the result: the node fails, or the user presses Ctrl-C."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ async def interrupted() -> None:
 
 @pytest.fixture
 def run(dps: Dps, running_id: int, invoke: Invoke, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
-    """Run a command whose first reading of a job after its transaction ends in this way."""
+    """Run a command, and end its first read of a job after the transaction in this way."""
     address, read = Wallet.load(dps.key).address, Chain.job
     monkeypatch.setenv("DPS_KEY_FILE", str(dps.key))
     monkeypatch.setenv("DEEPGRID_BOOK", str(dps.book))

@@ -1,4 +1,4 @@
-"""Verbs and options without a grid: files, keys, usage, and how little is imported for it."""
+"""Verbs and options without a grid: files, keys, usage, and the few imports that they need."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ def finishes(_: Job) -> tuple[JobStatus, int]:
 
 
 class BatchCluster:
-    """Settles the jobs that appear after it was made.
+    """Settles the jobs that appear after its creation.
 
     Attributes:
         end: Decides how a job ends: its state and its wait status.

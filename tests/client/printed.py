@@ -1,6 +1,7 @@
 """The programs of the client's specification, word for word, and the same programs with the other kind of grid.
 
-`rates` is given, and job 7 is any job of the customer. A program without its own grid stands in a block that opens one.
+`rates` is predefined, and job 7 is any job of the customer. A program without its own grid runs in a block that opens
+one.
 """
 
 from __future__ import annotations

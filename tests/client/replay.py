@@ -1,8 +1,8 @@
 """A recorded grid: a small server that answers as a node and the grid's services answered when they were recorded.
 
-`Recorder` stands before a live grid and notes each answer. `Replay` gives the same answers to the same requests, so
-that what clients show of a grid can be compared exactly. Requests to a node are known by method and parameters, those
-to the services by method, path and query. Signatures are not checked.
+`Recorder` stands before a live grid and notes each answer. `Replay` gives the same answers to the same requests. So
+tests can compare exactly what clients show of a grid. The key of a request to a node is its method and parameters. The
+key of a request to the services is its method, path and query. Signatures are not checked.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ class Replay:
     """A server with recorded answers, on a free port.
 
     Attributes:
-        recording: The answers of the node (`rpc`) and of the services (`services`), and what the recording says beside.
+        recording: The answers of the node (`rpc`) and of the services (`services`), and further values of the
+        recording.
         unknown: Requests without a recorded answer. They are refused.
         broken: Whether each request is answered by status 503.
     """
@@ -71,7 +72,7 @@ class Replay:
         self._flows.clear()
 
     def release(self) -> None:
-        """Answer again, also the requests that wait."""
+        """Answer again, including the requests that wait."""
         self._flows.set()
 
     @property
@@ -102,7 +103,7 @@ class Replay:
         key = f"{request.method} {request.path_qs}"
         answer = await self.service(key, request, body)
         if "wait=0" not in key and "/log?" in key and not answer["body"] and answer["headers"].get("X-Final") != "true":
-            await self._closed.wait()  # as the log service does until there is more output: here there never is
+            await self._closed.wait()  # like the log service until there is more output, which never comes here
         headers = answer["headers"]
         return web.Response(status=answer["status"], headers=headers, body=answer["body"].encode())
 
@@ -163,6 +164,6 @@ class Recorder(Replay):
         return answer
 
     def save(self, name: str) -> None:
-        """Write what was noted."""
+        """Write the recording."""
         RECORDED.mkdir(exist_ok=True)
         (RECORDED / f"{name}.json").write_text(json.dumps(self.recording, indent=1, sort_keys=True) + "\n")

@@ -1,6 +1,6 @@
 """A day on a small grid, played on a live chain with live services: two clusters, and jobs in each state.
 
-`tests.tui.record` records what clients read of it.
+`tests.tui.record` records the clients' reads.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ class SampleGrid:
         await self.clusters[cluster].writer.settle(job.id, status, minutes, error, exit_status)
 
     async def play(self) -> dict[str, int]:
-        """Play the day. Returns ids of jobs by what they show."""
+        """Play the day. Returns the ids of jobs by the situation that they show."""
         writer = self.operator.writer
         for name, (hardware, prices, labels) in CLUSTERS.items():
             who = self.clusters[name]

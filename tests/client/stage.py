@@ -1,4 +1,4 @@
-"""A customer of the live grid, and what operator and provider do for the customer's jobs."""
+"""A customer of the live grid, and the operator's and provider's steps for the customer's jobs."""
 
 from __future__ import annotations
 

@@ -38,10 +38,10 @@ class End:
 
 @dataclass
 class SimulatedCluster:
-    """Assigns, claims, runs and settles jobs in a thread of its own, while tests block theirs.
+    """Assigns, claims, runs and settles jobs in its own thread, while tests block theirs.
 
     Attributes:
-        ends: Tells how a job ends. None keeps it running; it is asked again at the next look.
+        ends: Decides how a job ends. None keeps the job running; the next poll asks again.
         labels: Labels besides its name and `os=linux`, until it is started.
         began: Ids of the jobs that the cluster has started.
     """
@@ -72,7 +72,7 @@ class SimulatedCluster:
     async def _look(self, chain: Chain, operator: Party, provider: Party) -> None:
         try:
             jobs = await chain.jobs(await chain.jobs_by_customer(self.customer))
-        except NotFound:  # while it mines, anvil may answer a read from an older block than the read before
+        except NotFound:  # while it mines, anvil may answer a read from an older block than the previous read
             return
         pending = [job.id for job in jobs if job.status is JobStatus.PENDING]
         await asyncio.gather(*(operator.writer.meta_schedule(job_id, provider.address) for job_id in pending))
@@ -126,9 +126,8 @@ class Access(Protocol):
 
 
 def run_program(text: str, customer: Access, names: dict[str, Any] | None = None) -> dict[str, Any]:
-    """Run a program with the customer's environment, in this process; returns its variables.
-
-    It may await at its top, as in a notebook. `names` are given to it.
+    """Run a program with the customer's environment in this process. Returns its variables. It may await at its top
+    level, as in a notebook. `names` are predefined.
     """
     variables = dict(names or {})
     code = compile(text, "example", "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)

@@ -1,4 +1,4 @@
-"""`python -m tests.client.sweep_process KEY_FILE BOOK COUNT`: a sweep in a process of its own, which tests may kill.
+"""`python -m tests.client.sweep_process KEY_FILE BOOK COUNT`: a sweep in its own process, which tests may kill.
 
 Prints a line when the sweep has started, and at the end the ids of its results as JSON.
 """
@@ -16,7 +16,7 @@ KEY, CREDITS, AT_ONCE = "sweep of 1,000", 100, 50
 
 
 async def sweep(key_file: str, book: str, count: int) -> list[int]:
-    """Run the sweep to its end; returns the ids of the results in the order in which they ended."""
+    """Run the sweep to its end. Returns the ids of the results in the order of their ends."""
     async with AsyncGrid(key_file, book) as grid:
         jobs = await grid.map(EXAMPLE, [{"N": n} for n in range(count)], credits=CREDITS, at_once=AT_ONCE, key=KEY)
         print("started", flush=True)

@@ -1,4 +1,4 @@
-"""What the chain says about a customer's jobs, for tests of sweeps."""
+"""Reads of a customer's jobs from the chain, for tests of sweeps."""
 
 from __future__ import annotations
 

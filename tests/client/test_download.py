@@ -1,4 +1,4 @@
-"""`download` of a job: where its output is, and who knows it."""
+"""`download` of a job: the places of its output, and the parties that know them."""
 
 from __future__ import annotations
 

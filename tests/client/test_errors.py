@@ -52,7 +52,7 @@ MET_BY_CUSTOMERS = {
     "AddressEmptyCode", "ERC2612ExpiredSignature", "ERC2612InvalidSigner", "InvalidAccountNonce",
     "ECDSAInvalidSignature", "ECDSAInvalidSignatureLength", "ECDSAInvalidSignatureS",
 }  # fmt: skip
-NOTHING_TO_DO = {"JobHotStatusOnly"}  # the job is over, which is what its customer wanted
+NOTHING_TO_DO = {"JobHotStatusOnly"}  # the job is over, as its customer wanted
 MET_BY_OTHERS = {
     "RateAboveCeiling", "JobGivenUp", "PendingStatusOnly",
     "MetaScheduledScheduledStatusOnly", "RunningColdStatusOnly", "JobProviderOnly", "ProviderNotJoined",
@@ -188,7 +188,7 @@ def test_each_refusal_of_the_services_has_its_type(status: int, kind: type[GridE
 async def test_a_node_that_is_cut_before_the_request_leaves_nothing_and_says_so(
     live: Live, customer: Customer, chain: Chain, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The client does not repeat the submission. Its caller may, as nothing was sent."""
+    """The client does not repeat the submission. Its caller may, because nothing was sent."""
     store = CustomerSession.store
     async with Wire(live.address_book().rpc_url) as wire:
         book = live.address_book().model_copy(update={"rpc_url": wire.url, "ws_url": None})

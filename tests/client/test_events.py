@@ -1,4 +1,4 @@
-"""The live view of a job: what `dps submit --watch`, notebooks and the terminal app show."""
+"""The live view of a job, which `dps submit --watch`, notebooks and the terminal app show."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The programs of the guide for Python and of the client's specification run as they stand, on a live grid."""
+"""The programs of the guide for Python and of the client's specification run unchanged on a live grid."""
 
 from __future__ import annotations
 
@@ -50,12 +50,12 @@ def test_the_guide_begins_with_the_import() -> None:
 
 # -- the specification ---------------------------------------------------------------------------
 
-GRIDS = {"Grid": Grid, "AsyncGrid": AsyncGrid}  # as programs before have imported them
+GRIDS = {"Grid": Grid, "AsyncGrid": AsyncGrid}  # because earlier programs have imported them
 
 
 @pytest.fixture
 async def rich(customer: Customer, operator: Party) -> Customer:
-    """The customer with enough for 20 jobs at once."""
+    """A customer with enough credits for 20 jobs at once."""
     await operator.writer.mint(Wallet.load(customer.key).address, 2000 * CREDIT)
     return customer
 

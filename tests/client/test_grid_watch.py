@@ -1,4 +1,4 @@
-"""`watch` of the grid: the changes of one's own jobs, from a cursor on."""
+"""`watch` of the grid: the changes of the customer's own jobs after a cursor."""
 
 from __future__ import annotations
 

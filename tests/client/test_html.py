@@ -1,4 +1,4 @@
-"""HTML of the client's values: any text of others stays text."""
+"""HTML of the client's values: text of other parties stays text."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ Page = Callable[[str], str]
 
 @dataclass(frozen=True)
 class Shown:
-    """A job with one text in every place that others write."""
+    """A job with the same text in every field that other parties write."""
 
     text: str
     id: int = 7

@@ -1,4 +1,4 @@
-"""What an import of the client loads."""
+"""The modules that an import of the client loads."""
 
 from __future__ import annotations
 

@@ -135,13 +135,13 @@ async def test_ctrl_c_ends_the_wait_and_says_how_to_go_on(customer: Customer, wa
     )
     assert process.stdout is not None
     assert await asyncio.to_thread(process.stdout.readline) == "waits\n"
-    await asyncio.sleep(0.5)  # into the wait; an earlier signal ends the program too
+    await asyncio.sleep(0.5)  # during the wait; an earlier signal ends the program too
     process.send_signal(signal.SIGINT)
     out, err = await asyncio.to_thread(process.communicate, timeout=WITHIN_S)
     assert process.returncode == -signal.SIGINT
     assert "KeyboardInterrupt" in err
     assert re.search(note, err.splitlines()[-1]), err
-    assert out == "pending\n"  # the job goes on, and the Grid too
+    assert out == "pending\n"  # the job and the Grid continue
 
 
 INTERRUPTED = """

@@ -1,4 +1,4 @@
-"""Jobs of the client: submitted, waited for, read, and ended in every way that a job can end."""
+"""Jobs of the client: submission, waiting, reading, and every way in which a job can end."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ async def test_a_finished_job_has_a_bill_that_adds_up(grid: AsyncGrid, stage: St
     await (await waiting).check()
     assert (job.exit_code, job.outcome) == (0, "exit status 0")
     bill = job.bill
-    assert bill.minutes == 1  # a report of more minutes than can have passed is not billed
+    assert bill.minutes == 1  # minutes that cannot have passed yet are not billed
     assert bill.cost == bill.rate == bill.to_provider + bill.platform_cut
     assert bill.cost + bill.refund == bill.locked == 100
 

@@ -1,4 +1,4 @@
-"""`submit` with an idempotency key: one job per key and workflow, from any machine, however often it is tried."""
+"""`submit` with an idempotency key: one job per key and workflow, from any machine, for any number of attempts."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ async def test_a_request_that_is_not_mined_yet_is_waited_for(
                 assert waited.value.transient
             async with AsyncGrid(customer.key, customer.book) as second:
                 again = asyncio.create_task(second.submit(EXAMPLE, credits=100, key="k"))
-                await asyncio.sleep(0.5)  # its look at the transactions; mining before that would test nothing
+                await asyncio.sleep(0.5)  # its read of the transactions; mining before it would test nothing
                 anvil.mine()
                 job = await again
                 assert await ids_of(second) == [job.id]

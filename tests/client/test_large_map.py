@@ -1,4 +1,4 @@
-"""A sweep of 1,000 jobs: never more than 50 hot, few transactions, each result once, also when it is killed."""
+"""A sweep of 1,000 jobs: at most 50 hot, few transactions, each result once, even after a kill."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ pytestmark = [pytest.mark.deep, pytest.mark.timeout(WITHIN_S)]  # each test take
 
 @pytest.fixture
 async def first_block(grid: AsyncGrid, chain: Chain, stage: Stage) -> AsyncIterator[int]:
-    """The block from which on a cluster settles all jobs, with enough credits for 50 at once and all costs."""
+    """The block where a cluster begins to settle all jobs, with enough credits for 50 at once and all costs."""
     await stage.operator.writer.mint(grid.address, 6 * JOBS * CREDIT)
     async with batch_cluster(chain, stage.operator.writer, stage.provider.writer):
         yield (await chain.head()).number
@@ -67,7 +67,7 @@ async def test_a_thousand_jobs_killed_at_twenty_random_points(
 
 
 async def run(customer: Customer, kill_after_s: float | None) -> list[int] | None:
-    """Run the sweep in a process, and kill it so long after its start; returns the ids of its results if it ended."""
+    """Run the sweep in a process, and kill it this long after its start. Returns the ids of its results if it ended."""
     argv = [sys.executable, "-m", "tests.client.sweep_process", customer.key, customer.book, str(JOBS)]
     process = await asyncio.create_subprocess_exec(*map(str, argv), stdout=asyncio.subprocess.PIPE, limit=2**20)
     assert process.stdout is not None

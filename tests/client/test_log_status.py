@@ -1,4 +1,4 @@
-"""The client says what a log lacks."""
+"""The client reports the missing parts of a log."""
 
 from __future__ import annotations
 

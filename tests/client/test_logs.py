@@ -1,4 +1,4 @@
-"""S5 of the interfaces: a job's output is read whole and once, across restarts, cut lines and new claims."""
+"""S5 of the interfaces: a job's output is read completely and once, across restarts, outages and new claims."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def text_of(lines: int) -> bytes:
 
 
 async def push(services: ServicesClient, job_id: int, data: bytes, *, start: int = 0, final: bool = False) -> int:
-    """Push output as a provider does: again from the expected offset, until the services have it."""
+    """Push output as a provider does: retry from the expected offset until the services have it."""
     offset = start
     while True:
         try:
@@ -47,7 +47,7 @@ async def push(services: ServicesClient, job_id: int, data: bytes, *, start: int
 
 
 class Restarted:
-    """The services of a grid behind one address, which leads to another process after each restart."""
+    """The services of a grid behind one address. After each restart it leads to another process."""
 
     def __init__(self, grid: Grid, folder: Path, wire: Wire) -> None:
         self._grid, self._folder, self._wire = grid, folder, wire
@@ -61,7 +61,7 @@ class Restarted:
         await asyncio.to_thread(self._running.close)
 
     async def restart_all(self) -> None:
-        """Stop services and node at the same time; the node comes back first."""
+        """Stop services and node at the same time. The node starts first."""
         await self.stop()
         await asyncio.to_thread(self._grid.anvil.restart)
         await self.start()
@@ -69,7 +69,7 @@ class Restarted:
 
 @dataclass(frozen=True)
 class Follower:
-    """What two readers of one job have got."""
+    """The lines that two readers of one job have received."""
 
     output: bytearray
     lines: list[str]
@@ -179,7 +179,7 @@ async def collect(job: AsyncJob, say: Callable[[str], None]) -> list[str]:
 
 
 async def next_second() -> None:
-    """Wait until the clock shows another second: the time of a claim, in seconds, tells it from the one before."""
+    """Wait until the clock shows another second: claims differ by their times in seconds."""
     begun = int(time.time())
     while int(time.time()) == begun:
         await asyncio.sleep(0.05)

@@ -1,4 +1,4 @@
-"""`map`: a job per parameter set, a limited number at a time, each once, also across interruptions and failures."""
+"""`map`: one job per parameter set, a limited number at a time, each once, even across interruptions and failures."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ async def test_the_budget_is_never_exceeded_and_too_few_credits_wait_for_refunds
 async def test_a_sweep_without_credits_and_without_hot_jobs_says_so_after_all_others(
     grid: AsyncGrid, cluster: BatchCluster
 ) -> None:
-    """The refund of the first job does not suffice for the second one, as the first one cost something."""
+    """The refund of the first job does not suffice for the second one, because the first one had a cost."""
     sweep = await grid.map(EXAMPLE, SETS[:2], credits=1000)
     ended = []
     with pytest.raises(InputError, match="1,?000 credits cannot be locked.* 1 jobs were not requested"):

@@ -1,4 +1,4 @@
-"""A notebook with the client, run without a browser: what its cells show, and what they never contain."""
+"""A notebook with the client, run without a browser: its cells show the right output, and nothing harmful."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ HOSTILE = "<img src=x onerror=a()>\u202e"
 
 
 async def run(cells: list[str], customer: Customer, folder: Path) -> list[Any]:
-    """Run a notebook in a kernel of its own; returns the outputs of each cell."""
+    """Run a notebook in its own kernel. Returns the outputs of each cell."""
     opened = f"grid_options = dict(key={str(customer.key)!r}, book={str(customer.book)!r})"
     notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(text) for text in (opened, *cells)])
     client = NotebookClient(
@@ -49,7 +49,7 @@ def assert_harmless(html: str) -> None:
 
 @pytest.fixture(autouse=True)
 def kernels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The kernel's files are in the test's folder, and it is this Python."""
+    """Kernels of this Python, with their files in the test's folder."""
     for name in ("IPYTHONDIR", "JUPYTER_RUNTIME_DIR", "JUPYTER_CONFIG_DIR", "JUPYTER_DATA_DIR"):
         monkeypatch.setenv(name, str(tmp_path / name.lower()))
     monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[2]))

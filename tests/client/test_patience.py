@@ -1,4 +1,4 @@
-"""A patient reader reads like the one behind it, and retries what may pass."""
+"""A patient reader reads like the reader behind it, and retries transient errors."""
 
 from __future__ import annotations
 

@@ -1,6 +1,5 @@
-"""A release keeps what the one before promised: a breaking change needs a new major version.
-
-The promise is the text tools/public_api/released.txt, which each release writes anew.
+"""A release keeps the promises of the previous one: a breaking change needs a new major version. The file
+tools/public_api/released.txt has the promised API. Each release writes it.
 """
 
 from __future__ import annotations

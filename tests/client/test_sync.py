@@ -1,4 +1,4 @@
-"""`Grid` and its kin on the live grid: results, errors, and how they are closed."""
+"""`Grid` and the other sync classes on the live grid: results, errors and closing."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ def test_a_grid_that_is_not_closed_warns_and_its_connection_closes_with_its_last
     job = left[0].submit(EXAMPLE, credits=100)
     with pytest.warns(ResourceWarning, match="was not closed"):
         left.clear()
-    assert job.wait(timeout=60).over  # a job alone goes on with the connection
+    assert job.wait(timeout=60).over  # a job alone keeps using the connection
     assert not closed.is_set()
     del job
     gc.collect()

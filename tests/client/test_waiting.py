@@ -31,7 +31,7 @@ SMALL = JobDefinition(gpus=0, mem_per_cpu_mb=1, cpus_per_task=1, ntasks=1, defin
 
 
 class Counter:
-    """Counts the JSON-RPC requests of the chains that are connected after it."""
+    """Counts the JSON-RPC requests of the chains that are connected after its creation."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.requests = 0
@@ -79,7 +79,7 @@ async def test_a_thousand_waits_cost_two_requests_per_second_and_see_ends_soon(
         assert len(jobs) == MANY
         before = memory_bytes()
         waits = {job.id: asyncio.create_task(job.wait()) for job in jobs}
-        await asyncio.sleep(2)  # the first look reads all jobs
+        await asyncio.sleep(2)  # the first poll reads all jobs
         started, counted = time.monotonic(), counter.requests
         await asyncio.sleep(WATCHED_S)
         asked = counter.requests - counted
@@ -101,7 +101,7 @@ async def test_a_thousand_waits_cost_two_requests_per_second_and_see_ends_soon(
 async def test_waits_for_one_job_share_their_requests(
     grid: AsyncGrid, customer: Customer, stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The waits are of a second grid: one that has just sent a transaction also follows it until it is final."""
+    """A second grid waits: one that has just sent a transaction also follows it until it is final."""
     job = await grid.submit(EXAMPLE, credits=100)
     await stage.run(job)
     counter = Counter(monkeypatch)

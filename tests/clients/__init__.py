@@ -1,1 +1,1 @@
-"""Clients that were written from the description of the grid's public interface alone."""
+"""Clients that were written only from the description of the grid's public interface."""

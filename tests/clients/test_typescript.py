@@ -25,6 +25,6 @@ def test_the_client_compiles() -> None:
 
 
 def test_the_client_imports_nothing_of_the_grid() -> None:
-    """It is written from the description alone: no exported ABI, no message definitions of the services."""
+    """It is written only from the description: it uses no exported ABI and no message definitions of the services."""
     imported = {name for file in FOLDER.glob("src/**/*.ts") for name in re.findall(r'from "(.+?)"', file.read_text())}
     assert imported and not [name for name in imported if "../../.." in name or "deepgrid" in name]

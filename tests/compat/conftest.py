@@ -1,4 +1,4 @@
-"""Fixtures: the services with what existing clients speak, on a free port, with a fake chain."""
+"""Fixtures: the services with the protocols of existing clients, on a free port, with a fake chain."""
 
 from __future__ import annotations
 

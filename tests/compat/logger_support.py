@@ -1,6 +1,5 @@
-"""A client of the log service that sends what existing clients send, over each of the three transports.
-
-It shares no code with the service but the generated messages.
+"""A client of the log service that sends the same bytes as existing clients, over each of the three transports. It
+shares only the generated messages with the service.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ from tests.waiting import until
 
 @pytest.fixture
 def stuck(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
-    """Checks of anonymous definitions that never end by themselves. The niceness of each check that began."""
+    """Checks of anonymous definitions that never end by themselves. Records the niceness of each check that began."""
     began: list[int] = []
     go_on = threading.Event()
 
@@ -29,7 +29,7 @@ def stuck(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
         began.append(niceness)
         if niceness == NICENESS:
             assert go_on.wait(120)
-            raise InputError("the test is over")  # or the thread would go on in the next test
+            raise InputError("the test is over")  # or the thread would continue in the next test
 
     monkeypatch.setattr(checks, "lint_script", lambda *_, **__: None)
     monkeypatch.setattr(checks, "check_grammar", check)  # every script has this check

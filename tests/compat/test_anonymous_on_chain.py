@@ -41,7 +41,7 @@ class Live:
     clock: Clock
 
     async def claimed(self, job_id: int) -> None:
-        """Let the provider claim this job, which alone is assigned to it."""
+        """Let the provider claim this job, its only assigned one."""
         await self.people.operator.meta_schedule(job_id, self.people.provider.address)
         claimed = await self.people.provider.claim_next()
         assert claimed is not None

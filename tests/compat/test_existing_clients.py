@@ -1,4 +1,4 @@
-"""What existing clients speak is mounted in front of the services, or not there at all."""
+"""The protocols of existing clients are mounted in front of the services, or absent."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Output becomes one message per line, however it arrives, and whether or not other followers share the work."""
+"""Output becomes one message per line, for any chunks and with any number of followers."""
 
 from __future__ import annotations
 

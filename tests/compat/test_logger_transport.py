@@ -98,7 +98,7 @@ async def test_a_unix_socket_serves_the_proxy(start: Start, tmp_path: Path) -> N
 async def test_odd_headers_leave_no_traceback(
     start: Start, headers: dict[str, str], caplog: pytest.LogCaptureFixture
 ) -> None:
-    """A proxy hands them on. Each has a connection of its own there."""
+    """A proxy forwards them. There each has its own connection."""
     grid = await start(grpc_port=0)
     host, _, port = str(grid.grpc).rpartition(":")
     reader, writer = await asyncio.open_connection(host, int(port))

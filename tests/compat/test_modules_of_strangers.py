@@ -1,4 +1,4 @@
-"""The services fetch modules for strangers from listed hosts only, at public addresses, with nothing of their own."""
+"""The services fetch modules for strangers only from listed hosts at public addresses, without credentials."""
 
 from __future__ import annotations
 

@@ -1,6 +1,5 @@
-"""A client of the observed surface: plain web3 and the table in `surface.py`, nothing of deepgrid.
-
-It knows a node, its people's keys and the MetaScheduler's address, and finds everything else from there.
+"""A client of the observed surface, with plain web3 and the table in `surface.py`, and without deepgrid. It knows a
+node, its users' keys and the MetaScheduler's address, and finds everything else from there.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
-"""Which contracts the slowest tests have passed on, as `evidence.json`: a fingerprint per test.
-
-A proof that takes half an hour is part of the deep run only. When it holds, it notes the fingerprint of what it is
-about. A quick test compares: a change of the contracts without the proof is found at once.
+"""`evidence.json` records the contracts on which the slowest tests passed, as a fingerprint per test. A proof that
+takes half an hour is part of the deep run only. When it holds, it records the fingerprint of its contracts. A quick
+test compares the two, so a change of the contracts without a new proof is found at once.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ FILE = Path(__file__).parent / "evidence.json"
 
 
 def fingerprint(name: str) -> str:
-    """SHA-256 of the deployed bytecode and of the claims of `name`."""
+    """Return the SHA-256 of the deployed bytecode and of the claims of `name`."""
     found = hashlib.sha256()
     for compiled in sorted(COMPILED.glob("*.json")):
         found.update(json.loads(compiled.read_text())["bytecode"].encode())

@@ -1,9 +1,10 @@
-"""Plants the mistakes of `mutants.toml` one by one in a private copy of the contracts. Prints which test caught which.
+"""Plants the mistakes of `mutants.toml` one by one in a private copy of the contracts. Prints which test caught which
+mistake.
 
-    python -m tests.contracts.mutation [WORDS]    all of them, or those whose description has these words
+    python -m tests.contracts.mutation [WORDS]    all of them, or only descriptions with these words
 
-The tests are those of `forge test` but for the random histories (the one without chance is among them) and the gas
-figures, compiled without optimisation, since each mutant is compiled anew.
+The tests are those of `forge test` without gas figures and random histories (except the fixed one). They are compiled
+without optimisation, because each mutant is compiled again.
 """
 
 from __future__ import annotations
@@ -28,12 +29,12 @@ from queue import SimpleQueue
 CONTRACTS = Path(__file__).parents[2] / "contracts"
 COMPILED = CONTRACTS.parent / "deepgrid" / "chain" / "compiled"
 WORKERS = 2
-LIMIT_CPU_S = 600  # a mistake may make a test run forever; time of the processor, as machines are busy
+LIMIT_CPU_S = 600  # a mistake may make a test run forever; processor time, because machines are busy
 
 
 @dataclass(frozen=True)
 class Mutant:
-    """One mistake: `old`, which stands once in a source, becomes `new`. `deep`: only in a nightly run."""
+    """One mistake: `old`, which occurs once in a source, becomes `new`. `deep`: only in a nightly run."""
 
     why: str
     file: str

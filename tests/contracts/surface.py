@@ -1,8 +1,8 @@
-"""What existing clients find on chain, as data: the names, argument order, structs, enums, events and errors of the
-observed system. Written from its description, not from our contracts; `test_surface.py` compares the two.
+"""The surface that existing clients find on chain, as data: names, argument order, structs, enums, events and errors.
+It was written from a description of the observed system, not from our contracts. `test_surface.py` compares the two.
 
 A declaration reads `name(type argument, ...) -> (type result, ...)`, a view has `view` before the arrow. Structs and
-enums go by their names. Where the description gives no width of a number, it is uint256 here.
+enums appear by name. A number without a width in the description is uint256 here.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The docs' worked cases are those of `cases.json`, which the Solidity tests compute. Python agrees."""
+"""The worked cases in the docs equal `cases.json`, which the Solidity tests compute. Python agrees."""
 
 from __future__ import annotations
 

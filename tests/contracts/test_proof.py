@@ -23,7 +23,7 @@ from tests.contracts.mutation import COMPILED, CONTRACTS, read_mutants, table, t
 pytestmark = [pytest.mark.long, pytest.mark.timeout(4 * 3600)]
 
 PROFILE = os.environ.get("FOUNDRY_PROFILE", "long")
-# The histories leave out the functions that change roles: with other roles, other rules hold.
+# The histories leave out the functions that change roles, because other rules hold with other roles.
 RULERS = {"grantRole", "revokeRole", "renounceRole", "transferOwnership", "renounceOwnership"}
 GIFT = "0xa9059cbb"  # a transfer of credits
 COLD = {"4": "CANCELLED", "5": "FINISHED", "6": "FAILED", "7": "OUT_OF_CREDITS", "8": "PANICKED"}

@@ -1,7 +1,7 @@
 """Permissions: a stranger tries every function that changes state. Each call is refused or open on purpose.
 
-The list is complete: a function that is new in the ABI fails here until it is given its line. And every error of the
-contracts is raised by some Solidity test.
+The list is complete: a new function in the ABI fails here until it has a line. Some Solidity test raises every error of
+the contracts.
 """
 
 from __future__ import annotations

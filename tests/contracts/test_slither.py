@@ -68,10 +68,10 @@ def test_every_finding_is_explained(tmp_path: Path) -> None:
         for check, where, says in found
         if not any(check == known and fnmatchcase(where, place) for known, place in explained)
     ]
-    assert not open_, "mend these, or explain them in tests/contracts/slither.toml:\n" + "\n".join(open_)
+    assert not open_, "fix these, or explain them in tests/contracts/slither.toml:\n" + "\n".join(open_)
     idle = [
         (known, place)
         for known, place in explained
         if not any(check == known and fnmatchcase(where, place) for check, where, _ in found)
     ]
-    assert not idle, f"slither finds no longer what tests/contracts/slither.toml explains: {idle}"
+    assert not idle, f"slither no longer finds what tests/contracts/slither.toml explains: {idle}"

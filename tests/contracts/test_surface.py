@@ -1,4 +1,4 @@
-"""The compiled contracts offer what existing clients use: the table in `surface.py` against the compiled ABI."""
+"""The compiled ABI has everything in the table of `surface.py`, which existing clients use."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A client that was written against the observed surface goes through everything it knows, on a real chain."""
+"""A client that was written for the observed surface makes all its calls on a real chain."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_clients_find_every_part_from_the_metascheduler(scene: Scene) -> None:
 
 
 def _request_by_permit(scene: Scene) -> bytes:
-    """Request a job whose credits are allowed by a signature, and check how it reads."""
+    """Request a job with credits that a signature allows, and check its fields."""
     client, customer = scene.client, scene.customer
     deadline = client.w3.eth.get_block("latest")["timestamp"] + 3600
     signature = client.permit(customer, 200 * CREDIT, deadline)

@@ -99,7 +99,7 @@ def test_each_role_has_a_dashboard_of_its_own_id() -> None:
 
 @pytest.mark.parametrize("role", BOARDS)
 def test_a_dashboard_names_metrics_of_its_role(role: str) -> None:
-    """With the selectors of its role: `up` and the process's metrics are served by all roles."""
+    """Metrics have the selectors of the role, because all roles serve `up` and the process's metrics."""
     known = served_names(REGISTRIES[role]().registry) | {"process_resident_memory_bytes"}
     for expression in expressions(BOARDS[role]):
         named = set(re.findall(r"\b(?:deepgrid|process)_\w+|\bup(?=\{)", expression))
@@ -148,7 +148,10 @@ def test_a_dashboard_asks_which_data_source_and_holds_no_address(role: str) -> N
 
 @pytest.mark.parametrize("role", BOARDS)
 def test_promtool_parses_the_expressions_of_a_dashboard(role: str, tmp_path: Path) -> None:
-    """As recording rules. Grafana replaces `$__rate_interval` by a duration before it asks."""
+    """The expressions are checked as recording rules.
+
+    Grafana replaces `$__rate_interval` by a duration before the query.
+    """
     rules = [
         {"record": f"panel:{number}", "expr": expression.replace("$__rate_interval", "1m")}
         for number, expression in enumerate(expressions(BOARDS[role]))

@@ -69,7 +69,7 @@ def test_a_flow_refuses_values_that_do_harm(name: str) -> None:
 
 @pytest.mark.parametrize("name", [name for name, (_, one) in deployed().items() if one.get("schedules")])
 def test_each_number_and_list_of_a_scheduled_flow_is_bounded(name: str) -> None:
-    """So that a parameter of tomorrow gets bounds too."""
+    """This also holds for parameters that are added later."""
     for parameter, schema in properties(deployed()[name][0]):
         assert schema["type"] != "number", f"{parameter}: use whole units"
         wanted = {"integer": {"minimum", "maximum"}, "array": {"maxItems"}}.get(schema["type"], set())

@@ -1,4 +1,4 @@
-"""The backup of a role is not written where the next one would hold it."""
+"""A role's backup is not written to a folder that the next backup would contain."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from markdown_it.token import Token
 from tests.docs.pages import PAGES, name
 
 MARKER = re.compile(r"\s*<!-- not run: (.+?) -->\s*")
-# Programs that begin the lines of a block without a language when it holds commands.
+# Programs at the beginning of lines show that a block without a language has commands.
 PROGRAMS = re.compile(r"(?:\w+=\S+\s+)*(?:dps|prefect|\./run|\.venv/bin/python|install|printf|sacctmgr|[A-Z_]+=\S+)\b")
 BEGINNINGS = {
     "$ ": "console",
@@ -38,7 +38,7 @@ class Block:
 
     @property
     def kind(self) -> str:
-        """The language, or the one that the beginning shows; empty where nothing does."""
+        """The language, given or shown by the beginning; empty if unknown."""
         if self.language:
             return self.language
         for beginning, language in BEGINNINGS.items():
@@ -54,7 +54,7 @@ class Block:
 
     @property
     def script(self) -> str:
-        """What a shell gets: all of a script; of a session, what follows the prompts."""
+        """The input for a shell: all of a script, or the text after the prompts of a session."""
         if self.kind != "console":
             return self.text
         return "\n".join(line.removeprefix("$ ") for line in self.lines if line.startswith("$ "))
@@ -77,7 +77,7 @@ def commands(script: str) -> list[list[str]]:
         try:
             words = list(lexer)
         except ValueError:
-            continue  # a quotation that goes on in the next line
+            continue  # a quotation that continues in the next line
         found += _simple(words)
     return found
 

@@ -1,4 +1,4 @@
-"""The log lines of the library and of the Prefect project, as the source code has them."""
+"""The log lines in the source code of the library and of the Prefect project."""
 
 from __future__ import annotations
 

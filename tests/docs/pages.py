@@ -1,4 +1,4 @@
-"""The Markdown pages that a reader finds: the documentation, and the pages at the root of the repository."""
+"""The Markdown pages for readers: the documentation, and the pages at the root of the repository."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The architecture page leads to the code: each function that it names stands in the file that it links."""
+"""The architecture page leads to the code: each function that it names is in the linked file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What checks the commands of the pages notices what is wrong with one."""
+"""The check of the pages' commands finds the faults of a command."""
 
 from __future__ import annotations
 

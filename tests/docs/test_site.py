@@ -1,4 +1,4 @@
-"""The documentation builds as a site without a warning, from this machine alone, and says what the code says."""
+"""The documentation builds as a site without a warning and offline, and agrees with the code."""
 
 from __future__ import annotations
 

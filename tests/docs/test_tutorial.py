@@ -1,4 +1,4 @@
-"""The tutorial, followed to the letter on a grid of its own: each command works and prints what the page shows."""
+"""The tutorial, followed exactly on its own grid: each command works and prints the output on the page."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ pytestmark = [pytest.mark.deep, pytest.mark.timeout(900)]
 
 PAGE = "docs/tutorial/first-job.md"
 LEFT_OUT = "..."
-FAILS = "dps: "  # the beginning of what a command prints that the page shows failing
+FAILS = "dps: "  # the first output of a command that fails on the page
 
 
 @dataclass

@@ -1,4 +1,4 @@
-"""A backup of a role's files is private, finds damage, and never replaces what it finds."""
+"""A backup of a role's files is private, finds damage, and never replaces existing files."""
 
 from __future__ import annotations
 

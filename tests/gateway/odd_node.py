@@ -1,4 +1,4 @@
-"""A node over HTTP that answers as a test says."""
+"""A node over HTTP with answers from the test."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ NUMBER = 16
 
 @dataclass
 class OddNode:
-    """`reply` names the answers. Each eth_call returns as many bytes of `filling` as its data says."""
+    """`reply` names the answers. Each eth_call returns the number of bytes of `filling` that its data names."""
 
     url: str = ""
     reply: str = "a block"

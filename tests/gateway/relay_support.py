@@ -1,4 +1,4 @@
-"""The web app's backend on a free port, before a stand-in for the services, on a node that counts."""
+"""The web app's backend on a free port, with fake services behind it and a node that counts requests."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ SECRET_PATH = "/v3/the-access-key"
 
 @dataclass
 class Backend:
-    """One running backend, with a client of its own."""
+    """One running backend, with its own client."""
 
     http: httpx.AsyncClient
     app: WebApp

@@ -1,4 +1,4 @@
-"""Pages of the build: caching, compression, headers, and what is handed on."""
+"""Pages of the build: caching, compression, headers, and forwarded requests."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ def customer(grid: LocalGrid, tmp_path_factory: pytest.TempPathFactory) -> Custo
 
 @pytest.fixture
 def prefect_api(grid: LocalGrid) -> Iterator[None]:
-    """Flows of this process use the grid's Prefect. Their logs and events are delivered before it stops."""
+    """Let flows of this process use the grid's Prefect. Their logs and events are delivered before it stops."""
     url, login = grid.prefect.environment()["PREFECT_API_URL"], grid.prefect.login()
     with temporary_settings({PREFECT_API_URL: url, PREFECT_API_AUTH_STRING: login, PREFECT_WORKER_QUERY_SECONDS: 1}):
         yield

@@ -1,4 +1,4 @@
-"""The dialogue of `dps provider init`: how its questions begin, in their order."""
+"""The beginnings of the questions of `dps provider init`, in their order."""
 
 from __future__ import annotations
 

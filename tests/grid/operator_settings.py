@@ -23,7 +23,7 @@ async def assigned_at_once(grid: LocalGrid) -> AsyncIterator[None]:
 
 
 async def set_operator(grid: LocalGrid, **settings: float) -> dict[str, float]:
-    """Change settings in the operator's block and start the operator again. Returns what was set before."""
+    """Change settings in the operator's block and restart the operator. Returns the previous settings."""
     async with api(grid) as client:
         found = await client.get("block_types/slug/deepgrid-operator/block_documents/name/grid")
         block = found.raise_for_status().json()

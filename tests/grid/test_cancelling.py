@@ -1,4 +1,4 @@
-"""A job can be cancelled in any state. Its final state and bill are right, and nothing is left in Slurm."""
+"""A job can be cancelled in any state. Its final state and bill are correct, and nothing is left in Slurm."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def no_free_node(grid: LocalGrid) -> Iterator[None]:
 
 
 async def in_slurm_becomes(customer: Customer, job_id: int, reached: Callable[[str], bool]) -> None:
-    """Wait until `wanted` is true for what the queues show of the job."""
+    """Wait until `wanted` is true for the job's lines in the queues."""
     deadline = time.monotonic() + PATIENCE_S
     while not reached(shown := in_slurm(customer, job_id)):
         assert time.monotonic() < deadline, shown
@@ -106,7 +106,7 @@ async def test_a_running_job_is_cancelled(customer: Customer) -> None:
 
 
 async def test_a_job_that_stops_all_processes_of_its_account_is_cancelled_and_pays(customer: Customer) -> None:
-    """A loop in the job once kept the supervisor from cancelling it for ten minutes, and then it cost nothing."""
+    """A loop in the job once kept the supervisor from cancelling it for ten minutes, and the job cost nothing."""
     before = await _track_record(customer.grid)
     stops = f"import base64; exec(base64.b64decode('{base64.b64encode(LOOP.encode()).decode()}'))"
     job_id = customer.submit(steps(f'python3 -c "{stops}" {int(signal.SIGSTOP)} {" ".join(PROGRAMS)}'), ON_ALPHA)

@@ -1,4 +1,7 @@
-"""A draining cluster claims nothing new and settles its jobs. Drained for good, its supervisor exits with status 0."""
+"""A draining cluster claims nothing new and settles its jobs.
+
+When it is drained, its supervisor exits with status 0.
+"""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ LOGGER_GRPC = "services-grpc"  # the port of the log service over gRPC
 
 @pytest.fixture(scope="module")
 def results(grid: LocalGrid, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Result]:
-    """What the client found, by the name of the check. Its customer is new to the grid."""
+    """The client's results by the name of the check. Its customer is new to the grid."""
     folder = tmp_path_factory.mktemp("client")
     customer, stranger = Wallet.create(folder / "customer"), Wallet.create(folder / "stranger")
     book = AddressBook.load(grid.book)

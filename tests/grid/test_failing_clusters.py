@@ -122,7 +122,7 @@ async def unclaimed_jobs_are_taken_back(grid: LocalGrid, chain: Chain, ids: Sequ
 
 
 async def every_assignment_is_explained(chain: Chain, said: dict[int, list[str]]) -> None:
-    """Check that the customer was told why each cluster was chosen, also by the round that was killed."""
+    """Check that the customer knows why each cluster was chosen, including choices of the killed round."""
     for job_id, texts in said.items():
         assigned = [one for one in await chain.history(job_id) if one.after is JobStatus.META_SCHEDULED]
         explained = [text for text in texts if text.startswith("assigned: ")]

@@ -1,4 +1,4 @@
-"""The programs of examples/python run as they stand on the one-machine grid, as a customer starts them."""
+"""The programs of examples/python run unchanged on the one-machine grid, as a customer starts them."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def numbers(grid: Grid, name: str) -> list[int]:
 
 @pytest.mark.usefixtures("environment")
 def test_the_programs_print_their_results() -> None:
-    """They run side by side, which takes less time."""
+    """They run in parallel, which takes less time."""
     started = [start(name) for name in PROGRAMS]
     waited, followed, costs, called = (output(process) for process in started)
     assert "Hello world" in waited and waited.endswith("exit status 0\n")
@@ -126,7 +126,7 @@ def test_the_notebook_shows_a_job_and_its_output() -> None:
 
 
 def test_remote_calls_return_arrays_and_the_exceptions_of_the_node(open_grid: Grid, customer: Customer) -> None:
-    """Equal calls are two jobs, and the values come in the order of the items."""
+    """Two equal calls are two jobs, and the values come in the order of the items."""
 
     def eye(size: int) -> Any:
         import numpy

@@ -1,4 +1,4 @@
-"""What a job leaves in Prefect's database, and the flow that bounds it."""
+"""The rows that a job leaves in Prefect's database, and the flow that prunes them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
 
 JOBS = 20
 # 200 jobs at one per second leave 150 KB each, 40 KB without events. The first jobs of a new database leave more,
-# because its indexes are nearly empty, and on a busy machine there are more rounds per job. With tags on each run an
+# because its indexes are nearly empty, and on a busy machine there are more rounds per job. With tags on each run, an
 # event had eight resources.
 MOST_KB, MOST_KB_WITHOUT_EVENTS, MOST_RESOURCES_PER_EVENT = 450, 180, 4.5
 EVENTS = ("events", "event_resources")

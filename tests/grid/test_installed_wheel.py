@@ -16,7 +16,7 @@ from tests.wheel.support import installation as installation
 pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
 
 HELP_CPU_S, LIST_CPU_S = 0.3, 0.8  # on an idle machine
-ROOM = 6  # for slow processors, whose caches other tests share
+ROOM = 6  # for slow processors with shared caches
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.timeout(600)
 
 @pytest.fixture(scope="module")
 def poor_job(customer: Customer) -> int:
-    """A job that would run for ten minutes and can pay for one. It is submitted first and checked last."""
+    """A job that needs ten minutes and can pay for one. It is submitted first and checked last."""
     workflow = steps("sleep 600").replace("gpus: 0", "gpus: 4").replace("tasks: 1", "tasks: 2")
     return customer.submit(workflow)
 

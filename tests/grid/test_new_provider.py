@@ -175,7 +175,7 @@ async def test_the_page_leads_to_the_first_paid_job(customer: Customer, newcomer
 
 
 def change_one_price(newcomer: Newcomer) -> None:
-    """Running `dps provider init` again changes what changed, keeps comments, and then has nothing to do."""
+    """Check that `dps provider init` updates one changed price, keeps comments, and then has nothing to do."""
     file = newcomer.home / f"provider-{CLUSTER}.toml"
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     file.write_text(f"# agreed in March\n{file.read_text()}")

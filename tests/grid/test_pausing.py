@@ -1,4 +1,4 @@
-"""Pausing stops new work and loses none: it waits on chain or in the pool until it is resumed."""
+"""Pausing stops new work and loses none. The work waits on chain or in the pool until the resumption."""
 
 from __future__ import annotations
 

@@ -36,7 +36,10 @@ def scheduled() -> list[str]:
 
 
 NAMES = scheduled()
-FEW = [NAMES[0], NAMES[-1]]  # one of the operator and one of the cluster: by the command and the button all run alike
+FEW = [
+    NAMES[0],
+    NAMES[-1],
+]  # one of the operator and one of the cluster: the command and the button start all runs alike
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""A topped-up job outlives its first time limit, whichever process was down, by hand or slice by slice.
+"""A topped-up job outlives its first time limit, with manual or automatic top-ups, even if a process was down.
 
 Two jobs run at the same time. The first and the second test submit them; the last two tests check them.
 """

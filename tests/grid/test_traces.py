@@ -1,4 +1,4 @@
-"""A supervisor sends the trace of a job to a real receiver of OTLP: its run, and in it SSH and chain."""
+"""A supervisor sends the trace of a job to a real OTLP receiver: its run, with spans of SSH and chain."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One claimed job, as the chain and Slurm may show it, for the tests of the pure packages."""
+"""A claimed job in the states of chain and Slurm, for the tests of the pure packages."""
 
 from __future__ import annotations
 

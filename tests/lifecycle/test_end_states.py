@@ -28,7 +28,7 @@ def test_the_page_has_the_settlement_of_each_state(row: re.Match[str]) -> None:
     observation = seen(R, ended(row["state"], ran_s, 9, reason), has_cancel_request="request" in row["case"])
     minutes = {"what ran": 2, "nothing": 0}[row["billed"]]
     status = next(status for status in JobStatus if status.words == row["status"])
-    faulty = row["billed"] == "nothing"  # the cluster's own, which Slurm may mend by a second start
+    faulty = row["billed"] == "nothing"  # the cluster's own, which Slurm may repair by a second start
     assert decide(observation) == Settle(status, minutes, 9, row["error"].strip(), tombstone=faulty)
 
 

@@ -1,4 +1,4 @@
-"""What one sight of a job at Slurm tells."""
+"""The facts that one query of a job at Slurm gives."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from deepgrid.lifecycle.slurm_state import ABSENT, UNKNOWN, Phase, SlurmJob
         (UNKNOWN, False),
         (ABSENT, False),
         (SlurmJob(Phase.QUEUED, 5, "PENDING"), False),
-        (SlurmJob(Phase.QUEUED, 5, "PENDING", reason="None"), False),  # the scheduler has not come to it
+        (SlurmJob(Phase.QUEUED, 5, "PENDING", reason="None"), False),  # the scheduler has not reached it
         (SlurmJob(Phase.QUEUED, 5, "PENDING", reason="Resources"), True),
         (SlurmJob(Phase.RUNNING, 5, "RUNNING", reason="None"), True),
         (SlurmJob(Phase.ENDED, 5, "COMPLETED"), True),

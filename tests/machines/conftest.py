@@ -1,4 +1,4 @@
-"""Three machines on one network, and what the parties of a new grid find there."""
+"""Three machines on one network, with the environment of a new grid."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Machines:
 
 @pytest.fixture(scope="module")
 def machines() -> Iterator[Machines]:
-    """Empty machines but for packages and checkout. Skips the tests where no machine can be made."""
+    """Machines with only packages and the checkout. Skips the tests if no machine can be made."""
     if os.getuid() != 0:
         pytest.skip("only root can boot machines")
     if missing := missing_tools():

@@ -1,7 +1,6 @@
-"""Debian machines with a running systemd: containers of systemd-nspawn with network namespaces of their own.
-
-They share one root folder, which Debian's packages made, and write to layers of their own. The checkout is under its
-path, readable only.
+"""Debian machines with a running systemd: containers of systemd-nspawn, each with its own network namespace. They share
+one root folder, which Debian's packages made, and each writes to its own layer. The checkout is at its usual path,
+read-only.
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ STOPPED_WITHIN_S = 20.0  # the processes promise 10 s, systemd kills after 15 s
 
 
 class Admin:
-    """The admin, with a key on a machine of its own, which is this one."""
+    """The admin, with a key on its own machine, which is this one."""
 
     def __init__(self, machines: Machines) -> None:
         self.world = machines.world
@@ -155,7 +155,7 @@ def test_all_units_restart_while_a_job_runs(machines: Machines, customer: Machin
 
 
 def stop_and_start(here: Machine, processes: int) -> None:
-    """Stop each unit by itself, then start all as when the machine boots."""
+    """Stop each unit by itself, then start all units as the boot of the machine does."""
     units = running(here)
     assert len(units) == processes
     for unit in units:
@@ -239,7 +239,7 @@ def test_units_that_are_written_again_change_nothing(operator: Machine, provider
 def test_a_new_machine_carries_on_from_a_backup(
     machines: Machines, customer: Machine, provider: Machine, admin: Admin, tmp_path: Path
 ) -> None:
-    """The provider's machine is lost while a job runs that was claimed after the backup."""
+    """The provider's machine is lost while a job runs. The claim is newer than the backup."""
     of_provider, _of_operator = commands(BACKUP, "Back up a provider or the operator")
     provider.run(of_provider.replace("alpha", CLUSTER))
     (archive,) = provider.file("/var/backups/deepgrid").iterdir()

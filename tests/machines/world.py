@@ -1,4 +1,4 @@
-"""What the parties of a new grid find: a node of the chain, a cluster with its administrator, a certificate authority.
+"""The environment of a new grid: a node of the chain, a cluster with its administrator, a certificate authority.
 
 Node and login node listen on loopback of this machine, as in other tests. Relays let the machines reach them.
 """
@@ -44,7 +44,7 @@ class World:
 
     @property
     def node_url(self) -> str:
-        """The chain's node, as machines reach it."""
+        """The URL of the chain's node for the machines."""
         return f"http://{self.network.host}:{self.anvil.port}"
 
     @property

@@ -1,4 +1,4 @@
-"""Values that templates of Go's syntax are tried with."""
+"""Values for tests of templates in Go's syntax."""
 
 from __future__ import annotations
 

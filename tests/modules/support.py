@@ -62,7 +62,7 @@ class Origin:
         ).stdout.strip()
 
     def commit(self, text: str, path: str = "module.yaml", tag: str = "") -> str:
-        """Commit a file, and tag it; the commit."""
+        """Commit a file, and tag it. Returns the commit."""
         file = self.folder / path
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(text)

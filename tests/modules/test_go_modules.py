@@ -114,7 +114,7 @@ def test_such_a_module_is_bounded(cache: Path) -> None:
 
 
 def test_fields_of_other_tools_in_modules_can_be_warnings(cache: Path) -> None:
-    """The original grid ignores unknown fields and arguments; a file that it took can be taken as it is."""
+    """The original grid ignores unknown fields and arguments. A file that it accepted can be accepted unchanged."""
     for text in (
         HEAD + "steps: [{nam: x}]\nversion: 2\n",
         HEAD + "version: 2\nsteps: [{nam: x}]\n# {{ .Step.Name }}\n",

@@ -1,4 +1,4 @@
-"""What templates of Go's syntax cannot say is refused by name and line, and bounds hold for what strangers write."""
+"""Unsupported parts of Go's template syntax are refused by name and line, and strangers' templates have limits."""
 
 from __future__ import annotations
 

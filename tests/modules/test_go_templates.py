@@ -1,6 +1,5 @@
-"""Go's template syntax works for what modules use, with Go's whitespace.
-
-The expected texts are what Go's text/template makes of the same templates.
+"""The parts of Go's template syntax that modules use work, with Go's whitespace. The expected texts are the output of
+Go's text/template for the same templates.
 """
 
 from __future__ import annotations

@@ -91,7 +91,7 @@ def test_limits_of_the_whole_job_count_the_steps_of_modules(cache: Path) -> None
 def test_git_runs_nothing_of_the_repository(
     setting: str, path: str, origin: Origin, cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Not even what the person's own configuration would run for every repository."""
+    """Git does not even run commands from the user's own configuration."""
     hooks = tmp_path / path
     hooks.mkdir()
     for name in ("post-checkout", "reference-transaction", "pre-auto-gc"):

@@ -1,4 +1,4 @@
-"""What `source` may say, and what git is asked for then."""
+"""The forms of `source`, and the git commands for each."""
 
 from __future__ import annotations
 

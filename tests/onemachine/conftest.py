@@ -1,4 +1,4 @@
-"""A process table in a folder of its own; whatever a test leaves running is ended."""
+"""A process table in its own folder. Processes that a test leaves running are ended."""
 
 from __future__ import annotations
 

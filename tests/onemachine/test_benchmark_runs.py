@@ -1,4 +1,4 @@
-"""`./run up` has a deployment run and says how that ended, whatever Prefect answers."""
+"""`./run up` runs a deployment and reports its end, for any answer of Prefect."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NOWHERE = PrefectServer(Path("/nonexistent"), 4200)
 
 
 def answering(monkeypatch: pytest.MonkeyPatch, *states: object) -> list[str]:
-    """Prefect's API: a deployment, a run, then the run's states one after the other."""
+    """Answer as Prefect's API: a deployment, a run, then the run's states in turn."""
     asked: list[str] = []
     left = list(states)
 

@@ -1,4 +1,4 @@
-"""`./run` as a person meets it, where it is cheap: help, mistakes, homes that cannot be used."""
+"""`./run` as a user sees it, in its cheap cases: help, mistakes, unusable homes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the table of deployments says of each."""
+"""The row of each deployment in the table."""
 
 from __future__ import annotations
 

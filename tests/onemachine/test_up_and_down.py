@@ -1,4 +1,4 @@
-"""`./run up` and `./run down` of the whole grid: whatever was killed in between, they put it right."""
+"""`./run up` and `./run down` of the whole grid: they repair it after any process was killed."""
 
 from __future__ import annotations
 

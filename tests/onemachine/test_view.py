@@ -1,4 +1,4 @@
-"""What people see and source."""
+"""The printed view of the grid, and the file that users source."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""New measurements of approved providers are approved without a person. Price changes and late replacements are not."""
+"""New measurements of approved providers are approved automatically. Price changes and late replacements are not."""
 
 from __future__ import annotations
 

@@ -124,7 +124,7 @@ async def test_a_cancel_request_ends_the_authority(office: Office, near_end: int
     assert isinstance(wanted, Slice)
     await office.people.customer.cancel_job(near_end)
     assert await plan(office) == []
-    await office.people.customer.set_delegate_spending(near_end, True)  # the contract takes no top-up now
+    await office.people.customer.set_delegate_spending(near_end, True)  # the contract accepts no top-up now
     assert await plan(office) == []
     assert not await buy_slice(office.session, wanted)
 

@@ -1,4 +1,4 @@
-"""Jobs are taken back from providers that do not act: when their time is over, not before, and with a notice."""
+"""Jobs are taken back from providers that do not act: not before their time is over, and with a notice."""
 
 from __future__ import annotations
 

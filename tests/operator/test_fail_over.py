@@ -1,4 +1,7 @@
-"""A job that one cluster does not run goes to another one, a bounded number of times. Its customer's wishes bind."""
+"""A job that one cluster does not run goes to another one, a bounded number of times.
+
+The customer's wishes are kept.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +30,7 @@ LOCKED = 200 * CREDIT
 
 @pytest.fixture
 async def others(office: Office) -> AsyncIterator[list[Writer]]:
-    """Three more providers, each dearer than the one before."""
+    """Three more providers, each more expensive than the previous one."""
     found: list[Writer] = []
     for number in range(3):
         writer = Writer(office.people.chain, Sender(office.people.chain, office.grid.new_key(f"p-{number}")))

@@ -1,4 +1,4 @@
-"""What customers read about waiting jobs: the place in the line, and nothing twice."""
+"""Customers read the place of waiting jobs in the line, and no notice twice."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The page of metrics explains those of the operator, which are served for Prometheus."""
+"""The page of metrics explains the operator's metrics, which Prometheus scrapes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "reference" / "metrics.md"
 
 @dataclass
 class Served:
-    """What the page needs of a session."""
+    """The part of a session that the metrics need."""
 
     metrics_port: int
     metrics: OperatorMetrics = field(default_factory=OperatorMetrics)

@@ -132,7 +132,7 @@ async def followed(office: Office) -> AsyncIterator[None]:
 
 
 async def test_rounds_read_no_job_and_no_provider_again(office: Office, monkeypatch: pytest.MonkeyPatch) -> None:
-    """10,000 pending jobs and 1,000 providers were read at each round."""
+    """Each round once read 10,000 pending jobs and 1,000 providers."""
     async with followed(office):
         await office.people.customer.approve(4 * 200 * CREDIT)
         ids = await office.people.customer.request_jobs([Request(RUNS, 200 * CREDIT, "a job")] * 4)
@@ -178,7 +178,7 @@ async def test_notices_outlast_an_outage_of_the_services_and_a_restart(
 
 
 async def test_a_large_round_never_holds_the_event_loop(office: Office, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With 10,000 notices the loop once stood for minutes: no keep-alive, no SIGTERM."""
+    """10,000 notices once blocked the loop for minutes: no keep-alive, no SIGTERM."""
     (job_id,) = await requested(office, RUNS)
     pattern = await office.job(job_id)
     jobs = [replace(pattern, id=number) for number in range(1, 10_001)]

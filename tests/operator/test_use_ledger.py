@@ -1,4 +1,4 @@
-"""The operator's accounts of past use: from the changes of jobs, whether rounds took place or not, each end once."""
+"""The operator's accounts of past use count each end of a job once, with or without rounds."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def cpus(one: UseLedger) -> float:
 
 
 def test_a_job_counts_that_ended_while_no_job_was_pending(tmp_path: Path) -> None:
-    """Past use came only from rounds, and began with the first non-zero one. It never did."""
+    """Past use once came only from rounds with non-zero use, and there were none."""
     one = ledger(tmp_path)
     one.note(assigned(), ended(assigned()), NOW)
     assert cpus(one) == pytest.approx(8 * (1 - 0.5 ** (1 / 24)))
@@ -87,7 +87,7 @@ def waiting(job_id: int = 1) -> Job:
 def test_a_cancelled_job_counts_for_the_time_of_its_reservation(
     tmp_path: Path, end: dict[str, object], cancels: int
 ) -> None:
-    """It cost nothing, although others could not start before it."""
+    """It once counted nothing, although others could not start before it."""
     one = ledger(tmp_path)
     one.note_reservations([1], NOW)
     one.note_reservations([], NOW + 60)

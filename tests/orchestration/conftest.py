@@ -47,7 +47,7 @@ def _start(table: ProcessTable, daemon: Daemon) -> None:
 
 @pytest.fixture
 def prefect_api(server: PrefectServer) -> Iterator[None]:
-    """Flows of this process use the server. Their logs and events are delivered before it stops."""
+    """Let flows of this process use the server. Their logs and events are delivered before it stops."""
     url, login = server.environment()["PREFECT_API_URL"], server.login()
     with temporary_settings({PREFECT_API_URL: url, PREFECT_API_AUTH_STRING: login, PREFECT_WORKER_QUERY_SECONDS: 1}):
         yield

@@ -64,7 +64,7 @@ async def alone() -> None:
 
 @flow(name="run_job", persist_result=False)
 async def resumed() -> None:
-    """Can be started again at any point, like the real flow."""
+    """Resume at any point, like the real flow."""
     for event in hold:
         await event.wait()
 

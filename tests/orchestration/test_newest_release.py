@@ -1,4 +1,4 @@
-"""The Prefect layer on the newest release of Prefect that the project allows."""
+"""The Prefect layer runs on the newest release of Prefect that the project allows."""
 
 from __future__ import annotations
 

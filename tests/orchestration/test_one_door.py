@@ -1,4 +1,4 @@
-"""What Prefect does not document is in one module, so that a new release of Prefect is checked in one place."""
+"""One module has all that Prefect does not document, so a new release of Prefect is checked in one place."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_one_module_calls_endpoints_by_their_paths() -> None:
 
 
 def test_the_worker_uses_no_private_name_of_prefects_worker() -> None:
-    """That includes names that both would have by chance."""
+    """This includes names that both would have by chance."""
     tree = ast.parse((ROOT / "orchestration/worker.py").read_text())
     used = {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)} | set(vars(InProcessWorker))
     stock = {*dir(BaseWorker), *vars(ProcessWorker("pool"))}

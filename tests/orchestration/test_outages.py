@@ -1,4 +1,4 @@
-"""Outages of Prefect are waited out, refusals are reported, and bugs are logged with a traceback."""
+"""Calls wait until an outage of Prefect ends, report refusals, and log bugs with a traceback."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ async def test_the_end_of_a_run_is_waited_for_through_outages(answers: list[obje
 
 
 async def test_a_refusal_by_prefect_is_not_waited_out(answers: list[object]) -> None:
-    """Such as after a login was added to the server. Formerly nothing was logged."""
+    """For example, after a login was added to the server. Nothing was logged before."""
     answers += [AWAY, status(401)]
     with pytest.raises(httpx.HTTPStatusError, match="401"):
         await run_ended(FlowRun(flow_id=uuid4()), poll_s=0)

@@ -1,4 +1,4 @@
-"""What this project uses of Prefect beyond its documentation, on a real server. `test_worker.py` has the rest.
+"""The undocumented parts of Prefect that this project uses, on a real server. `test_worker.py` has the rest.
 
 `./run test --prefect VERSION` runs this folder on another release of Prefect.
 """

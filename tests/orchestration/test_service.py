@@ -1,4 +1,6 @@
-"""A process ends within seconds, by SIGTERM while one of its threads computes, or by an error while Prefect is away."""
+"""A process ends within seconds, by SIGTERM while one of its threads computes, or by an error during an outage of
+Prefect.
+"""
 
 from __future__ import annotations
 
@@ -62,7 +64,7 @@ serve(role, "alpha")
 
 @pytest.mark.long
 def test_a_process_ends_by_an_error_while_prefect_is_away() -> None:
-    """Python's own end waits for Prefect's queues, whose entries may take seconds each."""
+    """Python's normal exit waits for Prefect's queues. Each entry may take seconds."""
     with socket.create_server(("127.0.0.1", 0)) as silent:  # accepts connections, and never answers
         done = subprocess.run(
             [sys.executable, "-c", FAILING], check=False, capture_output=True, timeout=BUSY_S, text=True,

@@ -1,4 +1,7 @@
-"""Spans of SSH commands: inside the current span, named by the program alone, and none without a tracer."""
+"""Spans of SSH commands are inside the current span and have only the program's name.
+
+Without a tracer there are none.
+"""
 
 from __future__ import annotations
 

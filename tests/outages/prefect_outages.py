@@ -18,7 +18,7 @@ WAYS = ("refusing", "hanging", "failing")
 
 @asynccontextmanager
 async def prefect_away(grid: LocalGrid, way: str) -> AsyncIterator[None]:
-    """For its duration Prefect's API refuses connections, accepts requests without an answer, or answers HTTP 5xx."""
+    """Let Prefect's API refuse connections, leave requests unanswered, or answer HTTP 5xx during the context."""
     during = {"refusing": _killed, "hanging": _held, "failing": _without_database}
     async with during[way](grid):
         yield

@@ -28,7 +28,7 @@ ON_ALPHA = "name=alpha"
 
 @pytest.fixture
 async def second(grid: LocalGrid) -> AsyncIterator[str]:
-    """A second supervisor of alpha that stands by, and its log. After the test the first one leads alone again."""
+    """A second supervisor of alpha on standby, and its log. After the test the first one leads alone again."""
     (alpha,) = (offer for offer in OFFERS if offer.name == "alpha")
     grid.table.start(replace(grid.roles.supervisor(alpha), name=SECOND, ready=lambda: True))
     await until(lambda: "standing by for" in log(grid, SECOND))
@@ -83,7 +83,7 @@ async def test_a_suspended_leader_finds_itself_replaced_and_stands_by(customer: 
     await until(lambda: "standing by for" in log(grid, FIRST)[before:])
     assert grid.table.pid(FIRST) == away, "it goes on in the same process"
     crashed = await runs_of(grid, "run_job/alpha", "CRASHED", "FAILED")
-    assert running not in [run["parameters"]["job_id"] for run in crashed], "the run is another's by now"
+    assert running not in [run["parameters"]["job_id"] for run in crashed], "the run now belongs to another process"
 
     grid.kill(second)
     await until(lambda: ": leading " in log(grid, FIRST)[before:])

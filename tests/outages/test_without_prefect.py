@@ -1,4 +1,4 @@
-"""While Prefect is down, jobs are carried, ended and paid without it. Later their runs show what happened."""
+"""While Prefect is down, jobs are carried, ended and paid without it. Later their runs show this."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ async def collected_by_hand(customer: Customer) -> AsyncIterator[None]:
 
 @pytest.fixture
 def leave() -> Iterator[Path]:
-    """A file that jobs wait for. After the test it exists in any case."""
+    """A file that jobs wait for. After the test it always exists."""
     with tempfile.TemporaryDirectory() as folder:
         Path(folder).chmod(0o755)
         file = Path(folder) / "leave"
@@ -104,7 +104,7 @@ def recorded_minutes(grid: LocalGrid, job: Job) -> int:
 async def test_the_deployment_refunds_a_lost_job_and_collects_nothing_while_slurm_is_silent(
     customer: Customer, leave: Path
 ) -> None:
-    """A job is lost on beta while the controller of alpha is down. Both at once, because each takes a while."""
+    """A job is lost on beta while the controller of alpha is down. Both happen at once, because each takes a while."""
     grid = customer.grid
     lost, spared = await running(customer, "beta", leave), await running(customer, "alpha", leave)
     grid.table.stop("alpha-slurmctld")

@@ -1,4 +1,4 @@
-"""Claims at the cluster without a carrier, and their state there."""
+"""Claims without a carrier, and their state at the cluster."""
 
 from __future__ import annotations
 

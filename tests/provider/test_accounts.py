@@ -1,4 +1,4 @@
-"""A job runs in its customer's account. Without such an account it is refused. On a real chain and Slurm."""
+"""A job runs in its customer's account, or is refused without one. The chain and Slurm are real."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Cleanup removes what finished claims left on the login node, whatever jobs planted there, and nothing else."""
+"""Cleanup removes the files of finished claims on the login node, whatever jobs created there, and nothing else."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def age(box: Box, key: JobKey) -> None:
 
 
 async def clean_up(scene: Scene, key: JobKey, keep_days: int = DAYS) -> set[Leftover]:
-    """Clean up; returns what was removed of this claim. Jobs of other tests leave files too."""
+    """Clean up. Returns what was removed of this claim. Jobs of other tests leave files too."""
     removed = await remove_leftovers(scene.session, await find_leftovers(scene.session, keep_days))
     return {one for one in removed if one.key == key}
 

@@ -41,7 +41,7 @@ async def test_a_start_is_dated_back_by_the_clusters_own_clock(
     jump: Jump,
     hour: int,
 ) -> None:
-    """By this machine's clock the job would have run an hour too long, or not at all."""
+    """With this machine's clock, the job would have run an hour too long, or not at all."""
     key = await approved.claimed()
     await approved.session.cluster.submit(key, bash("true"), SMALL)
     await until(lambda: not in_queue(box, key))

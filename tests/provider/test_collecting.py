@@ -1,4 +1,6 @@
-"""The flow `collect_zombies` under a real Prefect, with a real chain and Slurm: it names what it ended, and why."""
+"""The flow `collect_zombies` under a real Prefect, with a real chain and Slurm: it names the jobs that it ended, and
+why.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Cancel requests and top-ups reach claimed jobs, with and without a carrier. On a real chain and Slurm."""
+"""Cancel requests and top-ups reach claimed jobs, with and without a carrier. The chain and Slurm are real."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.provider.scene import Scene
 from tests.slurm.support import bash
 
 WITHIN_S = 120
-MINUTES = 100  # that the credits of a claimed job buy
+MINUTES = 100  # minutes that the credits of a claimed job buy
 REQUEST = SubmitRequest(ntasks=1, cpus_per_task=1, mem_per_cpu_mb=100, gpus=0, time_limit_minutes=MINUTES)
 SCRIPT = bash("sleep 600")
 

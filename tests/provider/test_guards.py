@@ -1,4 +1,4 @@
-"""A cluster without a guard claims no job, unless its provider accepts the gap. On a real chain and Slurm."""
+"""A cluster without a guard claims no job, unless its provider accepts the gap. The chain and Slurm are real."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Looks up images at real local registries: an open one, one with accounts, and a missing one."""
+"""The supervisor queries images at real local registries: an open one, one with accounts, and a missing one."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ HUB = ContainerRun(image="busybox:v1")
 
 
 class Large(BaseHTTPRequestHandler):
-    """Says more than a registry should."""
+    """Answers with more than a registry should."""
 
     def do_GET(self) -> None:
         self.send_response(200)

@@ -1,4 +1,4 @@
-"""After a restart, the logs of jobs that are over are delivered, and only those."""
+"""After a restart, exactly the logs of ended jobs are delivered."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def key(job_id: int) -> JobKey:
 
 @dataclass
 class Session:
-    """What `resume_logs` uses of a session."""
+    """The part of a session that `resume_logs` uses."""
 
     chain: MemoryChain
     logs: LogShipper

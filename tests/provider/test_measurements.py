@@ -1,4 +1,4 @@
-"""Measured labels from real Slurm jobs are proposed on a real chain when one moved, beside the provider's own."""
+"""Labels from real Slurm jobs are proposed on a real chain when one moved, with the provider's own labels."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from tests.waiting import until
 
 
 async def test_a_job_whose_node_failed_is_not_started_again(approved: Scene, box: Box) -> None:
-    """Slurm requeues some such jobs in spite of their options. By then the job is refunded."""
+    """Slurm requeues some such jobs despite their options. At that time the job is already refunded."""
     session = approved.session
     key = await running(approved, box)
     box.slurm("scontrol", "update", "nodename=ALL", "state=down", "reason=power")

@@ -27,7 +27,7 @@ async def test_no_job_is_started_before_its_claim_is_stable(
     grid: Grid,
     box: Box,
 ) -> None:
-    """The same transaction claims again in a later block. For Slurm that is another claim, and a second job."""
+    """The same transaction claims again in a later block. For Slurm this is another claim, with a second job."""
     key = await approved.claimed()
     approved.session.settings = replace(approved.session.settings, claim_stays_s=5)
     async with carry(approved.session, key) as carrier:

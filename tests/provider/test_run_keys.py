@@ -1,4 +1,4 @@
-"""The run of a claim is known by its key and parameters, the same to those that start, adopt and delete it."""
+"""Code that starts, adopts and deletes the run of a claim finds it by the same key and parameters."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ WITHIN_S = 120.0
 
 @pytest.fixture
 def patient(scene: Scene) -> None:
-    """A step that waits does so forever. So a test sees whether a step waits, however busy the machine is."""
+    """Let steps wait forever, so that a test sees a waiting step on a machine of any speed."""
     scene.session.intervals = Intervals(slurm_answers_s=FOR_EVER_S)
 
 

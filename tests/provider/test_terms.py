@@ -56,7 +56,7 @@ async def test_a_refused_customers_claim_goes_back_before_anything_of_it_starts(
 
 
 async def test_a_job_that_names_no_definition_ends_at_its_first_cluster(approved: Scene) -> None:
-    """Further clusters would pay gas for a claim and a refusal each, and the operator for an assignment."""
+    """Each further cluster would pay gas for a claim and a refusal, and the operator for an assignment."""
     chain, customer = approved.session.chain, approved.customer.address
     before = await chain.balance(customer)
     key = await approved.claimed(FOREIGN_JOB)

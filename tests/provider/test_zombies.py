@@ -23,7 +23,7 @@ from tests.waiting import until
 
 @pytest.fixture
 def stop(box: Box) -> Iterator[Callable[[str], None]]:
-    """Stops a daemon. All daemons run again after the test."""
+    """Stop a daemon. All daemons run again after the test."""
     yield box.stop
     box.start()
 

@@ -1,4 +1,4 @@
-"""Remote calls: the program on the node prints results that the client reads, and nothing is unpickled here."""
+"""Remote calls: the program on the node prints results, and the client reads them without unpickling."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ TOKEN = "ab" * 16
 
 
 def called(function: Callable[[Any], Any], item: Any, **more: str) -> tuple[int, list[str]]:
-    """Exit status and output of the program on the node, run by the command of the job."""
+    """Run the program of the node by the command of the job. Returns its exit status and output."""
     content = remote.workflow(TOKEN, None, remote.Resources(), sys.executable)
     variables = {variable["key"]: variable["value"] for variable in content["env"]}
     variables |= {"REMOTE_CALL": remote.pickled(function, item)} | more
@@ -108,7 +108,7 @@ def test_a_pickled_array_of_a_hostile_cluster_is_refused() -> None:
 
     with pytest.raises(RemoteError, match="is not readable as array"):
         result_in(called(trap, 0)[1], TOKEN)
-    assert pickle.dumps(Trap())  # what the cluster could have put there
+    assert pickle.dumps(Trap())  # the cluster could have put this there
 
 
 @pytest.mark.parametrize(

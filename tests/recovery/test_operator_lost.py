@@ -1,4 +1,4 @@
-"""The operator's machine is lost. A new one with a backup assigns the jobs that came meanwhile."""
+"""The operator's machine is lost. A new one with a backup assigns the new jobs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The example workflows, and what those about networks and containers print."""
+"""The example workflows, and the output of those about networks and containers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Definitions with hostile text in every text field, and the calls that a recorder must see for each of them.
+"""Definitions with hostile text in every text field, and the calls that a recorder must see for each.
 
 `command` and `if` are code by design. A command is only an argument here, because the recorder runs nothing;
 `if` is left out.
@@ -186,7 +186,7 @@ def check(bench: Bench, case: Case) -> None:
     calls = list(outcome.calls)
     for wanted in sorted(
         case.expected, key=lambda one: -len(one.variables)
-    ):  # otherwise the calls with more conditions find their matches taken
+    ):  # otherwise calls with more conditions find no match left
         met = next((call for call in calls if wanted.is_met_by(call)), None)
         assert met, f"{wanted} is not among {calls}"
         calls.remove(met)

@@ -124,7 +124,7 @@ def job(steps: str, *, gpus: int = 2, env: str = "[]") -> Definition:
 
 PATIENCE_S = 60
 
-# The beginnings of lines that say what a script does now.
+# Prefixes of lines that show the progress of a script.
 PROGRESS = (
     "Running: ", "Waiting for ", "Importing image ", "Unpacking image", "Downloading input", "Sending output",
     "Starting virtual network ", "tunnel: ",
@@ -133,7 +133,7 @@ PROGRESS = (
 
 def without_progress(output: str) -> list[str]:
     """Return the lines of a job's output, without progress and lines of Slurm and of a step's shell."""
-    other = ("srun: ", "slurmstepd", "Terminated")  # the shell says so of a program that a launch's signal ended
+    other = ("srun: ", "slurmstepd", "Terminated")  # the shell prints this about a program that a launch's signal ended
     return [line for line in output.splitlines() if not line.startswith((*PROGRESS, *other))]
 
 

@@ -110,7 +110,7 @@ async def test_variables_arrive_unchanged_and_those_of_the_step_win(here: Here) 
 
 
 async def test_a_remote_call_of_a_python_function_runs_in_a_container(here: Here) -> None:
-    """The image has no Python. The container sees the one of the node."""
+    """The image has no Python. The container sees the node's one."""
 
     def folders(path: str) -> list[str]:
 
@@ -147,7 +147,7 @@ async def test_a_launch_in_a_container_ends_with_its_scope(here: Here) -> None:
   - launch: {{steps: [{{run: {{command: 'echo {mark} >/deepsquare/up; while :; do sleep 0.1; done', {BOX}}}}}]}}
   - run: {{command: 'until [ -e up ]; do sleep 0.1; done; echo up'}}
 """)
-    lines = [line for line in lines if line != "Terminated"]  # the shell tells so of its sleep
+    lines = [line for line in lines if line != "Terminated"]  # the shell prints this about its sleep
     assert (status, lines) == (0, ["up"])
     await asyncio.to_thread(await_end_of, mark)
 

@@ -57,7 +57,7 @@ def test_finally_gets_the_status_of_the_body_also_if_that_is_0(bench: Bench, sta
 
 
 def test_a_launch_as_the_last_step_ends_silently(bench: Bench) -> None:
-    """bash reports internals if a signal meets a subshell that has not begun. That is no matter of the job's log."""
+    """bash reports internals if a signal meets a subshell that has not begun. They do not belong into the job's log."""
     steps = f"- {say('a')}\n- launch: {{steps: [{{run: {{command: exec sleep 1000}}}}]}}"
     assert [lines(bench, steps) for _ in range(3)] == [(0, ["a"])] * 3
 
@@ -127,7 +127,7 @@ while :; do sleep 0.05; done
 
 
 def test_a_program_can_finish_after_the_signal_and_no_command_follows_it(bench: Bench) -> None:
-    """The shell around it gets the same signal. It ends neither before the program nor with success."""
+    """The shell around it gets the same signal. It does not end before the program, or with success."""
     (bench.root / "graceful").write_text(GRACEFUL)
     command = f"bash {bench.root}/graceful; echo never"
     steps = f"""

@@ -20,7 +20,7 @@ from deepgrid.workflow.models import ContainerRun, Mount
 from tests.sbatch.hostile import CANARY, FIGURES, environments, hostile
 from tests.sbatch.support import Bench
 
-# Each records its arguments. A name that is no file's name is used literally, so no file is created.
+# Each records its arguments. A name that cannot be a file name is used literally, so no file is created.
 STAND_INS = {
     "apptainer": """#!/bin/sh
 cat /proc/$$/environ >{root}/$2.env

@@ -19,7 +19,7 @@ AT_ONCE = 10  # cases per example; scripts wait for processes, so several run in
 
 
 class Recorders:
-    """As many recorders as scripts that run in parallel."""
+    """One recorder per script that runs in parallel."""
 
     def __init__(self, pool: ThreadPoolExecutor, factory: pytest.TempPathFactory, count: int) -> None:
         self._pool = pool

@@ -1,8 +1,8 @@
 """Signals to launches on real clusters. The recorder that replaces `srun` elsewhere cannot show who gets a signal.
 
-Slurm with `proctrack/cgroup`, as most sites have it, tells the first process of a task only. With
-`proctrack/linuxproc` it tells all processes. `srun` forwards USR1 and USR2 only, and answers HUP, QUIT and TERM by
-having its tasks killed.
+Slurm with `proctrack/cgroup`, which most sites use, signals only the first process of a task. With
+`proctrack/linuxproc` it signals all processes. `srun` forwards only USR1 and USR2. On HUP, QUIT and TERM it has its
+tasks killed.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ async def here(request: pytest.FixtureRequest) -> AsyncIterator[Here]:
     await login.close()
 
 
-# Notes its signals, and ends when all programs have got one.
+# Notes its signals, and ends when all programs have received one.
 NAMES = ("1", "2a", "2b", "3", "10", "12a", "12b", "14", "15")
 PROGRAM = f"""
 import glob, pathlib, signal, sys, time
@@ -103,7 +103,7 @@ async def test_programs_get_the_signal_asked_for_once_and_can_end_slowly(here: H
 
 
 async def test_the_shell_of_a_step_can_trap_the_signal(here: Here, key: JobKey) -> None:
-    """Each of the two ends only when the other has got its signal too."""
+    """Each of the two ends only when the other one has received its signal too."""
     launches = "\n".join(
         f"""
   - launch:
@@ -169,5 +169,5 @@ async def test_programs_in_containers_get_the_signal_and_can_end_slowly(
 """
     status, lines = await here.run_steps(key, steps, containers)
     if here.box.name == "unit":
-        lines = list(set(lines))  # without cgroups, Slurm itself tells Apptainer and the program
+        lines = list(set(lines))  # without cgroups, Slurm itself signals Apptainer and the program
     assert (status, sorted(lines)) == (0, ["a got it", "a saved", "b got it", "b saved"])

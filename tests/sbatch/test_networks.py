@@ -202,7 +202,7 @@ def test_steps_meet_in_a_virtual_network(sandbox: Sandbox, stack: str) -> None:
 
 @pytest.mark.long
 def test_a_virtual_network_leads_nowhere_else(sandbox: Sandbox) -> None:
-    """Not even for a step that routes other traffic into it. Without that route the name server answers."""
+    """This holds even for a step that routes other traffic into it. Without that route the name server answers."""
     made = job("""virtualNetworks: [{name: lab, gatewayAddress: 10.7.0.1/24}]
 steps:
 - run:

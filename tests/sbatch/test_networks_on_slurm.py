@@ -43,7 +43,7 @@ async def test_an_example_does_the_same_on_slurm(
 async def test_a_cancelled_job_leaves_no_network(
     node: list[str], cluster: Cluster, monitor: SlurmMonitor, key: JobKey, box: Box, storage: StoragePaths
 ) -> None:  # fmt: skip
-    """Also if the command ignores the signal. Then Slurm kills it, and the kernel ends the rest."""
+    """This holds even if the command ignores the signal. Then Slurm kills it, and the kernel ends the rest."""
     mark = f"network-{key.job_id}"
     text = f"""
 env: [{{key: MARK, value: {mark}}}]

@@ -89,7 +89,7 @@ def test_a_storage_folder_that_is_a_link_is_not_used(tmp_path: Path, root: str) 
     assert (outcome.status, outcome.output) == (0, "")
     assert victim.stat().st_mode & 0o777 == 0o755
     assert list(victim.iterdir()) == []
-    assert [path.name for path in Path(getattr(bench.storage, root)).iterdir()] == [name], "what it made is gone"
+    assert [path.name for path in Path(getattr(bench.storage, root)).iterdir()] == [name], "its files are gone"
 
 
 def test_a_missing_storage_root_is_reported_and_not_created(tmp_path: Path) -> None:

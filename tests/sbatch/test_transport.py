@@ -75,7 +75,7 @@ def test_an_input_has_the_name_that_a_browser_would_save(
 
 
 def test_an_archive_is_gone_once_it_is_unpacked(bench: Bench, store: Store) -> None:
-    """Also if a file of the archive has its name. An archive that is broken stays."""
+    """This holds even if a file in the archive has its name. A broken archive stays."""
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w") as archive:
         archive.writestr("some.zip", "word")

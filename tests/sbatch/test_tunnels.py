@@ -81,7 +81,7 @@ END = "kill -TERM $SCRIPT\n"
 
 
 def until_told(sandbox: Sandbox, what: str, times: int = 1) -> str:
-    """Wait until the log has so many lines with this text."""
+    """Wait until the log has this many lines with this text."""
     return f"until (($(grep -cF {shlex.quote(what)} {sandbox.root}/output) == {times})); do sleep 0.05; done\n"
 
 
@@ -114,7 +114,7 @@ def through(
 def test_a_request_reaches_the_step_and_its_users_read_the_addresses_in_the_log(
     sandbox: Sandbox, folder: Path, bore: str, port: int, stack: str, more: str
 ) -> None:
-    """At any port, in both forms of the address, also for a user that has no name."""
+    """The port is arbitrary, and the address has both forms. The user may have no name."""
     meanwhile = port_of(folder) + fetch(folder, "answer") + until_addresses(sandbox)
     output = through(sandbox, job(bore, SERVE, more, stack), folder, meanwhile, port=port)
     if output:
@@ -125,7 +125,7 @@ def test_a_request_reaches_the_step_and_its_users_read_the_addresses_in_the_log(
 
 
 def test_a_tunnel_sends_requests_by_which_the_server_knows_that_it_lives(sandbox: Sandbox, folder: Path) -> None:
-    """bore closes connections that sent it no global request for two minutes. Its refusal is not shown."""
+    """bore closes connections that send no global request for two minutes. Its refusals are not shown."""
     meanwhile = f"until grep -q '^request streamlocal' {folder}/seen 2>/dev/null; do sleep 0.05; done\n"
     output = through(sandbox, job("boreAddress: '198.51.100.1:2200'", SERVE), folder, meanwhile)
     assert [line for line in output if "keepalive" in line or "mux" in line] == []
@@ -147,7 +147,7 @@ def test_a_tunnel_is_opened_again_when_its_server_comes_back(sandbox: Sandbox, f
 
 
 def test_the_secret_is_the_password_and_nobody_sees_it(sandbox: Sandbox, folder: Path) -> None:
-    """It is no argument of any process while the tunnel is up, no variable of the step, and not in the log."""
+    """While the tunnel is up, no argument of a process, no variable of the step and no line of the log contains it."""
     look = f"cat /proc/[0-9]*/cmdline | tr '\\0' '\\n' >{folder}/looked\n"
     secret = SECRET.replace("'", "''")
     made = job(f"boreAddress: '198.51.100.1:2200', secret: '{secret}'", f"env >{folder}/env; {SERVE}")

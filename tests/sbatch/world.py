@@ -19,7 +19,10 @@ class Greeting(socketserver.BaseRequestHandler):
 
 
 class NameServer(socketserver.BaseRequestHandler):
-    """Answers each DNS query for an IPv4 address with an address that identifies the server. Others get no address."""
+    """Answers each DNS query for an IPv4 address with an address that identifies the server.
+
+    Other queries get no address.
+    """
 
     def handle(self) -> None:
         query, sender = self.request

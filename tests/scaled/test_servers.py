@@ -1,4 +1,4 @@
-"""Several Prefect servers do what one does, also while one of them is killed."""
+"""Several Prefect servers work like a single one, even while one of them is killed."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def until_both_answer(grid: ScaledGrid) -> None:
 
 @pytest.mark.long
 async def test_a_run_by_hand_is_scheduled_and_ends(grid: ScaledGrid) -> None:
-    """As the Run button does. Background services, Redis and the worker take part."""
+    """The run is created like by the Run button. Background services, Redis and the worker take part."""
     done = await run_now(grid, "expire_claims/grid", operator="grid")
     assert done["state"]["type"] == "COMPLETED", done["state"]
 
@@ -121,7 +121,7 @@ def test_passwords_stay_out_of_arguments_and_logs(grid: ScaledGrid) -> None:
 @pytest.mark.deep
 @pytest.mark.timeout(3600)
 def test_tests_of_the_whole_grid_pass_on_it() -> None:
-    """On a grid of their own, which they share."""
+    """The tests share a separate grid."""
     files = [str(REPOSITORY / "tests" / "grid" / f"{name}.py") for name in ON_THE_GRID]
     argv = [sys.executable, "-m", "pytest", "-q", "-x", "-m", "long or not long", "-p", "no:cacheprovider", *files]
     done = subprocess.run(

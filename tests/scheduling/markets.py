@@ -1,4 +1,4 @@
-"""Generated markets: clusters that are all different, and jobs of many customers. Seeded."""
+"""Generated markets from a seed: clusters that are all different, and jobs of many customers."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ def cancelling(job: Job, ago_s: int) -> Job:
     [
         (assigned(599), THERE, False),
         (assigned(600), THERE, True),
-        (assigned(599), BANNED, False),  # the contract gives it no earlier
+        (assigned(599), BANNED, False),  # the contract allows it no earlier
         (claimed(2 * HOUR_S), THERE, False),  # it may wait in a long queue
         (claimed(25 * HOUR_S - 1), THERE, False),
         (claimed(25 * HOUR_S), THERE, True),

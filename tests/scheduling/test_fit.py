@@ -1,4 +1,4 @@
-"""What a cluster must have for a job: room on its nodes for tasks and GPUs, labels that meet its conditions."""
+"""A cluster fits a job if its nodes have room for tasks and GPUs, and its labels meet the conditions."""
 
 from __future__ import annotations
 

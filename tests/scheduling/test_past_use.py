@@ -1,4 +1,4 @@
-"""What ended jobs kept from others: its decay, and the wait after too many cancels."""
+"""Past use by ended jobs: its decay, and the wait after too many cancels."""
 
 from __future__ import annotations
 

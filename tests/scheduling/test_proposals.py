@@ -1,4 +1,4 @@
-"""Which changes of a provider may be approved without a person's look: measured labels, nothing else."""
+"""Only changes of measured labels may be approved automatically."""
 
 from __future__ import annotations
 

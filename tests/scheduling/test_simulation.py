@@ -87,7 +87,7 @@ def test_measures_of_two_jobs_by_hand() -> None:
     assert (found.jobs, found.mean_wait_s, found.median_wait_s) == (2, 10, 10)
     assert found.slowdown == pytest.approx((1 + (20 + 4) / 10) / 2)
     assert found.utilisation == pytest.approx(400 / (100 * 6))
-    assert found.jain_customers == pytest.approx(0.5)  # a got all that it demanded, b nothing yet
+    assert found.jain_customers == pytest.approx(0.5)  # a got everything that it requested, b nothing yet
     assert found.jain_providers == pytest.approx(0.5)
     assert found.millicredits_per_cpu_hour == pytest.approx(50 / (408 / 3600))
     assert found.start_error_s == 15

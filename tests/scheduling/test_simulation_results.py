@@ -85,7 +85,7 @@ def test_the_command_reads_a_trace_and_names_a_broken_one(
 
 @pytest.mark.long
 def test_the_scheduler_meets_the_bars_now() -> None:
-    """One seed under overload, with the code as it is; the published results have three."""
+    """One seed under overload, with the current code. The published results have three."""
     equal = with_load(equal_demand(1, simulate.JOBS["equal"]), CAPACITY, comparison.OVERLOAD)
     assert comparison.run(equal, comparison.POLICIES["deepgrid"](1)).jain_customers >= comparison.LEAST_JAIN
     jobs = with_load(mixed(1, jobs=400), CAPACITY, comparison.OVERLOAD)

@@ -1,4 +1,4 @@
-"""The tables of jobs x clusters say the same as the plain functions for one job and one cluster."""
+"""The tables of jobs x clusters agree with the plain functions for one job and one cluster."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Slices of time: which jobs get them, in which order, and never more than the customer's funds pay."""
+"""Slices of time: the jobs that get them, their order, and the limit of the customer's funds."""
 
 from __future__ import annotations
 

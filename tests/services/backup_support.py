@@ -1,4 +1,4 @@
-"""What the tests of backups share: an address book of the tests' grid, and machines with a database."""
+"""Helpers for tests of backups: an address book of the tests' grid, and machines with a database."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ BOOK = AddressBook(
 
 @dataclass(frozen=True)
 class Machine:
-    """Where a machine keeps database, secret file and address book."""
+    """The places of a machine's database, secret file and address book."""
 
     folder: Path
     url: str

@@ -12,7 +12,7 @@ from tests.services.support import Grid, Start, starting
 
 @pytest.fixture
 async def start(tmp_path: Path) -> AsyncIterator[Start]:
-    """Starts services; all end with the test."""
+    """Start services. All end with the test."""
     async with starting(tmp_path) as start_one:
         yield start_one
 

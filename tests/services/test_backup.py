@@ -1,4 +1,4 @@
-"""Backup and restore: everything comes back, except what was signed before."""
+"""Backup and restore: everything comes back. Requests signed before the restore are refused."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ async def machines(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[Mach
 
 @pytest.fixture
 async def start_new(tmp_path: Path) -> AsyncIterator[Start]:
-    """Starts services with the secret file of the new machine."""
+    """Start services with the secret file of the new machine."""
     (tmp_path / "new").mkdir(exist_ok=True)
     async with starting(tmp_path / "new") as start_one:
         yield start_one
@@ -109,7 +109,7 @@ async def test_a_new_machine_serves_what_the_lost_one_stored(
 
 
 async def test_sessions_of_the_time_before_are_refused(start: Start, start_new: Start, tmp_path: Path) -> None:
-    """A session key that was revoked after the backup, with the latest end that a session may have."""
+    """The key was revoked after the backup, and has the latest end that a session may have."""
     lost, new = Machine.at(tmp_path), Machine.at(tmp_path / "new")
     old = await start()
     old.chain.put(1, await filled(old))

@@ -24,7 +24,7 @@ from tests.services.backup_support import BOOK, Machine
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of a machine whose database holds a definition, and of its backup."""
+    """The folder of a machine with a definition in its database, and the folder of its backup."""
     machine = Machine.at(tmp_path_factory.mktemp("made") / "machine")
 
     async def fill() -> None:

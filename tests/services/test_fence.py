@@ -1,4 +1,4 @@
-"""The latest request and session that could be accepted before a restore are refused after it, and no later ones."""
+"""After a restore, the latest request and session that could be accepted before it are refused. Later ones are not."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_requests() -> None:
 def test_sessions() -> None:
     def request(not_after: int, opened_at: int) -> Verified:
         key = session_key(rights=READ, now=opened_at, lifetime_s=not_after - opened_at)
-        accepted(key, opened_at, opened_at)  # it is one that the services take then
+        accepted(key, opened_at, opened_at)  # the services accept it then
         return accepted(key, opened_at + 2 * WINDOW_S, opened_at + 2 * WINDOW_S)
 
     end = RESTORED_AT + MAX_LIFETIME_S + CLOCK_SLACK_S

@@ -1,4 +1,4 @@
-"""Followers of one log share one reader: each byte once and in order, whatever the other followers do."""
+"""Followers of one log share one reader. Each gets every byte once and in order, whatever the others do."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ async def test_500_followers_cost_one_read_per_chunk_and_one_word_of_the_chain(g
             text += line
             await until(partial(all_have, followers, text))
     assert {await follower.end() for follower in followers} == {text}
-    looks = 1 + int((time.monotonic() - started) / LOOK_AGAIN_S)  # the reader also looks without being told
+    looks = 1 + int((time.monotonic() - started) / LOOK_AGAIN_S)  # the reader also polls without news
     assert len(reads) <= 11 + looks
     assert grid.chain.calls - asked_before <= 1 + 10 + looks  # the first follower, ten appends, the reader
 

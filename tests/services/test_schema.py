@@ -1,4 +1,4 @@
-"""Migrations: databases of an earlier release are refused, or changed without a loss."""
+"""Migrations: databases of an earlier release are refused, or migrated without a loss."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ async def test_two_processes_may_prepare_one_empty_postgresql(postgres: str) -> 
 
 
 async def test_what_postgresql_refuses_is_one_sentence(postgres: str) -> None:
-    """Its driver raises errors of its own while it connects, such as for a wrong password."""
+    """Its driver raises its own errors while it connects, for example for a wrong password."""
     database = Database(postgres.replace("/postgres?", "/missing?"))
     with pytest.raises(ConfigurationError, match="cannot be used"):
         await database.prepare()

@@ -206,7 +206,7 @@ async def test_without_shellcheck_it_does_not_start(tmp_path: Path, monkeypatch:
 
 
 async def test_the_store_outlives_requests_that_are_cut_off(tmp_path: Path) -> None:
-    """A request that used the closed store in its clean-up once blocked the process forever."""
+    """A request once used the closed store in its clean-up, and blocked the process forever."""
     entered, ended = asyncio.Event(), []
 
     async def slow(_scope: object, _receive: object, _send: object) -> None:

@@ -1,4 +1,4 @@
-"""The services' metrics count what clients do, by patterns of routes, and the page of metrics explains each."""
+"""The services' metrics count requests by route pattern, and the page of metrics explains each metric."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Parties take turns: the order, what a turn is worth, and what is left out."""
+"""Parties take turns: the order, the size of a turn, and the items that are dropped."""
 
 from __future__ import annotations
 

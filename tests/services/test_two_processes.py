@@ -1,4 +1,4 @@
-"""Two real processes on one PostgreSQL behind a proxy: either answers, and a killed one loses nothing."""
+"""Two real processes on one PostgreSQL behind a proxy: either one answers, and a killed one loses nothing."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ async def read_to_the_end(customer: ServicesClient, job_id: int) -> bytes:
 
 
 async def stops_in_time(served: ServingProcess, customer: ServicesClient, job_id: int) -> None:
-    """SIGTERM ends the process, also with a reader that waits. Nothing is logged but sentences."""
+    """Check that SIGTERM ends the process, even with a waiting reader. It logs only sentences."""
     reading = asyncio.create_task(customer.read_log(job_id, wait_s=25))
     await asyncio.wait([reading], timeout=2)
     assert not reading.done()

@@ -33,7 +33,7 @@ PAGE = {"Origin": ORIGIN}
 
 @dataclass
 class Page:
-    """A page at the signer's own address, with the headers that it sends. `seen` holds every byte that it ever got."""
+    """A page at the signer's own address, with its headers. `seen` has every byte that it received."""
 
     http: httpx.AsyncClient
     chain: Chain

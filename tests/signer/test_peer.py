@@ -32,7 +32,7 @@ def test_linux_tells_the_account() -> None:
 
 @pytest.mark.parametrize("family", [socket.AF_INET, socket.AF_INET6])
 def test_own_connections(listener: socket.socket, family: socket.AddressFamily) -> None:
-    """A socket of IPv6 reaches 127.0.0.1 by its mapped address."""
+    """An IPv6 socket reaches 127.0.0.1 by its mapped address."""
     here = listener.getsockname()
     with socket.socket(family) as own:
         own.connect((here[0] if family == socket.AF_INET else f"::ffff:{here[0]}", here[1]))
@@ -59,7 +59,7 @@ def test_another_account(listener: socket.socket) -> None:
         assert uid_behind(peer, here) is None
 
 
-def test_a_connection_that_is_closed_is_of_nobody(listener: socket.socket) -> None:
+def test_a_closed_connection_belongs_to_no_account(listener: socket.socket) -> None:
     """The kernel counts closed sockets as root's, and `accept` still returns them."""
     here = listener.getsockname()
     with socket.create_connection(here) as own:

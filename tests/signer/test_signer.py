@@ -1,4 +1,4 @@
-"""The local signer refuses what is not its page's, not this grid's, or above the limit, and never shows a key."""
+"""The local signer refuses requests of other pages, for other grids or above the limit, and never shows a key."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ async def test_a_token_opens_one_session_only(closed_page: Page) -> None:
 
 
 async def test_no_cookie_opens_the_signer(page: Page) -> None:
-    """Cookies know no ports, so browsers send them to every server of this machine, and take them from every one."""
+    """Cookies have no port, so browsers send them to every server of this machine, and accept them from each."""
     secret = page.headers.pop("X-Grid-Signer")
     for name in ("deepgrid-signer", "deepgrid-signer-8090", "X-Grid-Signer", "session"):
         answer = await page.post("/signer", CALL, {**page.headers, "Cookie": f"{name}={secret}"})
@@ -121,7 +121,7 @@ async def test_a_session_counts_at_the_origin_that_opened_it(page: Page) -> None
 
 
 async def test_the_page_finds_what_it_kept(page: Page, grid: Grid) -> None:
-    """Its origin is new at each start, so its own storage is empty then."""
+    """Its origin is new at each start, so its own storage is empty."""
     assert (await page.post("/signer/storage", {})).json() == {"texts": {}}
     for changes in ({"theme": "dark", "draft": "é"}, {"theme": None, "number": 7}, {"file:Qm": "steps: []"}):
         assert (await page.post("/signer/storage", {"changes": changes})).status_code == 204
@@ -145,7 +145,7 @@ async def test_too_much_or_malformed_is_not_kept(page: Page) -> None:
 
 
 async def test_the_oldest_files_make_room(page: Page) -> None:
-    """Each submitted file is stored. A full storage must not stop the note that prevents a second job."""
+    """Each submitted file is stored. A full storage must not prevent the note that avoids a second job."""
     text = "x" * (LARGEST_BODY - 100)
     for number in range(MOST_BYTES // LARGEST_BODY):
         await page.post("/signer/storage", {"changes": {f"file:{number}": text}})
@@ -221,7 +221,7 @@ async def test_another_domain_is_refused(page: Page, changes: dict[str, Any]) ->
 
 
 async def test_no_request_is_signed(page: Page) -> None:
-    """The signer signed the end of a session key, dated to any time. The page lets the key sign its own end."""
+    """The signer once signed the end of a session key with any date. Now the key signs its own end."""
     message = {"method": "POST", "path": "/v1/sessions/revoke", "bodyHash": "0x" + "1" * 64, "issuedAt": 2**40,
                "nonce": "0x" + "2" * 64}  # fmt: skip
     data = {"primaryType": "Request", "types": TYPES, "domain": page.domain, "message": message}
@@ -231,7 +231,7 @@ async def test_no_request_is_signed(page: Page) -> None:
 async def test_sessions_and_permits_are_signed_while_the_chain_is_quiet(
     page: Page, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The page dates them by its own clock when the newest block is old. The signer knew the block's time only."""
+    """The page dates them by its own clock when the newest block is old. The signer once knew only the block's time."""
     now = await page.chain.now() + 3600
     monkeypatch.setattr(time, "time", lambda: float(now))
     message = await page.session_message(notAfter=now + MAX_LIFETIME_S)

@@ -1,4 +1,4 @@
-"""The local signer sends nothing but known calls of this grid, and locks at most its limit of credits per hour."""
+"""The local signer sends only known calls of this grid, and locks at most its limit of credits per hour."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""In any hour a page locks and moves at most the limit, whatever it combines; no credits are counted twice."""
+"""In any hour a page locks and moves at most the limit, by any combination of calls. No credits count twice."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Clock:
 
 @dataclass
 class Account:
-    """What a page did, with the time of each."""
+    """The actions of a page, with their times."""
 
     clock: Clock = field(default_factory=Clock)
     gone: list[tuple[float, int]] = field(default_factory=list)

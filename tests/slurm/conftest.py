@@ -56,7 +56,7 @@ def key() -> JobKey:
 
 @pytest.fixture
 def held(box: Box) -> Iterator[Callable[[], None]]:
-    """Keeps all jobs from starting until the test calls it or ends."""
+    """Keep all jobs from starting until the test calls it or ends."""
 
     def release() -> None:
         box.slurm("scontrol", "update", f"PartitionName={box.settings.partition}", "State=UP")
@@ -68,6 +68,6 @@ def held(box: Box) -> Iterator[Callable[[], None]]:
 
 @pytest.fixture
 def stop(box: Box) -> Iterator[Callable[[str], None]]:
-    """Stops a daemon. All stopped daemons start again after the test."""
+    """Stop a daemon. All stopped daemons start again after the test."""
     yield box.stop
     box.start()

@@ -20,7 +20,7 @@ NEVER_GIVEN = 4_000_000_000  # an id that no job here gets
 
 def lose(site: SlurmSite, cluster: str, key: JobKey) -> None:
     """Remove all traces of a waiting or running job from the cluster."""
-    # The hook's record gets a comment of no claim, the claim's id a number of no job. Accounting's row is deleted.
+    # The hook's record gets a comment without a claim, and the claim an id without a job. Accounting's row is deleted.
     for number in _slurm(site, cluster, "squeue", "-h", "-a", "-n", key.name, "-o", "%A").split():
         _slurm(site, cluster, "scontrol", "update", f"JobId={number}", "Comment=lost")
     _slurm(site, cluster, "scancel", "-n", key.name)

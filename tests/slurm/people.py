@@ -1,4 +1,4 @@
-"""Unix accounts that tests make and remove. Their names differ in each run, as runs share the machine."""
+"""Unix accounts that tests make and remove. Their names differ in each run, because runs share the machine."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A claim and rows of its job, for tests of pure functions."""
+"""A claim and its job's rows, for tests of pure functions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Shared by the tests on a real cluster: the cluster as its administrator sees it, claims, and waiting."""
+"""Helpers for tests on a real cluster: the cluster with its administrator's rights, claims, and waiting."""
 
 from __future__ import annotations
 

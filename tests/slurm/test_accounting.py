@@ -1,4 +1,4 @@
-"""Slurm's side of the books from real accounting: all runs of a period, by claim, from one query."""
+"""Slurm's side of the books from real accounting: one query returns all runs of a period by claim."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ async def test_an_outage_of_accounting_is_an_error(login: Login, cluster: Cluste
 
 
 def told(box: Box, key: JobKey, *ends: str) -> bytes:
-    """Accounting's rows of a claim. Each of `ends` is state, exit code, submission, start and end."""
+    """Return accounting's rows of a claim. Each of `ends` is state, exit code, submission, start and end."""
     box.folder(key).mkdir()
     (box.folder(key) / "account").write_text("jobs 4242\n")
     slurm_id = 10**9 + key.job_id % 10**8

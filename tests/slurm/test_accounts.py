@@ -1,4 +1,4 @@
-"""Customers with their own Unix accounts on a real cluster: which account runs a job, and what it can access."""
+"""Customers with their own Unix accounts on a real cluster: the account of a job, and the files that it can access."""
 
 from __future__ import annotations
 
@@ -55,13 +55,13 @@ def people() -> Iterator[dict[str, str]]:
 
 @pytest.fixture
 def settings(box: Box, people: dict[str, str]) -> LoginSettings:
-    """Root submits for the accounts of a table. A customer who is not in the table is refused."""
+    """Settings for root, which submits for the accounts of a table. A customer outside the table is refused."""
     return replace(box.settings, job_account=None, accounts=CustomerAccounts(people))
 
 
 @pytest.fixture
 async def at() -> AsyncIterator[Opener]:
-    """Opens the cluster with other settings."""
+    """Open the cluster with other settings."""
     logins: list[Login] = []
 
     def opened(settings: LoginSettings) -> Cluster:
@@ -180,7 +180,7 @@ async def test_customers_cannot_reach_each_others_files_and_jobs(
 async def test_a_job_of_another_account_with_a_claims_name_is_ignored(
     box: Box, cluster: Cluster, login: Login, monitor: SlurmMonitor, people: dict[str, str], key: JobKey
 ) -> None:
-    """For queue, completion records, accounting, books, cancellation and time limit, with and without an id."""
+    """This holds for queue, records, accounting, books, cancellation and time limit, with and without an id."""
     identity = f"--job-name={key.name}", f"--comment={key.comment}"
     forged = "sbatch", "--parsable", *identity, f"--uid={people[BOB]}", "--chdir=/", "--output=/dev/null"
     box.slurm(*forged, "--wrap=exit 3")

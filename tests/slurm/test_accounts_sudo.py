@@ -85,7 +85,7 @@ async def test_a_job_runs_in_its_customers_account_and_leaves_the_supervisor_its
 async def test_a_job_runs_after_a_hand_over_that_broke_off(
     cluster: Cluster, settings: LoginSettings, monitor: SlurmMonitor, key: JobKey
 ) -> None:
-    """Its folders are made anew, with the mark by which the guard knows that nothing ran."""
+    """Its folders are made again, with the mark that tells the guard that nothing ran."""
     with tempfile.TemporaryDirectory() as folder:
         Path(folder).chmod(0o755)
         (Path(folder) / "ln").write_text("#!/bin/sh\nexit 1\n")
@@ -169,7 +169,10 @@ async def test_other_accounts_reach_neither_output_nor_folder(
 
 
 async def test_the_logins_group_removes_no_file_of_a_job(cluster: Cluster, key: JobKey) -> None:
-    """The group may make files in run/, for the supervisor's own. The sticky bit keeps it from those of others."""
+    """The group may create files in run/, for the supervisor's own files.
+
+    The sticky bit protects the files of others.
+    """
     await cluster.submit(key, bash(f"touch mine; echo up; {WAIT_FOR_LEAVE}"), of(ALICE))
     await printed(cluster, key)
     run = folder_of(cluster, key) / "run"
@@ -188,7 +191,7 @@ def _of_group(number: int, *command: str) -> str:
 async def test_the_folders_of_the_account_table_take_a_bounded_time_of_a_submission(
     cluster: Cluster, people: dict[str, str], state_folder: Path, key: JobKey, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Those that are late wait for the first job of their own account."""
+    """Late folders wait for the first job of their own account."""
     monkeypatch.setattr(folders, "TABLE_WITHIN_S", 0)
     root = Path(tempfile.mkdtemp(dir=state_folder))
     root.chmod(0o1777)
@@ -214,7 +217,7 @@ async def test_a_file_that_another_account_puts_into_the_hand_over_folder_is_not
     shutil.chown(target, people[ALICE])
     (folder / "sudo").write_text(TAMPER.format(somebody=people[BOB], target=target))
     (folder / "sudo").chmod(0o755)
-    # Another account finds the folder in which files change their owner, and is quicker.
+    # Another account finds the folder where files change their owner, and acts first.
     tampered = LoginWith(Login(settings), PATH=f"{folder}:/usr/bin:/bin")
     try:
         with pytest.raises(SlurmError, match="could not act as .*(exists|cannot create)"):

@@ -58,7 +58,7 @@ def folder(state_folder: Path) -> Path:
 
 @pytest.fixture
 def asking(box: Box, folder: Path) -> Iterator[LoginSettings]:
-    """A login node that accepts only the keys that `dps provider authorized-keys` prints."""
+    """A login node that accepts only keys from `dps provider authorized-keys`."""
     env = " ".join(f"{name}={value}" for name, value in {"PREFECT_HOME": folder, "PREFECT_API_URL": NOBODY}.items())
     command = f"/usr/bin/env {env} {DPS} provider authorized-keys unit --for %u"
     more = f"AuthorizedKeysCommand {command}\nAuthorizedKeysCommandUser root"

@@ -71,7 +71,7 @@ async def test_a_second_job_of_the_name_ends_the_first(box: Box, batch: BatchJob
 
 
 async def test_the_last_lines_of_an_earlier_job_are_not_in_the_output(box: Box, batch: BatchJobs) -> None:
-    """A job that ends slowly may open its output file, by its path, while the next job of the name exists."""
+    """A job that ends slowly may open its output file by path while the next job with this name exists."""
     first = await batch.submit(NAME, "#!/bin/bash\nsleep 600", ONE)
     (earlier,) = re.findall(r"StdOut=(\S+)", box.slurm("scontrol", "show", "job", str(first)))
     await batch.submit(NAME, "#!/bin/bash\necho second; sleep 600", ONE)

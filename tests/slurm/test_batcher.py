@@ -1,4 +1,4 @@
-"""Concurrent requests are done in batches."""
+"""Concurrent requests are executed in batches."""
 
 from __future__ import annotations
 

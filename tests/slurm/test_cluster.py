@@ -125,7 +125,7 @@ async def test_a_job_in_the_queue_starts_with_its_new_time_limit(
 async def test_a_site_that_refuses_more_time_is_an_error(
     box: Box, cluster: Cluster, monitor: SlurmMonitor, key: JobKey, tmp_path: Path
 ) -> None:
-    """The supervisor of such a site is no operator of Slurm."""
+    """The supervisor of such a site is not a Slurm operator."""
     account = box.settings.job_account
     if account is None:
         pytest.skip("every account here is an administrator of Slurm")
@@ -208,7 +208,7 @@ async def test_records_come_from_the_spool_and_after_it_from_the_jobs_folder(
 async def test_a_record_whose_claim_has_an_unwritable_lock_stays_in_the_spool(
     box: Box, cluster: Cluster, monitor: SlurmMonitor, key: JobKey
 ) -> None:
-    """A redirection that failed once ended the shell, and the record counted as acknowledged."""
+    """A failed redirection once ended the shell, and the record counted as acknowledged."""
     other = new_key()
     for one in (key, other):
         await cluster.submit(one, bash("true"), SMALL)

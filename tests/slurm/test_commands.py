@@ -71,7 +71,10 @@ def test_what_the_controller_remembers_has_ends_and_wait_statuses() -> None:
 
 
 def test_slurm_24_11_prints_code_and_signal_of_what_the_controller_remembers() -> None:
-    """Read as wait statuses, `3:0` and `0:9` were 0. So failed launches and refused starts were billed."""
+    """When `3:0` and `0:9` were read as wait statuses, they were 0.
+
+    So failed launches and refused starts were billed.
+    """
     rows = {row.slurm_id: row for row in Squeue.parse(recorded("remembered_24_11.txt"))}
     exits = {
         number: (row.exit_status, row.reason) for number, row in rows.items() if phase_of(row.state) is Phase.ENDED
@@ -101,7 +104,7 @@ def test_an_exit_code_that_is_no_number_and_no_pair_counts_as_0(code: str) -> No
 
 
 def test_a_job_whose_node_failed_has_no_exit_status_in_any_source() -> None:
-    """Slurm 24.11 prints an exit code of 1 for it, which read as a signal 1."""
+    """Slurm 24.11 prints an exit code of 1 for it, which was read as signal 1."""
     sources = (
         Squeue.parse("18|999|NODE_FAIL|100|101|0:1|10:00|0|99|n1|NodeDown|"),
         Sacct.parse("18|999|NODE_FAIL|1:0|99|100|101|n1"),

@@ -1,4 +1,4 @@
-"""Commands for one customer never take the places of those for others."""
+"""Commands for one customer never take the places of other customers' commands."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ async def test_a_slot_is_given_back() -> None:
 
 
 def test_the_reason_names_who_holds_many_connections() -> None:
-    assert explain(["from 10.0.0.1 900"]) == ""  # it accepts none: Slurm says so itself
+    assert explain(["from 10.0.0.1 900"]) == ""  # it accepts none, as Slurm itself says
     assert explain(["accepts", "from 10.0.0.1 63"]) == ""
     assert explain(["accepts"], timed_out=True) == " slurmctld accepts connections, but does not answer."
     assert explain(["accepts", "from 10.0.0.1 900", "account alice 64", "other x 99", "account bob many"]) == (

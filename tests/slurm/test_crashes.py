@@ -1,4 +1,4 @@
-"""Kills of controller and nodes. A forgotten job is lost. A job that ran twice ended at its first end.
+"""Kills of controller and nodes. A forgotten job is lost. For a job that ran twice, the first end counts.
 
 A controller saves its state every few seconds. To repeat a kill in between, the tests replace its saved state with an
 earlier one while it is dead.
@@ -130,7 +130,7 @@ async def test_a_job_that_the_controller_forgot_is_lost_though_its_id_is_used_ag
 async def test_a_controller_without_its_state_proves_nothing_for_a_minute_then_the_job_is_lost(
     box: Box, cluster: Cluster, monitor: SlurmMonitor, key: JobKey, saved: SavedState
 ) -> None:
-    """When it is back, it makes accounting show the job as cancelled without a user. Such an end is not paid."""
+    """When it is back, accounting shows the job as cancelled without a user. Such an end is not paid."""
     await cluster.submit(key, bash("sleep 600"), SMALL)
     monitor.watch(key)
     await until(monitor, key, Phase.RUNNING)
@@ -175,7 +175,7 @@ async def test_a_node_that_dies_while_its_job_lives_on_ends_the_job_once(
 async def test_a_job_that_waits_beyond_a_deadline_of_the_site_never_starts(
     box: Box, cluster: Cluster, monitor: SlurmMonitor, key: JobKey
 ) -> None:
-    """Slurm requires a deadline later than the time limit, here a minute, and checks it when it schedules."""
+    """Slurm requires a deadline after the time limit, here a minute, and checks it when it schedules."""
     ahead = new_key()
     await cluster.submit(ahead, bash("sleep 600"), replace(SMALL, ntasks=2, cpus_per_task=8))
     submission = await cluster.submit(

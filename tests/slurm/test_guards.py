@@ -1,4 +1,4 @@
-"""The guards against strangers' jobs: which are missing, for the facts of many sites and on real clusters."""
+"""The guards against strangers' jobs: the missing ones, for the facts of many sites and on real clusters."""
 
 from __future__ import annotations
 

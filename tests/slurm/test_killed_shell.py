@@ -48,7 +48,7 @@ AT_ONCE = 6
 
 @dataclass(frozen=True)
 class Killer:
-    """Makes logins to a cluster whose shell on the login node is killed at a chosen command."""
+    """Makes logins to a cluster. Their shell on the login node is killed at a chosen command."""
 
     box: Box
     folder: Path
@@ -58,7 +58,7 @@ class Killer:
     ) -> list[str]:
         """Run `effect` with the shell killed at this command. Returns the commands that were started.
 
-        One that `may_end_early` may need fewer commands than the sample that counted them.
+        With `may_end_early`, a run may need fewer commands than the sample that counted them.
         """
         log = self.folder / f"log-{time.monotonic_ns()}"
         log.touch()
@@ -163,5 +163,5 @@ def _command_line(folder: Path) -> bytes:
 
 
 def _age(box: Box, key: JobKey) -> None:
-    """Make the intent so old that a hung sbatch cannot reach Slurm any more. Its process is gone already."""
+    """Make the intent so old that a hung sbatch can no longer reach Slurm. Its process is already gone."""
     (box.folder(key) / "intent").write_text(f"{int(time.time()) - 600}\n")

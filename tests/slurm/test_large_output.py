@@ -1,4 +1,4 @@
-"""A job writes faster than its output is delivered: on a real cluster, over SSH, to a real log service."""
+"""A job writes faster than its output is delivered, on a real cluster, over SSH, to a real log service."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ async def whole_log(grid: Grid, job_id: int) -> tuple[bytes, int]:
 
 
 def check(log: bytes, left_out: int, lines: int) -> None:
-    """Every byte of the output is in the log, or counted where it is missing."""
+    """Check that every byte of the output is in the log, or counted where it is missing."""
     log = re.sub(rb"\n\[deepgrid: the head of the log is full[^\n]*\]\n", b"", log)  # if the job was still running
     head, _, tail = log.partition(b"[deepgrid: ")
     said, _, tail = tail.partition(b" bytes of output are left out here]\n")

@@ -37,7 +37,7 @@ def box() -> Iterator[Box]:
 async def test_an_end_during_an_outage_of_accounting_is_known_from_the_controller(
     box: Box, cluster: Cluster, monitor: SlurmMonitor, key: JobKey, stop: Callable[[str], None]
 ) -> None:
-    """After an outage, accounting first shows FAILED at an unknown time, whatever the job did. That is no end."""
+    """After an outage, accounting first shows FAILED at an unknown time for any job. That is not an end."""
     absent = new_key()
     hand_over(box, absent)
     await cluster.submit(key, bash(f"{WAIT_FOR_LEAVE}; exit 3"), SMALL)
@@ -59,7 +59,7 @@ async def test_an_end_during_an_outage_of_accounting_is_known_from_the_controlle
 async def test_accounting_shows_no_end_without_its_start_after_an_outage_that_holds_a_whole_run(
     box: Box, cluster: Cluster, monitor: SlurmMonitor, key: JobKey, stop: Callable[[str], None], daemon: str
 ) -> None:
-    """Such an end would be settled as that of a job that never ran, for 0 minutes."""
+    """Such a job would be settled as if it never ran, for 0 minutes."""
     stop(daemon)
     await cluster.submit(key, bash("exit 3"), SMALL)
     end = await ended(monitor, key)

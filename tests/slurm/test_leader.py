@@ -188,7 +188,10 @@ async def test_effects_of_a_former_leader_are_refused_whole(box: Box, provider: 
 
 
 async def test_a_leader_with_an_old_epoch_stops_leading(box: Box, provider: str, key: JobKey) -> None:
-    """Where locks do not work, two supervisors can hold one. The epoch deposes the first at an effect or heartbeat."""
+    """Where locks do not work, two supervisors can hold one.
+
+    The epoch deposes the first one at an effect or heartbeat.
+    """
     epoch = Path(box.settings.grid_root) / "leaders" / provider / "epoch"
     async with leading(box.settings, provider) as (first, holding):
         epoch.write_text("2\n")
@@ -226,7 +229,7 @@ async def said(candidate: subprocess.Popen[str]) -> str:
 
 @pytest.fixture
 def process(box: Box) -> Iterator[Start]:
-    """Starts candidates in separate processes."""
+    """Start candidates in separate processes."""
     started: list[subprocess.Popen[str]] = []
 
     def start(provider: str, timing: LeaderSettings) -> subprocess.Popen[str]:

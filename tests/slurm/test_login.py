@@ -49,7 +49,7 @@ async def test_a_command_times_out_although_the_clock_is_set_back(box: Box, monk
     try:
         await login.run(["true"])  # connect first
         hung = asyncio.create_task(login.run(["sleep", "60"], timeout_s=10))
-        await login.run(["true"])  # by now the other command is waiting, in steps of a second
+        await login.run(["true"])  # at this time the other command is waiting, in steps of a second
         monkeypatch.setattr(time, "time", lambda: clock() - 3600)
         with pytest.raises(SlurmUnreachable, match="in time"):
             await hung
@@ -76,7 +76,7 @@ def start_up_file(box: Box) -> Iterator[Path]:
 async def test_output_of_the_login_shell_before_the_command_is_dropped(
     login: Login, start_up_file: Path, chatter: str
 ) -> None:
-    """A greeting without an end of line once hid the first line of a queue, so its job seemed to be gone."""
+    """A greeting without a line end once hid the first line of a queue, so its job seemed to be gone."""
     start_up_file.write_text(f"{chatter}\n{{ {chatter}; }} >&2\n")
     done = await login.run(["sh", "-c", "echo answer; echo complaint >&2; exit 3"])
     assert (done.exit_status, done.stdout, done.stderr) == (3, b"answer\n", b"complaint\n")

@@ -126,7 +126,7 @@ async def test_without_accounting_no_submitted_claim_is_absent(
 async def test_while_the_spool_cannot_be_read_no_claim_is_absent_and_no_submission_is_repeated(
     box: Box, cluster: Cluster, monitor: SlurmMonitor, key: JobKey
 ) -> None:
-    """The records of ended jobs lie in the spool. If it is not mounted, such jobs must not seem to be gone."""
+    """The records of ended jobs are in the spool. If it is not mounted, such jobs must not seem to be gone."""
     spool = Path(box.settings.grid_root) / "spool"
     monitor.watch(key)
     await until(monitor, key, Phase.ABSENT)
@@ -145,7 +145,7 @@ async def test_while_the_spool_cannot_be_read_no_claim_is_absent_and_no_submissi
 
 
 class CountingLogin(Login):
-    """Counts the commands that go over a real login."""
+    """Counts the commands over a real login."""
 
     commands = 0
 

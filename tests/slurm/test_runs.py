@@ -1,4 +1,4 @@
-"""A start that the guard refused is no run. A payload that ends with the guard's status is one."""
+"""A start that the guard refused is not a run. A payload that ends with the guard's status is one."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ from tests.slurm.support import SMALL, Box, bash, ended, new_key
 
 
 def living(*marks: str) -> list[str]:
-    """Command lines of live processes that have one of `marks` in command line or environment."""
+    """Return the command lines of live processes with one of `marks` in command line or environment."""
     found = []
     for folder in Path("/proc").glob("[0-9]*"):
         try:
@@ -36,7 +36,7 @@ def living(*marks: str) -> list[str]:
 
 
 async def test_two_clusters_beside_another_grid_leave_no_trace_and_start_again(box: Box, tmp_path: Path) -> None:
-    """In a state folder too deep for sockets and closed to other accounts, with a job that clears its environment."""
+    """The state folder is too deep for sockets and closed to other accounts, and a job clears its environment."""
     state = tmp_path / ("deep" * 30)
     mark = f"a-job-of-{os.getpid()}-{time.time_ns()}"
     key = new_key()

@@ -106,7 +106,7 @@ def test_a_record_without_an_end_is_no_end() -> None:
 
 
 def test_a_cancellation_by_a_controller_without_its_state_is_no_end() -> None:
-    """It reports to accounting that all jobs which ran before are cancelled, without naming a user."""
+    """It reports all earlier jobs to accounting as cancelled, without naming a user."""
     text = "42|999|CANCELLED|0:0|90|100|160|n1"
     assert snapshot().records_of(KEY, Sacct.parse(text)) == Records()
     by_somebody = snapshot().records_of(KEY, Sacct.parse(text.replace("CANCELLED", "CANCELLED by 999"))).end

@@ -1,4 +1,4 @@
-"""One sbatch per claim, and a payload that runs at most once, whatever happened before."""
+"""One sbatch per claim, and a payload that runs at most once, after any earlier failure."""
 
 from __future__ import annotations
 
@@ -138,7 +138,7 @@ async def test_a_refusal_is_final_has_slurms_reason_and_leaves_no_run(
 
 
 async def test_an_incomplete_script_is_not_submitted(box: Box, cluster: Cluster, key: JobKey) -> None:
-    """To the login node, a connection that breaks while the script is sent looks like the script's end."""
+    """For the login node, a connection that breaks while the script is sent looks like the script's end."""
     login = Login(box.settings)
     whole = b"#!/bin/sh\necho all of it\n"
     done = await login.run(submit_command(box.settings, key, SMALL, whole), stdin=whole[:-5])

@@ -110,7 +110,7 @@ def test_a_job_that_was_alive_and_that_the_controller_does_not_remember_is_forgo
 
 
 def test_a_job_that_was_just_submitted_counts_as_alive() -> None:
-    """Its controller may be killed before a poll saw the job, but after it reported the start to accounting."""
+    """The controller may be killed before a poll saw the job, but after it reported the start to accounting."""
     verdicts = Verdicts()
     verdicts.submitted(KEY, T)
     assert remembered(verdicts, T + REMEMBERED_S - 1) == FORGOTTEN
@@ -149,7 +149,10 @@ def test_accounting_decides_about_an_end_with_the_guards_status() -> None:
 
 
 def test_a_forgotten_job_is_not_lost_while_the_whole_queue_is_suddenly_empty() -> None:
-    """The controller may find its state again. Accounting does not always know that it came back without its state."""
+    """The controller may find its state again.
+
+    Accounting does not always know that the controller has lost its state.
+    """
     verdicts = Verdicts()
     concluded(verdicts, T, RUNNING)
     for second, state in ((1, SUDDENLY_EMPTY), (EMPTIED_S - 1, SUDDENLY_EMPTY), (EMPTIED_S, FORGOTTEN)):

@@ -1,1 +1,1 @@
-"""A whole grid under steady load for long, while each of its processes is restarted."""
+"""A whole grid under steady load for a long time, with restarts of each process."""

@@ -1,4 +1,4 @@
-"""A grid of its own: its processes are restarted, and their memory is compared."""
+"""A separate grid: its processes are restarted, and their memory is compared."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ import time
 from deployments.onemachine.clusters import OFFERS
 from deployments.onemachine.grid import LocalGrid
 
-# Names of processes, with the step of `up` that starts them. Clients come before what they need.
+# Names of processes, with the step of `up` that starts them. Clients come before the processes that they need.
 STEPS = {
     **{f"supervisor-{offer.name}": f"supervisor-{offer.name}" for offer in OFFERS},
     "operator": "operator",
@@ -23,7 +23,7 @@ ROOM = 1.8  # for a busy machine; a process table waits 20 s for an end
 
 
 def rolling_restart(grid: LocalGrid) -> dict[str, float]:
-    """Restart each process; the next one when the last serves. Returns the seconds that each took to end."""
+    """Restart the processes, each when the previous one serves. Returns the seconds that each took to end."""
     took = {}
     for name, step in STEPS.items():
         began = time.monotonic()

@@ -1,4 +1,4 @@
-"""A customer who submits small jobs at a steady rate, and tries again while a part of the grid is away."""
+"""A customer who submits small jobs at a steady rate, and retries while a part of the grid is down."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Stream:
         self.ids: list[int] = []
 
     async def run(self, count: int, per_s: float) -> None:
-        """Begin `count` submissions at this rate, however long each takes. Returns when the last job exists."""
+        """Begin `count` submissions at this rate, for any duration of each. Returns when the last job exists."""
         began = time.monotonic()
         async with asyncio.TaskGroup() as group:
             for number in range(count):
@@ -39,7 +39,7 @@ class Stream:
 
 
 async def _patiently(step: Callable[[], Awaitable[T]]) -> T:
-    """Repeat a step after faults that pass."""
+    """Repeat a step after transient errors."""
     deadline = time.monotonic() + PATIENCE_S
     while True:
         try:

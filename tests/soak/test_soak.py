@@ -28,7 +28,7 @@ LOCKED_WEI = 5 * CREDIT_WEI
 PER_S = 2.0
 LATE_S = 30.0
 GROWTH = 1.2  # of memory, from the first restart to the end
-SMALL_MIB = 15.0  # a process may take this much more in any case
+SMALL_MIB = 15.0  # a process may always take this much more
 FILES = 30  # a burst opens connections that pools keep, such as the 20 of Prefect's server to PostgreSQL
 IDLE_WITHIN_S = 120.0  # other connections close when they are idle
 BYTES_PER_JOB = {"prefect": 200 * KIB, "services": 60 * KIB}  # decision 0096, and a page per small table
@@ -39,7 +39,7 @@ BOOKS = ("reconcile_billing/alpha", "reconcile_billing/beta", "reconcile_billing
 @pytest.mark.long
 @pytest.mark.timeout(1800)
 async def test_a_short_soak(customer: Customer) -> None:
-    """As many jobs as fit into CI."""
+    """The number of jobs fits into CI."""
     await soak(customer, jobs=120, between=60)
 
 
@@ -81,7 +81,7 @@ async def soak(customer: Customer, jobs: int, between: int) -> None:
         after = await idle(customer, before)
         await books_balance(customer, since)
         nothing_grows(before, after, jobs - between)
-        in_time(ended, stream.ids[:between])  # last, as it fails where other work slows the machine
+        in_time(ended, stream.ids[:between])  # last, because it fails when other work slows the machine
 
 
 async def idle(customer: Customer, before: Usage) -> Usage:
@@ -112,7 +112,7 @@ async def all_cold(session: CustomerSession, ids: list[int]) -> list[Job]:
 
 
 def in_time(jobs: list[Job], undisturbed: list[int]) -> None:
-    """No job waits for its start more than 30 s longer than those before the first restart."""
+    """Check that no job waits more than 30 s longer for its start than jobs before the first restart."""
     waits = {job.id: job.started_at - job.submitted_at for job in jobs}
     usual, longest = max(waits[job_id] for job_id in undisturbed), max(waits.values())
     print(f"longest wait for a start: {usual} s before the first restart, {longest} s of all")
@@ -120,7 +120,7 @@ def in_time(jobs: list[Job], undisturbed: list[int]) -> None:
 
 
 def nothing_grows(first: Usage, last: Usage, jobs: int) -> None:
-    """Memory, open files and databases stay within their bounds while this many jobs run."""
+    """Check that memory, open files and databases stay within their bounds while this many jobs run."""
     grown = {name: (last.databases[name] - first.databases[name]) / jobs for name in first.databases}
     print(f"MiB: {first.memory_mib} -> {last.memory_mib}")
     print(f"files: {first.files} -> {last.files}; bytes per job: {grown}")
@@ -131,7 +131,7 @@ def nothing_grows(first: Usage, last: Usage, jobs: int) -> None:
 
 
 async def books_balance(customer: Customer, since: str) -> None:
-    """The books of each provider and of the operator agree with Slurm and the contract."""
+    """Check that the books of each provider and of the operator agree with Slurm and the contract."""
     for name in ("alpha", "beta"):
         run = await run_now(customer.grid, f"reconcile_billing/{name}", cluster=name, since=since)
         assert run["state"]["type"] == "COMPLETED", run["state"]["message"]

@@ -1,4 +1,4 @@
-"""What the processes of a grid take of the machine, read from the kernel and PostgreSQL."""
+"""Resources that the processes of a grid use, read from the kernel and PostgreSQL."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Steps as Prefect tasks: their names, and which errors they retry."""
+"""Steps as Prefect tasks: their names, and the errors that they retry."""
 
 from __future__ import annotations
 

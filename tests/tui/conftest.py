@@ -28,7 +28,7 @@ def _environment(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 async def new_app(customer: Customer) -> AsyncIterator[NewApp]:
-    """Makes the app of the customer, as `dps tui` does."""
+    """Make the app of the customer, as `dps tui` does."""
 
     def make(**options: object) -> GridApp:
         settings = ClientSettings(patience_s=1.0)

@@ -1,4 +1,4 @@
-"""Texts that try to steer a terminal or a page."""
+"""Texts that try to control a terminal or a page."""
 
 from __future__ import annotations
 

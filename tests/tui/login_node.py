@@ -1,4 +1,4 @@
-"""A login node on loopback: an own sshd with own keys, and the processes that a login there has started."""
+"""A login node on loopback: a separate sshd with its own keys, and the processes that its logins have started."""
 
 from __future__ import annotations
 
@@ -46,19 +46,19 @@ class Process:
 
     @property
     def cpu_s(self) -> float:
-        """Processor time that it has used, in seconds."""
+        """Return the processor time that it has used, in seconds."""
         fields = Path(f"/proc/{self.id}/stat").read_text().rpartition(")")[2].split()
         return (int(fields[11]) + int(fields[12])) / TICKS_PER_S
 
     @property
     def waited_s(self) -> float:
-        """Time that its main thread was ready to run, but other processes had the processors, in seconds."""
+        """Return the seconds in which its main thread was ready to run, but other processes had the processors."""
         return int(Path(f"/proc/{self.id}/schedstat").read_text().split()[1]) / 1e9
 
 
 @dataclass(frozen=True)
 class LoginNode:
-    """A running sshd. A login gives a shell in `home` with the variables of the customer, one of which is `mark`."""
+    """A running sshd. A login gives a shell in `home` with the variables of the customer, including `mark`."""
 
     folder: Path
     port: int
@@ -102,7 +102,7 @@ class LoginNode:
 
 @contextmanager
 def login_node(folder: Path, variables: Mapping[str, str], mark: str) -> Iterator[LoginNode]:
-    """Run an sshd. Its logins have these variables. The value of the one named `mark` is used by no other program."""
+    """Run an sshd. Its logins have these variables. No other program uses the value of `mark`."""
     port = PortBook(folder / "ports.json").port("sshd")
     write_keys(folder / "ssh", port)
     (folder / "home").mkdir()

@@ -1,6 +1,6 @@
 """Measures the app with 10,000 jobs: `python -m tests.tui.many_jobs` prints figures as JSON.
 
-A double answers for the chain, as requesting so many jobs takes minutes. It answers after the delay of a node.
+A fake answers for the chain, because requesting so many jobs takes minutes. It answers after the delay of a node.
 """
 
 from __future__ import annotations

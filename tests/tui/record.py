@@ -1,7 +1,7 @@
 """Makes the expected screens and the pictures of the documentation again.
 
 Usage: `python -m tests.tui.record [--grid] [WALK...]`, by default for all walks. With `--grid`, it first plays a day on
-a live grid, and records what the app reads of it. Look at the difference before you commit it.
+a live grid, and records what the app reads of it. Check the diff before you commit it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from tests.client.sample_grid import SampleGrid, sample_grid
 from tests.tui.pictures import PICTURE_FOLDER, picture_of
 from tests.tui.walks import PICTURES, SCREENS, WALKS, Visit, visiting
 
-STILL_S = 1.5  # a screen that does not change for so long is complete
+STILL_S = 1.5  # a screen that does not change for this long is complete
 
 
 async def settled(visit: Visit) -> str:
@@ -44,7 +44,7 @@ async def folder() -> AsyncIterator[Path]:
 
 
 async def record_day(sample: SampleGrid, name: str, jobs: dict[str, int]) -> None:
-    """Record what all walks of this recording read."""
+    """Record the reads of all walks of this recording."""
     head = await sample.chain.head()
     book = sample.live.address_book()
     friend = sample.clusters["gauss"].address

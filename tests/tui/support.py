@@ -36,7 +36,7 @@ async def until(pilot: Pilot[None], condition: Callable[[], object], what: str =
 
 
 async def shows(pilot: Pilot[None], *words: str) -> str:
-    """Wait until the screen shows all these words; returns its text."""
+    """Wait until the screen shows all these words. Returns its text."""
     app = pilot.app
     assert isinstance(app, GridApp)
     await until(pilot, lambda: all(word in text_of(app) for word in words), f"the screen never showed {words}")

@@ -25,7 +25,7 @@ SEQUENCE = re.compile(
 
 
 class Terminal:
-    """A process on a pty of its own. `bytes` is all that it has written.
+    """A process on its own pty. `bytes` is everything that it has written.
 
     Leaving the context ends it.
     """
@@ -91,7 +91,7 @@ class Terminal:
             self.read()
 
     def shows(self, *words: str) -> None:
-        """Record until all these words were written after the last call, and the rest of what is drawn with them."""
+        """Record until all these words were written after the last call. Also records the rest of that drawing."""
         start = getattr(self, "_read_to", 0)
         self.until(
             lambda: all(word in SEQUENCE.sub(b"", self.bytes[start:]).decode(errors="replace") for word in words),
@@ -102,7 +102,7 @@ class Terminal:
         self._read_to = len(self.bytes)
 
     def ended(self) -> int:
-        """Record until the process has ended; returns its status."""
+        """Record until the process has ended. Returns its status."""
         self.until(lambda: self.process.poll() is not None, "does not end")
         while self.read():
             pass

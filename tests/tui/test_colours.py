@@ -1,4 +1,4 @@
-"""Terminals with few abilities: without colours, without UTF-8, old ones, and a command that is no terminal at all."""
+"""Terminals with few abilities: without colours, without UTF-8, old ones, and output that is not a terminal."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What can be done with a job, and what is said about it, at each moment of an unanswered cancellation."""
+"""The possible actions on a job, and its description, at each stage of an unanswered cancellation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Forms: submit with a quote as one types, transfer, allowance. Money moves after a form and a confirmation only."""
+"""Forms: submission with a quote that follows the input, transfer, allowance.
+
+Money moves only after a form and a confirmation.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One job: its life with remarks, why it waits, its bill, and what can be done with it."""
+"""One job: its life with remarks, why it waits, its bill, and the possible actions."""
 
 from __future__ import annotations
 

@@ -66,7 +66,7 @@ async def test_the_keys_of_tables_move_the_cursor() -> None:
 
 
 async def test_keys_that_arrive_with_the_slash_are_typed_into_the_filter(app: GridApp) -> None:
-    """They were lost on a slow line: the field had the focus only after them."""
+    """Keys were once lost on a slow line, because the field got the focus after them."""
     async with app.run_test(size=NARROW) as pilot:
         await opened(pilot)
         type_ahead(app, "slash", "c", "slash", "q", "7")

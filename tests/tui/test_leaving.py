@@ -1,4 +1,4 @@
-"""What may go wrong: outages, transactions while one leaves, errors of the program."""
+"""Failures: outages, transactions while the user leaves, errors of the program."""
 
 from __future__ import annotations
 

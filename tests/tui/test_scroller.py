@@ -1,4 +1,4 @@
-"""Tables and texts send only what changed: lines over SSH may be slow."""
+"""Tables and texts send only changes, because lines over SSH may be slow."""
 
 from __future__ import annotations
 

@@ -1,9 +1,8 @@
-"""The app over SSH, as on a login node: a real sshd, a terminal of 80x24, keys alone.
-
-The limits of the specification are those of an idle machine: first screen 2 s, keys 0.2 s. Other programs share this
-one. So the first screen is measured in processor time, which they do not change, with a room factor of 1.5 for slower
-processors. A key is measured without the time for which the app waited for a processor, as the median of 20 keys, with
-a room factor of 5 for what else waits: both ends of ssh, the services, and this test. Bytes are counted exactly.
+"""The app over SSH, as on a login node: a real sshd, a terminal of 80x24, only keys. The specification's limits are for
+an idle machine: first screen 2 s, keys 0.2 s. Other programs share this machine. So the first screen is measured in
+processor time, which they do not change, with a margin of 1.5 for slower processors. A key is measured as the median of
+20 keys, without the app's waits for a processor. Its margin is 5, because both ends of ssh, the services and this test
+wait too. Bytes are counted exactly.
 """
 
 from __future__ import annotations
@@ -72,7 +71,7 @@ async def running(grid: AsyncGrid, stage: Stage) -> AsyncJob:
     return job
 
 
-# -- what one does -------------------------------------------------------------------------------
+# -- what a user does -----------------------------------------------------------------------------
 
 
 async def test_a_job_is_submitted_followed_searched_topped_up_and_cancelled(
@@ -159,7 +158,7 @@ async def test_a_hang_up_leaves_no_process(
 async def test_the_first_screen_and_an_idle_one_suit_slow_lines(
     terminal: Terminal, node: LoginNode, running: AsyncJob
 ) -> None:
-    """The first screen within 2 s and 50 kB; then less than 200 bytes per second."""
+    """The first screen takes at most 2 s and 50 kB. Then the app sends less than 200 bytes per second."""
     before = len(terminal.bytes)
     await press(terminal, "dps\r", "? keys")
     first_s = the_app(node).cpu_s
@@ -196,7 +195,7 @@ async def test_a_log_of_5000_lines_per_second_keeps_keys_answering(
 
 
 async def talks(stage: Stage, job: AsyncJob, enough: asyncio.Event) -> int:
-    """Push 5,000 lines per second, until there are enough; returns their number."""
+    """Push 5,000 lines per second until there are enough. Returns their number."""
     count = offset = 0
     begun = time.monotonic()
     while not enough.is_set():

@@ -1,4 +1,4 @@
-"""Walks through all screens, in each of their states. Each step names the screen that is there when all is read.
+"""Walks through all screens, in each of their states. Each step names the screen that appears when everything is read.
 
 The screens are compared with files of these names in `screens/`, and `record` writes them.
 """
@@ -27,7 +27,7 @@ PORT = re.compile(r"(127\.0\.0\.1:)\d{5}\b")
 
 @dataclass
 class Visit:
-    """The app before a grid, for a walk."""
+    """The app on a grid, for a walk."""
 
     pilot: Pilot[None]
     grid: Replay
@@ -224,7 +224,7 @@ async def wide(visit: Visit) -> AsyncIterator[str]:
 
 @dataclass(frozen=True)
 class Plan:
-    """A walk before a recorded grid. An outage shows after `patience_s`: only where one is meant."""
+    """A walk on a recorded grid. An outage appears after `patience_s`, only where the walk needs one."""
 
     recording: str
     walk: Walk

@@ -51,7 +51,7 @@ class LocalWeb:
 
 @contextmanager
 def local_web(book: AddressBook, key: Path, folder: Path, port: int = 0) -> Iterator[LocalWeb]:
-    """`dps web` for the owner of `key`, which answers until the context ends."""
+    """Run `dps web` for the owner of `key` until the context ends."""
     file = folder / "address"
     file.unlink(missing_ok=True)
     argv = [

@@ -1,4 +1,4 @@
-"""`dps web`: one server on loopback that signs, hands signed requests on unchanged, and stops at once."""
+"""`dps web`: one server on loopback that signs, forwards signed requests unchanged, and stops at once."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ async def services() -> AsyncIterator[Services]:
 
 @pytest.fixture
 async def web(grid: Grid, services: Services, tmp_path: Path) -> AsyncIterator[asyncio.subprocess.Process]:
-    """`dps web` for a new key, with its output in a pipe."""
+    """Run `dps web` for a new key, with its output in a pipe."""
     wallet = grid.new_key(f"web{tmp_path.name}")
     book = grid.book.model_copy(update={"definitions_url": services.url, "logs_url": services.url})
     file = book.save(tmp_path / "grid.json")

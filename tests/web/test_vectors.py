@@ -1,4 +1,4 @@
-"""The vectors that the web app's tests read are those that Python computes today."""
+"""The web app's tests read the vectors that Python computes today."""
 
 from __future__ import annotations
 

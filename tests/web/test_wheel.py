@@ -1,4 +1,4 @@
-"""The installed wheel serves the web app where there is no Node, also behind a proxy with a prefix."""
+"""The installed wheel serves the web app without Node, even behind a proxy with a prefix."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def grid(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Grid]:
 
 @contextlib.asynccontextmanager
 async def served(installed: Installation, grid: Grid, folder: Path) -> AsyncIterator[str]:
-    """`dps web` of the wheel, with few other programs on its path. Yields its address with the token."""
+    """Run `dps web` of the wheel, with few other programs on its path. Yields its address with the token."""
     book = grid.book.save(folder / "grid.json")
     file = folder / "address"
     programs = folder / "bin"

@@ -1,6 +1,6 @@
 """Vectors that Python and the web app must agree on. `python -m tests.web.vectors` writes them again.
 
-`tests/web/vector_*` compute those of one page each; here are signatures, hashes and amounts.
+Each `tests/web/vector_*` computes the vectors of one page. This module has signatures, hashes and amounts.
 """
 
 from __future__ import annotations

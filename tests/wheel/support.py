@@ -1,4 +1,4 @@
-"""A virtual environment with the built wheel and its dependencies, and without anything of the checkout.
+"""A virtual environment with the built wheel and its dependencies, and without the checkout.
 
 The dependencies are copied from the environment of the tests, so that nothing is downloaded.
 """
@@ -41,7 +41,7 @@ class Installation:
 
     @property
     def summary(self) -> str:
-        """Size and number of packages, in one line."""
+        """Return the size and number of packages, in one line."""
         return f"{len(self.dependencies) + 1} packages, {self.size_mb:.0f} MB"
 
     def run(self, *argv: str, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -53,7 +53,7 @@ class Installation:
         )
 
     def cpu_s(self, *argv: str, **environment: str) -> float:
-        """Processor time (user and system) of a command in seconds, the best of five runs."""
+        """Return the processor time (user and system) of a command in seconds, the best of five runs."""
         best = float("inf")
         for _ in range(RUNS):
             before = resource.getrusage(resource.RUSAGE_CHILDREN)

@@ -1,4 +1,4 @@
-"""`./run release` builds the same bytes twice, with checksums that are right, and refuses what does not fit."""
+"""`./run release` builds the same bytes twice, with correct checksums, and refuses a checkout that does not fit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `pip install deepgrid` gives: one package, few dependencies, a quick command without extras."""
+"""`pip install deepgrid` gives one package, few dependencies, and a quick command without extras."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A definition is refused if its figures differ from those on chain; the error names each figure."""
+"""A definition is refused if its figures differ from the chain. The error names each figure."""
 
 from __future__ import annotations
 

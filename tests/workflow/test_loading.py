@@ -261,7 +261,7 @@ WRONG = st.sampled_from([None, 5, -1, True, "x", "a b", [], [None], [5, "a"], {}
 @settings(max_examples=60, deadline=None)
 @given(st.data())
 def test_wrong_values_anywhere_only_lead_to_faults(data: st.DataObject) -> None:
-    """Puts wrong values of every kind into every field of every example, for the rules between parts."""
+    """The test puts wrong values of every kind into every field of every example, for the rules between parts."""
     document = yaml.safe_load(data.draw(st.sampled_from(EXAMPLES)).read_text())
     for _ in range(data.draw(st.integers(1, 3))):
         here, found = document, []

@@ -17,7 +17,7 @@ from deepgrid.workflow.schema import json_schema
 from tests.workflow.support import ACCEPTED, JOB, REFUSED
 
 EXAMPLES = sorted((Path(__file__).parents[2] / "examples").glob("*.yaml"))
-# Rules between fields, and those that no pattern says: these are left to `dps validate`.
+# Rules between fields, and rules without a pattern. These are left to `dps validate`.
 BEYOND = (
     "needs",
     "both",
@@ -78,7 +78,7 @@ def test_a_minimal_job_follows_the_schema() -> None:
 
 
 def test_files_as_people_write_them_follow_the_schema() -> None:
-    """Editors read 8080 and true as no text, but as numbers and truth values."""
+    """Editors read 8080 and true as a number and a boolean, not as text."""
     text = """\
 x-base: &base {shell: /bin/bash, env: [{key: A, value: 8080}, {key: B, value: true}]}
 inputMode: 0400

@@ -23,7 +23,7 @@ NOT_SECRET = {"S3Data.accessKeyId": "it names the key, and opens nothing without
 
 
 def test_secret_fields_are_marked() -> None:
-    """The web app puts stand-ins for these values, so an unmarked one would be sent to a host."""
+    """The web app replaces these values, so an unmarked one would be sent to a host."""
     parts = {"Definition": SCHEMA, **SCHEMA["$defs"]}
     fields = {f"{name}.{field}": told for name, part in parts.items() for field, told in part["properties"].items()}
     assert {field for field, told in fields.items() if told.get("x-secret") is True} == MARKED
@@ -33,7 +33,7 @@ def test_secret_fields_are_marked() -> None:
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
 def test_the_canonical_form_follows_from_the_defaults_of_the_schema(path: Path) -> None:
-    """A page can make the canonical form from the schema alone: it leaves out what equals its default."""
+    """A page can make the canonical form from the schema alone: it leaves out values that equal their default."""
     job = load(path).model
     whole = job.model_dump(mode="json", by_alias=True)
     content = json.dumps(without_defaults(whole, SCHEMA), sort_keys=True, separators=(",", ":"),

@@ -1,4 +1,6 @@
-"""YAML is read as people write it: texts without quotes, octal modes, merged mappings, and fields of other tools."""
+"""YAML files are accepted as people write them: with unquoted text, octal modes, merged mappings, and fields of other
+tools.
+"""
 
 from __future__ import annotations
 

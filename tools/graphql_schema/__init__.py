@@ -1,6 +1,6 @@
 """The GraphQL schema of the job service, made from the models of the workflow language.
 
-`python -m tools.graphql_schema` writes it. A test fails while the file is not fresh.
+`python -m tools.graphql_schema` writes it. A test fails while the file is out of date.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ type Mutation {
 '''
 
 SCALARS = {str: "String", int: "Int", bool: "Boolean"}
-NOT_WRITTEN_BY_HAND = {StepModule}  # of the stored form only
+NOT_WRITTEN_BY_HAND = {StepModule}  # only in the stored form
 
 
 def schema() -> str:
-    """The schema as text."""
+    """Return the schema as text."""
     found: dict[type[Model], None] = {}
     for root in (Definition, Module):
         _collect(root, found)
@@ -78,7 +78,7 @@ def _kind(field: Any) -> str:
 
 
 def _scalar(annotation: Any) -> type:
-    """The one scalar type in an annotation."""
+    """Return the one scalar type in an annotation."""
     if get_origin(annotation) is Literal:
         return type(get_args(annotation)[0])
     if isinstance(annotation, type) and annotation in SCALARS:
@@ -88,7 +88,7 @@ def _scalar(annotation: Any) -> type:
 
 
 def _description(text: str, indent: str) -> list[str]:
-    """A description, on one line if it fits."""
+    """Return a description, on one line if it fits."""
     plain = " ".join(text.split())
     if len(plain) + len(indent) + 6 <= WIDTH and not plain.endswith('"'):
         return [f'{indent}"""{plain}"""']

@@ -28,7 +28,7 @@ RULES = [
 
 
 def main() -> int:
-    """Prints every broken rule as FILE:LINE, then the lengths per area."""
+    """Print every broken rule as FILE:LINE, then the lengths per area."""
     arguments = [argument for argument in sys.argv[1:] if argument != "--lengths"]
     paths = [Path(name) for name in arguments] or _tracked()
     broken: list[str] = []

@@ -30,7 +30,7 @@ class Text:
 
 
 def texts(path: Path) -> list[Text]:
-    """Every run of prose in the file, in no particular order."""
+    """Return every run of prose in the file, in no particular order."""
     content = path.read_text(encoding="utf-8")
     if path.suffix == ".py":
         return [*_docstrings_and_messages(content), *_python_comments(content)]
@@ -44,7 +44,7 @@ def texts(path: Path) -> list[Text]:
 
 
 def sentences(text: Text) -> list[str]:
-    """The sentences of a text, without fragments of fewer than three words."""
+    """Return the sentences of a text, without fragments of fewer than three words."""
     found: list[str] = []
     for block in re.split(r"\n\s*\n|\n(?=\s*(?:[*-]|\d+\.)\s)|\n(?=\s*@\w+)", text.words):
         flat = re.sub(r"^(?:[*-]|\d+\.|@(?:param|return)\s+\w+|@\w+)\s+", "", " ".join(block.split()))
@@ -70,7 +70,7 @@ def _docstrings_and_messages(content: str) -> Iterator[Text]:
 
 
 def _prose_of_a_docstring(docstring: str) -> str:
-    """A docstring without doctests, examples and literal blocks, and its list items as sentences of their own."""
+    """Return a docstring without doctests, examples and literal blocks. Each list item is a separate sentence."""
     kept, literal = [], False
     for line in ast.literal_eval(repr(docstring)).splitlines():
         deep = line.startswith("        ")

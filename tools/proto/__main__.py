@@ -13,7 +13,7 @@ SOURCES = sorted((REPOSITORY / "deepgrid").rglob("*.proto"))
 
 
 def generated(source: Path) -> dict[Path, str]:
-    """The text of each module that belongs to a .proto file."""
+    """Return the text of each module that belongs to a .proto file."""
     with tempfile.TemporaryDirectory() as folder:
         options = [f"--proto_path={source.parent}", f"--python_out={folder}", f"--pyi_out={folder}"]
         if protoc.main(["protoc", *options, str(source)]):

@@ -1,1 +1,1 @@
-"""The public API of the last release, and what of it the working tree breaks."""
+"""The public API of the last release, and the parts of it that the working tree breaks."""

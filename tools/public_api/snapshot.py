@@ -22,7 +22,7 @@ COLOURS = re.compile(r"\x1b\[\d+m")
 
 
 def current() -> str:
-    """The snapshot of the working tree."""
+    """Return the snapshot of the working tree."""
     client = griffe.load(PACKAGE, search_paths=[ROOT], resolve_aliases=True, allow_inspection=False)
     lines = [f"{TITLE}{version()}: what its users may rely on. Written by tools/public_api."]
     names = sorted(str(name) for name in client.exports or ())
@@ -32,7 +32,7 @@ def current() -> str:
 
 
 def breaking_changes(released: str, now: str) -> list[str]:
-    """What a user of the release would have to change, one sentence each."""
+    """Return the changes that a user of the release would have to make, one sentence each."""
     old, new = (griffe.visit("deepgrid", filepath=Path("deepgrid.pyi"), code=text) for text in (released, now))
     return [
         change.explain(griffe.ExplanationStyle.ONE_LINE).strip() for change in griffe.find_breaking_changes(old, new)
@@ -40,12 +40,12 @@ def breaking_changes(released: str, now: str) -> list[str]:
 
 
 def may_break(released: str) -> bool:
-    """Whether the version allows breaking changes: its major part grew, or before 1.0.0 its minor part."""
+    """Return whether the version allows breaking changes: its major part grew, or before 1.0.0 its minor part."""
     return _compatible(version()) > _compatible(released.removeprefix(TITLE).partition(":")[0])
 
 
 def version() -> str:
-    """The version of the working tree."""
+    """Return the version of the working tree."""
     return str(tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"])
 
 

@@ -41,7 +41,7 @@ def main() -> None:
 
 
 def check(version: str) -> str:
-    """The section of the changelog for this version. Raises Refused when the checkout does not fit it."""
+    """Return the changelog's section for this version. Raises Refused when the checkout does not fit it."""
     if git("status", "--porcelain"):
         raise Refused("the checkout has changes that are not committed")
     if (known := tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]) != version:
@@ -60,7 +60,7 @@ def check(version: str) -> str:
 
 
 def build(version: str, section: str, folder: Path) -> list[Path]:
-    """Write the files of the release into `folder`, the checksums last."""
+    """Write the files of the release into `folder`, with the checksums last."""
     folder.mkdir(parents=True, exist_ok=True)
     os.environ["SOURCE_DATE_EPOCH"] = git("log", "-1", "--format=%ct")  # the time of all files in the wheel
     os.umask(0o022)
@@ -90,7 +90,7 @@ def text_of_changes() -> str:
 
 
 def git(*arguments: str) -> str:
-    """What a git command prints. Raises Refused with git's own words when it fails."""
+    """Run a git command and return its output. Raises Refused with git's own words when it fails."""
     done = subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True, text=True, check=False)
     if done.returncode:
         raise Refused(f"git {arguments[0]}: {done.stderr.strip()}")

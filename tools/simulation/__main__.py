@@ -23,7 +23,7 @@ JOBS = {"mixed": 6_000, "equal": 2_400}
 
 
 def workloads(jobs: int = 0) -> dict[str, Generator]:
-    """The generators by name; with `jobs`, of this size instead of the published one."""
+    """Return the generators by name. `jobs` replaces the published number of jobs."""
     return {
         "mixed": partial(mixed, jobs=jobs or JOBS["mixed"]),
         "equal": partial(equal_demand, jobs=jobs or JOBS["equal"]),
@@ -50,7 +50,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def publish(results: Sequence[Result], folder: Path) -> None:
-    """Write `simulation.csv`, and one plot per workload of what it holds, into `folder`."""
+    """Write `simulation.csv`, and one plot per workload, into `folder`."""
     from tools.simulation import plots  # matplotlib takes a second
 
     folder.mkdir(parents=True, exist_ok=True)
@@ -61,7 +61,7 @@ def publish(results: Sequence[Result], folder: Path) -> None:
 
 
 def _trace(path: Path, jobs: int) -> dict[str, Generator]:
-    """The trace as a workload. The seed decides only what a policy draws."""
+    """Return the trace as a workload. The seed affects only the draws of a policy."""
     trace = swf.read(path)
     print(f"{path}: {len(trace.jobs)} jobs, {trace.skipped} lines skipped", file=sys.stderr)
     if not trace.jobs:

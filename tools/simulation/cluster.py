@@ -20,7 +20,7 @@ BACKFILL_DEPTH = 100
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """What a job takes of one node. Memory is in MB."""
+    """The part of one node that a job takes. Memory is in MB."""
 
     node: int
     cpus: int
@@ -40,14 +40,14 @@ class NodePool:
 
     @classmethod
     def of(cls, hardware: Hardware) -> NodePool:
-        """All nodes, free."""
+        """Return a pool with all nodes free."""
         return cls(list(hardware.cpus_per_node), list(hardware.mem_per_node_mb), list(hardware.gpus_per_node))
 
     def copy(self) -> NodePool:
         return NodePool(self.cpus.copy(), self.mem_mb.copy(), self.gpus.copy())
 
     def common(self, other: NodePool) -> NodePool:
-        """What is free in both pools."""
+        """Return the parts that are free in both pools."""
         return NodePool(
             [min(pair) for pair in zip(self.cpus, other.cpus, strict=True)],
             [min(pair) for pair in zip(self.mem_mb, other.mem_mb, strict=True)],
@@ -55,7 +55,7 @@ class NodePool:
         )
 
     def place(self, need: JobDefinition) -> Placement | None:
-        """Nodes for the job, None only if it does not fit. Takes nothing.
+        """Return nodes for the job, None only if it does not fit. Takes nothing.
 
         Jobs without GPUs keep away from nodes with free GPUs and prefer nearly full nodes.
         """
@@ -78,7 +78,7 @@ class NodePool:
         return self._shares(need, nodes, slots, ahead)
 
     def _slots(self, need: JobDefinition) -> list[int]:
-        """Number of tasks that each node can host."""
+        """Return the number of tasks that each node can host."""
         task_cpus, task_mem = need.cpus_per_task, need.cpus_per_task * need.mem_per_cpu_mb
         if not task_mem:
             return [cpus // task_cpus for cpus in self.cpus]
@@ -144,7 +144,7 @@ class Running:
 
 @dataclass(frozen=True, slots=True)
 class Reservation:
-    """When the first job of the queue starts at the latest, and what it leaves free then."""
+    """The latest start of the queue's first job, and the nodes that it leaves free then."""
 
     job_id: int
     starts_at: int
@@ -173,7 +173,7 @@ class SimulatedCluster:
         self.pool.give_back(ended.placement)
 
     def start_jobs(self, now: int) -> list[Running]:
-        """Start what may start at `now`, in the order of the queue."""
+        """Start all jobs that may start at `now`, in the order of the queue."""
         started: list[Running] = []
         while self.queue and (placement := self.pool.place(self.queue[0].need)):
             started.append(self._start(self.queue.pop(0), placement, now))
@@ -202,7 +202,7 @@ class SimulatedCluster:
     def _backfill(self, reservation: Reservation, now: int) -> list[Running]:
         started: list[Running] = []
         misfits: set[tuple[JobDefinition, bool]] = set()  # free nodes only become fewer during a pass
-        beside: NodePool | None = None  # free now, and also when the reserved job has started
+        beside: NodePool | None = None  # free now, and when the reserved job has started
         for job in self.queue[1:BACKFILL_DEPTH]:
             in_time = now + job.limit_s <= reservation.starts_at
             if (job.need, in_time) in misfits:

@@ -63,7 +63,7 @@ def compare(
     workload: str, generate: Callable[[int], Sequence[TraceJob]], loads: Iterable[float], seeds: Sequence[int],
     policies: Sequence[str] = tuple(POLICIES),
 ) -> Iterator[Result]:  # fmt: skip
-    """The results of these policies, one after the other, at each load and with each seed."""
+    """Yield the results of these policies, one after the other, at each load and with each seed."""
     for load in loads:
         for seed in seeds:
             jobs = with_load(generate(seed), CAPACITY, load)
@@ -72,7 +72,7 @@ def compare(
 
 
 def mean(results: Iterable[Result]) -> dict[tuple[str, float, str], Measures]:
-    """The means over the seeds, by workload, load and policy, in the order of the results."""
+    """Return the means over the seeds, by workload, load and policy, in the order of the results."""
     groups: dict[tuple[str, float, str], list[Measures]] = {}
     for result in results:
         groups.setdefault((result.workload, result.load, result.policy), []).append(result.measures)
@@ -84,7 +84,7 @@ def _mean(some: Sequence[Measures]) -> Measures:
 
 
 def table(results: Iterable[Result]) -> str:
-    """A Markdown table of the means over the seeds."""
+    """Return a Markdown table of the means over the seeds."""
     lines = [f"| workload | load | policy | {' | '.join(COLUMNS)} |", "|---|---|---|" + "---:|" * len(COLUMNS)]
     for (workload, load, policy), measures in mean(results).items():
         cells = [write(measures) for write in COLUMNS.values()]
@@ -93,7 +93,7 @@ def table(results: Iterable[Result]) -> str:
 
 
 def bars(results: Iterable[Result]) -> dict[str, float]:
-    """The figures that decide: fairness under overload; slowdown and utilisation against the cheapest cluster."""
+    """Return the deciding figures: fairness under overload, slowdown and utilisation against the cheapest cluster."""
     means = mean(results)
     found: dict[str, float] = {}
     if ("equal", OVERLOAD, "deepgrid") in means:
@@ -106,7 +106,7 @@ def bars(results: Iterable[Result]) -> dict[str, float]:
 
 
 def met(figures: dict[str, float]) -> bool:
-    """Whether the bars hold."""
+    """Return whether the bars hold."""
     return all(
         value >= LEAST_JAIN if name.startswith("jain")
         else value <= MOST_SLOWDOWN_RATIO if name.startswith("slowdown")
@@ -127,7 +127,7 @@ def write_csv(path: Path, results: Iterable[Result]) -> None:
 
 
 def read_csv(path: Path) -> list[Result]:
-    """The stored results."""
+    """Return the stored results."""
     with path.open(newline="") as file:
         return [
             Result(

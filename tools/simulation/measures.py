@@ -28,7 +28,7 @@ class Measures:
         median_wait_s: Median of it.
         p95_wait_s: 95th percentile of it.
         slowdown: Mean bounded slowdown: max(1, (wait + run) / max(run, 10 s)).
-        utilisation: Work done, divided by what all CPUs could have done.
+        utilisation: Work done, divided by the capacity of all CPUs.
         jain_customers: Jain's index over customers, of work received divided by work demanded.
         jain_providers: Jain's index over clusters, of their utilisation.
         millicredits_per_cpu_hour: Costs of all jobs, divided by their work at speed 1.
@@ -49,7 +49,7 @@ class Measures:
 
 
 def measure(outcomes: Sequence[Outcome], sites: Sequence[Site]) -> Measures:
-    """The measures of a run's outcomes."""
+    """Return the measures of a run's outcomes."""
     until = max(outcome.job.submitted_s for outcome in outcomes)
     waits = sorted(outcome.wait_s for outcome in outcomes)
     done = [0.0] * len(sites)
@@ -77,7 +77,7 @@ def measure(outcomes: Sequence[Outcome], sites: Sequence[Site]) -> Measures:
 
 
 def work_before(outcome: Outcome, sites: Sequence[Site], until_s: int) -> float:
-    """CPU seconds at speed 1 that the job got before `until_s`."""
+    """Return the CPU seconds at speed 1 that the job got before `until_s`."""
     ran_s = max(0, min(outcome.ended_s, until_s) - outcome.started_s)
     return outcome.job.cpus * ran_s * sites[outcome.site].speed
 
@@ -87,7 +87,7 @@ def bounded_slowdown(outcome: Outcome) -> float:
 
 
 def jain(values: Iterable[float]) -> float:
-    """Jain's fairness index: 1 if all values are equal, 1/n if one of n has everything. 1 for zeros."""
+    """Return Jain's fairness index: 1 if all values are equal, 1/n if one of n has everything. 1 for zeros."""
     known = list(values)
     squares = sum(value * value for value in known)
     return sum(known) ** 2 / (len(known) * squares) if squares else 1.0

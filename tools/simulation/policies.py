@@ -64,10 +64,10 @@ class FirstCome(ABC):
 
     @abstractmethod
     def choose(self, job: Job, offers: Sequence[Offer]) -> int:
-        """The index of the provider that gets the job, of these offers."""
+        """Return the index of the provider that gets the job, of these offers."""
 
     def _fitting(self, job: Job, providers: Sequence[Provider]) -> list[Offer]:
-        """What each provider that fits offers, cheapest first. Each definition is looked up once."""
+        """Return the offers of all providers that fit, cheapest first. Each definition is looked up once."""
         one = job.definition
         if one not in self._offers:
             self._offers[one] = sorted(
@@ -101,7 +101,8 @@ class RandomChoice(FirstCome):
 
 
 class FirstComeLeastBacklog(FirstCome):
-    """Each job goes at once to the cheapest cluster with free CPUs, else to the least work queued per CPU.
+    """Each job goes at once to the cheapest cluster with free CPUs, else to the cluster with the least queued work per
+    CPU.
 
     A stronger reference than `FirstComeCheapest`, which queues at the cheapest cluster while others are idle.
     """
@@ -151,13 +152,16 @@ class Deepgrid:
         return Decision(result.assignments, self._next_round(result, market.now))
 
     def _next_round(self, result: Round, now: int) -> int:
-        """When the first waiting job can be assigned. One that could start now waits for a change, not for a time."""
+        """Return when the first waiting job can be assigned.
+
+        One that could start now waits for a change, not for a time.
+        """
         ahead_s = int(self.settings.assign_ahead_s)
         later = [one.estimated_start - ahead_s for one in result.waiting if one.estimated_start - ahead_s > now]
         return min(later, default=now + RETRY_S)
 
     def _considered(self, jobs: Sequence[Job], market: Market) -> tuple[list[Job], bool]:
-        """The jobs of a round: the oldest of each customer, which reserve starts, and those with room now.
+        """Return the jobs of a round: the oldest of each customer, which reserve starts, and those with room now.
 
         No other job can be assigned. Also returns whether all jobs with room are among them.
         """
@@ -182,7 +186,7 @@ class Deepgrid:
         return found, max(more.values(), default=0) <= MORE
 
     def _note(self, market: Market) -> None:
-        """Count what is in use now from now on, and what has ended until now."""
+        """Count the resources in use from now on, and ended use until now."""
         busy = {hot.job_id: hot for cluster in market.clusters for hot in cluster.busy}
         for job_id in [one for one in self._holds if one not in busy]:
             hold = self._holds.pop(job_id)

@@ -26,7 +26,7 @@ KINDS = ("serial", "parallel", "gpu")
 
 
 class Event(IntEnum):
-    """What happens, in the order within the same second."""
+    """The kinds of events, in their order within the same second."""
 
     END = 0
     SUBMISSION = 1
@@ -35,7 +35,7 @@ class Event(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What happened to a job. Times are seconds since the simulation's start; `estimated_s` is -1 if not given."""
+    """The outcome of a job. Times are seconds since the simulation's start; `estimated_s` is -1 if not given."""
 
     job: TraceJob
     site: int
@@ -152,7 +152,7 @@ class Simulator:
             heapq.heappush(self._events, (end, Event.END, running.queued.job_id))
 
     def market(self, now: int) -> Market:
-        """What a policy sees: the clusters with their hot jobs, and their measured speeds."""
+        """Return the market for a policy: the clusters with their hot jobs, and their measured speeds."""
         states = [
             ClusterState(cluster.provider, _hot_jobs(cluster, now), speed=speed)
             for cluster, speed in zip(self.clusters, self._speed, strict=True)

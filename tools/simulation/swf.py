@@ -40,7 +40,7 @@ class Shapes:
     mem_per_cpu_mb: int = 1024
 
     def divide(self, processors: int, partition: int) -> tuple[int, int, int]:
-        """Tasks, CPUs per task and GPUs."""
+        """Return tasks, CPUs per task and GPUs."""
         if partition in self.gpu_partitions:
             gpus = -(-processors // self.cpus_per_gpu)
             return gpus, self.cpus_per_gpu, gpus
@@ -53,7 +53,7 @@ class Shapes:
 
 @dataclass(slots=True)
 class Trace:
-    """The jobs of a file, and how many lines describe no job that ran."""
+    """The jobs of a file, and the number of lines without a job that ran."""
 
     jobs: list[TraceJob] = field(default_factory=list)
     skipped: int = 0
@@ -71,7 +71,7 @@ def read(path: Path, shapes: Shapes | None = None) -> Trace:
 
 
 def parse(lines: Iterable[str], shapes: Shapes | None = None) -> Trace:
-    """The jobs of these lines, as `read` does."""
+    """Return the jobs of these lines, as `read` does."""
     trace = Trace()
     for number, line in enumerate(lines, 1):
         line = line.strip()
@@ -96,7 +96,7 @@ def _numbers(line: str, number: int) -> list[int]:
 
 
 def _job(fields: Sequence[int], shapes: Shapes) -> TraceJob | None:
-    """The job of a line; None if it did not run, or is only a part of a job."""
+    """Return the job of a line; None if it did not run, or is only a part of a job."""
     submitted, run, allocated, requested = fields[1], fields[3], fields[4], fields[7]
     processors = requested if requested > 0 else allocated
     if submitted < 0 or run < 0 or processors < 1 or fields[10] in PARTIAL:

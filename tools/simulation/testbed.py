@@ -1,7 +1,7 @@
 """The simulated clusters, and jobs as the chain would have them.
 
 Customers lock the credits for the requested minutes at the dearest cluster that fits. So each cluster grants at least
-the requested minutes, and a cheap one more. The granted minutes are Slurm's time limit, as on a real cluster.
+the requested minutes, and a cheap one grants more. The granted minutes are Slurm's time limit, as on a real cluster.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ class Site:
 
     @property
     def capacity(self) -> float:
-        """CPUs, times their speed."""
+        """Return the number of CPUs, times their speed."""
         return self.nodes * self.cpus * self.speed
 
     def provider(self, number: int) -> Provider:
-        """As registered, approved, at the `number`-th address."""
+        """Return the provider as registered and approved, at the `number`-th address."""
         each = self.nodes
         hardware = Hardware((self.gpus,) * each, (self.cpus,) * each, (1024 * self.mem_gb,) * each)
         prices = Prices(self.gpu_price * MILLICREDIT, self.cpu_price * MILLICREDIT, 0)
@@ -69,7 +69,7 @@ def definition_of(job: TraceJob) -> JobDefinition:
 
 
 def chain_job(job: TraceJob, providers: Sequence[Provider]) -> Job | None:
-    """The job, pending from its submission; None if it fits no provider."""
+    """Return the job, pending from its submission; None if it fits no provider."""
     definition = definition_of(job)
     rates = [rate_wei_per_minute(definition, p.prices) for p in providers if not misfit(definition, p.hardware)]
     if not rates:

@@ -1,8 +1,8 @@
 """Generated workloads: arrivals, sizes and run times in the manner of Lublin and Feitelson (JPDC 63, 2003).
 
 Sizes are two-stage uniform in log2, with many serial jobs and powers of two. Run times are hyper-gamma in the
-logarithm: most jobs take about a minute, some take hours, and large jobs are long more often. Arrivals follow a
-daily cycle. Beyond that model, jobs come in sessions of one customer: single jobs, or sweeps of similar ones.
+logarithm: most jobs take about a minute, some take hours, and large jobs are more often long. Arrivals follow a daily
+cycle. Beyond that model, jobs come in sessions of one customer: single jobs, or sweeps of similar ones.
 """
 
 from __future__ import annotations
@@ -42,12 +42,12 @@ class TraceJob:
 
     @property
     def work(self) -> int:
-        """CPU seconds at speed 1."""
+        """Return the CPU seconds at speed 1."""
         return self.cpus * self.run_s
 
 
 def mixed(seed: int, jobs: int = 6_000, customers: int = 12) -> list[TraceJob]:
-    """Single jobs and sweeps of customers whose demands differ by more than ten times. Two days, unscaled."""
+    """Return single jobs and sweeps of customers whose demands differ by more than ten times. Two days, unscaled."""
     random = Random(f"mixed {seed}")
     weights = [1 / rank**1.2 for rank in range(1, customers + 1)]
     found: list[TraceJob] = []
@@ -64,7 +64,7 @@ def mixed(seed: int, jobs: int = 6_000, customers: int = 12) -> list[TraceJob]:
 
 
 def equal_demand(seed: int, jobs: int = 2_400, customers: int = 8) -> list[TraceJob]:
-    """Customers who submit the same jobs, each in another order and pattern. One day, unscaled."""
+    """Return customers who submit the same jobs, each in another order and pattern. One day, unscaled."""
     random = Random(f"equal {seed}")
     bodies = [_body(random, "") for _ in range(jobs // customers)]
     found: list[TraceJob] = []
@@ -87,14 +87,14 @@ def with_load(jobs: Sequence[TraceJob], capacity: float, load: float) -> list[Tr
 
 
 def numbered(jobs: Iterable[TraceJob]) -> list[TraceJob]:
-    """The jobs in the order of submission, numbered from 1. Submissions begin at 0."""
+    """Return the jobs in the order of submission, numbered from 1. Submissions begin at 0."""
     order = sorted(jobs, key=lambda job: (job.submitted_s, job.customer))
     first = order[0].submitted_s if order else 0
     return [replace(job, number=at, submitted_s=job.submitted_s - first) for at, job in enumerate(order, 1)]
 
 
 def _body(random: Random, customer: str, most_run_s: int = MOST_RUN_S) -> TraceJob:
-    """A job without its arrival."""
+    """Return a job without its arrival."""
     gpus, cpus_per_task = 0, 1
     if random.random() < 0.10:
         gpus = random.choice((1, 1, 1, 1, 2, 2, 4))
@@ -113,7 +113,7 @@ def _body(random: Random, customer: str, most_run_s: int = MOST_RUN_S) -> TraceJ
 
 
 def _size(random: Random, serial: float = 0.244, power: float = 0.576, low: float = 0.8, high: float = 5.0) -> int:
-    """Number of CPUs, at most 2**`high`."""
+    """Return the number of CPUs, at most 2**`high`."""
     kind = random.random()
     if kind < serial:
         return 1
@@ -129,12 +129,12 @@ def _run_s(random: Random, cpus: int) -> int:
 
 
 def _limit(run_s: float) -> int:
-    """The smallest usual time limit that leaves a reserve of a tenth."""
+    """Return the smallest usual time limit that leaves a reserve of a tenth."""
     return next((limit for limit in LIMITS_S if limit >= 1.1 * run_s), LIMITS_S[-1])
 
 
 def _arrival(random: Random, span_s: int) -> int:
-    """A moment of `span_s`: three times as likely at 14:00 as at 2:00."""
+    """Return a moment of `span_s`: three times as likely at 14:00 as at 2:00."""
     while True:
         at = random.randrange(span_s)
         if random.random() < (2 - math.cos(2 * math.pi * (at / DAY_S - 2 / 24))) / 3:

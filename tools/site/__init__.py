@@ -1,1 +1,1 @@
-"""The documentation as a site: what MkDocs asks for at build time, and the pages that come from the code."""
+"""The documentation as a site: hooks for MkDocs at build time, and the pages that come from the code."""

@@ -31,7 +31,7 @@ _TAG = re.compile(r"@(notice|dev|param|return|inheritdoc|custom:\w+|title|author
 
 @dataclass
 class NatSpec:
-    """What a comment says of one declaration."""
+    """The comment of one declaration."""
 
     notice: str = ""
     dev: str = ""
@@ -40,12 +40,12 @@ class NatSpec:
 
     @property
     def words(self) -> int:
-        """How much it says, to choose between an interface and what implements it."""
+        """Return its number of words, to choose between an interface and its implementation."""
         return len(f"{self.notice} {self.dev} {' '.join(self.params.values())} {' '.join(self.returns)}".split())
 
 
 def parse(comment: str) -> NatSpec:
-    """Read the text of a comment; without a tag it is a notice."""
+    """Read the text of a comment. Without a tag it is a notice."""
     found = NatSpec()
     parts = _TAG.split("@notice " + comment if not comment.lstrip().startswith("@") else comment)
     for tag, text in zip(parts[1::2], parts[2::2], strict=True):
@@ -64,14 +64,14 @@ def parse(comment: str) -> NatSpec:
 
 @cache
 def documented(contract: str) -> dict[tuple[str, str], NatSpec]:
-    """NatSpec by kind and name: of the library that a contract inherits from, and above it of our own sources."""
+    """Return NatSpec by kind and name, from the libraries of a contract, and with priority from our own sources."""
     own = [file for file in SOURCES.rglob("*.sol") if (file.stem == "Credit") == (contract == "Credit")]
     library = [file for pattern in INHERITED for file in LIBRARY.glob(pattern)]
     return _declared(library) | _declared(own)
 
 
 def _declared(files: Iterable[Path]) -> dict[tuple[str, str], NatSpec]:
-    """Where several sources declare the same, the fullest comment."""
+    """Return the comments by kind and name. Of several declarations, the fullest comment counts."""
     found: dict[tuple[str, str], NatSpec] = {}
     for file in sorted(files):
         source = file.read_text()
@@ -96,13 +96,13 @@ def _comment_before(source: str, start: int) -> str:
 
 
 def entries(contract: str) -> Iterator[dict[str, Any]]:
-    """Functions, events and errors of a contract's ABI."""
+    """Yield functions, events and errors of a contract's ABI."""
     abi = json.loads((COMPILED / f"{contract}.json").read_text())["abi"]
     yield from (entry for entry in abi if entry["type"] in KINDS)
 
 
 def reference() -> str:
-    """A part per contract, a section per kind."""
+    """Return a part per contract, with a section per kind."""
     parts = []
     for contract in CONTRACTS:
         parts.append(f"## {contract}")
@@ -129,7 +129,7 @@ def _entry(entry: dict[str, Any], contract: str) -> str:
 
 
 def _type(parameter: dict[str, Any]) -> str:
-    """The type as the sources name it: `struct Label[]` is `Label[]`."""
+    """Return the type as the sources name it: `struct Label[]` is `Label[]`."""
     kind: str = parameter.get("internalType", parameter["type"])
     return re.sub(r"^(?:struct|enum|contract) ", "", kind)
 

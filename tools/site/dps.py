@@ -1,6 +1,6 @@
 """Every verb of `dps` with its arguments and options, read from the commands themselves.
 
-`mkdocs-click` reads click's commands. Typer carries a click of its own, and these verbs are loaded when they run.
+`mkdocs-click` reads click's commands. Typer has its own copy of click, and these verbs are loaded when they run.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ KINDS = {int: "INTEGER", float: "NUMBER", Path: "PATH"}
 
 
 def verbs(command: Any = None, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
-    """The path and the real command of each verb, groups without their own line."""
+    """Yield the path and the real command of each verb, without lines for groups."""
     command = command or typer.main.get_command(app)
     if isinstance(command, LazyCommand):
         command = as_command(command._load())
@@ -32,7 +32,7 @@ def verbs(command: Any = None, path: tuple[str, ...] = ()) -> Iterator[tuple[tup
 
 
 def reference() -> str:
-    """A section per verb."""
+    """Return a section per verb."""
     return "\n\n".join(_section(path, command) for path, command in verbs())
 
 

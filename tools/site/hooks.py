@@ -1,4 +1,4 @@
-"""Hooks of MkDocs (`hooks` in mkdocs.yml): fill in what comes from the code, and mend what only a repository shows.
+"""Hooks of MkDocs (`hooks` in mkdocs.yml): fill in generated parts, and adapt what only works in a repository.
 
 * `<!-- generated: NAME -->` becomes the Markdown of `GENERATORS[NAME]`.
 * `<!-- source: FILE -->` becomes the source of a file of examples/.
@@ -58,7 +58,7 @@ def _state_table(edges: str) -> str:
 
 
 def _relinked(link: re.Match[str], origin: Path, page: str) -> str:
-    """The link as the site needs it; `origin` is the file in the repository that it stands in."""
+    """Return the link as the site needs it. `origin` is the file with the link in the repository."""
     text, target, anchor = link[1], link[2], link[3] or ""
     if ":" in target:
         return link[0]

@@ -12,7 +12,7 @@ from tools.site import tables
 
 
 def families() -> Iterator[Metric]:
-    """Every metric of this project; those of the process itself are Prometheus's own."""
+    """Yield every metric of this project. The metrics of the process itself are Prometheus's own."""
     metrics = Metrics()
     metrics.spooled([])
     for status in JobStatus:
@@ -24,12 +24,12 @@ def families() -> Iterator[Metric]:
 
 
 def query_name(family: Metric) -> str:
-    """The name as a query writes it."""
+    """Return the name as a query writes it."""
     return family.name + ("_total" if family.type == "counter" else "")
 
 
 def table() -> str:
-    """A row per metric."""
+    """Return a row per metric."""
     rows = [(f"`{query_name(one)}`", one.type, _labels(one), tables.prose(one.documentation)) for one in families()]
     return tables.table(("metric", "type", "labels", "means"), rows)
 

@@ -11,18 +11,18 @@ from deepgrid.workflow.models import Module
 from deepgrid.workflow.schema import json_schema
 from tools.site.tables import code, prose, table
 
-# What Prefect adds to the schema of each block.
+# Fields that Prefect adds to the schema of each block.
 OWN_FIELDS_OF_PREFECT = {"_block_document_id", "_block_document_name", "_is_anonymous"}
 
 
 def workflow() -> str:
-    """A section per kind of object in a workflow file, the job first."""
+    """Return a section per kind of object in a workflow file, with the job first."""
     schema = json_schema()
     return "\n\n".join(_section(name, part) for name, part in [("The job", schema), *schema["$defs"].items()])
 
 
 def modules() -> str:
-    """The objects that only a module file has."""
+    """Return the objects that only a module file has."""
     schema = Module.model_json_schema(by_alias=True)
     own = {name: part for name, part in schema["$defs"].items() if name not in json_schema()["$defs"]}
     text = "\n\n".join(_section(name, part) for name, part in [("The module", schema), *own.items()])
@@ -32,18 +32,18 @@ def modules() -> str:
 
 
 def blocks() -> str:
-    """A section per block."""
+    """Return a section per block."""
     return "\n\n".join(_block(block) for block in block_types())
 
 
 def block_types() -> Iterator[type[GridBlock]]:
-    """The classes of the blocks, in the order of their names."""
+    """Yield the classes of the blocks, in the order of their names."""
     for name in block_classes.__all__:
         yield getattr(block_classes, name)
 
 
 def rows(part: dict[str, Any]) -> Iterator[tuple[str, str, str, str]]:
-    """Name, kind, default and meaning of each field."""
+    """Yield name, kind, default and meaning of each field."""
     required = part.get("required", ())
     for name, field in part.get("properties", {}).items():
         if name not in OWN_FIELDS_OF_PREFECT:
@@ -66,7 +66,7 @@ def _table(part: dict[str, Any]) -> str:
 
 
 def _kind(field: dict[str, Any]) -> str:
-    """The kind of value in words: a type, the name of an object, or the values that are allowed."""
+    """Return the kind of value in words: a type, the name of an object, or the values that are allowed."""
     if "enum" in field or "const" in field:
         return " or ".join(code(value) for value in field.get("enum", [field.get("const")]))
     if reference := field.get("$ref") or next((one["$ref"] for one in field.get("allOf", ()) if "$ref" in one), ""):

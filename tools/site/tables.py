@@ -7,18 +7,18 @@ from collections.abc import Iterable, Sequence
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A table; a line end or a bar in a cell does not end it."""
+    """Return a table. A line end or a bar in a cell does not end the cell."""
     lines = [_line(head), _line(["---"] * len(head))]
     return "\n".join(lines + [_line([_cell(text) for text in row]) for row in rows])
 
 
 def code(text: object) -> str:
-    """The text as inline code, or nothing."""
+    """Return the text as inline code, or nothing."""
     return f"`{text}`" if text not in ("", None) else ""
 
 
 def prose(text: str) -> str:
-    """Text of the code as Markdown: what is not inline code stands as it is, in one line."""
+    """Return text of the code as Markdown in one line. Everything except inline code is escaped."""
     parts = re.split(r"(`[^`]*`)", " ".join(text.split()))
     return "".join(part if part.startswith("`") else _escaped(part) for part in parts)
 

@@ -1,6 +1,6 @@
 """`python -m tools.sync_client [--check]`: writes the stub deepgrid/client/sync/classes.pyi.
 
-With `--check` it writes nothing, and fails if the stub is not what the async classes give.
+With `--check` it writes nothing, and fails if the stub does not match the async classes.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from tools.sync_client.stub import PATH, stub
 
 
 def main() -> int:
-    """Write the stub, or say that it is not fresh."""
+    """Write the stub, or say that it is out of date."""
     text = stub()
     if PATH.exists() and PATH.read_text() == text:
         return 0

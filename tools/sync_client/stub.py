@@ -24,20 +24,20 @@ INDENT = "    "
 
 
 def stub() -> str:
-    """The text of the stub, as ruff formats it."""
+    """Return the text of the stub, as ruff formats it."""
     body = "\n\n".join(class_text(kind, sync.__name__) for kind, sync in SyncProxy._classes.items())
     return _formatted("\n\n".join([HEADER, "\n".join(_imports(body)), body]))
 
 
 def class_text(async_class: type, name: str) -> str:
-    """The sync class of an async one, with `...` in place of the bodies."""
+    """Return the sync class of an async one, with `...` in place of the bodies."""
     shared = sorted(shared_members(async_class).items(), key=lambda one: one[0] != "__init__")  # the constructor first
     members = [_member(name, member) for name, member in shared]
     return f"class {name}:\n{indent(_docstring(async_class) + ''.join(members), INDENT)}"
 
 
 def _member(name: str, member: object) -> str:
-    """A method or a property."""
+    """Return a method or a property."""
     function = getattr(member, "fget", None) or getattr(member, "__func__", member)
     node = ast.parse(dedent(inspect.getsource(function))).body[0]
     assert isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
@@ -55,7 +55,7 @@ def _docstring(documented: type | object) -> str:
 
 
 def _imports(body: str) -> Iterator[str]:
-    """One line for each name that the classes use, as the modules of the async classes import it."""
+    """Yield one line for each name that the classes use, as the modules of the async classes import it."""
     modules = {kind.__module__ for async_class in SyncProxy._classes for kind in async_class.__mro__[:-1]}
     lines = {name: line for module in sorted(modules) for name, line in _bound_names(module)}
     tree = ast.parse(body)
@@ -67,7 +67,7 @@ def _imports(body: str) -> Iterator[str]:
 
 
 def _bound_names(module: str) -> Iterator[tuple[str, str]]:
-    """The names that a module binds at its top, each with the line that imports it."""
+    """Yield the names that a module binds at its top level, each with the line that imports it."""
     for node in ast.parse(inspect.getsource(sys.modules[module])).body:
         if isinstance(node, ast.ImportFrom):
             for alias in node.names:
@@ -79,7 +79,7 @@ def _bound_names(module: str) -> Iterator[tuple[str, str]]:
 
 
 def _formatted(text: str) -> str:
-    """The text with its imports sorted and its lines broken by ruff."""
+    """Return the text with its imports sorted and its lines broken by ruff."""
     for command in (["check", "--fix", "--quiet", "--select", "I"], ["format", "--quiet"]):
         ruff = [sys.executable, "-m", "ruff", *command, "--stdin-filename", str(PATH), "-"]
         text = subprocess.run(ruff, input=text, capture_output=True, text=True, check=True).stdout

@@ -22,7 +22,7 @@ from tests.chaos.world import World
 
 GAS_MONEY_WEI = 10**24
 
-# The events that show on the chain that a report was mined.
+# The events on the chain that show that a report was mined.
 REPORTS: dict[str, Callable[[Job], bool]] = {
     "request": lambda job: True,
     "assignment": lambda job: job.status >= JobStatus.META_SCHEDULED,

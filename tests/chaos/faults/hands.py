@@ -59,7 +59,7 @@ async def held(world: World, rng: random.Random) -> AsyncIterator[None]:
 
 @asynccontextmanager
 async def requeued(world: World, rng: random.Random) -> AsyncIterator[None]:
-    """Some running jobs are requeued, although they asked not to be."""
+    """Some running jobs are requeued, although they have --no-requeue."""
     cluster = Administrator.of(world)
     await something_new(cluster.queued)
     for slurm_id in _some(rng, await asyncio.to_thread(cluster.queued)):

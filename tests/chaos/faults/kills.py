@@ -24,7 +24,7 @@ ONCE = (  # a batch
 )  # fmt: skip
 AT_START = ("taking over", "tidying")
 AT_START_WITHIN_S = 30.0
-REACHED_WITHIN_S = 300.0  # a loaded machine needs minutes from the request of a job to its extension
+REACHED_WITHIN_S = 300.0  # a loaded machine needs minutes between the request of a job and its extension
 
 
 @asynccontextmanager
@@ -44,8 +44,8 @@ async def killed(place: str, world: World, rng: random.Random) -> AsyncIterator[
 async def killed_at_start(place: str, world: World, _rng: random.Random) -> AsyncIterator[None]:
     """Kill the supervisor, start it, kill it again during its start, and start it again.
 
-    Without a claimed job at the first kill there is nothing to take over. Then some of the jobs that came meanwhile are
-    held, and the supervisor is killed once more.
+    Without a claimed job at the first kill there is nothing to take over. Then some of the new jobs are held, and the
+    supervisor is killed once more.
     """
     known = await world.chain.job_count()
     await world.supervisor.kill()

@@ -21,7 +21,7 @@ from tests.chaos.world import World
 Choose = Callable[[random.Random], Mode]
 NOTICED_WITHIN_S = 60.0
 LONGEST_ANSWER = 6000  # bytes, about as many as a login and one command need
-# What a login shell's start-up file prints before the output of each command.
+# Commands of a login shell's start-up file, which print text before the output of each command.
 CHATTER = (
     "echo 'Welcome to the cluster'; echo 'Last login: today'",
     "printf 'no newline at its end'",
@@ -74,7 +74,7 @@ async def hanging_then_cut(world: World, rng: random.Random) -> AsyncIterator[No
 
 
 def _hang(_rng: random.Random) -> Mode:
-    """The login node accepts connections and does not answer. Later everything held back arrives."""
+    """The login node accepts connections and does not answer. Later all that it held back arrives."""
     return Hang()
 
 

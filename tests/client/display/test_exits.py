@@ -1,4 +1,4 @@
-"""The exit status of `dps submit -e` is that of the job."""
+"""`dps submit -e` ends with the exit status of the job."""
 
 from __future__ import annotations
 

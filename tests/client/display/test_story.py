@@ -1,4 +1,4 @@
-"""A job's life is told truly: by whom it was claimed, that it was given back, how it ended, what it costs so far."""
+"""The story of a job is true: its claims, its end, its cost so far, and whether it was given back."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What strangers print or write on chain cannot steer the customer's terminal."""
+"""Text that strangers print or write on chain cannot control the customer's terminal."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The place of a waiting job: from the services with its position, from another oracle with what that names."""
+"""The place of a waiting job: the services give its position, another oracle gives whatever it knows."""
 
 from __future__ import annotations
 

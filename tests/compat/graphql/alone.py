@@ -1,6 +1,6 @@
 """Runs the services alone in a process, with a fake chain: `python -m tests.compat.graphql.alone FOLDER`.
 
-Prints the URL, and serves until its input ends. Limits of rates are raised: what remains bounds memory.
+Prints the URL, and serves until its input ends. Rate limits are raised: the remaining limits bound the memory.
 """
 
 from __future__ import annotations

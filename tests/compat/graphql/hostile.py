@@ -1,4 +1,4 @@
-"""Hostile requests to GraphQL, each of which is refused with status 422 and a sentence."""
+"""Hostile GraphQL requests. Each is refused with status 422 and a sentence."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ async def test_fragments_within_reason_are_answered(grid: Grid) -> None:
 
 
 async def test_the_largest_accepted_input_does_not_stop_the_service(grid: Grid) -> None:
-    """Others are answered while the job of a stranger is examined."""
+    """Other requests are answered while a stranger's job is checked."""
     nested = [{}] * (documents.MOST_OBJECTS - 10)
     slow = asyncio.create_task(post(grid, {"query": SUBMIT, "variables": {"job": job_with(steps=[{"steps": nested}])}}))
     longest = 0.0

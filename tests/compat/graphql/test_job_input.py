@@ -25,7 +25,7 @@ def test_a_job_is_the_same_as_from_a_workflow_file() -> None:
 
 
 def test_the_example_has_every_field() -> None:
-    """Otherwise the tests of `null` would leave some out."""
+    """Otherwise the tests of `null` would miss some."""
     used = {
         (kind.name, name)
         for kind, value in [*objects("Job", WHOLE_JOB), *objects("Module", WHOLE_MODULE)]

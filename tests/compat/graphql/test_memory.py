@@ -1,4 +1,4 @@
-"""Hostile queries, many at once and again and again, do not make the services' process grow."""
+"""Hostile queries, repeated and many at once, do not make the services' process grow."""
 
 from __future__ import annotations
 

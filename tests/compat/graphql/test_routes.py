@@ -1,4 +1,4 @@
-"""Submissions over HTTP: what is stored, and how faults and refusals are answered."""
+"""Submissions over HTTP: the stored definition, and the answers to faults and refusals."""
 
 from __future__ import annotations
 

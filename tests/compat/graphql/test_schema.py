@@ -1,4 +1,4 @@
-"""The types of existing clients: every type and field, with the same names, and fresh from the models."""
+"""The types of existing clients: every type and field has the same name, and comes from the current models."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs on demand: one at a time, one more for requests meanwhile, and retries after failures."""
+"""Runs on demand: one at a time, one more for requests during a run, and retries after failures."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ WITHIN_S = 60
 
 
 class Prefect:
-    """Replaces Prefect: counts the started runs, and ends each run as the test says."""
+    """Replaces Prefect: counts the started runs, and ends each run when the test says so."""
 
     def __init__(self, *ends: bool | Exception) -> None:
         self.started = 0

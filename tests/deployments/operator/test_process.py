@@ -37,7 +37,7 @@ pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]
 NAME = "served"
 REPOSITORY = Path(__file__).parents[3]
 WITHIN_S = 180
-START_S = 1.0 + 20.0  # from a change to the next round; with room, as machines are shared
+START_S = 1.0 + 20.0  # from a change to the next round; generous, because machines are shared
 HUGE = replace(DEFINITION, ntasks=1000)
 MEASURED = (*LABELS, Label("compute.gflops", "1.00"))
 
@@ -120,7 +120,7 @@ async def test_the_operator_approves_assigns_and_takes_back(served: Office) -> N
 
 
 async def no_round_meets_another(served: Office) -> None:
-    """A job that cannot run causes a round at once. Of rounds that are started together, Prefect skips all but one."""
+    """A job that cannot run causes a round at once. Prefect skips all except one of the rounds that start together."""
     began = time.time()
     await served.people.customer.request_job(HUGE, 200 * CREDIT, "a job", approve_first=200 * CREDIT)
 

@@ -20,7 +20,7 @@ POLL_S = 0.01
 
 
 class Counted:
-    """Counts the looks at the head and the reads of all providers."""
+    """Counts the reads of the head and of all providers."""
 
     def __init__(self, office: Office, monkeypatch: pytest.MonkeyPatch) -> None:
         self.looks = self.reads = 0
@@ -64,7 +64,7 @@ async def watching(office: Office) -> AsyncIterator[Counter[str]]:
 async def test_a_change_of_the_market_is_noticed_once(office: Office, counted: Counted) -> None:
     async with watching(office) as seen:
         await counted.some_looks()
-        assert seen == {"changed": 1}  # the first look
+        assert seen == {"changed": 1}  # the first read
         provider = office.people.provider
         await provider.register(HARDWARE, PRICES, (*LABELS, Label("compute.gflops", "1.00")))
         await counted.some_looks()
@@ -74,7 +74,7 @@ async def test_a_change_of_the_market_is_noticed_once(office: Office, counted: C
         assert seen == {"changed": 3, "proposed": 1}
         await office.people.customer.register(HARDWARE, PRICES, LABELS)
         await counted.some_looks()
-        assert seen == {"changed": 4, "proposed": 1}  # a newcomer needs a person
+        assert seen == {"changed": 4, "proposed": 1}  # a new provider needs a person
         office.grid.anvil.stop()
         await counted.some_looks()
 

@@ -59,7 +59,7 @@ async def test_what_a_customer_cancels_is_settled_without_prefect(
 async def test_a_completion_record_that_cannot_be_removed_ends_no_supervisor(
     scene: Scene, key: JobKey, hot: dict[int, Job], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Such as when the login node shows another host key: that ended all fallbacks."""
+    """For example, the login node shows another host key. That once ended all fallbacks."""
 
     async def refuse(_: JobKey) -> None:
         raise ConfigurationError("The login node shows another host key.")

@@ -45,7 +45,7 @@ def port() -> int:
 
 @pytest.fixture
 def stop(box: Box) -> Iterator[Callable[[str], None]]:
-    """Stops a daemon. All daemons run again after the test."""
+    """Stop a daemon. All daemons run again after the test."""
     yield box.stop
     box.start()
 
@@ -144,7 +144,7 @@ async def test_a_jobs_life_is_counted(scene: Scene, key: JobKey, port: int, capl
 
         caplog.set_level(logging.WARNING)
         async with provider_session(session.settings) as other, health_and_metrics(other):
-            assert f"127.0.0.1:{port}" in caplog.text  # the port is in use, and the supervisor goes on
+            assert f"127.0.0.1:{port}" in caplog.text  # the port is in use, and the supervisor continues
             assert await other.chain.head()
 
 

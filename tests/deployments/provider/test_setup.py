@@ -37,7 +37,7 @@ def written(tmp_path: Path) -> Document:
 
 
 def init(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
-    """`dps provider init` in a pipe, as configuration management runs it."""
+    """Run `dps provider init` in a pipe, as configuration management does."""
     environment = {"PATH": os.environ["PATH"], "HOME": str(cwd)}
     dps = str(Path(sys.executable).with_name("dps"))
     return subprocess.run(

@@ -1,4 +1,4 @@
-"""The rights that its unit leaves to nginx are enough."""
+"""The rights that its unit leaves to nginx suffice."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from deployments.systemd.units import PROXY_RIGHTS
 from tests.slurm.support import open_folder
 from tests.waiting import wait_until
 
-ACCOUNT = "daemon"  # which each Debian has
+ACCOUNT = "daemon"  # which every Debian has
 KEY_OWNER = "nobody"
 SETPRIV = shutil.which("setpriv")
 
@@ -26,7 +26,7 @@ pytestmark = pytest.mark.skipif(os.getuid() != 0 or SETPRIV is None, reason="onl
 
 @pytest.fixture
 def settings() -> Iterator[ProxySettings]:
-    """Of a port that only root can bind. The key is that of another account."""
+    """Settings with a port that only root can bind, and with another account's key."""
     with open_folder() as folder:
         state, key, certificate = (folder / name for name in ("state", "key.pem", "certificate.pem"))
         make = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"]

@@ -55,7 +55,7 @@ def test_units_are_hardened_and_secrets_are_private(role: str, name: str, tmp_pa
 
 @pytest.mark.parametrize(("role", "name"), ROLES)
 def test_each_process_has_a_folder_that_it_may_write(role: str, name: str, tmp_path: Path) -> None:
-    """Before its first start, so that its key can be put there."""
+    """The folder exists before the first start, so that the key can be put there."""
     units(role, name, tmp_path)
     folders = (tmp_path / "etc/tmpfiles.d").glob("*").__next__().read_text()
     for unit in (tmp_path / "etc/systemd/system").glob("*.service"):

@@ -1,4 +1,4 @@
-"""Ports are free when chosen, last, and are given up when a stranger took them."""
+"""Ports are free when they are chosen, stay the same, and are given up when another program has taken them."""
 
 from __future__ import annotations
 

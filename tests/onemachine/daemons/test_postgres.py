@@ -1,4 +1,4 @@
-"""The grid's PostgreSQL, the real server: private, and at home wherever the checkout lies."""
+"""The grid's PostgreSQL, a real server: it is private, and works at any place of the checkout."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ NEVER_REAPING = "import subprocess, sys, time; child = subprocess.Popen(sys.argv
 
 @pytest.fixture
 def postgres(tmp_path: Path, table: ProcessTable) -> Postgres:
-    """Not started; below a folder that only its owner may pass, as /root is."""
+    """A server that is not started, below a folder that only its owner may enter, like /root."""
     closed = tmp_path / "closed"
     closed.mkdir(mode=0o700)
     return Postgres(closed / "postgres", PortBook(tmp_path / "ports.json").port("postgres"))
@@ -104,7 +104,7 @@ def test_it_comes_back_while_a_child_of_the_killed_one_is_slow_to_leave(
 
     def pause(seconds: float) -> None:
         waited.append(seconds)
-        if len(waited) == 3:  # it does not leave by itself
+        if len(waited) == 3:  # it does not end by itself
             os.kill(child, signal.SIGCONT)
         time.sleep(seconds)
 
@@ -115,7 +115,7 @@ def test_it_comes_back_while_a_child_of_the_killed_one_is_slow_to_leave(
 
 
 def test_a_lock_of_a_zombie_is_no_obstacle(postgres: Postgres, table: ProcessTable) -> None:
-    """A killed server whose parent (in a container: anybody) never reaps it blocked the next start."""
+    """A killed server that its parent never reaped, as can happen in a container, once blocked the next start."""
     postgres.prepare()
     parent = subprocess.Popen([sys.executable, "-c", NEVER_REAPING, *postgres.daemon().argv])
     try:

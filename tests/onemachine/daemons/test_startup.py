@@ -1,4 +1,4 @@
-"""Steps run in the order of their needs, side by side where they can, and stop at a failure."""
+"""Steps run in the order of their dependencies, in parallel where possible, and stop at a failure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The grid's chain keeps what happened on it, also when it is killed at the worst moment."""
+"""The grid's chain keeps its history, even when it is killed at the worst moment."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The one-machine chain's miner: blocks each second while something happens, few on an idle chain, little memory."""
+"""The one-machine chain's miner: a block per second during activity, few blocks on an idle chain, little memory."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_the_gap_grows_with_the_idle_time(idle_s: float, gap_s: float) -> None:
 
 
 def most_idle_blocks(pace: Pace, idle_s: float) -> int:
-    """At most so many blocks are mined without a transaction: one per tick until the gap has its full length."""
+    """Return the maximum number of blocks without a transaction: one per tick until the gap has its full length."""
     slowest_after_s = pace.longest_s * pace.thinning
     assert pace.gap_s(slowest_after_s) == pace.longest_s
     return int(slowest_after_s / pace.block_s + (idle_s - slowest_after_s) / pace.longest_s)
@@ -121,7 +121,7 @@ async def test_a_restarted_node_is_mined_again(
 
 @pytest.mark.long
 async def test_an_idle_week_stays_small(anvil: Anvil, node: NodeSocket, table: ProcessTable) -> None:
-    """All blocks of a week at once, with the peak of the node's resident memory and the size of its state file."""
+    """All blocks of a week are mined at once. The node's peak memory and the size of its state file stay small."""
     pid = table.pid("anvil")
     assert pid is not None
     blocks, batch = most_idle_blocks(Pace(), WEEK_S), 100

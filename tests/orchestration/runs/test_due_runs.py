@@ -1,4 +1,4 @@
-"""When the in-process worker starts scheduled runs: by the clock of Prefect's server, and after a downtime."""
+"""The in-process worker starts scheduled runs by the clock of Prefect's server, and after a downtime."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ async def test_no_run_is_taken_before_its_time(client: PrefectClient, worker: In
 async def test_a_clock_that_is_an_hour_ahead_holds_nothing_back(
     client: PrefectClient, worker: InProcessWorker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Prefect's server starts no run early by its own clock. Otherwise claims would wait for that hour."""
+    """Prefect's server gives out no run early by its own clock. Otherwise claims would wait for that hour."""
     clock = states.now
     monkeypatch.setattr(states, "now", lambda: clock() + timedelta(hours=1))
     run = await until(client, await start_run(f"counts/{POOL}", {"number": 3}), final)

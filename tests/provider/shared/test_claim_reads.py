@@ -1,4 +1,4 @@
-"""The carriers of one supervisor share their reads of the chain, however many they are."""
+"""Any number of carriers of one supervisor share their reads of the chain."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Output reaches the log service once, through outages and restarts. What is left out is said, and nothing delays."""
+"""Output reaches the log service once, through outages and restarts. Gaps are marked, and no log delays another."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Cluster:
 
     def __init__(self, output: bytes = b"") -> None:
         self.output: bytes | None = output
-        self.size: int | None = None  # if the file is said to be larger
+        self.size: int | None = None  # if the reported size of the file is larger
 
     async def read_output_pages(self, offsets: Mapping[JobKey, int], limit: int) -> dict[JobKey, OutputPage]:
         output = self.output

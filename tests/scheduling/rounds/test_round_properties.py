@@ -1,4 +1,4 @@
-"""What holds for every round: assignments fit and can be paid, more never gives less, the same gives the same."""
+"""Invariants of every round: assignments fit and can be paid, more never gives less, equal input gives equal output."""
 
 from __future__ import annotations
 
@@ -152,7 +152,7 @@ def test_more_credits_or_more_clusters_never_unschedule_a_job(
     before = assigned(decide(jobs, clusters, NOT_HELD_BACK)).keys()
     assert before <= assigned(decide(richer, clusters, NOT_HELD_BACK)).keys()
     assert before <= assigned(decide(jobs, [*clusters, other], NOT_HELD_BACK)).keys()
-    for job, rich in zip(jobs, richer, strict=True):  # alone, also where jobs are held back
+    for job, rich in zip(jobs, richer, strict=True):  # alone, even where jobs are held back
         if job.wishes.prefer is not Prefer.PRICE and decide([job], clusters).assignments:
             assert decide([rich], clusters).assignments
             assert decide([job], [*clusters, other]).assignments

@@ -1,4 +1,4 @@
-"""`dps services doctor`: a set-up that is right, and each fault once."""
+"""`dps services doctor`: a correct set-up, and each fault once."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ async def test_a_right_set_up_is_ok_in_each_line(chain: Grid, tmp_path: Path, fr
     assert of(findings, Level.GOOD) == [
         "programs", "secret", "database", "sealed", "size", "chain", "clock", "url", "metrics",
     ]  # fmt: skip
-    assert of(findings, Level.WARNING) == ["listening", "proxy"]  # a look, without a proxy
+    assert of(findings, Level.WARNING) == ["listening", "proxy"]  # a check, without a proxy
     assert len(findings) == 11
 
 

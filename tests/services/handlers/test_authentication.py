@@ -176,7 +176,7 @@ async def test_a_machine_with_a_wrong_clock_uses_the_services_time(grid: Grid, r
 async def test_a_clock_that_is_put_right_during_a_correction_is_looked_at_again(
     grid: Grid, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The request that uses the service's time is late by then, too."""
+    """At that time, the request that uses the service's time is late too."""
     look = ServicesClient._is_clock_off
     grid.clock.ahead_s = 3600
 

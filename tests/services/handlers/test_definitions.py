@@ -187,7 +187,7 @@ async def test_definitions_that_differ_in_texts_share_one_shellcheck(
 
 
 async def test_arguments_of_an_entry_point_are_linted_each(grid: Grid, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Their number changes the script."""
+    """The number of arguments changes the script."""
     linted: list[str] = []
     monkeypatch.setattr(checks, "lint_script", lambda part, **_: linted.append(part))
     for command in ("a", "a b"):

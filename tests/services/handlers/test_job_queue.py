@@ -1,4 +1,4 @@
-"""The queue oracle: which jobs are assigned or running, in which position, read from the chain once for all clients."""
+"""The queue oracle: the assigned and running jobs with their positions, read from the chain once for all clients."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ OTHER = ACCOUNTS["other_provider"].address
 
 @pytest.fixture
 def grid(grid: Grid) -> Grid:
-    """The services, whose snapshot ages only when a test says so."""
+    """The services. Their snapshot ages only when a test says so."""
     grid.clock.stop()
     return grid
 
@@ -97,7 +97,7 @@ async def test_a_silent_chain_is_asked_once_in_a_while_and_said(grid: Grid) -> N
 
 
 async def test_a_refresh_reads_a_limited_number_of_jobs(grid: Grid, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The newest jobs are known at once, old ones that are not over after some refreshes."""
+    """The newest jobs are known at once. Old ones that are not over are known after some refreshes."""
     monkeypatch.setattr(job_queue, "JOBS_PER_REFRESH", 10)
     for job_id in range(2, 30):
         grid.chain.put(job_id, NAME, JobStatus.FINISHED)

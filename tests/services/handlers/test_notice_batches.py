@@ -1,4 +1,4 @@
-"""The meta-scheduler posts the notices of a round in one request: all or none. No other account may."""
+"""The meta-scheduler posts the notices of a round in one request: all or none. No other account may do so."""
 
 from __future__ import annotations
 

@@ -56,7 +56,7 @@ async def test_strangers_end_nothing(grid: Grid) -> None:
         for stranger in (grid.rival, grid.provider, rivals_key):
             with pytest.raises(AccessDenied, match="has not signed this session"):
                 await stranger.revoke(key.session)
-    # A wallet may sign the public key of another one as its own. Its revocation then concerns only itself.
+    # A wallet may sign another wallet's public key as its own. Then its revocation concerns only itself.
     stolen = Session.signed_by(ACCOUNTS["rival"], DOMAIN, key.session.public_key, key.session.not_after, "read", "")
     await grid.rival.revoke(stolen)
     async with client_of(grid.url, key) as client:

@@ -1,4 +1,4 @@
-"""What a log leaves out is counted, and readers are told whether it is whole."""
+"""The missing bytes of a log are counted, and readers learn whether the log is complete."""
 
 from __future__ import annotations
 

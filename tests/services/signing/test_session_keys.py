@@ -64,7 +64,7 @@ def test_a_request_of_a_session_key_is_one_of_its_wallet() -> None:
 
 
 def test_a_browser_can_make_the_same_request() -> None:
-    """As a page does it: the wallet signs typed data; WebCrypto signs the digest of the request, which viem makes."""
+    """The test acts like a page: the wallet signs typed data, and WebCrypto signs the digest that viem makes."""
     key = ec.generate_private_key(ec.SECP256R1())
     numbers = key.public_key().public_numbers()
     raw = b"\x04" + numbers.x.to_bytes(32, "big") + numbers.y.to_bytes(32, "big")

@@ -182,7 +182,7 @@ async def test_a_machine_with_a_wrong_clock_uses_the_services_time(grid: Grid, h
     grid.chain.put(1, "0" * 64)
     grid.clock.ahead_s = hour
     assert await grid.provider.push_log(1, 0, b"x") == 1
-    grid.clock.ahead_s = 0  # and again, when it is set right
+    grid.clock.ahead_s = 0  # and again, when it is corrected
     assert await grid.provider.push_log(1, 1, b"y") == 2
 
 

@@ -1,4 +1,4 @@
-"""A nonce is used once, also when many requests share a transaction."""
+"""A nonce is used once, even when many requests share a transaction."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def a_request() -> Verified:
 
 
 async def test_nonces_that_come_together_are_each_used_once(grid: Grid) -> None:
-    """The second object stands for another process, which does not know what the first has in memory."""
+    """The second object stands for another process, which does not know the memory of the first one."""
     one, other = Nonces(grid.context.database), Nonces(grid.context.database)
     requests = [a_request() for _ in range(20)]
     replayed = requests[7]

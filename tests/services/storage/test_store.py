@@ -69,7 +69,7 @@ async def test_two_services_share_one_postgresql(start: Start, postgres: str) ->
 async def test_the_first_output_may_reach_two_services_at_once(
     start: Start, store: str, request: pytest.FixtureRequest
 ) -> None:
-    """Both once inserted the row of the log, and one of them failed."""
+    """Once both inserted the row of the log, and one of them failed."""
     url = request.getfixturevalue("postgres") if store == "postgresql" else None
     one = await start(database_url=url)
     other = await start(one.chain, database_url=url)
@@ -81,7 +81,7 @@ async def test_the_first_output_may_reach_two_services_at_once(
 
 
 async def test_a_follower_hears_at_once_of_output_that_another_process_took(start: Start, postgres: str) -> None:
-    """Idle logs are not looked at, so news must come by the database, also after it lost its listeners."""
+    """Idle logs are not polled, so news must come through the database, even after it has lost its listeners."""
     one = await start(database_url=postgres)
     other = await start(one.chain, database_url=postgres)
     one.chain.put(301, "0" * 64)
@@ -155,7 +155,7 @@ async def test_two_services_on_one_postgresql_give_a_definition_one_owner(start:
 
 
 async def fetched_in_the_end(grid: Grid, job_id: int, definition_hash: str) -> bool:
-    """Ask again while both processes note the same jobs, as providers do."""
+    """Retry while both processes note the same jobs, as providers do."""
     async with asyncio.timeout(60):
         while True:
             with contextlib.suppress(ServiceError):

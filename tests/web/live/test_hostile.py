@@ -1,4 +1,4 @@
-"""Texts of strangers stay texts, wherever they can write them, and a reader sees what the cleaner says."""
+"""Texts of strangers stay texts wherever they can write them, and a reader sees the cleaned text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A job is submitted, followed and cancelled without a mouse."""
+"""A user submits, follows and cancels a job without a mouse."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A log of a million lines opens at its end, is searched as a whole, and is downloaded as it was written."""
+"""A log of a million lines opens at its end. It is searched as a whole, and downloaded unchanged."""
 
 from __future__ import annotations
 

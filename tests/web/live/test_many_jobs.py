@@ -18,7 +18,7 @@ MATCHES = 111  # names with "job-77": itself, job-770 to job-779, job-7700 to jo
 FIRST_ROWS_S, ALL_S, SECOND_VISIT_S, FILTER_S = 2.0, 30.0, 3.0, 0.3
 MOST_ROWS, MOST_HEAP_BYTES = 150, 150 * 2**20
 FRAME_MS, LONGEST_FRAME_MS = 50, 200
-ROOM = 10  # for a busy machine; rows and memory need none
+ROOM = 10  # for a busy machine; rows and memory need no margin
 
 SCROLL = """async () => {
   const [frames, rows] = [[], []];

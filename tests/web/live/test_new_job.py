@@ -36,7 +36,7 @@ async def test_chips_tell_which_clusters_are_left(stage: Stage, browser: Browser
         await page.evaluate("location.hash = '/new'")
         await page.get_by_text("1 of 1 cluster can run it.").wait_for()
         labels = page.get_by_label("Labels the cluster must have")
-        await labels.fill("os=linux")  # a label that exists becomes a chip at once, as a choice from the list does
+        await labels.fill("os=linux")  # an existing label becomes a chip at once, like a choice from the list
         await page.get_by_role("button", name="Remove os=linux").wait_for()
         await page.get_by_text("1 of 1 cluster can run it.").wait_for()
         await labels.fill("gpu=h100")

@@ -1,4 +1,4 @@
-"""A cluster's page shows old offers with their prices, also those whose states the node has forgotten."""
+"""A cluster's page shows old offers with their prices, even if the node has forgotten their states."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ PROPOSED, APPROVED = "A new offer was proposed.", "The offer was approved."
 
 @pytest.fixture(scope="module")
 def hosted(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hosted]:
-    """A chain of its own: 20,000 blocks move its clock by hours."""
+    """A separate chain: 20,000 blocks move its clock by hours."""
     with hosted_grid(tmp_path_factory.mktemp("history")) as hosted:
         yield hosted
 

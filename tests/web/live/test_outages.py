@@ -1,4 +1,4 @@
-"""An outage is told once, nothing is lost, and the page is current again without a reload."""
+"""An outage is reported once, nothing is lost, and the page is current again without a reload."""
 
 from __future__ import annotations
 

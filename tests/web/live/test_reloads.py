@@ -1,4 +1,4 @@
-"""A reload in the midst of any step of a submission makes one job, with a wallet and with the local signer."""
+"""A reload during any step of a submission makes one job, with a wallet and with the local signer."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ INTERRUPTED = "was interrupted"
 
 
 async def only_one(page: Page, stage: Stage) -> None:
-    """The page shows the customer's only job, and nothing more is allowed or locked."""
+    """Check that the page shows the customer's only job, and that nothing more is allowed or locked."""
     await submitted(page, stage)
     assert await stage.chain.balance(stage.address) == 900 * CREDIT
     assert await stage.chain.allowance(stage.address) == 0
@@ -35,7 +35,7 @@ async def only_one(page: Page, stage: Stage) -> None:
 async def test_a_reload_before_the_request_locks_nothing(
     stage: Stage, browser: Browser, asked: str, approve: bool
 ) -> None:
-    """The wallet answers late, when the page that asked is gone."""
+    """The wallet answers late, when the requesting page is gone."""
     async with opened(stage, browser) as page:
         stage.wallet.hangs = {asked}
         await start(page, approve=approve)

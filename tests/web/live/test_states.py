@@ -49,7 +49,7 @@ async def in_state(page: Page, state: str, place: str, said: str) -> AsyncIterat
     yield
     if handler:
         await page.unroute(READS)
-        await page.reload()  # what hangs is over
+        await page.reload()  # end the hanging reads
         await page.add_script_tag(path=AXE)
 
 

@@ -1,6 +1,6 @@
 """A wallet of the browser for tests: announced as EIP-6963 says, signing with a real key on a real chain.
 
-Its calls go from the page to Python. It can be told to refuse, and counts its prompts.
+Its calls go from the page to Python. Tests can make it refuse, and it counts its prompts.
 """
 
 from __future__ import annotations
@@ -44,9 +44,9 @@ class TestWallet:
     """The wallet of one customer.
 
     Attributes:
-        prompts: Methods that asked its user.
+        prompts: Methods that prompted its user.
         refuses: Methods and types of data that it refuses.
-        hangs: Those that stay without an answer until `answers` is set. `held` are those that came.
+        hangs: Methods that get no answer until `answers` is set. `held` has the ones that were called.
     """
 
     __test__ = False
@@ -74,7 +74,7 @@ class TestWallet:
             return {"error": REFUSED}
         try:
             return {"result": await self._answer(method, params)}
-        except Exception as error:  # the page gets each failure as wallets tell it
+        except Exception as error:  # the page gets each failure in the form of wallets
             return {"error": {"code": -32603, "message": str(error)}}
 
     def _kind(self, method: str, params: list[Any]) -> str:

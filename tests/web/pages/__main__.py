@@ -27,7 +27,7 @@ DOCUMENTED = {"web-market": "/", "web-grid": "/grid"}
 
 
 async def record_day(sample: SampleGrid, name: str) -> None:
-    """Record what the public pages read."""
+    """Record the reads of the public pages."""
     head = await sample.chain.head()
     friend = sample.clusters["gauss"].address
     recorder = PageRecorder(sample.live.address_book(), friend=friend, now=head.timestamp + 4)

@@ -1,4 +1,4 @@
-"""A headless chromium that notes what must not happen: errors, reports of the policy, requests to other hosts."""
+"""A headless chromium that records faults: errors, reports of the policy, requests to other hosts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The public pages, their states, and what each state says."""
+"""The public pages, their states, and the text of each state."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Serves the built pages as the services do, with a recorded grid behind them.
 
-The recordings are of the same day as those of the terminal app. The pages name a block in each read: all blocks that a
-page can see are the newest one of the recording, so reads are kept without it.
+The recordings are of the same day as those of the terminal app. The pages name a block in each read. All blocks that a
+page can see are the newest one of the recording, so reads are stored without the block.
 """
 
 from __future__ import annotations
@@ -32,8 +32,7 @@ class PageServer:
     """The pages and a relay with the answers of `grid`, on a free port.
 
     Attributes:
-        url: Where the pages are.
-        held: Whether reads of the chain stay unanswered.
+        url: The address of the pages. held: Whether reads of the chain stay unanswered.
         broken: Whether reads of the chain are answered by status 503.
         unknown: Reads without a recorded answer.
     """
@@ -94,7 +93,7 @@ class PageServer:
 
 
 class PageRecorder(Recorder):
-    """Notes what the pages ask of a live grid."""
+    """Records the pages' requests to a live grid."""
 
     def __init__(self, book: AddressBook, **beside: object) -> None:
         super().__init__(book, **beside)
