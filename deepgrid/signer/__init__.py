@@ -7,20 +7,3 @@ Promises:
 * Each hour it allows at most a limited amount of credits to be locked, allowed or transferred.
 * Each signature is a log line.
 """
-
-from deepgrid.signer.access import Access, GuardedPaths, LoopbackHosts
-from deepgrid.signer.http_endpoint import PageStorage, signer_app
-from deepgrid.signer.limit import SpendingLimit
-from deepgrid.signer.peer import OwnAccount
-from deepgrid.signer.signer import Signer
-
-__all__ = [
-    "Access",
-    "GuardedPaths",
-    "LoopbackHosts",
-    "OwnAccount",
-    "PageStorage",
-    "Signer",
-    "SpendingLimit",
-    "signer_app",
-]

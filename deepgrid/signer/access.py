@@ -36,7 +36,6 @@ class Denied(Exception):
         self.status = status
 
     def answer(self) -> JSONResponse:
-        """The answer to the request."""
         return JSONResponse({"error": str(self)}, self.status, headers={"Cache-Control": "no-store"})
 
 

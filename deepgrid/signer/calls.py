@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +12,7 @@ from deepgrid.errors import ChainError
 from deepgrid.signer.refused import MALFORMED, Refused
 
 LARGEST_DATA = 64 * 1024
+REQUESTS = tuple(f"requestNewJob{more}" for more in ("", "WithPermit", "WithWishes", "WithWishesAndPermit"))
 
 _DATA = re.compile(r"0x(?:[0-9a-fA-F]{2})*")
 
@@ -60,64 +60,36 @@ def parse(raw: Any, book: AddressBook, owner: str) -> PageCall:
     for name, address in (("MetaScheduler", book.meta_scheduler), ("Credit", book.credit)):
         if to == address.lower():
             function, arguments = _decoded(name, bytes.fromhex(data[2:]))
-            return PageCall(function, address, data, KNOWN[name][function](arguments, book))
+            return PageCall(function, address, data, _costs(name, function, arguments, book))
     raise Refused("The transaction is for a contract that is not of this grid.")
 
 
 def _decoded(contract: str, data: bytes) -> tuple[str, dict[str, Any]]:
     try:
-        function, arguments = interface(contract).arguments(data)
+        return interface(contract).arguments(data)
     except ChainError:
         raise Refused("The transaction calls no function of the grid's contract.") from None
-    if function not in KNOWN[contract]:
-        raise Refused("The signer does not send this function; use `dps` in a terminal.")
-    return function, arguments
 
 
-def _request(arguments: dict[str, Any], _book: AddressBook) -> Costs:
-    permit = arguments.get("permit")
-    return Costs(
-        locks=arguments["lockedCredits"], allows=permit["value"] if permit else None,
-        delegates=arguments["delegateSpendingAuthority"],
-    )  # fmt: skip
-
-
-def _approve(arguments: dict[str, Any], book: AddressBook) -> Costs:
-    if arguments["spender"].lower() != book.meta_scheduler.lower():
-        raise Refused("The allowance is for another contract than the grid's.")
-    return Costs(allows=arguments["value"])
-
-
-def _transfer(arguments: dict[str, Any], _book: AddressBook) -> Costs:
-    return Costs(transfers=arguments["value"])
-
-
-def _top_up(arguments: dict[str, Any], _book: AddressBook) -> Costs:
-    return Costs(locks=arguments["amount"])
-
-
-def _delegate(arguments: dict[str, Any], _book: AddressBook) -> Costs:
-    return Costs(delegates=arguments["delegateSpendingAuthority"])
-
-
-def _free(_arguments: dict[str, Any], _book: AddressBook) -> Costs:
-    return Costs()
-
-
-Rule = Callable[[dict[str, Any], AddressBook], Costs]
-KNOWN: dict[str, dict[str, Rule]] = {
-    "MetaScheduler": {
-        "requestNewJob": _request,
-        "requestNewJobWithPermit": _request,
-        "requestNewJobWithWishes": _request,
-        "requestNewJobWithWishesAndPermit": _request,
-        "topUpJob": _top_up,
-        "setDelegateSpendingAuthority": _delegate,
-        "cancelJob": _free,
-        "giveUpJob": _free,
-    },
-    "Credit": {"approve": _approve, "transfer": _transfer},
-}
+def _costs(contract: str, function: str, arguments: dict[str, Any], book: AddressBook) -> Costs:
+    """The costs of a call. Every function that is not named here is refused."""
+    match contract, function:
+        case "MetaScheduler", "cancelJob" | "giveUpJob":
+            return Costs()
+        case "MetaScheduler", "topUpJob":
+            return Costs(locks=arguments["amount"])
+        case "MetaScheduler", "setDelegateSpendingAuthority":
+            return Costs(delegates=arguments["delegateSpendingAuthority"])
+        case "MetaScheduler", name if name in REQUESTS:
+            permit, delegates = arguments.get("permit"), arguments["delegateSpendingAuthority"]
+            return Costs(arguments["lockedCredits"], allows=permit["value"] if permit else None, delegates=delegates)
+        case "Credit", "transfer":
+            return Costs(transfers=arguments["value"])
+        case "Credit", "approve":
+            if arguments["spender"].lower() != book.meta_scheduler.lower():
+                raise Refused("The allowance is for another contract than the grid's.")
+            return Costs(allows=arguments["value"])
+    raise Refused("The signer does not send this function; use `dps` in a terminal.")
 
 
 def _number(value: Any) -> int:

@@ -24,17 +24,12 @@ from deepgrid.files.private_files import replace_file
 from deepgrid.gateway.backend import open_web
 from deepgrid.gateway.settings import WebSettings
 from deepgrid.services.edge.http_server import serving_http
-from deepgrid.signer import (
-    Access,
-    GuardedPaths,
-    LoopbackHosts,
-    OwnAccount,
-    PageStorage,
-    Signer,
-    SpendingLimit,
-    signer_app,
-)
+from deepgrid.signer.access import Access, GuardedPaths, LoopbackHosts
+from deepgrid.signer.http_endpoint import PageStorage, signer_app
+from deepgrid.signer.limit import SpendingLimit
+from deepgrid.signer.peer import OwnAccount
 from deepgrid.signer.reverse_proxy import ReverseProxy
+from deepgrid.signer.signer import Signer
 
 HOST = "127.0.0.1"
 STOP_WITHIN_S = 1  # open polls of logs are cut off then; pages ask again
@@ -127,7 +122,6 @@ def _write_address(file: Path, address: str) -> None:
 
 
 def _storage_file(key_file: Path) -> Path:
-    """The file with the storage of this key's page."""
     return key_file.with_name(f"{key_file.name}.web.json")
 
 

@@ -97,10 +97,7 @@ class Signer:
     async def _grid(self, origin: str) -> Grid:
         book = self._chain.book
         own = Domain(book.chain_id, book.meta_scheduler).as_dict()
-        credit = {
-            "name": await self._token_name(), "version": CREDIT_VERSION, "chainId": book.chain_id,
-            "verifyingContract": book.credit,
-        }  # fmt: skip
+        credit = own | {"name": await self._token_name(), "version": CREDIT_VERSION, "verifyingContract": book.credit}
         domains = {"Session": own, "Permit": credit}
         now = max(await self._chain.now(), int(time.time()))  # a quiet chain's newest block is old
         return Grid(self._sender.address, book.meta_scheduler, domains, origin, now)

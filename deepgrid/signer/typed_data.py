@@ -17,16 +17,8 @@ from deepgrid.signer.refused import MALFORMED, Refused
 PERMIT_LASTS_S = 600
 CLOCK_SLACK_S = 300
 
-PERMIT = {
-    "Permit": [
-        {"name": "owner", "type": "address"},
-        {"name": "spender", "type": "address"},
-        {"name": "value", "type": "uint256"},
-        {"name": "nonce", "type": "uint256"},
-        {"name": "deadline", "type": "uint256"},
-    ]
-}
-KINDS = {**session_keys.TYPES, **PERMIT}
+PERMIT = {"owner": "address", "spender": "address", "value": "uint256", "nonce": "uint256", "deadline": "uint256"}
+KINDS = {**session_keys.TYPES, "Permit": [{"name": name, "type": kind} for name, kind in PERMIT.items()]}
 
 _NUMBER = re.compile(r"0x[0-9a-fA-F]{1,64}|[0-9]{1,78}")
 _PUBLIC_KEY = re.compile(r"0x04[0-9a-fA-F]{128}")
@@ -104,10 +96,8 @@ def _permit(message: dict[str, Any], grid: Grid) -> dict[str, Any]:
     deadline = _number(message["deadline"])
     if not grid.now < deadline <= grid.now + PERMIT_LASTS_S + CLOCK_SLACK_S:
         raise Refused(f"A permit lasts at most {PERMIT_LASTS_S // 60} minutes.")
-    return {
-        "owner": grid.owner, "spender": grid.meta_scheduler, "value": _number(message["value"]),
-        "nonce": _number(message["nonce"]), "deadline": deadline,
-    }  # fmt: skip
+    value, nonce = _number(message["value"]), _number(message["nonce"])
+    return {"owner": grid.owner, "spender": grid.meta_scheduler, "value": value, "nonce": nonce, "deadline": deadline}
 
 
 def _same_domain(found: dict[str, Any], own: dict[str, Any]) -> bool:

@@ -21,7 +21,10 @@ from deepgrid.chain.transactions.sender import Sender
 from deepgrid.chain.transactions.wallet import Wallet
 from deepgrid.chain.writer import Writer
 from deepgrid.services.signing.request_signing import Domain
-from deepgrid.signer import Access, LoopbackHosts, PageStorage, Signer, SpendingLimit, signer_app
+from deepgrid.signer.access import Access, LoopbackHosts
+from deepgrid.signer.http_endpoint import PageStorage, signer_app
+from deepgrid.signer.limit import SpendingLimit
+from deepgrid.signer.signer import Signer
 from deepgrid.signer.typed_data import KINDS
 from tests.chain.grid import CREDIT, DEFINITION, Grid, running_grid
 
