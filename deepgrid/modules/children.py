@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
 from collections.abc import Mapping
 from contextlib import suppress
+from subprocess import DEVNULL, PIPE, CompletedProcess, Popen, TimeoutExpired
 from typing import IO
 
 
@@ -21,20 +21,17 @@ def run(
     env: Mapping[str, str],
     given: bytes | None = None,
     stdout: IO[bytes] | None = None,
-) -> subprocess.CompletedProcess[bytes]:
+) -> CompletedProcess[bytes]:
     """Run a program without a terminal, in its own process group, which is killed at the end. Raises OutOfTime."""
-    process = subprocess.Popen(
-        command, env=env, start_new_session=True,
-        stdin=subprocess.DEVNULL if given is None else subprocess.PIPE,
-        stdout=stdout or subprocess.PIPE, stderr=subprocess.PIPE,
-    )  # fmt: skip
+    stdin = DEVNULL if given is None else PIPE
+    process = Popen(command, env=env, start_new_session=True, stdin=stdin, stdout=stdout or PIPE, stderr=PIPE)
     try:
         out, err = process.communicate(given, timeout=max(within_s, 0.1))
     except BaseException as error:
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
         process.communicate()
-        if isinstance(error, subprocess.TimeoutExpired):
+        if isinstance(error, TimeoutExpired):
             raise OutOfTime from None
         raise
-    return subprocess.CompletedProcess(command, process.returncode, out or b"", err)
+    return CompletedProcess(command, process.returncode, out or b"", err)

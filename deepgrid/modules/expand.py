@@ -28,9 +28,14 @@ class Templates(ImmutableSandboxedEnvironment):
 
     def __init__(self) -> None:
         super().__init__(
-            undefined=StrictUndefined, autoescape=False, trim_blocks=True, lstrip_blocks=True,
-            keep_trailing_newline=True, comment_start_string="<#", comment_end_string="#>",
-        )  # fmt: skip
+            comment_start_string="<#",
+            comment_end_string="#>",
+            trim_blocks=True,
+            lstrip_blocks=True,
+            keep_trailing_newline=True,
+            undefined=StrictUndefined,
+            autoescape=False,
+        )
         self.filters["toYaml"] = to_yaml
         self.globals["fail"] = fail
 
@@ -100,13 +105,11 @@ def explained(error: BaseException) -> dict[str, Any]:
 
 
 def main() -> None:
-    """Answer one request."""
     request = json.load(sys.stdin)
     expand("{{ '\\n' | toYaml }}", {}, 100)  # imports all modules that rendering imports
-    limits = {
-        resource.RLIMIT_CPU: request["cpu_s"], resource.RLIMIT_AS: request["memory_bytes"],
-        resource.RLIMIT_FSIZE: 0, resource.RLIMIT_CORE: 0, resource.RLIMIT_NOFILE: 3, resource.RLIMIT_NPROC: 0,
-    }  # fmt: skip
+    limits = dict.fromkeys((resource.RLIMIT_FSIZE, resource.RLIMIT_CORE, resource.RLIMIT_NPROC), 0)
+    limits[resource.RLIMIT_NOFILE] = 3
+    limits |= {resource.RLIMIT_CPU: request["cpu_s"], resource.RLIMIT_AS: request["memory_bytes"]}
     for which, limit in limits.items():
         with suppress(OSError, ValueError):  # not every system knows all limits
             resource.setrlimit(which, (limit, limit))

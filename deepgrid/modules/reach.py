@@ -60,36 +60,30 @@ class Reach(Protocol):
 
     def require(self, source: Source) -> None:
         """Raise Unavailable if a module must not be read from there."""
-        ...
 
     def address(self, url: str) -> str:
         """Where to fetch the repository `url` from."""
-        ...
 
     def options(self) -> Sequence[str]:
         """Further settings of git, `name=value` each."""
-        ...
 
     def environment(self) -> Mapping[str, str]:
         """The environment of git."""
-        ...
 
 
 class CustomerReach:
     """Folders of this machine, and all repositories that the customer's git reaches, with mirrors and credentials."""
 
     def __init__(self) -> None:
-        self._mirrors = Mirrors.from_environment()
+        self._mirrors = mirrors()
 
     def require(self, source: Source) -> None:
         """Nothing is forbidden: the customer reads with its own rights."""
 
     def address(self, url: str) -> str:
-        """The repository or its mirror."""
-        return self._mirrors.address(url)
+        return mirrored(url, self._mirrors)
 
     def options(self) -> Sequence[str]:
-        """None."""
         return ()
 
     def environment(self) -> dict[str, str]:
@@ -98,34 +92,27 @@ class CustomerReach:
         git and ssh cannot prompt: they have no terminal, and may start no program that asks.
         """
         own = {name: value for name, value in os.environ.items() if not name.startswith("GIT_") or name in _KEPT}
-        return own | {
-            "GIT_ALLOW_PROTOCOL": "https:ssh:file", "GIT_TERMINAL_PROMPT": "0", "GIT_ASKPASS": "/bin/false",
-            "SSH_ASKPASS": "/bin/false", "SSH_ASKPASS_REQUIRE": "never", "LC_ALL": "C",
-        }  # fmt: skip
+        asks = {"GIT_ASKPASS": "/bin/false", "SSH_ASKPASS": "/bin/false", "SSH_ASKPASS_REQUIRE": "never"}
+        return own | asks | {"GIT_TERMINAL_PROMPT": "0", "GIT_ALLOW_PROTOCOL": "https:ssh:file", "LC_ALL": "C"}
 
 
-@dataclass(frozen=True)
-class Mirrors:
-    """Pairs of the beginning of an address, and what to fetch from instead."""
+def mirrors() -> list[tuple[str, str]]:
+    """What $DEEPGRID_MODULE_MIRRORS says, such as `https://example.org/=https://mirror.example.org/hpc/`.
 
-    pairs: tuple[tuple[str, str], ...] = ()
+    Returns:
+        Pairs of the beginning of an address, and what to fetch from instead.
 
-    @classmethod
-    def from_environment(cls) -> Mirrors:
-        """The mirrors of $DEEPGRID_MODULE_MIRRORS, such as `https://example.org/=https://mirror.example.org/hpc/`.
+    Raises:
+        ConfigurationError: An entry is not FROM=TO with addresses that git may use.
+    """
+    return [_pair(entry) for entry in os.environ.get(MIRRORS_VARIABLE, "").split()]
 
-        Raises:
-            ConfigurationError: An entry is not FROM=TO with addresses that git may use.
-        """
-        return cls(tuple(_pair(entry) for entry in os.environ.get(MIRRORS_VARIABLE, "").split()))
 
-    def address(self, url: str) -> str:
-        """Where to fetch the repository `url` from. The longest matching beginning counts."""
-        matching = [(start, to) for start, to in self.pairs if f"{url}/".startswith(f"{start}/")]
-        if not matching:
-            return url
-        start, to = max(matching, key=lambda pair: len(pair[0]))
-        return to + url[len(start) :]
+def mirrored(url: str, pairs: Sequence[tuple[str, str]]) -> str:
+    """Where to fetch the repository `url` from. The longest matching beginning counts."""
+    matching = [(start, to) for start, to in pairs if f"{url}/".startswith(f"{start}/")]
+    start, to = max(matching, key=lambda pair: len(pair[0]), default=("", ""))
+    return to + url[len(start) :]
 
 
 def _pair(entry: str) -> tuple[str, str]:

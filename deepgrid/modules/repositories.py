@@ -26,15 +26,25 @@ _SHORT_COMMIT = re.compile(r"[0-9a-f]{7,63}\Z")
 _EVERYTHING = ("+refs/heads/*:refs/all/heads/*", "+refs/tags/*:refs/all/tags/*")  # names that no commit id can match
 _LIMITED = 'ulimit -f "$0" && { [ "$1" = 0 ] || ulimit -v "$1"; } && shift && exec "$@"'
 _OPTIONS = (
-    "protocol.version=2", "core.hooksPath=/dev/null", "core.fsmonitor=false", "submodule.recurse=false",
-    "fetch.recurseSubmodules=false", "gc.auto=0", "maintenance.auto=false",
-    "fetch.unpackLimit=1",  # one pack file, so that the limit on file size applies
-    "http.lowSpeedLimit=1000", "http.lowSpeedTime=20",
-)  # fmt: skip
+    "protocol.version=2 core.hooksPath=/dev/null core.fsmonitor=false submodule.recurse=false"
+    " fetch.recurseSubmodules=false gc.auto=0 maintenance.auto=false http.lowSpeedLimit=1000 http.lowSpeedTime=20"
+    " fetch.unpackLimit=1"  # one pack file, so that the limit on file size applies
+)
 
 
-class Repositories:
-    """Reads the repositories of one resolution. `until` is its deadline by time.monotonic()."""
+@dataclass(frozen=True)
+class FoundFile:
+    """A module file: its text, its name in messages, and its exact source."""
+
+    text: str
+    name: str
+    source: Source
+    commit: str | None = None
+    is_newest: bool = False
+
+
+class ModuleFiles:
+    """Reads the modules of one resolution. `until` is its deadline by time.monotonic()."""
 
     def __init__(self, cache: Path, until: float, limits: ModuleLimits, reach: Reach) -> None:
         self._cache = cache
@@ -42,7 +52,16 @@ class Repositories:
         self._limits = limits
         self._reach = reach
 
-    def pinned(self, source: Repository) -> Repository:
+    def find(self, source: Source) -> FoundFile:
+        """Read the module at `source`. Raises Unavailable."""
+        self._reach.require(source)
+        if isinstance(source, Folder):
+            return FoundFile(_text(_read(source, self._limits.file_bytes), source.file), source.file, source)
+        pinned = self._pinned(source)
+        text = _text(self._content(pinned), source.shown)
+        return FoundFile(text, source.shown, pinned, pinned.ref, is_newest=not source.ref)
+
+    def _pinned(self, source: Repository) -> Repository:
         """The source with its tag, the first digits of a commit, or the newest state replaced by the commit.
 
         As for git itself, a tag comes before a commit that begins with the same digits. Raises Unavailable.
@@ -66,7 +85,7 @@ class Repositories:
             raise Unavailable(f"{source.url} has {missing}")
         return replace(source, ref=commit)
 
-    def read(self, source: Repository) -> bytes:
+    def _content(self, source: Repository) -> bytes:
         """The module file of a pinned source. Raises Unavailable."""
         key = hashlib.sha256("\0".join((source.url, source.ref, source.file)).encode()).hexdigest()
         with suppress(OSError):
@@ -113,7 +132,7 @@ class Repositories:
             return self._git(at, "cat-file", "blob", blob).encode("utf-8", "surrogateescape")
 
     def _git(self, *words: str) -> str:
-        options = [word for option in (*_OPTIONS, *self._reach.options()) for word in ("-c", option)]
+        options = [word for option in (*_OPTIONS.split(), *self._reach.options()) for word in ("-c", option)]
         within_s = min(self._limits.fetch_within_s, self._until - time.monotonic())
         # The units of ulimit are 512 bytes for -f and 1,024 for -v. Programs that git starts inherit the limits.
         sizes = [str(self._limits.repository_bytes // 512), str(self._limits.git_memory_bytes // 1024)]
@@ -144,38 +163,9 @@ def _explained(status: int, said: str) -> Unavailable:
     return Unavailable(f"git: {what}", transient=any(word in said for word in network))
 
 
-@dataclass(frozen=True)
-class FoundFile:
-    """A module file: its text, its name in messages, and its exact source."""
-
-    text: str
-    name: str
-    source: Source
-    commit: str | None = None
-    is_newest: bool = False
-
-
 def default_cache() -> Path:
     """Folder of the cache of module files. It may be deleted at any time."""
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "deepgrid" / "modules"
-
-
-class ModuleFiles:
-    """Reads the modules of one resolution. `until` is its deadline by time.monotonic()."""
-
-    def __init__(self, cache: Path, until: float, limits: ModuleLimits, reach: Reach) -> None:
-        self._limits = limits
-        self._reach = reach
-        self._repositories = Repositories(cache, until, limits, reach)
-
-    def find(self, source: Source) -> FoundFile:
-        """Read the module at `source`. Raises Unavailable."""
-        self._reach.require(source)
-        if isinstance(source, Folder):
-            return FoundFile(_text(_read(source, self._limits.file_bytes), source.file), source.file, source)
-        pinned = self._repositories.pinned(source)
-        content = self._repositories.read(pinned)
-        return FoundFile(_text(content, source.shown), source.shown, pinned, pinned.ref, is_newest=not source.ref)
 
 
 def _read(source: Folder, most_bytes: int) -> bytes:

@@ -104,7 +104,6 @@ class _File:
     modules: int = 0
 
     def order(self, fault: tuple[Path, str]) -> tuple[int, int]:
-        """Sort key of a fault."""
         return self.document.place(fault[0])
 
     def place(self, path: Path) -> str:
@@ -186,10 +185,13 @@ class _Resolution:
         odd = [*((where, what) for where, what, _ in read.warnings), *advice_on(module)]
         self.warnings += [f"{inside.place(where)}: warning: {what}{used}" for where, what in odd]
         return StepModule(
-            source=use.source, commit=found.commit, inputs=call.arguments(module.inputs),
-            outputs=tuple(output.key for output in module.outputs), export_env_as=use.export_env_as,
+            source=use.source,
+            commit=found.commit,
+            inputs=call.arguments(module.inputs),
+            outputs=tuple(output.key for output in module.outputs),
+            export_env_as=use.export_env_as,
             steps=self.steps_of_file(module.steps, inside),
-        )  # fmt: skip
+        )
 
     def _check_call(self, call: Call, place: Path, file: _File, module: Module) -> None:
         """Faults and warnings of the step that uses a module."""

@@ -32,10 +32,8 @@ class Filled:
 
 def fill_in(text: str, values: Mapping[str, Any], limits: ModuleLimits) -> Filled:
     """Evaluate the expressions and blocks of the text. Raises TemplateFault."""
-    request = {
-        "text": text, "values": values, "cpu_s": limits.template_cpu_s,
-        "memory_bytes": limits.template_memory_bytes, "most_characters": limits.file_bytes,
-    }  # fmt: skip
+    request = {"text": text, "values": values, "most_characters": limits.file_bytes}
+    request |= {"cpu_s": limits.template_cpu_s, "memory_bytes": limits.template_memory_bytes}
     command = [sys.executable, "-I", str(Path(expand.__file__))]
     try:
         done = run(command, within_s=limits.template_within_s, env={}, given=json.dumps(request).encode())

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from deepgrid.errors import ConfigurationError
-from deepgrid.modules.reach import MIRRORS_VARIABLE, Mirrors
+from deepgrid.modules.reach import MIRRORS_VARIABLE, mirrored, mirrors
 from tests.modules.support import HEAD, Origin, commands, faults, load
 
 
@@ -37,11 +37,11 @@ def test_a_module_is_fetched_from_the_mirror(
 
 def test_the_longest_beginning_counts_and_ends_at_a_slash(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(MIRRORS_VARIABLE, "https://a.org/=https://m.org/all https://a.org/x/y=ssh://git@m.org/one\n")
-    mirrors = Mirrors.from_environment()
-    assert mirrors.address("https://a.org/x/y") == "ssh://git@m.org/one"
-    assert mirrors.address("https://a.org/x/yz") == "https://m.org/all/x/yz"
-    assert mirrors.address("https://a.org.evil/x/y") == "https://a.org.evil/x/y"
-    assert mirrors.address("https://b.org/x/y") == "https://b.org/x/y"
+    pairs = mirrors()
+    assert mirrored("https://a.org/x/y", pairs) == "ssh://git@m.org/one"
+    assert mirrored("https://a.org/x/yz", pairs) == "https://m.org/all/x/yz"
+    assert mirrored("https://a.org.evil/x/y", pairs) == "https://a.org.evil/x/y"
+    assert mirrored("https://b.org/x/y", pairs) == "https://b.org/x/y"
 
 
 @pytest.mark.parametrize(

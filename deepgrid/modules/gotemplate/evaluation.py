@@ -6,24 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from deepgrid.modules.gotemplate import functions
+from deepgrid.modules.gotemplate import functions, syntax
 from deepgrid.modules.gotemplate.lexer import Text
 from deepgrid.modules.gotemplate.lookup import Unfit, field_in, is_true, kind_of, text_of
 from deepgrid.modules.gotemplate.parser import parse
-from deepgrid.modules.gotemplate.syntax import (
-    Command,
-    Dot,
-    Fields,
-    Function,
-    If,
-    Literal,
-    Node,
-    Operand,
-    Output,
-    Pipe,
-    Range,
-    Variable,
-)
 from deepgrid.modules.template import Filled, TemplateFault
 
 
@@ -58,19 +44,19 @@ class _Evaluation:
         self._steps = 0
         self._made = 0
 
-    def body(self, nodes: Sequence[Node], dot: Any) -> None:
+    def body(self, nodes: Sequence[syntax.Node], dot: Any) -> None:
         for node in nodes:
             if isinstance(node, Text):
                 self._count(node.line)
                 self.result.write(node.text, node.line, many_lines=True)
-            elif isinstance(node, Output):
+            elif isinstance(node, syntax.Output):
                 self._output(node, dot)
             else:
                 known = len(self._variables)
-                self._if(node, dot) if isinstance(node, If) else self._range(node, dot)
+                self._if(node, dot) if isinstance(node, syntax.If) else self._range(node, dot)
                 del self._variables[known:]
 
-    def _output(self, node: Output, dot: Any) -> None:
+    def _output(self, node: syntax.Output, dot: Any) -> None:
         value = self._assigned(node.pipe, dot)
         if node.pipe.variables:
             return
@@ -79,10 +65,10 @@ class _Evaluation:
         except Unfit as error:
             raise TemplateFault(f"template: {error}", node.pipe.line) from None
 
-    def _if(self, node: If, dot: Any) -> None:
+    def _if(self, node: syntax.If, dot: Any) -> None:
         self.body(node.body if is_true(self._assigned(node.pipe, dot)) else node.otherwise, dot)
 
-    def _range(self, node: Range, dot: Any) -> None:
+    def _range(self, node: syntax.Range, dot: Any) -> None:
         values = self._value(node.pipe, dot)
         if is_true(values) and not isinstance(values, tuple | list):
             raise TemplateFault(f"template: {kind_of(values)} cannot be iterated over", node.pipe.line)
@@ -97,7 +83,7 @@ class _Evaluation:
         if not is_true(values):
             self.body(node.otherwise, dot)
 
-    def _assigned(self, pipe: Pipe, dot: Any) -> Any:
+    def _assigned(self, pipe: syntax.Pipe, dot: Any) -> Any:
         value = self._value(pipe, dot)
         for name in pipe.variables:
             self._set(name, value, declares=pipe.declares)
@@ -112,7 +98,7 @@ class _Evaluation:
     def _position(self, name: str) -> int:
         return next(at for at in range(len(self._variables) - 1, -1, -1) if self._variables[at][0] == name)
 
-    def _value(self, pipe: Pipe, dot: Any) -> Any:
+    def _value(self, pipe: syntax.Pipe, dot: Any) -> Any:
         value: Any = _NOTHING
         for command in pipe.commands:
             self._count(command.line)
@@ -122,9 +108,9 @@ class _Evaluation:
                 raise TemplateFault(f"template: {error}", command.line) from None
         return value
 
-    def _command(self, command: Command, dot: Any, piped: Any) -> Any:
+    def _command(self, command: syntax.Command, dot: Any, piped: Any) -> Any:
         first, *rest = command.operands
-        if not isinstance(first, Function):
+        if not isinstance(first, syntax.Function):
             return self._operand(first, dot)
         if first.name in functions.LAZY:
             return self._lazy(first.name, rest, dot, piped)
@@ -136,7 +122,7 @@ class _Evaluation:
                 raise Unfit("makes too much text on the way")
         return made
 
-    def _lazy(self, name: str, operands: Sequence[Operand], dot: Any, piped: Any) -> Any:
+    def _lazy(self, name: str, operands: Sequence[syntax.Operand], dot: Any, piped: Any) -> Any:
         """`and` and `or`: the first value that decides, else the last."""
         values = []
         for operand in operands:
@@ -145,19 +131,19 @@ class _Evaluation:
                 return values[-1]
         return functions.call(name, values if piped is _NOTHING else [*values, piped])
 
-    def _operand(self, operand: Operand, dot: Any) -> Any:
-        if isinstance(operand, Literal):
+    def _operand(self, operand: syntax.Operand, dot: Any) -> Any:
+        if isinstance(operand, syntax.Literal):
             return operand.value
-        if isinstance(operand, Dot):
+        if isinstance(operand, syntax.Dot):
             return dot
-        if isinstance(operand, Variable):
+        if isinstance(operand, syntax.Variable):
             return self._variables[self._position(operand.name)][1]
-        if isinstance(operand, Fields):
+        if isinstance(operand, syntax.Fields):
             value = self._operand(operand.of, dot)
             for name in operand.names:
                 value = field_in(value, name)
             return value
-        if isinstance(operand, Pipe):
+        if isinstance(operand, syntax.Pipe):
             return self._value(operand, dot)
         return functions.call(operand.name, [])
 

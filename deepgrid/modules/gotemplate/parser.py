@@ -2,22 +2,9 @@
 
 from __future__ import annotations
 
+from deepgrid.modules.gotemplate import syntax
 from deepgrid.modules.gotemplate.functions import FUNCTIONS
 from deepgrid.modules.gotemplate.lexer import Action, Lexer, Text, Token, unquoted
-from deepgrid.modules.gotemplate.syntax import (
-    Command,
-    Dot,
-    Fields,
-    Function,
-    If,
-    Literal,
-    Node,
-    Operand,
-    Output,
-    Pipe,
-    Range,
-    Variable,
-)
 from deepgrid.modules.template import TemplateFault
 
 MOST_NESTED = 32  # of if, range and parentheses
@@ -26,7 +13,7 @@ _OTHERS = ("with", "define", "template", "block", "break", "continue")
 _CONSTANTS = {"true": True, "false": False, "nil": None}
 
 
-def parse(text: str) -> tuple[Node, ...]:
+def parse(text: str) -> tuple[syntax.Node, ...]:
     """The nodes of a template. Raises TemplateFault."""
     return _Parser(text).template()
 
@@ -37,15 +24,15 @@ class _Parser:
         self._variables = ["$"]
         self._depth = 0
 
-    def template(self) -> tuple[Node, ...]:
+    def template(self) -> tuple[syntax.Node, ...]:
         body, end = self._body()
         if end is not None:
             raise TemplateFault(f"template: {{{{{end.tokens[0].text}}}}} without if or range", end.line)
         return body
 
-    def _body(self) -> tuple[tuple[Node, ...], Action | None]:
+    def _body(self) -> tuple[tuple[syntax.Node, ...], Action | None]:
         """Nodes up to the next `else` or `end`, which is returned too, or up to the end of the template."""
-        nodes: list[Node] = []
+        nodes: list[syntax.Node] = []
         for part in self._parts:
             if isinstance(part, Text):
                 nodes.append(part)
@@ -58,17 +45,17 @@ class _Parser:
             nodes.append(self._control(part, word, 1) if word in ("if", "range") else self._output(part))
         return tuple(nodes), None
 
-    def _output(self, action: Action) -> Output:
+    def _output(self, action: Action) -> syntax.Output:
         tokens = _Tokens(action, 0)
-        return Output(self._whole_pipe(tokens, most_variables=1))
+        return syntax.Output(self._whole_pipe(tokens, most_variables=1))
 
-    def _control(self, action: Action, word: str, skip: int) -> If | Range:
+    def _control(self, action: Action, word: str, skip: int) -> syntax.If | syntax.Range:
         """An `if` or `range` up to its `end`. The first `skip` tokens name it."""
         self._enter(action.line)
         known = len(self._variables)
         pipe = self._whole_pipe(_Tokens(action, skip), most_variables=2 if word == "range" else 1)
         body, stop = self._body()
-        otherwise: tuple[Node, ...] = ()
+        otherwise: tuple[syntax.Node, ...] = ()
         if stop is not None and stop.tokens[0].text == "else":
             if word == "if" and len(stop.tokens) > 1 and stop.tokens[1].text == "if":
                 otherwise, stop = (self._control(stop, "if", 2),), None
@@ -80,7 +67,7 @@ class _Parser:
             self._must_end(stop, word, action.line)
         del self._variables[known:]
         self._depth -= 1
-        return (If if word == "if" else Range)(pipe, body, otherwise)
+        return (syntax.If if word == "if" else syntax.Range)(pipe, body, otherwise)
 
     def _must_end(self, stop: Action | None, word: str, line: int) -> None:
         if stop is None:
@@ -94,7 +81,7 @@ class _Parser:
         if self._depth > MOST_NESTED:
             raise TemplateFault(f"template: nested deeper than {MOST_NESTED} levels", line)
 
-    def _whole_pipe(self, tokens: _Tokens, most_variables: int) -> Pipe:
+    def _whole_pipe(self, tokens: _Tokens, most_variables: int) -> syntax.Pipe:
         names, declares = self._assigned(tokens, most_variables)
         pipe = self._pipe(tokens)
         if tokens.peek() is not None:
@@ -103,7 +90,7 @@ class _Parser:
             self._variables += names
         if len(self._variables) > MOST_VARIABLES:
             raise TemplateFault(f"template: has more than {MOST_VARIABLES} variables", pipe.line)
-        return Pipe(pipe.commands, pipe.line, tuple(names), declares)
+        return syntax.Pipe(pipe.commands, pipe.line, tuple(names), declares)
 
     def _assigned(self, tokens: _Tokens, most: int) -> tuple[list[str], bool]:
         """The variables that a pipe sets, and whether it declares them."""
@@ -122,59 +109,59 @@ class _Parser:
                 raise tokens.unexpected(f"the variable {name} cannot be set here")
         return names, declares
 
-    def _pipe(self, tokens: _Tokens) -> Pipe:
+    def _pipe(self, tokens: _Tokens) -> syntax.Pipe:
         commands = [self._command(tokens, is_first=True)]
         while (token := tokens.peek()) is not None and token.kind == "|":
             tokens.take()
             commands.append(self._command(tokens, is_first=False))
-        return Pipe(tuple(commands), commands[0].line)
+        return syntax.Pipe(tuple(commands), commands[0].line)
 
-    def _command(self, tokens: _Tokens, *, is_first: bool) -> Command:
+    def _command(self, tokens: _Tokens, *, is_first: bool) -> syntax.Command:
         line, operands = tokens.line, [self._operand(tokens)]
         while (token := tokens.peek()) is not None and token.kind not in ("|", ")"):
             if not token.spaced:
                 raise tokens.unexpected()
             operands.append(self._operand(tokens))
-        takes_arguments = isinstance(operands[0], Function)
+        takes_arguments = isinstance(operands[0], syntax.Function)
         if not takes_arguments and (len(operands) > 1 or not is_first):
             raise TemplateFault("template: only functions take arguments, also those from a pipe", line)
-        return Command(tuple(operands), line)
+        return syntax.Command(tuple(operands), line)
 
-    def _operand(self, tokens: _Tokens) -> Operand:
+    def _operand(self, tokens: _Tokens) -> syntax.Operand:
         first = self._term(tokens)
         names: list[str] = []
         while (token := tokens.peek()) is not None and token.kind == "field" and not token.spaced:
             names.append(tokens.take().text[1:])
-        if isinstance(first, Fields):
-            return Fields(first.of, (*first.names, *names))
-        if names and isinstance(first, Literal | Function):
+        if isinstance(first, syntax.Fields):
+            return syntax.Fields(first.of, (*first.names, *names))
+        if names and isinstance(first, syntax.Literal | syntax.Function):
             raise tokens.unexpected(f"a constant or function has no field .{names[0]}")
-        return Fields(first, tuple(names)) if names else first
+        return syntax.Fields(first, tuple(names)) if names else first
 
-    def _term(self, tokens: _Tokens) -> Operand:
+    def _term(self, tokens: _Tokens) -> syntax.Operand:
         token = tokens.peek()
         if token is None:
             raise tokens.unexpected("a value is missing")
         tokens.take()
         if token.kind == "string":
-            return Literal(unquoted(token))
+            return syntax.Literal(unquoted(token))
         if token.kind == "number":
-            return Literal(_number(token))
+            return syntax.Literal(_number(token))
         if token.kind == "dot":
-            return Dot()
+            return syntax.Dot()
         if token.kind == "field":
-            return Fields(Dot(), (token.text[1:],))
+            return syntax.Fields(syntax.Dot(), (token.text[1:],))
         if token.kind == "variable":
             if token.text not in self._variables:
                 raise TemplateFault(f"template: the variable {token.text} is not defined", token.line)
-            return Variable(token.text)
+            return syntax.Variable(token.text)
         if token.kind == "(":
             return self._in_parentheses(tokens, token)
         if token.kind != "word":
             raise TemplateFault(f"template: {token.text!r} is not expected here", token.line)
         return _word(token)
 
-    def _in_parentheses(self, tokens: _Tokens, opening: Token) -> Pipe:
+    def _in_parentheses(self, tokens: _Tokens, opening: Token) -> syntax.Pipe:
         self._enter(opening.line)
         pipe = self._pipe(tokens)
         if tokens.peek() is None:
@@ -225,10 +212,10 @@ def _number(token: Token) -> int:
     return int(token.text)
 
 
-def _word(token: Token) -> Operand:
+def _word(token: Token) -> syntax.Operand:
     if token.text in _CONSTANTS:
-        return Literal(_CONSTANTS[token.text])
+        return syntax.Literal(_CONSTANTS[token.text])
     if token.text not in FUNCTIONS:
         known = ", ".join(sorted(FUNCTIONS, key=str.lower))
         raise TemplateFault(f"template: {token.text[:40]} is not supported; the functions are {known}", token.line)
-    return Function(token.text)
+    return syntax.Function(token.text)
