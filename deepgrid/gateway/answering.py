@@ -17,11 +17,10 @@ JSON = "application/json"
 
 # Features that chromium knows. `clipboard-write` stays allowed, because the page copies addresses.
 NO_POWERS = (
-    "accelerometer", "autoplay", "camera", "clipboard-read", "display-capture", "encrypted-media",
-    "geolocation", "gyroscope", "hid", "idle-detection", "local-fonts", "magnetometer", "microphone", "midi", "payment",
-    "picture-in-picture", "publickey-credentials-get", "screen-wake-lock", "serial", "usb", "window-management",
-    "xr-spatial-tracking",
-)  # fmt: skip
+    "accelerometer autoplay camera clipboard-read display-capture encrypted-media geolocation gyroscope hid"
+    " idle-detection local-fonts magnetometer microphone midi payment picture-in-picture publickey-credentials-get"
+    " screen-wake-lock serial usb window-management xr-spatial-tracking"
+)
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "
@@ -31,7 +30,7 @@ SECURITY = {
     "Content-Security-Policy": POLICY,
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "no-referrer",
-    "Permissions-Policy": ", ".join(f"{name}=()" for name in NO_POWERS),
+    "Permissions-Policy": ", ".join(f"{name}=()" for name in NO_POWERS.split()),
 }
 _SECURITY = [(name.lower().encode(), value.encode()) for name, value in SECURITY.items()]
 
@@ -48,12 +47,10 @@ async def send_answer(
 
 
 async def send_json(send: Send, status: int, content: dict[str, Any], headers: dict[str, str] | None = None) -> None:
-    """Send a JSON object."""
     await send_answer(send, status, json.dumps(content, ensure_ascii=False).encode(), headers=headers)
 
 
 async def send_refusal(send: Send, refusal: Refusal) -> None:
-    """Send a refusal in the form of the services."""
     await send_json(send, refusal.status, {"error": refusal.sentence}, refusal.headers())
 
 

@@ -24,8 +24,6 @@ ESCAPED = 6  # a character of a file may take six bytes in JSON
 
 
 class CheckRequest(BaseModel):
-    """The body of a check."""
-
     model_config = ConfigDict(extra="forbid")
 
     file: str
@@ -44,7 +42,6 @@ class Checks:
         self.pool = WorkerPool("deepgrid.gateway.check_worker", turns, within_s, whole_environment=settings.local)
 
     async def answer(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request."""
         try:
             content = await self._content(source_in(scope), scope, receive)
         except Refusal as refusal:

@@ -35,15 +35,11 @@ def check(file: str, *, with_modules: bool) -> dict[str, Any]:
         return _report(faults=[_fault(line) for line in error.message.splitlines()])
     except ServiceError:  # the grammar could not be checked in time; the services check it at the upload
         pass
-    resources = loaded.model.resources
-    return _report(
-        definition=canonical(loaded.model).decode(),
-        resources={
-            "gpus": resources.gpus, "mem_per_cpu_mb": resources.mem_per_cpu, "cpus_per_task": resources.cpus_per_task,
-            "ntasks": resources.tasks,
-        },
-        warnings=[_fault(line) for line in loaded.warnings],
-    )  # fmt: skip
+    asked = loaded.model.resources
+    resources = {"gpus": asked.gpus, "mem_per_cpu_mb": asked.mem_per_cpu}
+    resources |= {"cpus_per_task": asked.cpus_per_task, "ntasks": asked.tasks}
+    warnings = [_fault(line) for line in loaded.warnings]
+    return _report(definition=canonical(loaded.model).decode(), resources=resources, warnings=warnings)
 
 
 def _uses(loaded: LoadedWorkflow) -> list[dict[str, Any]]:

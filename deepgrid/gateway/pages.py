@@ -49,7 +49,6 @@ class Pages:
         self._read_anew()
 
     def has(self, path: str) -> bool:
-        """Whether the page at this path of a request is one of these."""
         return path == "/" or path[1:] in self._assets
 
     async def answer(self, scope: Scope, send: Send) -> None:

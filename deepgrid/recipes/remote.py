@@ -90,10 +90,17 @@ class Call:
 
 
 def map(
-    grid: Grid, function: Callable[[Any], Any], items: Iterable[Any], *, credits: Credits, at_once: int = 10,
-    image: str | Mapping[str, Any] | None = None, resources: Resources = Resources(), python: str = "python3",
+    grid: Grid,
+    function: Callable[[Any], Any],
+    items: Iterable[Any],
+    *,
+    credits: Credits,
+    at_once: int = 10,
+    image: str | Mapping[str, Any] | None = None,
+    resources: Resources = Resources(),
+    python: str = "python3",
     name: str | None = None,
-) -> Iterator[Call]:  # fmt: skip
+) -> Iterator[Call]:
     """Call a function once per item. Each call is a job of its own. It returns when the first jobs can be requested.
 
     Args:
@@ -163,15 +170,13 @@ def workflow(token: str, image: str | Mapping[str, Any] | None, resources: Resou
     run: dict[str, Any] = {"command": f'exec {python} -c "$REMOTE_PROGRAM"'}
     if image is not None:
         run["container"] = {"image": image} if isinstance(image, str) else dict(image)
+    cpus, memory_mb = resources.cpus, -(-resources.memory_mb // resources.cpus)
     return {
         "enableLogging": True,
-        "resources": {
-            "tasks": 1, "cpusPerTask": resources.cpus, "memPerCpu": -(-resources.memory_mb // resources.cpus),
-            "gpus": resources.gpus,
-        },
+        "resources": {"tasks": 1, "cpusPerTask": cpus, "memPerCpu": memory_mb, "gpus": resources.gpus},
         "env": [{"key": key, "value": value} for key, value in variables.items()],
         "steps": [{"name": "call", "run": run}],
-    }  # fmt: skip
+    }
 
 
 def _cloudpickle() -> Any:

@@ -194,15 +194,13 @@ def _check_type(kind: Any, *, is_column: bool = False) -> None:
     if is_column and types.is_dictionary(kind) and not types.is_nested(kind.value_type):
         _check_type(kind.value_type)
         return
-    leaves = (
-        types.is_primitive, types.is_null, types.is_decimal, types.is_string, types.is_large_string,
-        types.is_binary, types.is_large_binary, types.is_fixed_size_binary,
-    )  # fmt: skip
+    numbers = types.is_primitive, types.is_null, types.is_decimal
+    texts = types.is_string, types.is_large_string, types.is_binary, types.is_large_binary, types.is_fixed_size_binary
     branches = types.is_struct, types.is_map, types.is_list, types.is_large_list, types.is_fixed_size_list
     if any(is_kind(kind) for is_kind in branches):
         for number in range(kind.num_fields):
             _check_type(kind.field(number).type)
-    elif not any(is_kind(kind) for is_kind in leaves):
+    elif not any(is_kind(kind) for is_kind in (*numbers, *texts)):
         raise RemoteError(f"The result is a table with the type {str(kind)[:60]}, which is not accepted.")
 
 

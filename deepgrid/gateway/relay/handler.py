@@ -14,19 +14,9 @@ from starlette.types import Receive, Scope, Send
 
 from deepgrid.chain.book import AddressBook
 from deepgrid.gateway.answering import read_json, send_answer
+from deepgrid.gateway.relay import rpc_answers as rpc
 from deepgrid.gateway.relay.read_rules import Rules
-from deepgrid.gateway.relay.rpc_answers import (
-    INVALID,
-    LIMIT,
-    PARSE,
-    Answer,
-    Fault,
-    TooMuch,
-    error,
-    result,
-    silent,
-    whole,
-)
+from deepgrid.gateway.relay.rpc_answers import Answer, Fault, TooMuch
 from deepgrid.gateway.relay.shared_reads import Head, SharedReads
 from deepgrid.gateway.relay.upstream import Upstream
 from deepgrid.gateway.settings import WebSettings
@@ -50,8 +40,8 @@ class Relay:
         )
         self.upstream = Upstream(book.rpc_url, limits, book.authorities, clock)
         self._shared = SharedReads(self.upstream, limits, clock)
-        self._chain_id = result(hex(book.chain_id))
-        self._network = result(str(book.chain_id))
+        self._chain_id = rpc.result(hex(book.chain_id))
+        self._network = rpc.result(str(book.chain_id))
         self._running = Shares(limits.running_per_address, limits.running)
         self._held = Shares(limits.held_bytes_per_address, limits.held_bytes)
         self._turns = FairQueue(1, limits.running_per_address, limits.turn_wait_s)
@@ -72,10 +62,10 @@ class Relay:
                 content = await self._content(body, source)
             await send_answer(send, 200, content)
         except Fault as fault:
-            await send_answer(send, 200, whole(b"null", fault.answer))
+            await send_answer(send, 200, rpc.whole(b"null", fault.answer))
         except Refusal as refusal:
-            code = LIMIT if refusal.status in (413, 429) else INVALID
-            content = whole(b"null", error(code, refusal.sentence))
+            code = rpc.LIMIT if refusal.status in (413, 429) else rpc.INVALID
+            content = rpc.whole(b"null", rpc.error(code, refusal.sentence))
             await send_answer(send, refusal.status, content, headers=refusal.headers())
 
     def _size_of(self, scope: Scope) -> int:
@@ -92,9 +82,9 @@ class Relay:
         for call, one in zip(calls, pending, strict=True):
             found = one if isinstance(one, Answer) else await asyncio.shield(one)
             if size + len(found.member) > self._limits.batch_bytes:
-                found = error(LIMIT, "the answers of this batch are too large; ask for fewer at once")
+                found = rpc.error(rpc.LIMIT, "the answers of this batch are too large; ask for fewer at once")
             size += len(found.member)
-            parts.append(whole(_id_of(call), found))
+            parts.append(rpc.whole(_id_of(call), found))
         return b"[" + b",".join(parts) + b"]" if isinstance(asked, list) else parts[0]
 
     def _calls_in(self, body: bytes, source: str) -> tuple[object, list[object]]:
@@ -102,10 +92,10 @@ class Relay:
         try:
             asked = from_json(body)  # unlike json.loads, it bounds the depth itself
         except ValueError:
-            raise Fault(PARSE, "the body is not JSON") from None
+            raise Fault(rpc.PARSE, "the body is not JSON") from None
         calls = asked if isinstance(asked, list) else [asked]
         if not calls or len(calls) > self._limits.calls_per_batch:
-            raise Fault(INVALID, f"a batch holds 1 to {self._limits.calls_per_batch} calls")
+            raise Fault(rpc.INVALID, f"a batch holds 1 to {self._limits.calls_per_batch} calls")
         self._calls.require(source, len(calls), "too many calls")
         return asked, calls
 
@@ -122,10 +112,10 @@ class Relay:
     def _asked(self, call: object, head: Head | None, source: str) -> Pending:
         """The answer to a call, or the wait for it. Raises TooMuch."""
         if not isinstance(call, dict) or not isinstance(call.get("method"), str):
-            return error(INVALID, "a call is an object with a method")
+            return rpc.error(rpc.INVALID, "a call is an object with a method")
         params = call.get("params", [])
         if not isinstance(params, list):
-            return error(INVALID, "the params of a call are a list")
+            return rpc.error(rpc.INVALID, "the params of a call are a list")
         try:
             return self._found(call["method"], params, head, source)
         except TooMuch:
@@ -133,7 +123,7 @@ class Relay:
         except Fault as fault:
             return fault.answer
         except RecursionError:
-            return error(INVALID, "the call is nested too deeply")
+            return rpc.error(rpc.INVALID, "the call is nested too deeply")
 
     def _found(self, method: str, params: list[Any], head: Head | None, source: str) -> Pending:
         if method == "eth_chainId":
@@ -141,7 +131,7 @@ class Relay:
         if method == "net_version":
             return self._network
         if head is None:
-            return silent()
+            return rpc.silent()
         if method == "eth_blockNumber":
             return head.number_answer
         if method == "eth_getBlockByNumber" and params[:1] == ["latest"] and params[1:] in ([], [False]):

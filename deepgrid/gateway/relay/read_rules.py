@@ -208,13 +208,8 @@ def _logs(rules: Rules, params: list[Any], head: int) -> list[Any]:
     )
     if not 0 <= min(last, head) - first < rules.limits.log_blocks:
         raise Fault(PARAMS, f"events are read for at most {rules.limits.log_blocks} blocks at once")
-    return [
-        {
-            "address": sorted({rules.contract(address) for address in listed}),
-            "fromBlock": hex(first), "toBlock": hex(min(last, head)),
-            "topics": _topics(given.get("topics")),
-        }
-    ]  # fmt: skip
+    contracts, topics = sorted({rules.contract(address) for address in listed}), _topics(given.get("topics"))
+    return [{"address": contracts, "fromBlock": hex(first), "toBlock": hex(min(last, head)), "topics": topics}]
 
 
 def _topics(given: object) -> list[Any]:

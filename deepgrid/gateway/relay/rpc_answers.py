@@ -14,12 +14,11 @@ REVERTED = 3
 LONGEST_REVERT = 20_000
 
 # What a customer or a wallet can act on. Other texts of a node are not shown: they may name it, or hold its key.
-_KNOWN = (
-    "nonce too low", "nonce too high", "already known", "replacement transaction underpriced",
-    "transaction underpriced", "insufficient funds", "max fee per gas less than block base fee",
-    "intrinsic gas too low", "gas limit", "out of gas", "gas required exceeds allowance", "invalid chain id",
-    "insufficient allowance",
-)  # fmt: skip
+_KNOWN = re.compile(
+    "nonce too low|nonce too high|already known|replacement transaction underpriced|transaction underpriced"
+    "|insufficient funds|max fee per gas less than block base fee|intrinsic gas too low|gas limit|out of gas"
+    "|gas required exceeds allowance|invalid chain id|insufficient allowance"
+)
 _HEX = re.compile(r"0x([0-9a-fA-F]{2})*")
 
 
@@ -75,8 +74,8 @@ def of_node(method: str, item: dict[str, Any], most: int) -> Answer:
     text = str(fault.get("message", ""))[:1000].lower()
     if fault.get("code") == REVERTED or "revert" in text:
         return error(REVERTED, "execution reverted", _revert_data(fault.get("data")), is_final=True)
-    known = next((words for words in _KNOWN if words in text), None)
-    return error(FAILED, known or f"the chain's node refused {method}")
+    known = _KNOWN.search(text)
+    return error(FAILED, known[0] if known else f"the chain's node refused {method}")
 
 
 def _revert_data(data: object) -> str:

@@ -54,9 +54,8 @@ class Upstream:
     """The node at `url`. Made inside a running event loop; `close` ends it."""
 
     def __init__(
-        self, url: str, limits: WebLimits, authorities: str | None = None,
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:  # fmt: skip
+        self, url: str, limits: WebLimits, authorities: str | None = None, clock: Callable[[], float] = time.monotonic
+    ) -> None:
         self._url, self._limits = url, limits
         self._session = ClientSession(
             connector=TCPConnector(ssl=trusting(authorities)) if authorities else None,
