@@ -19,9 +19,9 @@ class Benchmarks(GridBlock):
     memory_share: float = Field(default=DEFAULTS.memory_share, gt=0, le=1)
     """Order of HPL's matrix, as a share of the largest that memory would hold."""
     hpl_seconds: int = Field(default=DEFAULTS.hpl_seconds, gt=0)
-    """Seconds that HPL itself may take about; bounds its matrix."""
+    """Approximate seconds that HPL itself may take; bounds its matrix."""
     gflops_per_cpu: float = Field(default=DEFAULTS.gflops_per_cpu, gt=0)
-    """What a CPU is expected to do, for that bound."""
+    """Expected GFLOPS of a CPU, for that bound."""
     block_size: int = Field(default=DEFAULTS.block_size, gt=0, description="HPL's block size NB.")
     hpl_mxp: str = DEFAULTS.hpl_mxp
     """Command that runs HPL-MxP with HPL.dat, one GPU per rank; for clusters with GPUs."""
@@ -44,5 +44,5 @@ class Benchmarks(GridBlock):
     """How long each program may wait for its turn in Slurm."""
 
     def settings(self) -> BenchmarkSettings:
-        """Convert to the settings of `deepgrid.benchmark`."""
+        """Return convert to the settings of `deepgrid.benchmark`."""
         return BenchmarkSettings(**(self.shared_with(BenchmarkSettings) | {"volumes": tuple(self.volumes)}))

@@ -14,7 +14,7 @@ from deepgrid.errors import ConfigurationError
 
 B = TypeVar("B", bound=Block)
 TIMEOUT_S = 30.0
-PREFECTS_OWN = "block_type_slug"  # in a block that was saved as a part of another one
+PREFECTS_OWN = "block_type_slug"  # in a block that was saved as part of another one
 
 logger = logging.getLogger(__name__)
 
@@ -30,7 +30,7 @@ async def load_block(kind: type[B], name: str, timeout_s: float = TIMEOUT_S) -> 
         with prefect_faults("hand out blocks"):
             async with asyncio.timeout(timeout_s):
                 block = cast(B, await kind.aload(name))
-    except RuntimeError as error:  # Prefect's, around what is wrong
+    except RuntimeError as error:  # Prefect's wrapper around the fault
         raise _misfit(slug, error.__cause__) from None
     except ValueError:
         raise ConfigurationError(
@@ -44,7 +44,7 @@ async def load_block(kind: type[B], name: str, timeout_s: float = TIMEOUT_S) -> 
 
 
 def _unknown(block: Block) -> list[str]:
-    """Names of settings in the block, or in the blocks that it refers to, that this release does not have."""
+    """Return names of settings in the block and in its referenced blocks that this release does not know."""
     inner = [value for name in type(block).model_fields if isinstance(value := getattr(block, name), Block)]
     own = set(block.model_extra or ()) - {PREFECTS_OWN}
     return sorted({*own, *(name for one in inner for name in _unknown(one))})

@@ -9,7 +9,7 @@ from deepgrid.client.session import CustomerSettings
 
 
 class Customer(GridBlock):
-    """A customer: the grid to submit to, and the wallet that pays."""
+    """A customer: the grid to submit to, and the paying wallet."""
 
     _block_type_name = "deepgrid Customer"
     _block_type_slug = "deepgrid-customer"
@@ -19,6 +19,6 @@ class Customer(GridBlock):
     services: Services | None = Field(default=None, description="Empty for the URL in the address book.")
 
     def settings(self) -> CustomerSettings:
-        """Convert to the settings of `deepgrid.client`."""
+        """Return convert to the settings of `deepgrid.client`."""
         services_url = self.services.url if self.services else ""
         return CustomerSettings(self.wallet.key_file, self.grid.address_book, services_url)

@@ -1,4 +1,4 @@
-"""What the blocks of all roles refer to: a grid, a wallet and the services, and the base class of all blocks."""
+"""Blocks that all roles refer to: a grid, a wallet and the services. Also the base class of all blocks."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class GridBlock(Block):
 
     @classmethod
     def model_json_schema(cls, *args: Any, **options: Any) -> dict[str, Any]:
-        """The schema of the block's fields. It is a copy, so the caller may change it."""
+        """Return the schema of the block's fields. It is a copy, so the caller may change it."""
         if args or options or not cls.__pydantic_complete__:
             return super().model_json_schema(*args, **options)
         if cls not in _schemas:
@@ -34,7 +34,7 @@ class GridBlock(Block):
         return deepcopy(_schemas[cls])
 
     def shared_with(self, settings: type[DataclassInstance]) -> dict[str, Any]:
-        """The values of all fields that the settings class has under the same name."""
+        """Return the values of all fields that the settings class has under the same name."""
         return {one.name: getattr(self, one.name) for one in fields(settings) if one.name in type(self).model_fields}
 
 

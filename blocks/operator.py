@@ -42,10 +42,10 @@ class Operator(GridBlock):
     weight_price: float = Field(default=1.0, ge=0, description="How much the price per minute counts.")
     weight_speed: float = Field(default=0.5, ge=0, description="How much the measured speed for the job's kind counts.")
     weight_reliability: float = Field(default=1.0, ge=0, description="How much the provider's recent faults count.")
-    weight_spread: float = Field(default=0.2, ge=0, description="How much it counts that a cluster is busy.")
+    weight_spread: float = Field(default=0.2, ge=0, description="How much the load of a cluster counts.")
 
     def settings(self) -> OperatorSettings:
-        """Convert to the settings of `deepgrid.operator`."""
+        """Return convert to the settings of `deepgrid.operator`."""
         weights = Weights(**{one.name: getattr(self, f"weight_{one.name}") for one in fields(Weights)})
         rules = self.shared_with(SchedulerSettings) | {"half_life_s": self.half_life_hours * 3600}
         return OperatorSettings(

@@ -1,4 +1,4 @@
-"""Faults of Prefect's API as errors that a person can act on."""
+"""Converts faults of Prefect's API to errors that a person can act on."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ class Provider(GridBlock):
     metrics_host: str = Field(default="127.0.0.1", description="Address of the endpoint for health and metrics.")
     metrics_port: int = Field(default=0, ge=0, le=65535, description="Its port; 0 for no endpoint.")
     log_kib_per_s: int = Field(default=256, ge=1, le=1024)
-    """KiB per second of each job's output that are delivered at most."""
+    """Most KiB per second of each job's output that are delivered."""
     output_quota_gib: int = Field(default=20, ge=0)
     """GiB of one customer's finished outputs that stay on the cluster; 0 for no quota."""
     trust_customers: bool = False
@@ -62,7 +62,10 @@ class Provider(GridBlock):
         return names
 
     def settings(self) -> ProviderSettings:
-        """Convert to the settings of `deepgrid.provider`. Prices are text in the block: JSON numbers lose wei."""
+        """Return convert to the settings of `deepgrid.provider`.
+
+        Prices are text in the block: JSON numbers lose wei.
+        """
         labels = {"name": self.cluster, **self.labels, LOG_RATE_LABEL: str(self.log_kib_per_s)}
         values = self.shared_with(ProviderSettings)
         values |= {

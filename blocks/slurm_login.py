@@ -67,16 +67,16 @@ class SlurmLogin(GridBlock):
         return self
 
     def settings(self) -> LoginSettings:
-        """Convert to the settings of `deepgrid.slurm`."""
+        """Return convert to the settings of `deepgrid.slurm`."""
         customers = CustomerAccounts(self.account_table, self.account_pattern)
         values = self.shared_with(LoginSettings) | {"accounts": customers, "become": Become(self.become)}
         values |= {"job_account": self.job_account or None, "own_account": self.own_account or None}
         return LoginSettings(**values)
 
     def storage(self) -> StoragePaths:
-        """The paths of jobs' storage."""
+        """Return the paths of jobs' storage."""
         return StoragePaths.under(self.storage_root)
 
     def containers(self) -> Containers:
-        """The configuration of containers for jobs."""
+        """Return the configuration of containers for jobs."""
         return Containers(self.apptainer, self.hosted_images, self.pyxis, self.mirrors)

@@ -22,7 +22,7 @@ async def auto_top_up(operator: str, ahead_minutes: Annotated[int, Field(ge=3, l
 
     Args:
         operator: Name of the operator block.
-        ahead_minutes: Minutes before its end at which a job gets more time, 3 to 1440; at most the contract's slice.
+        ahead_minutes: Minutes before its end when a job gets more time, 3 to 1440; at most the contract's slice.
             With less, one slow minute can end a job.
     """
     async with sessions.operator(operator) as session:

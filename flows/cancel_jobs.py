@@ -37,7 +37,7 @@ async def cancel_jobs(cluster: str) -> State[None]:
 
 
 async def _requested(session: ProviderSession) -> AsyncIterator[Job]:
-    """The jobs with a cancel request, then those in the on-chain queue, which is empty afterwards."""
+    """Yield the jobs with a cancel request, then those in the on-chain queue, which is empty afterwards."""
     cluster = session.settings.cluster
     for job in await run_step(f"read cancel requests on {cluster}", read_cancel_requests, session):
         yield job

@@ -30,7 +30,7 @@ async def collect_zombies(
 
     Of each customer, the oldest finished outputs above the quota of the provider block are removed too.
 
-    Jobs that customers' accounts run without a claim are ended too, unless the provider trusts its customers.
+    It also ends jobs that customers' accounts run without a claim, unless the provider trusts its customers.
     When the cluster does not answer, the run fails and nothing is collected.
 
     Message and log name each job that was ended, with its Slurm id, its account and the reason.
@@ -39,8 +39,8 @@ async def collect_zombies(
         cluster: Name of the provider block.
         grace_s: Seconds between the two queries, 5 to 600. A job must be absent in both to count as lost. Its record
             may be some seconds late. No other run starts meanwhile.
-        keep_days: Days for which folders of finished claims are kept, 2 to 3650. The books read the completion
-            records in them: each night those of the last 24 hours.
+        keep_days: Days for which folders of finished claims are kept, 2 to 3650. Each night the books read the
+        completion records of the last 24 hours in them.
     """
     async with sessions.provider(cluster) as session:
         claims, done = await _end_zombies(session, grace_s)
@@ -83,12 +83,12 @@ async def _logged(step: Coroutine[Any, Any, str]) -> str:
 
 
 def _log(words: str) -> str:
-    """Write to the log of the run at once: a later step may fail."""
+    """Return write to the log of the run at once: a later step may fail."""
     get_run_logger().info("collected: %s", words)
     return words
 
 
 def _summary(done: Sequence[str]) -> str:
-    """The first of these in one text; the log of the run has all."""
+    """Return the first of these in one text. The log of the run has all."""
     more = len(done) - MOST_NAMED
     return "; ".join(done[:MOST_NAMED]) + (f"; and {more} more, which the log names" if more > 0 else "")

@@ -23,8 +23,8 @@ async def expire_claims(
 
     Args:
         operator: Name of the operator block.
-        silent_hours: Hours that a claimed job may be overdue at a provider in force before it is taken back. At
-            least 24, as the contract allows no less, and at most 720: credits stay locked for so long.
+        silent_hours: Hours that a claimed job may be overdue at a provider in force before it is taken back. At least
+        24, because the contract allows no less, and at most 720: credits stay locked for that time.
         end_running_of_banned: End jobs that run at banned or removed providers at once, with a full
             refund. Otherwise they stay until a day after their paid time.
     """

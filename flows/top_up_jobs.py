@@ -35,7 +35,7 @@ async def top_up_jobs(cluster: str) -> State[None]:
 
 
 async def _topped_up(session: ProviderSession) -> AsyncIterator[Job]:
-    """The jobs that were topped up, then those in the on-chain queue, which is empty afterwards."""
+    """Yield the jobs that were topped up, then those in the on-chain queue, which is empty afterwards."""
     cluster = session.settings.cluster
     for job in await run_step(f"read top-ups on {cluster}", read_top_ups, session):
         yield job

@@ -1,1 +1,1 @@
-"""`run_step` makes a step of a role a task. The other modules have the steps that need Prefect themselves."""
+"""`run_step` makes a step of a role a task. The other modules have the steps that use Prefect themselves."""

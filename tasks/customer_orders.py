@@ -18,7 +18,7 @@ from deepgrid.client.workflow import read_workflow
 
 @asynccontextmanager
 async def open_customer(name: str) -> AsyncIterator[CustomerSession]:
-    """A session of the customer block `name`, for one run."""
+    """Yield a session of the customer block `name`, for one run."""
     block = await load_block(Customer, name)
     async with customer_session(block.settings()) as session:
         yield session

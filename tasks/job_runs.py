@@ -1,6 +1,6 @@
 """The runs of `run_job`: which run carries which claim, and how it is started or scheduled again.
 
-A claim is known by the idempotency key of its run and by the run's parameters.
+The idempotency key and the parameters of a run identify its claim.
 """
 
 from __future__ import annotations
@@ -27,27 +27,29 @@ from orchestration.runs.flow_runs import call_worker, schedule
 
 
 def run_key(claim: JobKey, provider: str) -> str:
-    """The idempotency key of the claim's run at the provider with this address."""
+    """Return the idempotency key of the claim's run at the provider with this address."""
     return f"{claim.comment}:{provider}"
 
 
 def is_key_of(key: str, claim: JobKey) -> bool:
-    """Whether `key` is the idempotency key of the claim's run at any provider."""
+    """Return whether `key` is the idempotency key of the claim's run at any provider."""
     return key.startswith(run_key(claim, ""))
 
 
 def run_parameters(cluster: str, claim: JobKey) -> dict[str, Any]:
-    """The parameters of the claim's run."""
+    """Return the parameters of the claim's run."""
     return {"cluster": cluster, "job_id": claim.job_id, "claimed_at": claim.claimed_at}
 
 
 def carries_claim(run: FlowRun) -> bool:
-    """Whether the run has the parameters that name a claim. Their values may be of any kind."""
+    """Return whether the run has the parameters that name a claim. Their values may be of any kind."""
     return {"job_id", "claimed_at"} <= run.parameters.keys()
 
 
 def claim_of(run: FlowRun, book: AddressBook) -> JobKey | None:
-    """The claim on this grid that the run's parameters name; None if they name none, as a person may enter others."""
+    """Return the claim on this grid that the run's parameters name. None if there is none: a person may enter any
+    values.
+    """
     try:
         job_id, claimed_at = int(run.parameters["job_id"]), int(run.parameters["claimed_at"])
     except (KeyError, TypeError, ValueError):
@@ -56,7 +58,7 @@ def claim_of(run: FlowRun, book: AddressBook) -> JobKey | None:
 
 
 async def start_job_runs(session: ProviderSession, keys: Sequence[JobKey]) -> list[FlowRun]:
-    """The runs of these claims. Each is created once, whichever process asks."""
+    """Return the runs of these claims. Each is created once, even by several processes."""
     cluster = session.settings.cluster
     runs = [
         NewRun(run_key(key, session.address), f"job {key.job_id} on {cluster}", run_parameters(cluster, key))

@@ -49,7 +49,7 @@ async def prune_runs(chain: Chain, before: datetime) -> tuple[int, int]:
 
 
 async def _needed(chain: Chain, runs: Sequence[FlowRun]) -> set[UUID]:
-    """The runs of hot jobs, and of jobs that this chain does not know: another grid may use the same server."""
+    """Return the runs of hot jobs, and of jobs that this chain does not know: another grid may use the same server."""
     jobs = {run.id: job_id for run in runs if (job_id := job_of(run, chain.book)) is not None}
     count = await chain.job_count() if jobs else 0
     known = sorted({job_id for job_id in jobs.values() if 0 < job_id <= count})
@@ -58,7 +58,7 @@ async def _needed(chain: Chain, runs: Sequence[FlowRun]) -> set[UUID]:
 
 
 def job_of(run: FlowRun, book: AddressBook) -> int | None:
-    """The job that the run carries: UNKNOWN for a job of another grid, None for a run that carries no job."""
+    """Return the job that the run carries: UNKNOWN for a job of another grid, None for a run that carries no job."""
     if not carries_claim(run):
         return None
     claim = claim_of(run, book)

@@ -1,4 +1,7 @@
-"""Opens, compares, keeps and publishes one party's books. Functions import pandas and matplotlib: they load slowly."""
+"""Opens, compares, keeps and publishes one party's books.
+
+The functions import pandas and matplotlib, which load slowly.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +27,7 @@ if TYPE_CHECKING:
 
 @asynccontextmanager
 async def open_books(cluster: str | None, operator: str | None) -> AsyncIterator[Books]:
-    """The books of the cluster's provider, or of the operator. Raises InputError unless exactly one is given."""
+    """Yield the books of the cluster's provider, or of the operator. Raises InputError unless exactly one is given."""
     if (cluster is None) == (operator is None):
         raise InputError("Books are a cluster's or an operator's.", next_step="Give one of `cluster` and `operator`.")
     if cluster is not None:

@@ -1,4 +1,4 @@
-"""Runs the steps of the roles as Prefect tasks. A flow gives each step the name of its task run."""
+"""Runs the steps of the roles as Prefect tasks. A flow names the task run of each step."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ event ClaimNextCancellingJobEvent(address customer, address provider, bytes32 jo
 /// @notice The provider took a top-up off its queue.
 /// @param jobId Id of the job.
 /// @param provider Provider of the job.
-/// @param maxDurationMinute Minutes that the job may run longer than the provider was told before. Add them to the limit
+/// @param maxDurationMinute Minutes that the job may run longer than its provider knew before. Add them to the limit
 /// of ClaimJobEvent and of earlier events, or read the whole limit with `jobTerms`.
 event ClaimNextTopUpJobEvent(bytes32 jobId, address provider, uint64 maxDurationMinute);
 

@@ -58,7 +58,7 @@ struct Sizes {
     uint64 ntasks;
 }
 
-/// @notice Money of a job: `maxCost` is its deposit with all top-ups, `finalCost` what it cost in the end.
+/// @notice Money of a job: `maxCost` is its deposit with all top-ups, `finalCost` is its cost at the end.
 struct JobCost {
     uint256 maxCost;
     uint256 finalCost;

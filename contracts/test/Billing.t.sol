@@ -7,7 +7,7 @@ import {Grid} from "./Grid.sol";
 import {vm} from "./Vm.sol";
 import {Reference} from "./proof/Reference.sol";
 
-/// The formulas at their limits, and against plain arithmetic where that does not overflow.
+/// The formulas at their limits, and compared with plain arithmetic where that does not overflow.
 contract BillingTest is Grid {
     function test_the_check_value_of_the_rate() external pure {
         ProviderPrices memory p = ProviderPrices(8.5 ether, 0.95 ether, 0.00008 ether);

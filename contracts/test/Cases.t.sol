@@ -156,7 +156,7 @@ contract CasesTest is Grid {
         else rare.timeoutJob(id);
     }
 
-    /// The cost is what the customer did not get back.
+    /// The cost is the part that the customer did not get back.
     function checkEnd(bytes32 id, uint256 status, uint256 cost) private view {
         Job memory job = rare.get(id);
         vm.assertEq(uint256(job.status), status, "becomes");

@@ -24,7 +24,7 @@ interface Environment {
 }
 
 /// A grid as it is deployed: one operator, one approved provider, one customer with credits and full allowance.
-/// The job is that of the billing table: 14.6 credits per minute.
+/// The job is the one of the billing table: 14.6 credits per minute.
 abstract contract Grid {
     Credit internal credit;
     ProviderManager internal manager;

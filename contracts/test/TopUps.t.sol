@@ -66,7 +66,7 @@ contract TopUpsTest is Grid {
         vm.assertEq(limit, 23, "floor(336.4 / 14.6)");
     }
 
-    /// A claim has the whole limit. So what an earlier provider did not hear of is not told again.
+    /// A claim has the whole limit. So it includes top-ups that an earlier provider did not see.
     function test_a_refused_job_keeps_its_top_up_and_no_hint_counts_it_again() external {
         bytes32 id = claimed(200 ether);
         vm.prank(customer);

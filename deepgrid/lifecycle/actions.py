@@ -9,7 +9,7 @@ from deepgrid.lifecycle.states import JobStatus
 
 
 class Awaited(Enum):
-    """What a carrier waits for. The values are put before `job 7`."""
+    """The things that a carrier waits for. The values precede `job 7` in a sentence."""
 
     SLURM = "the cluster's word on"
     START = "the start of"
@@ -24,21 +24,21 @@ class Submit:
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """Nothing to do until something changes."""
+    """Do nothing until something changes."""
 
     awaited: Awaited
 
 
 @dataclass(frozen=True, slots=True)
 class ReportRunning:
-    """Report to the chain that the job runs, and for how many started minutes already."""
+    """Report to the chain that the job runs, and its started minutes so far."""
 
     elapsed_minutes: int
 
 
 @dataclass(frozen=True, slots=True)
 class ExtendLimit:
-    """Raise the job's time limit at Slurm to what its credits buy now: `minutes` in all, from its start."""
+    """Raise the job's time limit at Slurm to the time that its credits buy now: `minutes` in all, from its start."""
 
     minutes: int
 

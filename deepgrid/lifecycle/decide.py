@@ -46,7 +46,7 @@ HOPELESS = {"PartitionTimeLimit": "the cluster's partition does not allow jobs o
             "PartitionNodeLimit": "the cluster's partition does not allow jobs of that size",
             "BadConstraints": "the cluster has no nodes of that kind",
             "launch_failed_requeued_held": LAUNCH_FAILURE}  # fmt: skip
-# Slurm's final states that are the job's own end. What ran is billed.
+# Slurm's final states that are the job's own end. The run time is billed.
 ENDS = {
     "COMPLETED": (JobStatus.FINISHED, ""),
     "FAILED": (JobStatus.FAILED, ""),
@@ -70,12 +70,12 @@ class Attempt:
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """The input of a decision. `now` is unix seconds by the cluster's clock, as are Slurm's times.
+    """The input of a decision. `now` and Slurm's times are unix seconds by the cluster's clock.
 
-    `absent_s`: for how many seconds Slurm has had no trace of the job; None while there is one.
+    `absent_s`: seconds since Slurm had a trace of the job; None while there is one.
     `limit_minutes`: the time limit that this carrier gave the job; None when another carrier did.
     `limit_is_final`: Slurm has refused to raise the limit.
-    `launch_failures`: how many other jobs of the customer ended here within a day because of a failed launch.
+    `launch_failures`: number of the customer's other jobs that ended here within a day by a failed launch.
     """
 
     key: JobKey
@@ -96,7 +96,7 @@ class Observation:
 
 
 def decide(seen: Observation) -> Action:
-    """The next action for a claim. Every `Wait` names what it waits for."""
+    """Return the next action for a claim. Every `Wait` names what it waits for."""
     if _foreign(seen):
         return _leave(seen, "this claim is no longer ours")
     if seen.job.status.cold:
@@ -213,7 +213,7 @@ def _end(seen: Observation) -> Action:
 
 
 def is_free_launch_failure(slurm: SlurmJob, launch_failures: int) -> bool:
-    """Whether Slurm could not launch the job. False where the job's own account could have faked the failure."""
+    """Return whether Slurm could not launch the job. False where the job's own account could have faked the failure."""
     if slurm.reason not in LAUNCH_FAILURES or slurm.began or slurm.requeued:
         return False
     if slurm.started_at is None or slurm.ended_at is None:

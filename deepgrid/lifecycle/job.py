@@ -32,7 +32,7 @@ class Affinity:
 
 
 class Asked(Protocol):
-    """What a job asks of nodes. `gpus` is for the whole job."""
+    """The resources that a job requests of nodes. `gpus` is for the whole job."""
 
     @property
     def ntasks(self) -> int: ...
@@ -62,7 +62,7 @@ class JobDefinition:
 
 
 class Prefer(IntEnum):
-    """What counts most when a cluster is chosen for a job, numbered as on chain."""
+    """The property that counts most when a cluster is chosen for a job, numbered as on chain."""
 
     BALANCED = 0
     PRICE = 1
@@ -86,7 +86,7 @@ class Wishes:
 
 NO_WISHES = Wishes()
 
-# The contract's TIMEOUT_GRACE: for so long a silent provider keeps its claim on the bill of a job that may have run.
+# The contract's TIMEOUT_GRACE: a silent provider keeps its claim on the bill of a job for this time.
 HELD_FOR_S = 86_400
 
 
@@ -94,10 +94,9 @@ HELD_FOR_S = 86_400
 class Job:
     """A job as the chain keeps it, with the terms fixed when it was assigned.
 
-    `locked_wei` is all that was locked for it. `released_wei` of this came back before its end, because its provider
-    did not answer a cancel request in time.
-    `exit_status` is Slurm's wait status (768 for exit code 3). `granted_minutes` is
-    floor(locked / rate), 0 while no provider is assigned.
+    `locked_wei` is everything that was locked for it. `released_wei` of this came back before its end, because its
+    provider did not answer a cancel request in time. `exit_status` is Slurm's wait status (768 for exit code 3).
+    `granted_minutes` is floor(locked / rate), 0 while no provider is assigned.
     """
 
     id: int
@@ -212,7 +211,7 @@ class JobKey:
         return f"{self.chain_id}-{self.contract[2:10].lower()}-{self.job_id}-{self.claimed_at}"
 
     def of_same_grid(self, folder: str) -> JobKey | None:
-        """The claim of a folder with this name; None for a folder of another chain or contract."""
+        """Return the claim of a folder with this name; None if the folder is from another chain or contract."""
         found = re.fullmatch(r"\d+-[0-9a-f]{8}-(\d+)-(\d+)", folder)
         if found is None:
             return None

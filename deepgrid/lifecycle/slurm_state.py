@@ -9,7 +9,7 @@ from enum import Enum
 class Phase(Enum):
     """Where a claimed job stands at the cluster."""
 
-    UNKNOWN = "unknown"  # not asked yet, or the login node did not answer: this proves nothing
+    UNKNOWN = "unknown"  # not queried yet, or the login node did not answer: this proves nothing
     ABSENT = "absent"  # queue, spool and accounting have no trace of this claim
     QUEUED = "queued"  # waiting in Slurm
     RUNNING = "running"  # started, no end known

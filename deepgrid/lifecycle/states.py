@@ -62,5 +62,5 @@ EDGES: dict[JobStatus, frozenset[JobStatus]] = {
 
 
 def may_move(current: JobStatus, following: JobStatus) -> bool:
-    """Whether the contract accepts the edge `current` -> `following`."""
+    """Return whether the contract accepts the edge `current` -> `following`."""
     return following in EDGES[current]

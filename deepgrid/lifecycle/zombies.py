@@ -20,10 +20,10 @@ DAY_S = 86400
 
 
 def is_suspect(job: Job, slurm: SlurmJob, *, submitted: bool) -> bool:
-    """Whether a claim must be examined again: it is hot on chain, and Slurm does not have it.
+    """Return whether a claim must be examined again: it is hot on chain, and Slurm does not have it.
 
     `submitted` says whether Slurm ever accepted it. A claimed job that was not submitted yet is no zombie:
-    its run continues. A job for which Slurm did not answer is none either.
+    its run continues. A job for which Slurm did not answer is not one either.
     """
     if not job.status.claimed or slurm.phase not in (Phase.ABSENT, Phase.ENDED):
         return False
@@ -31,7 +31,7 @@ def is_suspect(job: Job, slurm: SlurmJob, *, submitted: bool) -> bool:
 
 
 def put_right_by(seen: Observation) -> Settle | ReportRunning | Refuse | None:
-    """The next action for a suspect at its second look; None when there is nothing to do now.
+    """Return the next action for a suspect at its second look; None when there is nothing to do now.
 
     A job that has ended is settled by its end. A job that is still absent after the grace period is PANICKED.
     """
@@ -42,7 +42,7 @@ def put_right_by(seen: Observation) -> Settle | ReportRunning | Refuse | None:
 
 
 def key_of_comment(comment: str, like: JobKey) -> JobKey | None:
-    """The claim in a Slurm job's comment; None for another chain or contract than that of `like`."""
+    """Return the claim in a Slurm job's comment; None unless chain and contract equal those of `like`."""
     found = _COMMENT.fullmatch(comment)
     if found is None:
         return None
@@ -51,26 +51,26 @@ def key_of_comment(comment: str, like: JobKey) -> JobKey | None:
 
 
 def is_left_over(key: JobKey, job: Job, slurm: SlurmJob) -> bool:
-    """Whether Slurm still has a job whose claim is over: cold on chain, or given back."""
+    """Return whether Slurm still has a job whose claim is over: cold on chain, or given back."""
     if slurm.phase not in (Phase.QUEUED, Phase.RUNNING) or slurm.state == "COMPLETING":
         return False
     return is_over(key, job)
 
 
 def is_over(key: JobKey, job: Job) -> bool:
-    """Whether the claim is over: its job is cold, or was given back."""
+    """Return whether the claim is over: its job is cold, or was given back."""
     return not job.status.claimed or job.claimed_at != key.claimed_at
 
 
 def why_over(key: JobKey, job: Job) -> str:
-    """How a claim that is over ended, in words."""
+    """Return how a claim that is over ended, in words."""
     if job.status.cold and job.claimed_at == key.claimed_at:
         return f"job {job.id} is {job.status.words}"
     return f"the claim of job {job.id} was taken back"
 
 
 def is_long_over(key: JobKey, job: Job, now: int, days: int) -> bool:
-    """Whether the claim has been over for this long. A claim that was given back counts from its own time.
+    """Return whether the claim has been over for this long. A claim that was given back counts from its own time.
 
     `now` is unix seconds by the chain's clock.
     """

@@ -21,7 +21,7 @@ abstract contract Constants is Ownable, ISharedCalls {
     uint112 internal _platformCut;
     /// Cut of the platform in percent, which changes by notice only.
     uint8 internal _deepsquareCut = 20;
-    /// Minutes by which a report may exceed what can have run before an event tells.
+    /// Minutes by which a report may exceed the possible run time before an event reports it.
     uint32 internal _billDurationDeltaMinute = 15;
     /// Minimum bill of a RUNNING job that its customer cancelled, in minutes.
     uint32 internal _cancellationFeeMinute = 5;

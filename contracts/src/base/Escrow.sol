@@ -26,7 +26,7 @@ abstract contract Escrow is Lines, AccessControl {
         credit = credit_;
     }
 
-    /// `amount` in the width of a deposit. Reverts if it is too much on top of what the job already holds.
+    /// `amount` in the width of a deposit. Reverts if the job would hold too much with it.
     function _lockable(uint256 held, uint256 amount) internal pure returns (uint96) {
         if (amount > Billing.MAX_LOCKED || held + amount > Billing.MAX_LOCKED) {
             revert TooMuchLocked(amount, Billing.MAX_LOCKED);

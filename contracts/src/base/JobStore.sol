@@ -152,7 +152,7 @@ abstract contract JobStore is Constants {
         return WishWords.read(_blobOf(word), _coreOf(word).wishesAt);
     }
 
-    /// What the job holds, in wei: its deposit with its top-ups, without what was released to its customer.
+    /// The wei that the job holds: its deposit with its top-ups, without the amount released to its customer.
     function _lockedOf(bytes32 jobId, JobWord word, uint256 deposit) internal view returns (uint256) {
         if (!word.hasExtra()) return deposit;
         Extra storage extra = _extras[jobId];

@@ -69,7 +69,7 @@ interface IRareCalls {
     /// @param jobIds Ids of the jobs.
     function giveUpJobs(bytes32[] calldata jobIds) external;
 
-    /// @notice Locks more credits on a claimed job. Anyone may; the caller pays. The customer gets what is left. Reverts
+    /// @notice Locks more credits on a claimed job. Anyone may; the caller pays. The customer gets the rest. Reverts
     /// with CancelRequested after a cancel request.
     /// @dev The customer adds at least 1 wei, any other account at least a minute at the job's rate. Less reverts with
     /// InsufficientFunds. Only a claimed job can be topped up, so a rate always exists.
@@ -174,7 +174,7 @@ interface IRareCalls {
     // ---------------------------------------------------------------- provider registry
 
     /// @notice Copies from the ProviderManager whether a provider may take jobs, and its offer.
-    /// @dev The ProviderManager calls it at each change. Anyone may, because it only copies what the registry says.
+    /// @dev The ProviderManager calls it at each change. Anyone may, because it only copies the registry's values.
     /// @param provider The provider's address.
     function noteStanding(address provider) external;
 

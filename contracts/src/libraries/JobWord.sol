@@ -108,7 +108,8 @@ library JobWords {
         return started(word) ? mayRunSince(word) : 0;
     }
 
-    /// Earliest time at which it can have started: that of its start, before it of its claim. Only valid for a claimed job.
+    /// Earliest time at which it can have started: the time of its start, or of its claim before that. Only valid for a
+    /// claimed job.
     function mayRunSince(JobWord word) internal pure returns (uint256) {
         return _get(word, SINCE, 32) + _get(word, WAITED_FOR, 24);
     }

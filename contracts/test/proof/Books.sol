@@ -10,7 +10,7 @@ import {vm} from "../Vm.sol";
 import {Ghost, GhostProvider} from "./Ghosts.sol";
 import {Reference} from "./Reference.sol";
 
-/// A second, plain model of the grid: what each call changes, and what each job costs.
+/// A second, plain model of the grid: the changes of each call, and the cost of each job.
 abstract contract Books {
     Credit internal immutable credit;
     MetaScheduler internal immutable grid;
@@ -20,7 +20,7 @@ abstract contract Books {
     Ghost[] internal jobs; // number 0 is no job
     mapping(address => GhostProvider) internal providerOf;
     mapping(address => bytes32[]) internal idsOf; // in the order of the requests
-    /// Wei that an account got since the start, minus what it paid.
+    /// Wei that an account received since the start, minus its payments.
     mapping(address => int256) public gained;
     uint256 public cutHeld;
     uint256 public donated;

@@ -56,7 +56,7 @@ abstract contract Invariants is Grid {
         vm.assertEq(held + credit.balanceOf(customer), credit.totalSupply(), "no wei is lost");
     }
 
-    /// The account holds its initial balance plus what it got since, as the model says.
+    /// The account holds its initial balance plus the balance in the model.
     function checkGained(address who, uint256 before) private view returns (uint256 held) {
         held = credit.balanceOf(who);
         vm.assertEq(int256(held), int256(before) + handler.gained(who), "an account's balance");

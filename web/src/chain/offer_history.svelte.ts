@@ -71,7 +71,7 @@ async function proposedIn(transaction: Hex): Promise<Prices | null> {
   return { gpu: prices.gpuPricePerMin, cpu: prices.cpuPricePerMin, memory: prices.memPricePerMin };
 }
 
-/** The prices that an event shows: its own, or those of the proposal that it approved. Null if they are not known. */
+/** The prices that an event shows: its own, or the approved proposal's. Null if they are not known. */
 export function pricesAt(events: OfferEvent[], at: number): Prices | null {
   const event = events[at]!;
   if (event.name !== "ProviderApproved") return event.prices;

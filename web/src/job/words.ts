@@ -45,7 +45,7 @@ export function whereabouts(job: Job, cluster: string): string {
   return "";
 }
 
-/** The contract's TIMEOUT_GRACE: for so long a silent cluster keeps its claim on the bill of a job that may have run. */
+/** The contract's TIMEOUT_GRACE: a silent cluster keeps its claim on the bill of a job for this time. */
 const HELD_FOR_S = 86_400;
 
 /** Time from which a further cancel returns the rest, if the cluster reports nothing before. */

@@ -63,7 +63,7 @@ export class Desk {
     }, () => undefined);
   }
 
-  /** Faults to show: of YAML syntax at once, else those of the newest check. */
+  /** Faults to show: faults of YAML syntax at once, else faults of the newest check. */
   get faults(): Fault[] {
     if (this.syntax.length) return this.syntax;
     if (this.info && !this.info.modules && usesModules(this.text)) {
