@@ -3,7 +3,7 @@
 For clients that cannot do so, the services do it, within a `Reach` of their own.
 """
 
-from deepgrid.modules.reach import ModuleLimits, Reach, Unavailable
+from deepgrid.modules.reach import ModuleLimits, Unavailable
 from deepgrid.modules.resolving import load, resolve
 
-__all__ = ["ModuleLimits", "Reach", "Unavailable", "load", "resolve"]
+__all__ = ["ModuleLimits", "Unavailable", "load", "resolve"]

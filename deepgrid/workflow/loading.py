@@ -86,7 +86,8 @@ def parse(text: str, name: str, *, ignore_unknown_fields: bool = False) -> Loade
         ) from None
     canonical(job)  # refuses a definition too large to store
     warnings += [(path, what, True) for path, what in advice_on(job)]
-    return LoadedWorkflow(job, text, tuple(warning_lines(warnings, document, name)), document, name)
+    advice = fault_lines(((path, f"warning: {what}", key) for path, what, key in warnings), document, name)
+    return LoadedWorkflow(job, text, tuple(advice), document, name)
 
 
 def located(faults: Iterable[Fault], document: Document, whole: str = "the job") -> list[tuple[int, int, str]]:
@@ -99,11 +100,6 @@ def located(faults: Iterable[Fault], document: Document, whole: str = "the job")
 def fault_lines(faults: Iterable[Fault], document: Document, name: str) -> list[str]:
     """`FILE:LINE:COLUMN: path: what` of each fault, or `path: what` if there is no file."""
     return [f"{name}:{line}:{column}: {what}" if name else what for line, column, what in located(faults, document)]
-
-
-def warning_lines(warnings: Iterable[Fault], document: Document, name: str) -> list[str]:
-    """`FILE:LINE:COLUMN: path: warning: what` of each warning."""
-    return fault_lines(((path, f"warning: {what}", key) for path, what, key in warnings), document, name)
 
 
 def fit(document: Document, model: type[Model], *, ignore_unknown: bool = False) -> tuple[Document, list[Fault]]:

@@ -6,13 +6,12 @@ A definition that was made from these models holds the rules of each field (`fie
 
 from deepgrid.workflow.models.base import EnvVar, Model
 from deepgrid.workflow.models.fields import SHELL_NAMES
-from deepgrid.workflow.models.job import Definition, Module, ModuleInput, ModuleOutput
-from deepgrid.workflow.models.network import Bore, NetworkInterface, VirtualNetwork, VNet, Wireguard, WireguardPeer
+from deepgrid.workflow.models.job import Definition, Module, ModuleInput
+from deepgrid.workflow.models.network import Bore, NetworkInterface, VirtualNetwork, VNet, Wireguard
 from deepgrid.workflow.models.running import (
     ContainerRun,
     JobResources,
     Mount,
-    ResolvedResources,
     StepRun,
     StepRunResources,
 )
@@ -31,10 +30,8 @@ __all__ = [
     "Model",
     "Module",
     "ModuleInput",
-    "ModuleOutput",
     "Mount",
     "NetworkInterface",
-    "ResolvedResources",
     "S3Data",
     "Step",
     "StepAsyncLaunch",
@@ -47,5 +44,4 @@ __all__ = [
     "VNet",
     "VirtualNetwork",
     "Wireguard",
-    "WireguardPeer",
 ]

@@ -92,13 +92,9 @@ def misplaced_waits(steps: Sequence[Step], path: Path) -> Iterator[tuple[Path, s
     for place, step in steps_in(steps, path):
         if step.launch and step.launch.handle_name:
             everywhere.setdefault(step.launch.handle_name.upper(), place)
-    for place, handle, known in _waits_in_scope(steps, path):
+    for place, handle, known in _waits(steps, path, []):
         if handle.upper() not in known:
             yield place, _sentence(place, handle, known, everywhere.get(handle.upper()))
-
-
-def _waits_in_scope(steps: Sequence[Step], path: Path) -> Iterator[tuple[Path, str, list[str]]]:
-    return _waits(steps, path, [])
 
 
 def _waits(steps: Sequence[Step], path: Path, known: list[str]) -> Iterator[tuple[Path, str, list[str]]]:
@@ -112,13 +108,13 @@ def _waits(steps: Sequence[Step], path: Path, known: list[str]) -> Iterator[tupl
         if step.for_:
             yield from _waits(step.for_.steps, (*place, "for", "steps"), [] if step.for_.parallel else inner)
         if step.module:
-            yield from _waits_in_scope(step.module.steps, (*place, "module", "steps"))
+            yield from _waits(step.module.steps, (*place, "module", "steps"), [])
         if step.launch:
-            yield from _waits_in_scope(step.launch.steps, (*place, "launch", "steps"))
+            yield from _waits(step.launch.steps, (*place, "launch", "steps"), [])
             if step.launch.handle_name:
                 known.append(step.launch.handle_name.upper())
-        yield from _waits_in_scope(step.catch, (*place, "catch"))
-        yield from _waits_in_scope(step.finally_, (*place, "finally"))
+        yield from _waits(step.catch, (*place, "catch"), [])
+        yield from _waits(step.finally_, (*place, "finally"), [])
 
 
 def _sentence(place: Path, handle: str, known: Sequence[str], launched: Path | None) -> str:
