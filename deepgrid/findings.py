@@ -32,5 +32,5 @@ class Finding:
 
     @classmethod
     def of(cls, subject: str, error: GridError) -> Finding:
-        """The finding for a subject that could not be checked, or that is broken."""
+        """Return the finding for a subject that could not be checked, or that is broken."""
         return cls(subject, Level.BAD, error.message, error.next_step)

@@ -10,7 +10,7 @@ _BLANK = frozenset("\u115f\u1160\u2800\u3164\uffa0")  # letters and signs withou
 
 
 def is_steering(character: str) -> bool:
-    """Whether a character controls a terminal, the direction of writing or lines."""
+    """Return whether a character controls a terminal, the direction of writing or lines."""
     return unicodedata.category(character) in _STEERING
 
 

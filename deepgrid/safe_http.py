@@ -18,7 +18,7 @@ PLAIN_HTTP_VARIABLE = "DEEPGRID_ALLOW_PLAIN_HTTP"
 
 
 def fault_of(url: str) -> str:
-    """The fault of a URL to which secrets are sent; empty if there is none."""
+    """Return the fault of a URL to which secrets are sent; empty if there is none."""
     try:
         parts = urlsplit(url)
         host = parts.hostname
@@ -34,7 +34,7 @@ def fault_of(url: str) -> str:
 
 
 def trusting(authorities: str) -> ssl.SSLContext:
-    """The usual context of a TLS client, which trusts these authorities (PEM) too. Raises ValueError."""
+    """Return the usual context of a TLS client, which trusts these authorities (PEM) too. Raises ValueError."""
     context = ssl.create_default_context()
     try:
         context.load_verify_locations(cadata=authorities)
@@ -44,7 +44,7 @@ def trusting(authorities: str) -> ssl.SSLContext:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether the host is this machine: 127.0.0.0/8, ::1 or `localhost`. Other names are not resolved."""
+    """Return whether the host is this machine: 127.0.0.0/8, ::1 or `localhost`. Other names are not resolved."""
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
@@ -52,12 +52,12 @@ def is_loopback(host: str) -> bool:
 
 
 def plain_http_is_allowed() -> bool:
-    """Whether the environment allows plain http to other machines."""
+    """Return whether the environment allows plain http to other machines."""
     return os.environ.get(PLAIN_HTTP_VARIABLE, "") in ("1", "true", "yes")
 
 
 def tls_of(url: str, authorities: str | None) -> ssl.SSLContext | Literal[False]:
-    """The context for `url`. It trusts the grid's own authorities (PEM) too, and those of SSL_CERT_FILE.
+    """Return the context for `url`. It trusts the grid's own authorities (PEM) too, and those of SSL_CERT_FILE.
 
     Plain http skips loading certificates, which takes 0.1 s.
     """
@@ -76,7 +76,7 @@ class ExcessiveAnswer(ValueError):
 
 
 async def read_answer(answer: httpx.Response, most_bytes: int) -> bytes:
-    """The body of an answer that was requested by `stream`. Raises ExcessiveAnswer."""
+    """Return the body of an answer that was requested by `stream`. Raises ExcessiveAnswer."""
     if answer.headers.get("Content-Encoding", "identity") != "identity":
         raise ExcessiveAnswer("is compressed, which was not asked for")
     content = bytearray()

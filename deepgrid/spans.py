@@ -15,7 +15,7 @@ _tracer: Span | None = None
 
 
 def span(name: str) -> AbstractContextManager[object]:
-    """A span of this name, inside the current one. Its name must hold no secret and no argument of a user."""
+    """Return a span of this name, inside the current one. Its name must hold no secret and no argument of a user."""
     return _tracer(name) if _tracer is not None else nullcontext()
 
 

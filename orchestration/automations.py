@@ -60,7 +60,7 @@ logger = logging.getLogger(__name__)
 
 
 def automations(block: UUID, silent_after: timedelta = SILENT_AFTER) -> list[AutomationCore]:
-    """All automations. They notify by the notification block with this id."""
+    """Return all automations. They notify by the notification block with this id."""
     flow_run, pool = {"prefect.resource.id": "prefect.flow-run.*"}, {"prefect.resource.id": "prefect.work-pool.*"}
     ours = {"prefect.resource.name": list(OURS)}
     books = {"prefect.resource.role": "flow", "prefect.resource.name": "reconcile_billing"}
@@ -88,7 +88,7 @@ async def deploy_automations(block: str, silent_after: timedelta = SILENT_AFTER)
 
 
 async def compare_automations(block: str) -> dict[str, str]:
-    """What `deploy_automations` would do to each, by name. Raises ConfigurationError without such a block."""
+    """Return what `deploy_automations` would do to each, by name. Raises ConfigurationError without such a block."""
     async with get_client() as client:
         wanted = automations(await _block_id(client, block))
         return {one.name: _difference(await client.read_automations_by_name(one.name), one) for one in wanted}
@@ -106,7 +106,10 @@ async def remove_automations() -> list[str]:
 
 
 async def silent_pools() -> list[str]:
-    """Names of the grid's work pools whose process is silent now. The automations notify of later silence only."""
+    """Return the names of the grid's work pools whose process is silent now.
+
+    The automations notify of later silence only.
+    """
     async with get_client() as client:
         pools = await client.read_work_pools()
     ours = [pool for pool in pools if any(fnmatchcase(pool.name, pattern) for pattern in OURS)]
@@ -153,7 +156,7 @@ def _difference(found: Sequence[Automation], wanted: AutomationCore) -> str:
 
 
 def _compared(one: AutomationCore) -> dict[str, Any]:
-    """What a deployment sets. A person may disable an automation, and that stays. Sets have no order here."""
+    """Return the values that a deployment sets. A disabled automation stays disabled. Sets have no order here."""
     whole = one.model_dump(include={"description", "trigger", "actions"})
     whole["trigger"].pop("id", None)
     return whole

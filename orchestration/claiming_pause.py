@@ -22,12 +22,12 @@ from orchestration.runs.flow_runs import is_paused
 
 
 def claiming(cluster: str) -> str:
-    """Name of the deployment that claims jobs for a cluster."""
+    """Return the name of the deployment that claims jobs for a cluster."""
     return f"claim_jobs/{cluster}"
 
 
 def mark(cluster: str) -> str:
-    """Name of the Prefect variable that marks a cluster as drained for good."""
+    """Return the name of the Prefect variable that marks a cluster as drained for good."""
     return f"deepgrid_draining_{re.sub('[^a-z0-9]', '_', cluster.lower())}"
 
 
@@ -47,7 +47,7 @@ async def resume(cluster: str) -> bool:
 
 
 async def is_for_good(cluster: str) -> bool:
-    """Whether the cluster is drained for good.
+    """Return whether the cluster is drained for good.
 
     If the deployment was resumed in Prefect's UI, the mark is stale and removed. A later drain is temporary again,
     unless it says otherwise.
@@ -62,7 +62,7 @@ async def is_for_good(cluster: str) -> bool:
 
 
 async def is_claiming(cluster: str) -> bool:
-    """Whether a run of `claim_jobs` is under way. It may have begun before the drain."""
+    """Return whether a run of `claim_jobs` is under way. It may have begun before the drain."""
     async with get_client() as client:
         found = await client.read_deployment_by_name(claiming(cluster))
         return bool(
@@ -75,7 +75,7 @@ async def is_claiming(cluster: str) -> bool:
 
 
 async def why_closed(session: ProviderSession) -> str:
-    """The reason why the cluster takes no jobs now; empty if it does.
+    """Return the reason why the cluster takes no jobs now; empty if it does.
 
     A drain applies to every run, including one that was started by hand or before the drain. A cluster that lacks
     guards for strangers' jobs takes none.

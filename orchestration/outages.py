@@ -26,7 +26,7 @@ POLL_S = 2.0
 
 @asynccontextmanager
 async def asking() -> AsyncIterator[PrefectClient]:
-    """A client with short timeouts and no retries. The settings apply to all clients made in this context.
+    """Yield a client with short timeouts and no retries. The settings apply to all clients made in this context.
 
     Prefect's default client retries for one minute, or for seven when the server accepts requests and never answers.
     """
@@ -51,7 +51,7 @@ async def until_it_answers() -> None:
 
 
 def is_outage(error: BaseException | None) -> bool:
-    """Whether the error means an outage. A refusal by the API is none."""
+    """Return whether the error means an outage. A refusal by the API is not an outage."""
     if isinstance(error, httpx.HTTPStatusError):
         return error.response.status_code >= 500 or error.response.status_code in (408, 429)
     return isinstance(error, httpx.TransportError)

@@ -7,10 +7,10 @@ OURS = ("provider-*", "operator-*", PROCESSES)  # patterns of our pools, for Pre
 
 
 def provider_pool(cluster: str) -> str:
-    """The pool of a cluster's supervisor."""
+    """Return the pool of a cluster's supervisor."""
     return f"provider-{cluster}"
 
 
 def operator_pool(name: str) -> str:
-    """The pool of the operator's process. `name` is that of the operator's block."""
+    """Return the pool of the operator's process. `name` is the name of the operator's block."""
     return f"operator-{name}"

@@ -115,7 +115,7 @@ class _Engine(AsyncFlowRunEngine[P, R]):
 
 
 def is_running(run: FlowRun) -> bool:
-    """Whether the run's state is known and is Running."""
+    """Return whether the run's state is known and is Running."""
     return run.state is not None and run.state.is_running()
 
 

@@ -22,7 +22,7 @@ JITTER = 0.5
 
 
 async def is_transient(_task: Task[..., Any], _run: TaskRun, state: State[Any]) -> bool:
-    """Whether a retry may help. Async, because the result of an async task's state must be awaited."""
+    """Return whether a retry may help. Async, because the result of an async task's state must be awaited."""
     error = await state.aresult(raise_on_failure=False)
     return error.transient if isinstance(error, GridError) else is_outage(error)
 

@@ -40,7 +40,7 @@ async def serving_operator(name: str, session: OperatorSession) -> AsyncIterator
 
 @asynccontextmanager
 async def provider(cluster: str) -> AsyncIterator[ProviderSession]:
-    """The session of a cluster: this process's, or a new one for this run."""
+    """Yield the session of a cluster: this process's, or a new one for this run."""
     if cluster in _providers:
         yield _providers[cluster]
         return
@@ -51,7 +51,7 @@ async def provider(cluster: str) -> AsyncIterator[ProviderSession]:
 
 @asynccontextmanager
 async def operator(name: str) -> AsyncIterator[OperatorSession]:
-    """The operator's session: this process's, or a new one for this run."""
+    """Yield the operator's session: this process's, or a new one for this run."""
     if name in _operators:
         yield _operators[name]
         return
@@ -62,7 +62,7 @@ async def operator(name: str) -> AsyncIterator[OperatorSession]:
 
 @asynccontextmanager
 async def chain_of(operator_name: str, cluster: str) -> AsyncIterator[Chain]:
-    """The chain as the operator sees it or, without an operator, the provider of the cluster."""
+    """Yield the chain as the operator sees it or, without an operator, the provider of the cluster."""
     if operator_name:
         async with operator(operator_name) as office:
             yield office.chain

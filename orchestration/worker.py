@@ -70,12 +70,12 @@ class InProcessWorker(BaseWorker[BaseJobConfiguration, BaseVariables, InProcessR
 
     @classmethod
     def get_description(cls) -> str:
-        """What Prefect shows about this type of worker."""
+        """Return Prefect's description of this type of worker."""
         return "Runs many flow runs as coroutines of one process. Used by the supervisor and the operator."
 
     @classmethod
     def get_default_base_job_template(cls) -> dict[str, Any]:
-        """A pool configures nothing about a run, so the server validates nothing per run."""
+        """Return an empty template: a pool configures nothing about a run, so the server validates nothing per run."""
         return {"job_configuration": {"env": {}}, "variables": {"type": "object", "properties": {}}}
 
     def __init__(self, pool: str, may_start: Callable[[], bool] = lambda: True, *, name: str | None = None) -> None:
@@ -125,20 +125,20 @@ class InProcessWorker(BaseWorker[BaseJobConfiguration, BaseVariables, InProcessR
         self._let_go = True
 
     def carries(self, run_id: UUID) -> bool:
-        """Whether the run is under way here, or about to be."""
+        """Return whether the run is under way here, or about to be."""
         return run_id in self._carried
 
     def is_idle(self) -> bool:
-        """Whether it carries no run."""
+        """Return whether it carries no run."""
         return not self._carried
 
     def has_taken_over(self) -> bool:
-        """Whether it has ended or resumed the runs that a former process left."""
+        """Return whether it has ended or resumed the runs that a former process left."""
         return self._has_taken_over
 
     @asynccontextmanager
     async def beginning(self) -> AsyncIterator[Callable[[FlowRun], None]]:
-        """A context to create runs in state Running and give them to what it yields. `tidy` waits meanwhile."""
+        """Let the caller create runs in state Running and give them to the yielded function. `tidy` waits meanwhile."""
         async with self._polling:
             yield self.begin
 
@@ -242,7 +242,7 @@ class InProcessWorker(BaseWorker[BaseJobConfiguration, BaseVariables, InProcessR
             del self._carried[run.id]
 
     async def _is_accepted(self, run: FlowRun) -> bool:
-        """Whether Prefect lets the run begin: its limits have a slot, and no person has cancelled it."""
+        """Return whether Prefect lets the run begin: its limits have a slot, and no person has cancelled it."""
         try:
             return (await propose_state(self.client, Pending(), flow_run_id=run.id)).is_pending()
         except Abort as reason:

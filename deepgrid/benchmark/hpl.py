@@ -69,12 +69,12 @@ class Problem:
     by_gpus: bool = False
 
     def input_file(self) -> str:
-        """The text of hpccinf.txt or HPL.dat."""
+        """Return the text of hpccinf.txt or HPL.dat."""
         return _INPUT.format(n=self.n, nb=self.nb, p=self.p, q=self.q)
 
 
 def problem_for(hardware: Hardware, settings: BenchmarkSettings) -> Problem:
-    """The largest problem within the memory share and the time budget. Every node counts as the smallest one."""
+    """Return the largest problem within the memory share and the time budget. Every node counts as the smallest one."""
     gpus = min(hardware.gpus_per_node) if settings.hpl_mxp else 0
     cpus = max(1, min(hardware.cpus_per_node) // gpus) if gpus else settings.cpus_per_rank
     ranks_per_node = gpus or max(1, min(hardware.cpus_per_node) // cpus)
@@ -93,12 +93,12 @@ def process_grid(ranks: int) -> tuple[int, int]:
 
 
 def order_in_memory(mem_per_node_mb: int, nodes: int, share: float) -> float:
-    """The order of a matrix: `share` of the largest order that fits the memory of all nodes."""
+    """Return the order of a matrix: `share` of the largest order that fits the memory of all nodes."""
     return math.sqrt(mem_per_node_mb * nodes * 1_000_000 / BYTES_PER_NUMBER) * share
 
 
 def order_in_time(seconds: int, gflops: float) -> float:
-    """The order of a matrix that is solved in `seconds`, with 2/3 n^3 operations."""
+    """Return the order of a matrix that is solved in `seconds`, with 2/3 n^3 operations."""
     return float((1.5 * seconds * gflops * 1e9) ** (1 / 3))
 
 
@@ -108,7 +108,7 @@ def whole_blocks(order: float, block_size: int) -> int:
 
 
 def options(problem: Problem) -> list[str]:
-    """Options of sbatch: every CPU and all memory of the nodes."""
+    """Return the options of sbatch: every CPU and all memory of the nodes."""
     return [
         f"--nodes={problem.nodes}", f"--ntasks={problem.nodes * problem.ranks_per_node}",
         f"--ntasks-per-node={problem.ranks_per_node}", f"--cpus-per-task={problem.cpus_per_rank}", "--mem=0",
@@ -117,7 +117,7 @@ def options(problem: Problem) -> list[str]:
 
 
 def script(problem: Problem, settings: BenchmarkSettings) -> str:
-    """The batch script. It prints HPL's report."""
+    """Return the batch script. It prints HPL's report."""
     if problem.by_gpus:
         return "\n".join([
             "#!/bin/bash -l",
@@ -137,7 +137,7 @@ def script(problem: Problem, settings: BenchmarkSettings) -> str:
 
 
 def parse(output: str) -> tuple[float, str]:
-    """The best rate of the verified solutions, and `hpl` or `hpl-mxp`. Raises SlurmError when there is none.
+    """Return the best rate of the verified solutions, and `hpl` or `hpl-mxp`. Raises SlurmError when there is none.
 
     Logs of HPL-MxP have the mark `HPL_AI` or `HPL-MxP` before each result.
     """

@@ -32,17 +32,17 @@ _PLAIN = re.compile(r"[a-zA-Z0-9._](?:[-a-zA-Z0-9._]*[a-zA-Z0-9._])?")
 
 
 def is_measured(key: str) -> bool:
-    """Whether a label of this key comes from a measurement."""
+    """Return whether a label of this key comes from a measurement."""
     return key in _KEYS
 
 
 def normalised(text: str) -> str:
-    """A key or a value in normal form: lower-case runs of plain characters, joined by `-`."""
+    """Return a key or a value in normal form: lower-case runs of plain characters, joined by `-`."""
     return "-".join(_PLAIN.findall(text)).lower()
 
 
 def number(value: float) -> str:
-    """A measured figure as a label's value. Raises ValueError when it is not finite."""
+    """Return a measured figure as a label's value. Raises ValueError when it is not finite."""
     if not math.isfinite(value):
         raise ValueError(f"{value} is not a finite figure.")
     return str(Decimal(str(value)).quantize(Decimal("0.01"), rounding=ROUND_HALF_EVEN))
@@ -55,7 +55,7 @@ def labels_of(values: Mapping[str, str]) -> tuple[Label, ...]:
 
 
 def measured_of(labels: tuple[Label, ...]) -> tuple[Label, ...]:
-    """Those of `labels` that come from measurements."""
+    """Return the measured labels among `labels`."""
     return tuple(label for label in labels if is_measured(label.key))
 
 
@@ -66,13 +66,13 @@ def merge(own: tuple[Label, ...], measured: tuple[Label, ...]) -> tuple[Label, .
 
 
 def moved(old: tuple[Label, ...], new: tuple[Label, ...]) -> bool:
-    """Whether `new` differs from `old`: a key came or went, a text changed, or a figure moved by over 5 %."""
+    """Return whether `new` differs from `old`: a key came or went, a text changed, or a figure moved by over 5 %."""
     before, after = values_of(old), values_of(new)
     return before.keys() != after.keys() or any(value_moved(before[key], after[key]) for key in after)
 
 
 def value_moved(old: str, new: str) -> bool:
-    """Whether a text changed, or a figure moved by more than 5 % of its old value."""
+    """Return whether a text changed, or a figure moved by more than 5 % of its old value."""
     before, after = _figure(old), _figure(new)
     if before is None or after is None:
         return old != new
@@ -80,7 +80,7 @@ def value_moved(old: str, new: str) -> bool:
 
 
 def values_of(labels: tuple[Label, ...]) -> dict[str, str]:
-    """The values by key."""
+    """Return the values by key."""
     return {label.key: label.value for label in labels}
 
 

@@ -26,13 +26,13 @@ _ARM_VENDORS: dict[str, str] = TARGETS_JSON["conversions"]["arm_vendors"]
 
 
 def script() -> str:
-    """The batch script. It prints a line with its name before each part."""
+    """Return the batch script. It prints a line with its name before each part."""
     parts = [f"echo '== {name}'\n{command}" for name, command in _PARTS.items()]
     return "\n".join(["#!/bin/bash", *parts])
 
 
 def parse(output: str) -> dict[str, str]:
-    """The labels; `gpu` only if there is one. Raises SlurmError when the output does not describe the node."""
+    """Return the labels; `gpu` only if there is one. Raises SlurmError when the output does not describe the node."""
     sections = re.split(r"^== (\w+)\n", output, flags=re.MULTILINE)[1:]
     part = {name: text.strip() for name, text in zip(sections[::2], sections[1::2], strict=True)}
     if not part.get("architecture"):
@@ -68,6 +68,6 @@ def _rank(target: Microarchitecture) -> tuple[int, int]:
 
 
 def _facts(cpuinfo: str) -> dict[str, str]:
-    """The lines of the first CPU."""
+    """Return the lines of the first CPU."""
     pairs = (line.partition(":") for line in cpuinfo.splitlines())
     return {key.strip(): value.strip() for key, separator, value in pairs if separator}

@@ -25,7 +25,7 @@ class Request:
 
 
 def request(program: Program, hardware: Hardware, paths: StoragePaths, settings: BenchmarkSettings) -> Request | None:
-    """The Slurm job of `program`, for responding nodes; None when there is nothing to measure."""
+    """Return the Slurm job of `program`, for responding nodes; None when there is nothing to measure."""
     match program:
         case "machine":
             return Request(ONE_CPU, machine.script())

@@ -31,12 +31,12 @@ _OSU = {
 
 
 def options(nodes: int) -> list[str]:
-    """Options of sbatch: one rank on each node."""
+    """Return the options of sbatch: one rank on each node."""
     return [f"--nodes={nodes}", f"--ntasks={nodes}", "--ntasks-per-node=1"]
 
 
 def script(nodes: int, settings: BenchmarkSettings) -> str:
-    """The batch script, for two or more nodes."""
+    """Return the batch script, for two or more nodes."""
     return "\n".join([
         "#!/bin/bash",
         "set -e",
@@ -47,7 +47,7 @@ def script(nodes: int, settings: BenchmarkSettings) -> str:
 
 
 def parse(output: str) -> dict[str, float]:
-    """The figures of our ping-pong, of OSU's benchmarks or of both, and those of Ookla's client if it ran.
+    """Return the figures of our ping-pong, of OSU's benchmarks or of both, and those of Ookla's client if it ran.
 
     Raises SlurmError when one of the three main figures is missing.
     """
@@ -60,7 +60,7 @@ def parse(output: str) -> dict[str, float]:
 
 
 def _of_osu(output: str) -> Iterator[tuple[str, float]]:
-    """Figures of OSU's reports, each of the largest message: the last row below its title."""
+    """Yield figures of OSU's reports, each of the largest message: the last row below its title."""
     for report in re.split(r"^# OSU ", output, flags=re.MULTILINE)[1:]:
         title, _, rows = report.partition("\n")
         key = next((key for words, key in _OSU.items() if words in title), None)

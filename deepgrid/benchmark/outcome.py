@@ -45,7 +45,7 @@ class Comparison:
 
 
 def updated(last: tuple[Label, ...], outcomes: Sequence[Outcome], own: tuple[Label, ...] = ()) -> tuple[Label, ...]:
-    """The measured labels after these outcomes. Labels that were not measured keep their last values.
+    """Return the measured labels after these outcomes. Labels that were not measured keep their last values.
 
     The provider's `own` labels win: measured labels with the same keys are left out.
     """
@@ -58,19 +58,22 @@ def updated(last: tuple[Label, ...], outcomes: Sequence[Outcome], own: tuple[Lab
 
 
 def compared(old: tuple[Label, ...], new: tuple[Label, ...]) -> tuple[Comparison, ...]:
-    """Old and new values by key."""
+    """Return old and new values by key."""
     before, after = values_of(old), values_of(new)
     keys = sorted(before.keys() | after.keys())
     return tuple(Comparison(key, before.get(key, ""), after.get(key, "")) for key in keys)
 
 
 def nothing_worked(outcomes: Sequence[Outcome]) -> bool:
-    """Whether a program failed and none measured a label."""
+    """Return whether a program failed and none measured a label."""
     return any(outcome.problem for outcome in outcomes) and not any(outcome.labels for outcome in outcomes)
 
 
 def summary(rows: Sequence[Comparison], outcomes: Sequence[Outcome], standing: str) -> str:
-    """One sentence on changes and failures. `standing` says how the provider stands after proposing the changes."""
+    """Return one sentence on changes and failures.
+
+    `standing` says how the provider stands after proposing the changes.
+    """
     moved = [f"{row.key} {row.old or 'none'} -> {row.new or 'none'}" for row in rows if row.moved]
     said = [f"proposed {', '.join(moved)}; the provider {standing}"] if standing else ["nothing moved by more than 5 %"]
     words = "; ".join(said + [outcome.words for outcome in outcomes if outcome.problem])

@@ -37,7 +37,7 @@ measure() {
 
 
 def script(paths: StoragePaths, settings: BenchmarkSettings) -> str:
-    """The batch script. It measures one volume after the other."""
+    """Return the batch script. It measures one volume after the other."""
     folders = folders_of(paths)
     measures = [f"measure {volume} {shlex.quote(folders[volume])}" for volume in settings.volumes]
     return "\n".join([
@@ -48,7 +48,7 @@ def script(paths: StoragePaths, settings: BenchmarkSettings) -> str:
 
 
 def folders_of(paths: StoragePaths) -> dict[str, str]:
-    """The folder of each volume, by its name in the labels."""
+    """Return the folder of each volume, by its name in the labels."""
     return {
         "scratch": paths.job,
         "shared-tmp": paths.user_tmp,
@@ -59,7 +59,7 @@ def folders_of(paths: StoragePaths) -> dict[str, str]:
 
 
 def parse(output: str) -> tuple[dict[str, float], dict[str, str]]:
-    """Figures by label key, and the error output of each volume without figures."""
+    """Return figures by label key, and the error output of each volume without figures."""
     figures: dict[str, float] = {}
     problems: dict[str, str] = {}
     for section in re.split(rf"^{_MARK} ", output, flags=re.MULTILINE)[1:]:
@@ -73,7 +73,7 @@ def parse(output: str) -> tuple[dict[str, float], dict[str, str]]:
 
 
 def _report(said: str) -> dict[str, float]:
-    """The four figures of fio's JSON report or IOR's CSV, which warnings may surround; empty when it has none."""
+    """Return the four figures of fio's JSON report or IOR's CSV, perhaps between warnings; empty without figures."""
     if re.search(r"^\s*access,bw\(MiB/s\),", said, re.MULTILINE):
         return _of_ior(said)
     start = said.find("{\n")
@@ -95,7 +95,10 @@ def _report(said: str) -> dict[str, float]:
 
 
 def _of_ior(said: str) -> dict[str, float]:
-    """Means of the repetitions in IOR's CSV: access, bw(MiB/s), IOPS and more. Empty unless it has both accesses."""
+    """Return means of the repetitions in IOR's CSV: access, bw(MiB/s), IOPS and more.
+
+    Empty unless it has both accesses.
+    """
     figures: dict[str, float] = {}
     for access in ("write", "read"):
         rows = re.findall(rf"^\s*{access},([^,\n]+),([^,\n]+),", said, re.MULTILINE)

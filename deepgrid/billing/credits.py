@@ -17,7 +17,7 @@ _AMOUNT = re.compile(r"([0-9]{1,60})(?:\.([0-9]{1,60}))?", re.ASCII)
 
 
 def parse_credits(text: str) -> int:
-    """Wei in an amount of credits such as `100` or `0.5`.
+    """Return the wei in an amount of credits such as `100` or `0.5`.
 
     Raises InputError for signs, exponents, more than 18 decimals, and more than the contract can hold.
     """

@@ -60,7 +60,7 @@ class Side:
 
 
 def findings(row: Row, side: Side) -> Iterator[Finding]:
-    """All findings on one row of the join."""
+    """Yield all findings on one row of the join."""
     outcome = row["outcome"]
     if outcome in (SETTLED, OPEN):
         yield from _transfers(row, side)
@@ -102,7 +102,7 @@ def _unsettled(row: Row, side: Side) -> Iterator[Finding]:
 
 
 def _without_settlement(row: Row, side: Side) -> Iterator[Finding]:
-    """A claim that was given back, or that only Slurm knows. Nothing should have run for it in the period."""
+    """Yield a claim that was given back, or that only Slurm knows. Nothing should have run for it in the period."""
     begun = starts(side.runs_of.get((row["job_id"], row["claimed_at"]), []))
     run = begun[0] if begun else None
     if run is None or run.started_at is None:
@@ -184,7 +184,7 @@ class PaidBack:
 
 
 def paid_back(rows: pd.DataFrame, ledger: Ledger) -> tuple[PaidBack, ...]:
-    """Customers with at least `OFTEN` such jobs, the most first."""
+    """Return customers with at least `OFTEN` such jobs, sorted by number."""
     jobs: dict[str, list[int]] = defaultdict(list)
     minutes: dict[str, int] = defaultdict(int)
     for row in records(rows):

@@ -107,7 +107,7 @@ class Ledger:
     older_strays_wei: int = 0
 
     def in_period(self, block: int) -> bool:
-        """Whether a block belongs to the period."""
+        """Return whether a block belongs to the period."""
         return self.first_block <= block <= self.last_block
 
     @cached_property

@@ -23,7 +23,7 @@ def run_minutes(run: Run | None) -> int:
 
 
 def expected_minutes(job: Job, run: Run | None, *, fee_minutes: int, timeout_minutes: int) -> int:
-    """Minutes that the settlement of a cold job should bill for `run`, by the contract's current constants."""
+    """Return the minutes that a cold job's settlement should bill for `run`, by the contract's current constants."""
     if job.started_at == 0 or job.status is JobStatus.PANICKED:
         return 0
     ran = 0 if run is not None and run.state in FAULTS else run_minutes(run)
@@ -37,7 +37,8 @@ def expected_minutes(job: Job, run: Run | None, *, fee_minutes: int, timeout_min
 
 
 def releasable_wei(job: Job, *, answer_minutes: int, fee_minutes: int) -> int:
-    """Wei that a repeated cancel returns at once when the answer of the cluster is due: what no report can bill then.
+    """Return the wei that a repeated cancel returns at once when the answer of the cluster is due: what no report can
+    bill then.
 
     0 if it returned them already, or if the answer is due after the bought time.
     """
@@ -47,5 +48,5 @@ def releasable_wei(job: Job, *, answer_minutes: int, fee_minutes: int) -> int:
 
 
 def expected_bill(job: Job, billed_minutes: int) -> Bill:
-    """How the contract divides what the job locked, for the minutes that were billed."""
+    """Return the contract's division of the locked credits, for the billed minutes."""
     return bill(billed_minutes, job.rate_wei_per_minute, job.locked_wei, job.cut_percent)

@@ -11,7 +11,7 @@ MAX_LIMIT_MINUTES = 525_600
 
 
 def rate_wei_per_minute(definition: Asked, prices: Prices) -> int:
-    """Price of one minute of a job: GPUs, and per task its CPUs and their memory (MB)."""
+    """Return price of one minute of a job: GPUs, and per task its CPUs and their memory (MB)."""
     cpus = definition.ntasks * definition.cpus_per_task
     return (
         definition.gpus * prices.gpu_wei_per_minute

@@ -27,7 +27,7 @@ RUN_COLUMNS = [*KEY, "slurm_id", "slurm_state", "slurm_start", "slurm_end", "sta
 
 
 def chain_frame(ledger: Ledger, provider: str | None = None) -> pd.DataFrame:
-    """Claims that were settled, open or given back at the period's end, of one provider or of all."""
+    """Return claims that were settled, open or given back at the period's end, of one provider or of all."""
     settled_in, settled_at_all = {}, set()
     for settlement in ledger.settlements:
         settled_at_all.add(settlement.job_id)
@@ -69,7 +69,7 @@ def runs_frame(runs: Iterable[Run]) -> pd.DataFrame:
 
 
 def by_claim(runs: Iterable[Run]) -> dict[tuple[int, int], list[Run]]:
-    """Runs by claim. The key is the job and the time of the claim."""
+    """Return the runs by claim. The key is the job and the time of the claim."""
     found: dict[tuple[int, int], list[Run]] = defaultdict(list)
     for run in runs:
         found[run.job_id, run.claimed_at].append(run)
@@ -77,19 +77,19 @@ def by_claim(runs: Iterable[Run]) -> dict[tuple[int, int], list[Run]]:
 
 
 def starts(runs: Iterable[Run]) -> list[Run]:
-    """Runs that began, in this order. A start that the script refused does not count."""
+    """Return the runs that began, in this order. A start that the script refused does not count."""
     begun = (run for run in runs if run.started_at is not None and not run.guarded)
     return sorted(begun, key=lambda run: run.started_at or 0)
 
 
 def first_run(runs: Iterable[Run]) -> Run:
-    """The first run that began; else any run."""
+    """Return the first run that began; else any run."""
     known = list(runs)
     return next(iter(starts(known)), replace(known[0], started_at=None))
 
 
 def locked_at_end(ledger: Ledger, job_id: int) -> int:
-    """Wei that a job had locked by the period's end, or brought into it. Earlier releases do not count."""
+    """Return the wei that a job had locked by the period's end, or brought into it. Earlier releases do not count."""
     job = ledger.jobs[job_id]
     later = sum(one.wei for one in ledger.top_ups.get(job_id, ()) if one.block > ledger.last_block)
     earlier = job.released_wei - sum(one.wei for one in ledger.releases.get(job_id, ()))
@@ -97,7 +97,7 @@ def locked_at_end(ledger: Ledger, job_id: int) -> int:
 
 
 def released_in_period(ledger: Ledger, job_id: int) -> int:
-    """Wei that came back in the period before the job's end."""
+    """Return the wei that came back in the period before the job's end."""
     return sum(one.wei for one in ledger.releases.get(job_id, ()) if ledger.in_period(one.block))
 
 
@@ -133,7 +133,7 @@ def _common(ledger: Ledger, job_id: int) -> dict[str, Any]:
 
 
 def _given_back(ledger: Ledger, provider: str) -> list[dict[str, Any]]:
-    """Claims of the period that were given back. Their money is in the books of the next provider."""
+    """Return claims of the period that were given back. Their money is in the books of the next provider."""
     blocks: dict[int, list[int]] = defaultdict(list)
     for one in ledger.given_back:
         if one.provider == provider:
@@ -153,7 +153,7 @@ def _given_back(ledger: Ledger, provider: str) -> list[dict[str, Any]]:
 
 
 def _is_held_by(ledger: Ledger, job_id: int, provider: str | None) -> bool:
-    """Whether the job belongs to these books. A provider's job must have been claimed by the period's end."""
+    """Return whether the job belongs to these books. A provider's job must have been claimed by the period's end."""
     if provider is None:
         return True
     job = ledger.jobs[job_id]
@@ -172,7 +172,7 @@ MONEY = [
 
 
 def join(ledger: Ledger, runs: Runs | None, provider: str | None = None) -> pd.DataFrame:
-    """The outer join of the three sources, or of the first two if `runs` is None.
+    """Return the outer join of the three sources, or of the first two if `runs` is None.
 
     Claims that only Slurm knows have no `outcome`. Missing values are None, missing money is 0. `ran` is in started
     minutes. `expected` are the minutes to bill by the contract's rules, None where nothing was settled.
@@ -197,7 +197,7 @@ def join(ledger: Ledger, runs: Runs | None, provider: str | None = None) -> pd.D
 
 
 def records(rows: pd.DataFrame) -> list[dict[str, Any]]:
-    """The rows as dicts, with unchanged values."""
+    """Return the rows as dicts, with unchanged values."""
     return [dict(zip(rows.columns, values, strict=True)) for values in rows.itertuples(index=False, name=None)]
 
 

@@ -11,7 +11,7 @@ DAY_S = 86400
 
 
 def parse_period(since: str | None, until: str | None, now: int) -> Span:
-    """The period from `since` to `until`; by default the 24 hours before `now` (unix seconds).
+    """Return the period from `since` to `until`; by default the 24 hours before `now` (unix seconds).
 
     Each is a date (its midnight) or a time such as 2026-11-21T14:30, in UTC unless it names a time zone.
     Raises InputError for other formats, and for an end that is not after the start.
@@ -43,7 +43,7 @@ def format_time(at: int | None) -> str:
 
 
 def file_name(span: Span) -> str:
-    """The period as a name for a file: `2026-11-20T023000Z-2026-11-21T023000Z`."""
+    """Return the period as a name for a file: `2026-11-20T023000Z-2026-11-21T023000Z`."""
     return "-".join(
         datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%dT%H%M%SZ") for at in (span.since, span.until)
     )  # fmt: skip

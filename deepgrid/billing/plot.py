@@ -21,7 +21,7 @@ AGREE, DIFFER = "#2a6f97", "#c1121f"
 
 
 def draw(result: Reconciliation) -> bytes:
-    """The plot as PNG. It needs no display and no global state of matplotlib."""
+    """Return the plot as PNG. It needs no display and no global state of matplotlib."""
     figure = Figure(figsize=(10, 3.6), layout="constrained")
     credits_axes, minutes_axes = figure.subplots(1, 2)
     _draw_credits(credits_axes, result)

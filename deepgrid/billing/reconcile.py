@@ -112,12 +112,15 @@ def reconcile(
 
 
 def needs_older_strays(ledger: Ledger) -> bool:
-    """Whether the contract holds more than the jobs, the cut and the period's strays explain."""
+    """Return whether the contract holds more than the jobs, the cut and the period's strays explain."""
     return _excess(ledger) > ledger.strays_wei + ledger.older_strays_wei
 
 
 def _shown(rows: pd.DataFrame, found: list[Finding]) -> pd.DataFrame:
-    """The rows, each with the names of its differences. Rows that only Slurm knows are shown only if they differ."""
+    """Return the rows, each with the names of its differences.
+
+    Rows that only Slurm knows are shown only if they differ.
+    """
     kinds: dict[tuple[int, int], list[str]] = defaultdict(list)
     for one in found:
         if one.kind is not None:

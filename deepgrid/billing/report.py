@@ -20,7 +20,7 @@ NUMBERS = ("job_id", "claimed_at", "billed", "ran", "expected", "slurm_id", "slu
 
 
 def page(result: Reconciliation, picture: bytes) -> str:
-    """The reconciliation as Markdown, with the plot inside."""
+    """Return the reconciliation as Markdown, with the plot inside."""
     verdict = "The books agree" if result.clean else "The books do not agree"
     parts = [
         f"# {verdict}: {result.name}",
@@ -40,13 +40,14 @@ def page(result: Reconciliation, picture: bytes) -> str:
 
 
 def table(result: Reconciliation) -> list[dict[str, Any]]:
-    """One row per claim for a table in the UI, differences first. Credits are exact, as text."""
+    """Return one row per claim for a table in the UI, differences first. Credits are exact, as text."""
     rows = sorted(records(result.rows), key=lambda row: not row["difference"])
     return [_shown(row) for row in rows[:ROWS_SHOWN]]
 
 
 def stored(result: Reconciliation) -> pd.DataFrame:
-    """The rows for a file: wei as text, because no Parquet type that pandas reads holds them; times in unix seconds.
+    """Return the rows for a file: wei as text, because no Parquet type that pandas reads holds them; times in unix
+    seconds.
 
     The `attrs` have the period and the totals.
     """
@@ -79,7 +80,7 @@ def _shown(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def _findings(found: tuple[Finding, ...]) -> str:
-    """A list, because the UI does not wrap lines of a table."""
+    """Return a list, because the UI does not wrap lines of a table."""
     return "\n".join(
         f"* **job {one.job_id}**{f', **{one.kind}**' if one.kind else ''}: {one.evidence}"
         f"{f', transaction `{one.tx}`' if one.tx else ''}"
@@ -104,7 +105,7 @@ def _foreign(found: tuple[ForeignJob, ...]) -> str:
 
 
 def _plain(text: str) -> str:
-    """A name from Slurm, without characters that would end a line or a code span."""
+    """Return a name from Slurm, without characters that would end a line or a code span."""
     return "".join(c if c.isprintable() and c != "`" else "?" for c in text)
 
 

@@ -153,7 +153,7 @@ class BatchWriter:
         return [skipped for part in parts for skipped in part]
 
     async def _part(self, function: str, items: Sequence[Item], first: int) -> list[Skipped]:
-        """One transaction; if it reverts as a whole, its halves. `first` is the index of its first item."""
+        """Send one transaction. If it reverts as a whole, send its halves. `first` is the index of its first item."""
         try:
             receipt = await self._send("MetaScheduler", function, items)
         except ContractError as error:
@@ -190,7 +190,7 @@ class BatchWriter:
 
 
 async def all_of(parts: Iterable[Awaitable[T]]) -> list[T]:
-    """All results. An error is raised after every part has ended, so that none still runs unnoticed."""
+    """Return all results. An error is raised after every part has ended, so that none still runs unnoticed."""
     results = await asyncio.gather(*parts, return_exceptions=True)
     for result in results:
         if isinstance(result, BaseException):
@@ -199,19 +199,19 @@ async def all_of(parts: Iterable[Awaitable[T]]) -> list[T]:
 
 
 def request_args(request: Request) -> tuple[Any, ...]:
-    """A request as arguments of `requestNewJob`, and as an item of `requestNewJobs`."""
+    """Return a request as arguments of `requestNewJob`, and as an item of `requestNewJobs`."""
     return coded_definition(request.definition), request.locked_wei, coded_name(request.name), request.delegate
 
 
 def report_args(report: Report) -> tuple[Any, ...]:
-    """A report as arguments of `providerSetJobStatus`, and as an item of `providerSetJobStatuses`."""
+    """Return a report as arguments of `providerSetJobStatus`, and as an item of `providerSetJobStatuses`."""
     return (
         coded_id(report.job_id), int(report.status), report.minutes, short_error(report.error), report.exit_status,
     )  # fmt: skip
 
 
 def short_error(error: str) -> str:
-    """The beginning of an error text, as long as the chain keeps it."""
+    """Return the beginning of an error text, as long as the chain keeps it."""
     return error.encode(errors="replace")[:LONGEST_ERROR_BYTES].decode(errors="ignore")
 
 

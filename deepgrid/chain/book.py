@@ -83,7 +83,7 @@ class AddressBook(BaseModel):
 
     @classmethod
     def load(cls, path: Path | str | None = None) -> AddressBook:
-        """The book at `path`, else at DEEPGRID_BOOK, else at ~/.dps/grid.json.
+        """Return the book at `path`, else at DEEPGRID_BOOK, else at ~/.dps/grid.json.
 
         Raises ConfigurationError if it is missing or not a valid book.
         """
@@ -128,7 +128,7 @@ class AddressBook(BaseModel):
 
 
 def book_path(path: Path | str | None = None) -> Path:
-    """Path of the book: `path`, else DEEPGRID_BOOK, else ~/.dps/grid.json."""
+    """Return the path of the book: `path`, else DEEPGRID_BOOK, else ~/.dps/grid.json."""
     return Path(path or os.environ.get(BOOK_VARIABLE) or DEFAULT_BOOK).expanduser()
 
 

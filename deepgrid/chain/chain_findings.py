@@ -35,7 +35,10 @@ def judge_head(book: AddressBook, head: Block) -> Finding:
 
 
 def judge_clock(block_time: int) -> Finding:
-    """A block may be old on a chain that makes blocks on demand. It is never from the future."""
+    """Return the finding on the clock. A block may be old on a chain that makes blocks on demand.
+
+    It is never from the future.
+    """
     ahead_s = block_time - time.time()
     if ahead_s > MAX_CLOCK_SKEW_S:
         return Finding(
@@ -46,7 +49,7 @@ def judge_clock(block_time: int) -> Finding:
 
 
 def judge_lease(file: Path | None) -> list[Finding]:
-    """Whether this account can take turns with its key. No finding if it can."""
+    """Return whether this account can take turns with its key. No finding if it can."""
     if file is None or not file.exists() or os.access(file, os.R_OK | os.W_OK):
         return []
     what = f"{file} belongs to another account, so nothing can be sent with this key."
@@ -54,7 +57,7 @@ def judge_lease(file: Path | None) -> list[Finding]:
 
 
 def judge_gas(use: GasUse, address: str, money: int, price: int) -> Finding:
-    """Whether the gas money of `address`, in wei, lasts for a while at this price of gas in wei."""
+    """Return whether the gas money of `address`, in wei, lasts for a while at this price of gas in wei."""
     units = money // (max(2 * price, 1) * use.gas_per_unit)  # at twice the current price
     if money == 0:
         return Finding("gas", Level.BAD, f"{address} cannot pay for gas.", use.first_step.format(address=address))

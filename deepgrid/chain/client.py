@@ -29,7 +29,7 @@ class Chain(Reader):
     # -- jobs --------------------------------------------------------------------------------
 
     async def job(self, job_id: int) -> Job:
-        """The job. Raises NotFound."""
+        """Return the job. Raises NotFound."""
         return (await self.jobs([job_id]))[0]
 
     async def jobs(self, job_ids: Sequence[int], block: int | None = None) -> list[Job]:
@@ -57,11 +57,11 @@ class Chain(Reader):
         return jobs
 
     async def job_count(self, block: int | None = None) -> int:
-        """Number of jobs, which is also the id of the last one, as ids count from 1."""
+        """Return the number of jobs, which is also the id of the last one, as ids count from 1."""
         return int((await self._read_many([("MetaScheduler", "jobIdCounter")], block))[0])
 
     async def jobs_by_customer(self, customer: str, first: int = 0) -> list[int]:
-        """Ids of the jobs of `customer`, oldest first, without the `first` ones."""
+        """Return the ids of the jobs of `customer`, oldest first, without the `first` ones."""
         ids: list[int] = []
         while True:
             page = await self._read("MetaScheduler", "getByCustomerPaged", customer, first + len(ids), IDS_PER_CALL)
@@ -71,11 +71,11 @@ class Chain(Reader):
                 return ids
 
     async def has_jobs(self, customer: str) -> bool:
-        """Whether `customer` ever submitted a job."""
+        """Return whether `customer` ever submitted a job."""
         return bool(await self._read("MetaScheduler", "getByCustomerPaged", customer, 0, 1))
 
     async def claimed_jobs(self, provider: str) -> list[int]:
-        """Ids of the jobs that `provider` has claimed and that have not ended, oldest claim first."""
+        """Return the ids of the jobs that `provider` has claimed and that have not ended, oldest claim first."""
         while True:
             ids, cursor = [], bytes(32)
             try:
@@ -89,32 +89,32 @@ class Chain(Reader):
                     raise
 
     async def history(self, job_id: int) -> list[Transition]:
-        """All changes of the job's state, from its request on. Raises NotFound."""
+        """Return all changes of the job's state, from its request on. Raises NotFound."""
         return await history(self, job_id, (await self._raw_job(job_id))["time"])
 
     async def settlement(self, job_id: int) -> Settlement | None:
-        """The division of the job's deposit; None while the job is hot. Raises NotFound."""
+        """Return the division of the job's deposit; None while the job is hot. Raises NotFound."""
         return await settlement(self, job_id, (await self._raw_job(job_id))["time"])
 
     async def next_claimable(self, provider: str) -> bool:
-        """Whether a job waits for a claim by `provider`."""
+        """Return whether a job waits for a claim by `provider`."""
         return bool(await self._read("MetaScheduler", "hasNextClaimableJob", provider))
 
     async def claimable(self, provider: str) -> int:
-        """Number of jobs that wait for a claim by `provider`."""
+        """Return the number of jobs that wait for a claim by `provider`."""
         return int(await self._read("MetaScheduler", "getClaimableJobQueueSize", provider))
 
     async def queues(self, provider: str) -> Queues:
-        """Lengths of the queues of `provider`, from one request."""
+        """Return lengths of the queues of `provider`, from one request."""
         names = ("getClaimableJobQueueSize", "getCancellingJobQueueSize", "getTopUpJobQueueSize")
         return Queues(*await self._read_many([("MetaScheduler", name, provider) for name in names]))
 
     async def accepts_requests(self) -> bool:
-        """Whether new jobs are accepted."""
+        """Return whether new jobs are accepted."""
         return bool(await self._read("MetaScheduler", "enableRequestNewJob"))
 
     async def constants(self) -> Constants:
-        """The settings that apply to new jobs."""
+        """Return the settings that apply to new jobs."""
         names = (
             "minimumAmount", "deepsquareCut", "claimJobTimeout", "cancellationFeeMinute", "topUpSliceDurationMin",
             "billDurationDeltaMinute",
@@ -122,7 +122,7 @@ class Chain(Reader):
         return Constants(*await self._read_many([("MetaScheduler", name) for name in names]))
 
     async def cut(self) -> Cut:
-        """The platform's cut for new assignments, and the announced next one."""
+        """Return the platform's cut for new assignments, and the announced next one."""
         names = ("deepsquareCut", "nextDeepsquareCut")
         percent, announced = await self._read_many([("MetaScheduler", name) for name in names])
         return Cut(percent, *announced)
@@ -130,7 +130,7 @@ class Chain(Reader):
     # -- providers ---------------------------------------------------------------------------
 
     async def provider(self, address: str) -> Provider:
-        """The provider: its approved version, else its proposal. Raises NotFound."""
+        """Return the provider: its approved version, else its proposal. Raises NotFound."""
         approved, proposed = await self._versions(address)
         if approved is None and proposed is None:
             raise NotFound(f"{address} is not a provider of this grid.")
@@ -139,23 +139,23 @@ class Chain(Reader):
         return provider_of(version, approved=approved is not None, waiting=proposed is not None)
 
     async def providers_changed(self, first_block: int, last_block: int) -> bool:
-        """Whether a provider registered, or was approved, removed, banned or admitted again, in these blocks."""
+        """Return whether a provider registered, or was approved, removed, banned or admitted again, in these blocks."""
         wanted = {
             "address": self.book.provider_manager, "fromBlock": hex(first_block), "toBlock": hex(last_block),
         }  # fmt: skip
         return bool(await self.rpc.call("eth_getLogs", wanted))
 
     async def proposal(self, address: str) -> Provider | None:
-        """The provider's proposal that waits for approval; None if none waits."""
+        """Return the provider's proposal that waits for approval; None if none waits."""
         approved, proposed = await self._versions(address)
         return None if proposed is None else provider_of(proposed, approved=approved is not None, waiting=True)
 
     async def providers(self) -> list[Provider]:
-        """All approved, waiting and banned providers, in the order of their first registration."""
+        """Return all approved, waiting and banned providers, in the order of their first registration."""
         return [provider for provider, _ in await self.providers_and_records()]
 
     async def providers_and_records(self) -> list[tuple[Provider, TrackRecord]]:
-        """The same, each with its counters."""
+        """Return all these providers, each with its counters."""
         found: list[tuple[Provider, TrackRecord]] = []
         cursor, most = 0, PROVIDERS_PER_CALL
         while True:
@@ -173,7 +173,7 @@ class Chain(Reader):
                 return found
 
     async def track_record(self, provider: str) -> TrackRecord:
-        """The provider's counters; all 0 for an unknown address."""
+        """Return the provider's counters; all 0 for an unknown address."""
         return TrackRecord.of(await self._read("ProviderManager", "getRecord", provider))
 
     async def _versions(self, address: str) -> list[dict[str, Any] | None]:
@@ -184,19 +184,19 @@ class Chain(Reader):
     # -- credits and roles -------------------------------------------------------------------
 
     async def balance(self, address: str, block: int | None = None) -> int:
-        """Credits of `address` in wei, as of the end of `block` if given."""
+        """Return the credits of `address` in wei, as of the end of `block` if given."""
         return int((await self._read_many([("Credit", "balanceOf", address)], block))[0])
 
     async def allowance(self, owner: str) -> int:
-        """Credits of `owner` in wei that the grid may lock for jobs."""
+        """Return the credits of `owner` in wei that the grid may lock for jobs."""
         return int(await self._read("Credit", "allowance", owner, self.book.meta_scheduler))
 
     async def platform_cut(self, block: int | None = None) -> int:
-        """The platform's cut in wei that was not withdrawn yet, as of the end of `block` if given."""
+        """Return the platform's cut in wei that was not withdrawn yet, as of the end of `block` if given."""
         return int((await self._read_many([("MetaScheduler", "platformCut")], block))[0])
 
     async def has_role(self, role: str, address: str, contract: str = "MetaScheduler") -> bool:
-        """Whether `address` has `role` (such as METASCHEDULER_ROLE) at `contract`."""
+        """Return whether `address` has `role` (such as METASCHEDULER_ROLE) at `contract`."""
         return bool(await self._read(contract, "hasRole", role_hash(role), address))
 
     # -- reading -----------------------------------------------------------------------------

@@ -25,7 +25,7 @@ class Transition:
 
 
 async def history(chain: Reader, job_id: int, times: dict[str, int]) -> list[Transition]:
-    """Transitions of the job whose struct JobTime is `times`.
+    """Return transitions of the job whose struct JobTime is `times`.
 
     Events have no indexed fields, so this reads all blocks from the job's request to its last change.
     """
@@ -48,7 +48,7 @@ async def history(chain: Reader, job_id: int, times: dict[str, int]) -> list[Tra
 
 
 async def settlement(chain: Reader, job_id: int, times: dict[str, int]) -> Settlement | None:
-    """The settlement of the job whose struct JobTime is `times`: the end is a job's last change."""
+    """Return the settlement of the job whose struct JobTime is `times`: the end is a job's last change."""
     if times["end"] == 0:
         return None
     block = times["blockNumberStateChange"]
@@ -60,7 +60,7 @@ async def settlement(chain: Reader, job_id: int, times: dict[str, int]) -> Settl
 
 
 def settlement_in(event: Event, at: int) -> Settlement:
-    """The settlement in a JobSettledEvent of the time `at`."""
+    """Return the settlement in a JobSettledEvent of the time `at`."""
     args = event.args
     return Settlement(
         job_id=event.job_id, provider=args["provider"], customer=args["customer"],
@@ -78,7 +78,7 @@ async def _times(chain: Reader, events: list[Event]) -> dict[int, int]:
 
 
 async def first_block_at(chain: Reader, time: int, low: int, high: int) -> int:
-    """Number of the first block from `low` to `high` that is not older than `time`."""
+    """Return the number of the first block from `low` to `high` that is not older than `time`."""
     while low < high:
         middle = (low + high) // 2
         (block,) = await chain.blocks([middle])

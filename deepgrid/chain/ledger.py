@@ -47,7 +47,7 @@ DEFAULTS = LedgerSettings()
 async def read_ledger(
     chain: Chain, span: Span, hot: Iterable[int] = (), provider: str | None = None, settings: LedgerSettings = DEFAULTS
 ) -> Ledger:
-    """The entries of the whole grid over `span`, with their jobs: all, or those of `provider`.
+    """Return the entries of the whole grid over `span`, with their jobs: all, or those of `provider`.
 
     `hot` adds jobs that may have been hot all the time, without any event. Raises ChainError, which is transient if
     the chain went back meanwhile.
@@ -81,7 +81,7 @@ async def read_ledger(
 
 
 async def read_older_strays(chain: Chain, ledger: Ledger, settings: LedgerSettings = DEFAULTS) -> int:
-    """Credits in wei that the contract got before the ledger begins, and that belong to no job."""
+    """Return the credits in wei that the contract got before the ledger begins, and that belong to no job."""
     events, moved = await _read_logs(chain, chain.book.first_block, ledger.first_block - 1, settings)
     transfers = await _transfers(chain, events, moved, settings)
     return sum(transfer.wei for transfer in transfers if transfer.purpose is Purpose.STRAY)
@@ -91,7 +91,7 @@ async def read_older_strays(chain: Chain, ledger: Ledger, settings: LedgerSettin
 
 
 async def _first_block(chain: Chain, time: int, head: Block) -> int:
-    """The first block that is not older than `time`; the one after `head` if there is none yet."""
+    """Return the first block that is not older than `time`; the one after `head` if there is none yet."""
     if head.timestamp < time:
         return head.number + 1
     return await first_block_at(chain, time, min(chain.book.first_block, head.number), head.number)
@@ -100,7 +100,7 @@ async def _first_block(chain: Chain, time: int, head: Block) -> int:
 async def _times(
     chain: Chain, events: Sequence[Event], heads: Sequence[Block], settings: LedgerSettings
 ) -> dict[int, int]:
-    """Times of the blocks with claims and settlements. Checks that the chain did not go back."""
+    """Return times of the blocks with claims and settlements. Checks that the chain did not go back."""
     numbers = {event.block for event in events if event.name in ("ClaimJobEvent", "JobSettledEvent")}
     wanted = sorted(numbers | {head.number for head in heads})
     blocks = [block for some in _batches(wanted, settings) for block in await chain.blocks(some)]
@@ -119,7 +119,7 @@ def _batches(items: Sequence[T], settings: LedgerSettings) -> Iterator[list[T]]:
 
 
 async def _read_logs(chain: Chain, first: int, last: int, settings: LedgerSettings) -> tuple[list[Event], list[Event]]:
-    """Events of the MetaScheduler, and transfers of credits to and from it, in these blocks, in order."""
+    """Return events of the MetaScheduler, and transfers of credits to and from it, in these blocks, in order."""
     events: list[Event] = []
     moved: list[Event] = []
     for start in range(first, last + 1, settings.blocks_per_page):
@@ -130,7 +130,7 @@ async def _read_logs(chain: Chain, first: int, last: int, settings: LedgerSettin
 
 
 async def _page(first: int, last: int, read: Callable[[int, int], Awaitable[list[Event]]]) -> list[Event]:
-    """One page. If the node refuses it as too long, reads its halves."""
+    """Read one page, or its halves if the node refuses it as too long."""
     try:
         return await read(first, last)
     except NodeRefused as refused:
@@ -141,7 +141,7 @@ async def _page(first: int, last: int, read: Callable[[int, int], Awaitable[list
 
 
 async def _credit_transfers(chain: Chain, first: int, last: int) -> list[Event]:
-    """Transfers of credits to and from the MetaScheduler in these blocks (inclusive), in order."""
+    """Return transfers of credits to and from the MetaScheduler in these blocks (inclusive), in order."""
     credit = interface("Credit")
     contract = f"0x{chain.book.meta_scheduler[2:].lower():0>64}"
     wanted = {"address": chain.book.credit, "fromBlock": hex(first), "toBlock": hex(last)}
@@ -156,7 +156,7 @@ async def _credit_transfers(chain: Chain, first: int, last: int) -> list[Event]:
 async def _transfers(
     chain: Chain, events: Sequence[Event], moved: Sequence[Event], settings: LedgerSettings
 ) -> tuple[Transfer, ...]:
-    """The transfers with their purposes. If no event explains a transfer, its transaction is read."""
+    """Return the transfers with their purposes. If no event explains a transfer, its transaction is read."""
     contract = chain.book.meta_scheduler
     unexplained = {t.tx_hash for t in with_purposes(events, moved, contract, {}) if t.purpose is Purpose.STRAY}
     if not unexplained:
@@ -191,33 +191,36 @@ class Books(ABC):
         self.provider = provider
 
     async def period(self, since: str | None, until: str | None) -> Span:
-        """The requested period. Without an end it ends now: at the newest block, or at this machine's time if later."""
+        """Return the requested period.
+
+        Without an end it ends now: at the newest block, or at this machine's time if later.
+        """
         return parse_period(since, until, max(await self.chain.now(), int(time.time())))
 
     async def read_chain(self, span: Span) -> Ledger:
-        """The chain's entries of the period."""
+        """Return the chain's entries of the period."""
         return await read_ledger(self.chain, span, await self.hot(), self.provider)
 
     async def read_slurm(self, span: Span, ledger: Ledger) -> Runs | None:
-        """The Slurm jobs of the period; None for the operator, who has no Slurm."""
+        """Return the Slurm jobs of the period; None for the operator, who has no Slurm."""
         return None
 
     @abstractmethod
     async def hot(self) -> list[int]:
-        """Jobs that may have been hot for the whole period. No event of the period names these."""
+        """Return jobs that may have been hot for the whole period. No event of the period names these."""
 
     async def with_jobs(self, ledger: Ledger, runs: Runs | None) -> Ledger:
-        """The ledger, with those jobs that only Slurm names and that exist on chain."""
+        """Return the ledger with the jobs that exist on chain and that only Slurm names."""
         named = {run.job_id for run in runs.runs} if runs is not None else set()
         missing = await self.existing(named - ledger.jobs.keys())
         jobs = await self.chain.jobs(missing)
         return replace(ledger, jobs={**ledger.jobs, **{job.id: job for job in jobs}})
 
     async def with_older_strays(self, ledger: Ledger) -> Ledger:
-        """The ledger, with all credits that were sent to the contract for no job since the grid began."""
+        """Return the ledger, with all credits that were sent to the contract for no job since the grid began."""
         return replace(ledger, older_strays_wei=await read_older_strays(self.chain, ledger))
 
     async def existing(self, job_ids: Iterable[int]) -> list[int]:
-        """Those of these jobs that exist on chain, in order."""
+        """Return the jobs among these that exist on chain, in order."""
         count = await self.chain.job_count()
         return sorted(job_id for job_id in job_ids if 1 <= job_id <= count)

@@ -69,7 +69,7 @@ async def read_versions(chain: Chain, address: str) -> Versions:
 
 
 def differences(old: Provider | None, hardware: Hardware, prices: Prices, labels: tuple[Label, ...]) -> tuple[str, ...]:
-    """Each difference as a line `name: old -> new`; for a first registration the whole offer."""
+    """Return each difference as a line `name: old -> new`; for a first registration the whole offer."""
     before = _facts(old.hardware, old.prices, old.labels) if old else {}
     after = _facts(hardware, prices, labels)
     keys = sorted(before.keys() | after.keys(), key=lambda key: (key.startswith("label "), key))
@@ -81,7 +81,7 @@ def differences(old: Provider | None, hardware: Hardware, prices: Prices, labels
 
 
 def proposal_hash(proposed: Provider) -> bytes:
-    """The hash with which the operator approves exactly the proposal that it has read.
+    """Return the hash with which the operator approves exactly the proposal that it has read.
 
     It is the contract's own: keccak256 of the ABI-encoded arguments of `register` (hardware, prices, labels). Compute
     it from the offer that was read and judged; never read it from the chain. A label that is not UTF-8 is read with

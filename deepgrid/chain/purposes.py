@@ -30,7 +30,7 @@ def with_purposes(
 
 
 def top_up_of(to: str | None, call_data: str, contract: str) -> int | None:
-    """The job that a transaction with this call data tops up; None if it tops up none."""
+    """Return the job that a transaction with this call data tops up; None if it tops up none."""
     if to is None or to.lower() != contract.lower():
         return None
     scheduler = interface("MetaScheduler")

@@ -24,7 +24,7 @@ Read = tuple[str, str, str, tuple[Any, ...]]
 
 
 async def read_contracts(rpc: Rpc, reads: Sequence[Read], at: str = "latest") -> list[Any]:
-    """Results of these calls from one HTTP request, as of the end of a block."""
+    """Return the results of these calls from one HTTP request, as of the end of a block."""
     requests: list[Request] = [
         ("eth_call", [{"to": address, "data": interface(contract).encode(function, *args)}, at])
         for address, contract, function, args in reads
@@ -64,7 +64,7 @@ class SeenJobs:
         self.newest = max(self.newest, *job_ids) if job_ids else self.newest
 
     async def read(self, job_ids: Sequence[int], read: Callable[[], Awaitable[Result]]) -> Result:
-        """The result of `read`, which reads these jobs as of the newest block.
+        """Return the result of `read`, which reads these jobs as of the newest block.
 
         Raises ContractError `InvalidJob` if a job was never seen, or is still missing after `patience_s`.
         """
@@ -98,7 +98,7 @@ class Reader(Node):
 
     @classmethod
     async def connect(cls, book: AddressBook, asked: Asked = lambda *_: None) -> Self:
-        """The grid of `book`. `asked` is called after each exchange with the node.
+        """Return the grid of `book`. `asked` is called after each exchange with the node.
 
         Raises ConfigurationError if the node is on another chain, or has no contract at an address of the book.
         """
@@ -127,7 +127,7 @@ class Reader(Node):
                 )
 
     async def events(self, first_block: int, last_block: int | None, names: Sequence[str] = ()) -> list[Event]:
-        """Events of the MetaScheduler in these blocks (inclusive), with these `names` or all, in order.
+        """Return events of the MetaScheduler in these blocks (inclusive), with these `names` or all, in order.
 
         A `last_block` of None means the newest block.
         """
@@ -152,7 +152,7 @@ class Reader(Node):
         return (await self._read_many([(contract, function, *args)]))[0]
 
     async def _read_many(self, reads: Sequence[tuple[Any, ...]], block: int | None = None) -> list[Any]:
-        """Results of calls (contract, function, *args) from one HTTP request."""
+        """Return the results of calls (contract, function, *args) from one HTTP request."""
         known, at = self.book.contracts, "latest" if block is None else hex(block)
         return await read_contracts(
             self.rpc, [(known[contract], contract, name, tuple(args)) for contract, name, *args in reads], at

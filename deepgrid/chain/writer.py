@@ -227,7 +227,7 @@ class Writer(BatchWriter):
 
 
 def _request_gas(definition: JobDefinition) -> int:
-    """Gas that is enough for any request of this size. Unused gas costs nothing."""
+    """Return the gas that is enough for any request of this size. Unused gas costs nothing."""
     labels: list[Label | Affinity] = [*definition.uses, *definition.affinity]
     text = len(definition.definition_hash) + sum(len((label.key + label.value).encode()) for label in labels)
     return REQUEST_GAS + REQUEST_GAS_PER_LABEL * len(labels) + REQUEST_GAS_PER_TEXT_BYTE * text

@@ -86,7 +86,7 @@ def complain(error: BaseException) -> int:
 
 
 def exit_status(error: BaseException) -> int:
-    """The exit status for `error`."""
+    """Return the exit status for `error`."""
     error = _cause(error)
     if isinstance(error, typer.TyperException):
         return error.exit_code
@@ -98,7 +98,7 @@ def exit_status(error: BaseException) -> int:
 
 
 def complaint(error: BaseException) -> Iterator[str]:
-    """The lines to print for `error`: one, or one per fault of a file."""
+    """Yield the lines to print for `error`: one, or one per fault of a file."""
     error = _cause(error)
     if isinstance(error, GridError):
         for line in str(error).splitlines():
@@ -119,7 +119,7 @@ def _usage(error: typer.TyperException) -> Iterator[str]:
 
 
 def _cause(error: BaseException) -> BaseException:
-    """The first error of an exception group."""
+    """Return the first error of an exception group."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     return error

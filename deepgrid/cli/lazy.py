@@ -30,12 +30,12 @@ class LazyCommand(TyperCommand):
         self._load = load
 
     def make_context(self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any) -> Any:
-        """The context of the real command, which parses the rest of the arguments."""
+        """Return the context of the real command, which parses the rest of the arguments."""
         return as_command(self._load()).make_context(info_name, args, parent, **extra)
 
 
 def as_command(verb: Verb) -> Any:
-    """The command that typer builds from a group, or from a function."""
+    """Return the command that typer builds from a group, or from a function."""
     if isinstance(verb, typer.Typer):
         return typer.main.get_group(verb)  # without the completion options of a root
     single = typer.Typer(add_completion=False)
@@ -44,7 +44,7 @@ def as_command(verb: Verb) -> Any:
 
 
 def group_with(base: type[TyperGroup], *commands: LazyCommand) -> type[TyperGroup]:
-    """A group class with these additional commands."""
+    """Return a group class with these additional commands."""
 
     class WithCommands(base):  # type: ignore[misc, valid-type]
         def __init__(self, **options: Any) -> None:
@@ -83,7 +83,7 @@ VERBS = {
 
 
 def project_verbs(group: str) -> list[LazyCommand]:
-    """The project's verbs of one group of `dps`."""
+    """Return the project's verbs of one group of `dps`."""
     return [LazyCommand(name, text, partial(load, group, name)) for name, text in VERBS[group].items()]
 
 

@@ -89,6 +89,6 @@ def main() -> None:
 
 
 def _opens_app() -> bool:
-    """Whether `dps` stands alone, on a terminal, with the extra `tui` installed. Else it prints help."""
+    """Return whether `dps` stands alone, on a terminal, with the extra `tui` installed. Else it prints help."""
     terminal = sys.stdin is not None and sys.stdin.isatty() and sys.stdout.isatty()
     return len(sys.argv) == 1 and terminal and find_spec("textual") is not None

@@ -100,7 +100,7 @@ class Cluster:
         return self.provider.banned
 
     def rate(self, *, tasks: int = 1, cpus_per_task: int = 1, memory_mb_per_cpu: int = 1, gpus: int = 0) -> Decimal:
-        """Credits per minute for a job of this shape."""
+        """Return credits per minute for a job of this shape."""
         shape = JobDefinition(gpus, memory_mb_per_cpu, cpus_per_task, tasks, "")
         return credits_of(rate_wei_per_minute(shape, self.provider.prices))
 
@@ -171,7 +171,7 @@ class Offers(tuple[ClusterOffer, ...]):
 
 
 async def read_offers(chain: Chain, order: Order, provider: str | None = None) -> Offers:
-    """The offers for an order. A ceiling that the caller did not name hides nothing.
+    """Return the offers for an order. A ceiling that the caller did not set hides nothing.
 
     Raises NotFound if no approved cluster has the name or address `provider`.
     """
@@ -198,7 +198,7 @@ def _market(clusters: Sequence[tuple[Provider, Reliability]], busy: Mapping[str,
 
 
 async def _busy(chain: Chain, addresses: Sequence[str], now: int) -> dict[str, list[HotJob]]:
-    """The claimed jobs of these providers. Providers beyond MOST_JOBS are missing."""
+    """Return the claimed jobs of these providers. Providers beyond MOST_JOBS are missing."""
     ids: dict[str, list[int]] = {}
     claimed = await asyncio.gather(*(chain.claimed_jobs(address) for address in addresses))
     for address, of_one in zip(addresses, claimed, strict=True):
@@ -223,7 +223,7 @@ def _offer(row: Row, now: int, *, estimated: bool) -> ClusterOffer:
 
 
 def _job(order: Order, wishes: Wishes) -> Job:
-    """The order as a job that is not on chain yet."""
+    """Return the order as a job that is not on chain yet."""
     return Job(
         id=0, status=JobStatus.PENDING, customer="", provider=None, definition=order.definition(""), name=order.name,
         locked_wei=order.locked_wei, final_cost_wei=0, submitted_at=0, assigned_at=0, claimed_at=0, started_at=0,

@@ -83,7 +83,7 @@ class NoOutput(GridError):
 
 
 def error_of(job: AsyncJob, last_lines: tuple[str, ...]) -> JobError:
-    """The error of a job that is over and did not finish."""
+    """Return the error of a job that is over and did not finish."""
     words = f"Job {job.id} is {job.status.words}" + (f": {job.outcome}" if job.outcome else "")
     message = f"{words.rstrip('.')}."
     match job.status:
@@ -109,6 +109,6 @@ def note_interruption(words: str) -> Iterator[None]:
 
 
 def how_to_continue(job_id: int) -> str:
-    """How to go on with a job after an interrupted wait."""
+    """Return how to continue with a job after an interrupted wait."""
     again = f"wait for it again with `grid.job({job_id}).wait()`, or look at `dps job get {job_id}`"
     return f"Job {job_id} continues; {again}."

@@ -66,7 +66,7 @@ class AsyncGrid:
 
     @classmethod
     def read_only(cls, book: FilePath | None = None, *, settings: ClientSettings = DEFAULTS) -> Self:
-        """The grid without a key: clusters, prices, and the public part of all jobs.
+        """Return the grid without a key: clusters, prices, and the public part of all jobs.
 
         Args:
             book: Address book of the grid, as for the constructor.
@@ -150,7 +150,7 @@ class AsyncGrid:
         return await read_workflow(source, ignore_unknown_fields=ignore_unknown_fields)
 
     async def clusters(self) -> Clusters:
-        """The clusters of the grid, with hardware, prices and labels.
+        """Return the clusters of the grid, with hardware, prices and labels.
 
         Returns:
             All clusters, also those that are banned or wait for approval.
@@ -166,7 +166,7 @@ class AsyncGrid:
         self, workflow: Source | Workflow, *, minutes: int = 60, uses: Sequence[str] = (),
         affinities: Sequence[str] = (),
     ) -> Quote:  # fmt: skip
-        """What each cluster would charge for a job. Nothing is sent.
+        """Return what each cluster would charge for a job. Nothing is sent.
 
         Args:
             workflow: A path, YAML text, a mapping, or a workflow.
@@ -191,7 +191,7 @@ class AsyncGrid:
         affinities: Sequence[str] = (), min_time: Duration | None = None, max_price: Credits | None = None,
         provider: str | None = None,
     ) -> Offers:  # fmt: skip
-        """What each cluster would be for a job: price, time, estimated start, speed. Nothing is sent.
+        """Return each cluster's offer for a job: price, time, estimated start, speed. Nothing is sent.
 
         Args:
             workflow: A path, YAML text, a mapping, or a workflow.
@@ -217,7 +217,7 @@ class AsyncGrid:
         return await read_offers(connection.reads, order, provider)
 
     async def wallet_of(self, address: str) -> AsyncWallet:
-        """The balances of any address.
+        """Return the balances of any address.
 
         Args:
             address: The address, with its checksum.
@@ -345,7 +345,7 @@ class AsyncGrid:
     # -- jobs --------------------------------------------------------------------------------
 
     async def job(self, job_id: int) -> AsyncJob:
-        """A job of any customer.
+        """Return a job of any customer.
 
         Args:
             job_id: Number of the job.
@@ -362,7 +362,7 @@ class AsyncGrid:
     async def jobs(
         self, status: States | None = None, since: datetime | None = None, *, customer: str | None = None,
     ) -> AsyncIterator[AsyncJob]:  # fmt: skip
-        """The jobs of one customer, newest first. They are read in pages, as the caller asks for them.
+        """Yield the jobs of one customer, newest first. They are read in pages, as the caller asks for them.
 
         Args:
             status: Only jobs in this state, or one of these, such as `"running"`.
@@ -385,7 +385,7 @@ class AsyncGrid:
                 yield AsyncJob(connection, job, cluster=cluster)
 
     async def watch(self, cursor: str | None = None) -> AsyncIterator[JobChange]:
-        """Changes of the own jobs: new jobs and new states. It never ends; outages of the node only delay it.
+        """Yield changes of the own jobs: new jobs and new states. It never ends; outages of the node only delay it.
 
         A program that starts again with the cursor of the last change that it handled gets each later change once. If
         the chain replaces blocks, a change may vanish or come again: see `ClientSettings.confirmations`.
@@ -410,7 +410,7 @@ class AsyncGrid:
 
 
 async def newest_first(connection: Connection, customer: str) -> AsyncIterator[tuple[Job, str]]:
-    """All jobs of a customer with the name of their cluster, newest first."""
+    """Yield all jobs of a customer with the name of their cluster, newest first."""
     ids = await connection.reads.jobs_by_customer(customer)
     for last in range(len(ids), 0, -JOBS_PER_CALL):
         page = ids[max(0, last - JOBS_PER_CALL) : last][::-1]
@@ -419,7 +419,7 @@ async def newest_first(connection: Connection, customer: str) -> AsyncIterator[t
 
 
 def states_of(status: States | None) -> frozenset[JobStatus] | None:
-    """The states that a filter names; None for no filter. Raises InputError."""
+    """Return the states that a filter names; None for no filter. Raises InputError."""
     if status is None:
         return None
     named = [status] if isinstance(status, str | JobStatus) else status
@@ -436,7 +436,7 @@ def _state(text: str) -> JobStatus:
 
 
 def unix_s(since: datetime | None) -> int:
-    """A time in unix seconds; 0 for None. Raises InputError for a time without a zone."""
+    """Return a time in unix seconds; 0 for None. Raises InputError for a time without a zone."""
     if since is None:
         return 0
     if since.tzinfo is None:

@@ -213,7 +213,7 @@ class AsyncJob:
     async def logs(
         self, follow: bool = False, *, tail: int | None = None, say: Callable[[str], None] = _silent
     ) -> AsyncIterator[LogLine]:
-        """Lines of the job's output. Control sequences other than colours are removed.
+        """Yield the lines of the job's output. Control sequences other than colours are removed.
 
         Args:
             follow: Go on until the output is complete. Outages of the services only delay it.
@@ -236,7 +236,8 @@ class AsyncJob:
                 yield line
 
     async def output(self, follow: bool = False) -> AsyncIterator[bytes]:
-        """The job's output as it was written, in pieces of any size. When another cluster starts it, it begins anew.
+        """Yield the job's output as it was written, in pieces of any size. When another cluster starts it, it begins
+        anew.
 
         Args:
             follow: Go on until the output is complete.
@@ -248,7 +249,7 @@ class AsyncJob:
             yield piece.chunk.data
 
     async def log_status(self) -> LogStatus:
-        """How complete the job's log is at the moment.
+        """Return how complete the job's log is at the moment.
 
         Returns:
             Its size, and what it lacks.
@@ -261,7 +262,7 @@ class AsyncJob:
         return status_of(await self._connection.patiently(lambda: services.read_log(self.id, -1)))
 
     async def events(self) -> AsyncIterator[JobEvent]:
-        """The live view of the job, from its request until it is over.
+        """Yield the live view of the job, from its request until it is over.
 
         Outages of the node and of the services only delay it. Without a key it has no remarks and no output.
 
@@ -415,7 +416,7 @@ class AsyncJob:
         return await self._changed_by(await self._connection.session.writer.cancel_job(self.id))
 
     async def after_cancel(self) -> str:
-        """What follows the cancellation of the job, in words.
+        """Return the effect of the job's cancellation, in words.
 
         Returns:
             How many credits came back, or what the cluster does next and by when.

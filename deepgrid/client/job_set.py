@@ -24,7 +24,7 @@ AGAIN = "Call `map` again with the same key to go on, or look at `dps job list`.
 
 
 class AsyncJobSet:
-    """Jobs with parameters, some of which may not be requested yet. `AsyncGrid.map` makes it.
+    """Jobs with parameters. Some may not be requested yet. `AsyncGrid.map` makes it.
 
     The jobs are requested in the background, while the grid is open. Iterating over the set gives the jobs that were
     requested so far, in the order of their parameters; `len` counts all.
@@ -48,7 +48,7 @@ class AsyncJobSet:
     # -- waiting -----------------------------------------------------------------------------
 
     async def as_completed(self) -> AsyncIterator[AsyncJob | Unsubmitted]:
-        """The jobs, each once it is over. A job that failed is one of them, not an error.
+        """Yield the jobs, each once it is over. A job that failed is one of them, not an error.
 
         Yields:
             The jobs in the order in which they end. `Unsubmitted` stands for a parameter set whose definition was
@@ -109,7 +109,7 @@ class AsyncJobSet:
     # -- parts of the set --------------------------------------------------------------------
 
     async def finished(self) -> Self:
-        """The part of the set that finished successfully so far.
+        """Return the part of the set that finished successfully so far.
 
         Returns:
             A set of these jobs.
@@ -117,7 +117,7 @@ class AsyncJobSet:
         return self._part(JobStatus.FINISHED)
 
     async def failed(self) -> Self:
-        """The part of the set that is over so far and did not finish, however it ended.
+        """Return the part of the set that is over so far and did not finish, however it ended.
 
         Returns:
             A set of these jobs.

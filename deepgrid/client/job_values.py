@@ -31,7 +31,7 @@ _DURATION = re.compile(rf"(?:{_PART.pattern})+", re.ASCII)
 
 
 def wei_of(amount: Credits) -> int:
-    """Wei in an amount of credits.
+    """Return the wei in an amount of credits.
 
     Raises:
         InputError: The amount is a float, is negative, has more than 18 decimals, or is no amount.
@@ -54,7 +54,7 @@ def credits_of(wei: int) -> Decimal:
 
 
 def seconds_of(duration: Duration | None) -> float | None:
-    """A duration in seconds; None, which means no limit, stays None.
+    """Return a duration in seconds; None, which means no limit, stays None.
 
     Raises:
         InputError: The duration is negative or not a duration.
@@ -191,7 +191,7 @@ class LogLine:
 
 
 def bill_of(job: Job) -> Bill:
-    """The bill of a job that is over. Its cost is the contract's; the division is by the contract's formula."""
+    """Return the bill of a job that is over. Its cost is the contract's; the division is by the contract's formula."""
     rate, cost = job.rate_wei_per_minute, job.final_cost_wei
     minutes = -(-cost // rate) if rate else None  # a last minute that the credits did not cover is billed in part
     parts = bill(minutes or 0, rate, job.locked_wei, job.cut_percent)
@@ -202,12 +202,12 @@ def bill_of(job: Job) -> Bill:
 
 
 def datetime_of(unix_s: int) -> datetime:
-    """A time of the chain as a datetime."""
+    """Return a time of the chain as a datetime."""
     return datetime.fromtimestamp(unix_s, UTC)
 
 
 def moment_of(unix_s: int) -> datetime | None:
-    """A time of the chain as a datetime; None for 0, which means that it did not happen."""
+    """Return a time of the chain as a datetime; None for 0, which means that it did not happen."""
     return datetime_of(unix_s) if unix_s else None
 
 

@@ -58,7 +58,7 @@ class Terms:
         min_time: Duration | None = None, max_price: Credits | None = None, give_up_after: Duration | None = None,
         prefer: Preference = "balanced",
     ) -> Terms:  # fmt: skip
-        """The terms as programs write them: see `AsyncGrid.submit`. Raises InputError."""
+        """Return the terms as programs write them: see `AsyncGrid.submit`. Raises InputError."""
         minutes, seconds = seconds_of(min_time), seconds_of(give_up_after)
         if minutes is not None and not 0 < minutes <= MAX_LIMIT_MINUTES * 60:
             raise InputError("The least time of a job is 1 minute to 365 days.", next_step="Write it like 2h or 90m.")
@@ -76,7 +76,7 @@ class Terms:
         )  # fmt: skip
 
     def wishes(self, now: int) -> Wishes:
-        """What the contract keeps of the terms of a job that is requested at the unix time `now`."""
+        """Return the wishes that the contract keeps for a job that is requested at the unix time `now`."""
         give_up_at = now + self.give_up_after_s if self.give_up_after_s else 0
         return Wishes(self.max_rate_wei or 0, self.min_minutes, give_up_at, self.prefer)
 
@@ -126,7 +126,7 @@ class Order:
         return self.terms.delegate_spending
 
     def definition(self, definition_hash: str) -> JobDefinition:
-        """The part of the definition that goes on chain.
+        """Return the part of the definition that goes on chain.
 
         Args:
             definition_hash: Hash of the stored definition, as returned by `CustomerSession.store`.
@@ -143,11 +143,11 @@ class Order:
         )
 
     def with_ceiling(self, rate_wei: int) -> Order:
-        """The order with a highest price per minute; 0 for any."""
+        """Return the order with a highest price per minute; 0 for any."""
         return replace(self, terms=replace(self.terms, max_rate_wei=rate_wei))
 
     def dearest_rate(self, providers: Iterable[Provider]) -> int:
-        """The highest price per minute, in wei, of the clusters that can take the order now; 0 if none can."""
+        """Return the highest price per minute, in wei, of the clusters that can take the order now; 0 if none can."""
         rates = [
             rate
             for provider, rate in quote(self.definition(""), providers).offers
@@ -195,7 +195,10 @@ def read_order(
 
 
 def order_of(workflow: Workflow, locked_wei: int, name: str | None, terms: Terms) -> Order:
-    """The order of a workflow. The workflow's own name is cut to 32 bytes. Raises InputError for a longer `name`."""
+    """Return the order of a workflow. The workflow's own name is cut to 32 bytes.
+
+    Raises InputError for a longer `name`.
+    """
     if name is None:
         name = workflow.name.encode()[:LONGEST_NAME_BYTES].decode(errors="ignore")
     coded_name(name)
@@ -203,7 +206,7 @@ def order_of(workflow: Workflow, locked_wei: int, name: str | None, terms: Terms
 
 
 def parse_use(text: str) -> Label:
-    """The label in a text such as `os=linux`. Raises InputError."""
+    """Return the label in a text such as `os=linux`. Raises InputError."""
     key, equals, value = text.partition("=")
     if not (key.strip() and equals and value.strip()):
         raise InputError(f"{text!r} is not a label that a cluster may have.", next_step="Write it like os=linux.")
@@ -211,7 +214,7 @@ def parse_use(text: str) -> Label:
 
 
 def parse_affinity(text: str) -> Affinity:
-    """The condition in a text such as `mem>=4000`. Raises InputError.
+    """Return the condition in a text such as `mem>=4000`. Raises InputError.
 
     The operator is one of < <= = == >= > != :in:.
     """

@@ -141,7 +141,8 @@ class CustomerSession:
             await self.writer.approve(order.locked_wei)
 
     async def with_ceiling(self, order: Order) -> Order:
-        """The order with its price ceiling, or else with the dearest price that the grid quotes now. Raises ChainError.
+        """Return the order with its price ceiling, or else with the dearest price that the grid quotes now. Raises
+        ChainError.
 
         If no cluster can take it now, nothing is quoted, and there is no ceiling.
         """
@@ -258,7 +259,7 @@ class CustomerSession:
         return await self.writer.request_jobs(requests)
 
     async def _requests(self, orders: Sequence[tuple[Order, str]]) -> list[Request]:
-        """What is requested now, with the price ceilings and the times that the terms of the orders name."""
+        """Return the requests of now, with the price ceilings and times in the terms of the orders."""
         now = 0
         if any(order.terms.give_up_after_s for order, _ in orders):
             now = max(await self.chain.now(), int(time.time()))  # a quiet chain's newest block is old

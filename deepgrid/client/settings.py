@@ -67,7 +67,7 @@ DEFAULTS = ClientSettings()
 
 
 def pauses_s(longest_s: float) -> Callable[[int], float]:
-    """The pause before retry number 0, 1, ...: it doubles from 0.25 s up to `longest_s`, with jitter."""
+    """Return the pause before retry number 0, 1, ...: it doubles from 0.25 s up to `longest_s`, with jitter."""
     return lambda failures: min(FIRST_PAUSE_S * 2 ** min(failures, 10), longest_s) * random.uniform(0.5, 1.0)
 
 
@@ -77,7 +77,7 @@ async def patiently(
     longest_pause_s: float,
     on_failure: Callable[[GridError], None] = lambda _: None,
 ) -> T:
-    """The result of `read`, which is retried while it fails with a transient error. None means without a limit.
+    """Return the result of `read`, which is retried while it fails with a transient error. None means without a limit.
 
     `on_failure` gets the first error of an outage. Raises a permanent error at once, and the last transient one when
     the patience is over.

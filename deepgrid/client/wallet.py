@@ -94,7 +94,7 @@ class AsyncWallet:
         return wallet_html(self.address)  # a display cannot await balances; that of the sync class shows them
 
     async def _html(self) -> str:
-        """The display of the sync class. While the node does not answer, it has the address only."""
+        """Return the display of the sync class. While the node does not answer, it has the address only."""
         try:
             balances = await asyncio.gather(self.credits, self.allowance, self.gas)
         except ChainError:

@@ -42,13 +42,13 @@ class Workflow:
         return self._warnings
 
     def render(self) -> str:
-        """The batch script that a cluster runs for it."""
+        """Return the batch script that a cluster runs for it."""
         from deepgrid.sbatch import StoragePaths, render
 
         return render(self.definition, StoragePaths())
 
     def env(self, variables: Mapping[str, object] | None = None, /, **more: object) -> Workflow:
-        """A copy with these environment variables, which replace those of the same name.
+        """Return a copy with these environment variables, which replace those of the same name.
 
         Args:
             variables: Values by name. A value is written as `str` writes it.

@@ -69,7 +69,7 @@ class CompatSettings:
                 )
 
     def hosts_and_ports(self) -> frozenset[tuple[str, int]]:
-        """The listed hosts in lower case, each with its port."""
+        """Return the listed hosts in lower case, each with its port."""
         parts = (entry.lower().partition(":") for entry in self.module_hosts)
         return frozenset((host, int(port or HTTPS_PORT)) for host, _, port in parts)
 

@@ -71,7 +71,7 @@ class ExistingClients:
 async def serving_existing_clients(
     services: FastAPI, grpc: socket.socket | None, settings: CompatSettings
 ) -> AsyncIterator[ExistingClients]:
-    """The application of `open_services`, with its front for existing clients.
+    """Yield the application of `open_services`, with its front for existing clients.
 
     `grpc` is the listening socket of the log service over gRPC, for a proxy; None serves gRPC-web only.
     """

@@ -48,21 +48,21 @@ class ListedHosts:
             self._pinned[host, port] = ",".join(self._addresses(host, port))
 
     def address(self, url: str) -> str:
-        """The repository itself: no mirrors."""
+        """Return the repository itself: no mirrors."""
         return url
 
     def options(self) -> tuple[str, ...]:
-        """Settings that keep git at the checked addresses."""
+        """Return the settings that keep git at the checked addresses."""
         pins = (f"http.curloptResolve={host}:{port}:{found}" for (host, port), found in self._pinned.items())
         return (*_OPTIONS, *pins)
 
     def environment(self) -> dict[str, str]:
-        """An environment without the settings, credentials and proxies of the services' account."""
+        """Return an environment without the settings, credentials and proxies of the services' account."""
         kept = {name: os.environ[name] for name in _KEPT if name in os.environ}
         return kept | _NO_FILES | _NO_QUESTIONS | {"GIT_CONFIG_NOSYSTEM": "1", "GIT_ALLOW_PROTOCOL": "https"}
 
     def _addresses(self, host: str, port: int) -> list[str]:
-        """All addresses of the host, as curl expects them. Raises Unavailable if one is not public."""
+        """Return all addresses of the host, as curl expects them. Raises Unavailable if one is not public."""
         try:
             found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
         except (OSError, UnicodeError):
@@ -75,7 +75,7 @@ class ListedHosts:
 
 @cache
 def _git_keeps_to_addresses() -> bool:
-    """Whether the installed git knows `http.curloptResolve`; older ones ignore it."""
+    """Return whether the installed git knows `http.curloptResolve`; older ones ignore it."""
     try:
         said = subprocess.run(["git", "version"], capture_output=True, text=True, timeout=10, check=False).stdout
     except (OSError, subprocess.TimeoutExpired):
@@ -85,7 +85,7 @@ def _git_keeps_to_addresses() -> bool:
 
 
 def is_public(address: ipaddress.IPv4Address | ipaddress.IPv6Address) -> bool:
-    """Whether an address is one of the public internet, and leads to no private one."""
+    """Return whether an address is one of the public internet, and leads to no private one."""
     if isinstance(address, ipaddress.IPv6Address):
         if address.ipv4_mapped is not None:
             return is_public(address.ipv4_mapped)

@@ -41,7 +41,7 @@ async def resolve_uses(context: CompatContext, source: str, content: bytes) -> b
 
 
 def _with_modules(content: bytes, settings: CompatSettings) -> bytes:
-    """The job with its modules. Nothing that was fetched is kept."""
+    """Return the job with its modules. Nothing that was fetched is kept."""
     job = from_canonical(content)
     with tempfile.TemporaryDirectory(prefix="deepgrid-modules-") as folder:
         loaded = LoadedWorkflow(job, source_text="")

@@ -51,13 +51,13 @@ M = TypeVar("M", bound=Contents)
 
 
 def sha256_of(file: Path) -> str:
-    """The hex digits of the SHA-256 digest, computed over the content."""
+    """Return the hex digits of the SHA-256 digest, computed over the content."""
     with open(file, "rb") as content:
         return hashlib.file_digest(content, "sha256").hexdigest()
 
 
 def contents_of(files: Iterable[Path]) -> dict[str, Any]:
-    """The fields of `Contents` for a backup of these files that is made now."""
+    """Return the fields of `Contents` for a backup of these files that is made now."""
     members = {file.name: sha256_of(file) for file in files}
     return {"deepgrid": version("deepgrid"), "made_at": int(time.time()), "members": members}
 
@@ -114,7 +114,7 @@ def unpack(archive: Path, folder: Path, kind: type[M], most_bytes: Callable[[str
 
 
 def damaged(archive: Path, fault: str) -> ConfigurationError:
-    """The error of an archive with this fault."""
+    """Return the error of an archive with this fault."""
     return ConfigurationError(f"{archive} {fault}.", next_step="Nothing was changed. Use another backup.")
 
 
@@ -142,7 +142,7 @@ class FilesManifest(Contents):
 
 
 def state_files(folder: Path, but: Iterable[str] = ()) -> list[Path]:
-    """The files of a state folder that a backup keeps: all but locks, hidden ones and those named `but`.
+    """Return the files of a state folder that a backup keeps: all but locks, hidden ones and those named `but`.
 
     No link is followed. Raises ConfigurationError for a folder that cannot be read.
     """

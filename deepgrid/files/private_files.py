@@ -56,7 +56,10 @@ def copy_private(source: IO[bytes], to: Path) -> str:
 
 @contextmanager
 def draft_of(path: Path) -> Iterator[IO[bytes]]:
-    """A new file beside `path`, mode 0600. Rename or link its `name`; what is left of it is removed at the end."""
+    """Yield a new file beside `path`, mode 0600.
+
+    Rename or link its `name`; what is left of it is removed at the end.
+    """
     with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False) as draft:
         try:
             yield draft
@@ -72,9 +75,9 @@ def sync(file: IO[bytes]) -> None:
 
 
 def unwritable_part(folder: Path) -> Path | None:
-    """The part of this path that this account cannot write: the folder, or the nearest above it that exists.
+    """Return the part of this path that this account cannot write: the folder, or its nearest existing parent.
 
-    None if the folder can be written, or made.
+    None if the account can write or make the folder.
     """
     nearest = next(one for one in (folder, *folder.absolute().parents) if one.exists())
     return None if nearest.is_dir() and os.access(nearest, os.W_OK) else nearest

@@ -55,7 +55,10 @@ async def send_refusal(send: Send, refusal: Refusal) -> None:
 
 
 async def read_json(scope: Scope, receive: Receive, most: int, within_s: float) -> bytes:
-    """The body of a POST with JSON. Refuses other methods and types, and bodies that are too large or too slow."""
+    """Return the body of a POST with JSON.
+
+    Refuses other methods and types, and bodies that are too large or too slow.
+    """
     if scope["method"] != "POST":
         raise Refusal(405, "Method Not Allowed")
     headers = Headers(scope=scope)

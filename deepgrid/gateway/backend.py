@@ -25,7 +25,10 @@ SHOWN_LIMITS = ("check_bytes", "calls_per_batch", "answer_bytes", "batch_bytes",
 
 
 def grid_info(book: AddressBook, settings: WebSettings, build: str | None) -> dict[str, Any]:
-    """What a page knows of its grid. `build` is the hash of the inputs of the web app's build, if there is one."""
+    """Return what a page knows about its grid.
+
+    `build` is the hash of the inputs of the web app's build, if there is one.
+    """
     found = book.model_dump(include={"chain_id", "credit", "meta_scheduler", "provider_manager", "first_block"})
     found |= {"services": {"version": _version()}, "build": build}
     found |= {"local": settings.local, "modules": settings.local, "transactions": settings.transactions}
@@ -66,7 +69,7 @@ class WebApp:
 
 @contextlib.asynccontextmanager
 async def open_web(inner: ASGIApp, book: AddressBook, settings: WebSettings) -> AsyncIterator[WebApp]:
-    """The web app of the grid of `book` before `inner`, with its connection to the node."""
+    """Yield the web app of the grid of `book` before `inner`, with its connection to the node."""
     async with contextlib.AsyncExitStack() as stack:
         relay, checks = Relay(book, settings), Checks(settings)
         stack.push_async_callback(relay.close)

@@ -62,7 +62,7 @@ class Checks:
 
 
 def _file_of(body: bytes) -> str:
-    """The file in a body. Refuses with a sentence that repeats nothing of it."""
+    """Return the file in a body. Refuses with a sentence that repeats nothing of it."""
     try:
         return CheckRequest.model_validate_json(body).file
     except (ValidationError, RecursionError):

@@ -43,7 +43,7 @@ def check(file: str, *, with_modules: bool) -> dict[str, Any]:
 
 
 def _uses(loaded: LoadedWorkflow) -> list[dict[str, Any]]:
-    """A fault for each step that uses a module."""
+    """Return a fault for each step that uses a module."""
     places = [path for path, step in steps_in(loaded.model.steps, ("steps",)) if step.use is not None]
     return [_place(*loaded.document.place((*path, "use"), of_key=True), HOSTED_MODULE) for path in places]
 
@@ -62,7 +62,7 @@ def _report(**found: Any) -> dict[str, Any]:
 
 
 def examine(message: bytes) -> bytes:
-    """The answer to one request of `Checks`."""
+    """Return the answer to one request of `Checks`."""
     asked = json.loads(message)
     return json.dumps(check(asked["file"], with_modules=asked["modules"])).encode()
 

@@ -89,7 +89,7 @@ class Pages:
 
 
 def accepts_gzip(accepted: str) -> bool:
-    """Whether a header Accept-Encoding allows gzip."""
+    """Return whether a header Accept-Encoding allows gzip."""
     for part in accepted.lower().split(","):
         coding, _, quality = part.partition(";")
         if coding.strip() in ("gzip", "*"):

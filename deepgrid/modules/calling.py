@@ -48,7 +48,7 @@ class Call:
             raise WrongArguments(sorted(found))
 
     def advice(self, inputs: Sequence[ModuleInput]) -> Iterator[Fault]:
-        """A warning for each input without a value, and each argument that is ignored."""
+        """Yield a warning for each input without a value, and each argument that is ignored."""
         yield from ((place, f"{what}; it is ignored") for place, what in _unknown(self.use, inputs))
         given = {argument.key for argument in self.use.args}
         for one in inputs:
@@ -57,13 +57,13 @@ class Call:
                 yield (), f"the input {one.key}{purpose} is not given, so it is unset"
 
     def arguments(self, inputs: Sequence[ModuleInput]) -> tuple[EnvVar, ...]:
-        """The values of all inputs that are given or have a default."""
+        """Return the values of all inputs that are given or have a default."""
         given = {argument.key: argument.value for argument in self.use.args}
         values = {one.key: given.get(one.key, one.default) for one in inputs}
         return tuple(EnvVar(key=key, value=value) for key, value in values.items() if value is not None)
 
     def jinja_values(self, inputs: Sequence[ModuleInput]) -> dict[str, Any]:
-        """Values for a Jinja template: the inputs, the calling step and the job's resources, nothing else."""
+        """Return values for a Jinja template: the inputs, the calling step and the job's resources, nothing else."""
         dumped = [one.model_dump(mode="json", by_alias=True, exclude_defaults=True) for one in self.handed]
         called = {"source": self.use.source, "exportEnvAs": self.use.export_env_as, "steps": dumped}
         step = {"name": self.step.name, "dependsOn": list(self.step.depends_on), "if": self.step.if_, "use": called}
@@ -74,7 +74,7 @@ class Call:
         }
 
     def go_values(self) -> Part:
-        """Values for a template of Go's syntax: the calling step and the job's resources, nothing else."""
+        """Return values for a template of Go's syntax: the calling step and the job's resources, nothing else."""
         use = self.use.model_copy(update={"steps": self.handed})
         own = {"Name": self.step.name, "DependsOn": self.step.depends_on, "If": self.step.if_, "Use": use}
         kinds = {"Run": None, "For": None, "Launch": None, "Steps": ()}  # a step that uses a module has none of them
@@ -100,7 +100,7 @@ def _repeated(use: StepUse) -> Iterator[Fault]:
 
 
 def faults_of_call(job: Definition, use: StepUse, module: Module) -> Iterator[Fault]:
-    """Resources that are too small for the module, and outputs whose prefixed names are invalid."""
+    """Yield resources that are too small for the module, and outputs whose prefixed names are invalid."""
     for name in JobResources.model_fields:
         least, has = getattr(module.minimum_resources, name), getattr(job.resources, name)
         if has < least:

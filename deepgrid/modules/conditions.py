@@ -18,7 +18,7 @@ _WRONG = "is not a test that bash's [[ ]] can evaluate; write one such as $A = 1
 
 
 def faulty_conditions(steps: Sequence[Step], path: Path) -> Iterator[tuple[Path, str]]:
-    """Conditions that would fail whenever they are evaluated. None are found where bash is not installed."""
+    """Yield conditions that would fail whenever they are evaluated. None are found where bash is not installed."""
     for place, step in steps_in(steps, path):
         if step.if_ and not _is_condition(step.if_):
             own = step.if_.strip()
@@ -28,7 +28,7 @@ def faulty_conditions(steps: Sequence[Step], path: Path) -> Iterator[tuple[Path,
 
 @lru_cache(maxsize=1024)
 def _is_condition(text: str) -> bool:
-    """Whether bash can parse `[[ text ]]`. The option -n keeps bash from running anything of it.
+    """Return whether bash can parse `[[ text ]]`. The option -n keeps bash from running anything of it.
 
     The exit status of `bash -n` is 0 for most faults, so its messages count too. It has none for `_UNFINISHED`.
     """

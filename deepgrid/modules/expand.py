@@ -51,7 +51,7 @@ class Fault(Exception):
 
 
 def to_yaml(value: object) -> str:
-    """A value as YAML on one line, which is valid at any place of a value."""
+    """Return a value as YAML on one line, which is valid at any place of a value."""
     return json.dumps(value, ensure_ascii=True)
 
 
@@ -61,7 +61,7 @@ def fail(sentence: object) -> None:
 
 
 def expand(text: str, values: dict[str, Any], most: int) -> dict[str, Any]:
-    """The result of a template, and the origins of its lines."""
+    """Return the result of a template, and the origins of its lines."""
     templates = Templates()
     result = _render(templates, templates.parse(text), values, most)
     marked = templates.parse(text)
@@ -87,7 +87,7 @@ def _render(templates: Templates, tree: nodes.Template, values: dict[str, Any], 
 
 
 def explained(error: BaseException) -> dict[str, Any]:
-    """A fault and its line in the template."""
+    """Return a fault and its line in the template."""
     if isinstance(error, TemplateSyntaxError):
         return {"fault": f"template: {error.message}", "line": error.lineno}
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename == "<template>"]

@@ -62,13 +62,13 @@ class Reach(Protocol):
         """Raise Unavailable if a module must not be read from there."""
 
     def address(self, url: str) -> str:
-        """Where to fetch the repository `url` from."""
+        """Return where to fetch the repository `url` from."""
 
     def options(self) -> Sequence[str]:
         """Further settings of git, `name=value` each."""
 
     def environment(self) -> Mapping[str, str]:
-        """The environment of git."""
+        """Return the environment of git."""
 
 
 class CustomerReach:
@@ -87,7 +87,7 @@ class CustomerReach:
         return ()
 
     def environment(self) -> dict[str, str]:
-        """The user's environment, with credential helpers and keys, but without variables that redirect git.
+        """Return the user's environment, with credential helpers and keys, but without variables that redirect git.
 
         git and ssh cannot prompt: they have no terminal, and may start no program that asks.
         """
@@ -97,7 +97,7 @@ class CustomerReach:
 
 
 def mirrors() -> list[tuple[str, str]]:
-    """What $DEEPGRID_MODULE_MIRRORS says, such as `https://example.org/=https://mirror.example.org/hpc/`.
+    """Return the mirrors of $DEEPGRID_MODULE_MIRRORS, such as `https://example.org/=https://mirror.example.org/hpc/`.
 
     Returns:
         Pairs of the beginning of an address, and what to fetch from instead.
@@ -109,7 +109,7 @@ def mirrors() -> list[tuple[str, str]]:
 
 
 def mirrored(url: str, pairs: Sequence[tuple[str, str]]) -> str:
-    """Where to fetch the repository `url` from. The longest matching beginning counts."""
+    """Return where to fetch the repository `url` from. The longest matching beginning counts."""
     matching = [(start, to) for start, to in pairs if f"{url}/".startswith(f"{start}/")]
     start, to = max(matching, key=lambda pair: len(pair[0]), default=("", ""))
     return to + url[len(start) :]

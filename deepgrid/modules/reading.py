@@ -85,7 +85,7 @@ def read_module(text: str, call: Call, rule: Rule, limits: ModuleLimits) -> Read
 
 
 def _read_go_module(text: str, call: Call, rule: Rule, limits: ModuleLimits) -> ReadModule[Module]:
-    """The same for Go's syntax, where inputs are variables of steps only, so the template does not need them."""
+    """Return the same for Go's syntax, where inputs are variables of steps only, so the template does not need them."""
     with _faults_of_template():
         filled = fill_in_go(text, call.go_values(), TemplateLimits(limits.template_steps, limits.file_bytes))
     read = _parsed(Module, filled.text, _lines_of(filled), rule, ignore_unknown=call.ignore_unknown)

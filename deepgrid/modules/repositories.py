@@ -62,7 +62,7 @@ class ModuleFiles:
         return FoundFile(text, source.shown, pinned, pinned.ref, is_newest=not source.ref)
 
     def _pinned(self, source: Repository) -> Repository:
-        """The source with its tag, the first digits of a commit, or the newest state replaced by the commit.
+        """Return the source with its tag, the first digits of a commit, or the newest state replaced by the commit.
 
         As for git itself, a tag comes before a commit that begins with the same digits. Raises Unavailable.
         """
@@ -86,7 +86,7 @@ class ModuleFiles:
         return replace(source, ref=commit)
 
     def _content(self, source: Repository) -> bytes:
-        """The module file of a pinned source. Raises Unavailable."""
+        """Return the module file of a pinned source. Raises Unavailable."""
         key = hashlib.sha256("\0".join((source.url, source.ref, source.file)).encode()).hexdigest()
         with suppress(OSError):
             return (self._cache / key).read_bytes()
@@ -97,7 +97,7 @@ class ModuleFiles:
         return content
 
     def _completed(self, source: Repository) -> str:
-        """The whole id of the commit that begins with the digits of `source.ref`. Raises Unavailable."""
+        """Return the whole id of the commit that begins with the digits of `source.ref`. Raises Unavailable."""
         with self._empty() as at:
             self._git(*_fetch(at), "--", self._reach.address(source.url), *_EVERYTHING)
             try:
@@ -108,7 +108,7 @@ class ModuleFiles:
 
     @contextmanager
     def _empty(self) -> Iterator[str]:
-        """An empty repository, deleted afterwards: git's option that names it."""
+        """Yield an empty repository, deleted afterwards: git's option that names it."""
         with tempfile.TemporaryDirectory(prefix="deepgrid-module-") as folder:
             self._git("init", "--quiet", "--bare", "--template=", "--", folder)
             yield f"--git-dir={folder}"
@@ -164,7 +164,7 @@ def _explained(status: int, said: str) -> Unavailable:
 
 
 def default_cache() -> Path:
-    """Folder of the cache of module files. It may be deleted at any time."""
+    """Return the folder of the cache of module files. It may be deleted at any time."""
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "deepgrid" / "modules"
 
 

@@ -67,7 +67,7 @@ def resolve(
     ignore_unknown_fields: bool = False,
     reach: Reach | None = None,
 ) -> LoadedWorkflow:
-    """The same for a workflow that was read already. Relative sources start at `folder`.
+    """Return the same for a workflow that was read already. Relative sources start at `folder`.
 
     `reach` says what may be read, and how; by default all that the customer's own git reaches. A workflow without a
     name came as data, so its faults have no places in a file.
@@ -136,13 +136,13 @@ class _Resolution:
             raise InputError("\n".join(self._faults), transient=self._transient)
 
     def steps_of_file(self, steps: Sequence[Step], file: _File) -> tuple[Step, ...]:
-        """The steps at the root of a file, with their modules. Their conditions are checked too."""
+        """Return the steps at the root of a file, with their modules. Their conditions are checked too."""
         for where, what in faulty_conditions(steps, ("steps",)):
             self._fault(file, where, what)
         return self.steps(steps, ("steps",), file)
 
     def steps(self, steps: Iterable[Step], path: Path, file: _File) -> tuple[Step, ...]:
-        """The steps with their modules. The result is only valid if no fault was found."""
+        """Return the steps with their modules. The result is only valid if no fault was found."""
         return tuple(self._step(step, (*path, number), file) for number, step in enumerate(steps))
 
     def _step(self, step: Step, place: Path, file: _File) -> Step:
@@ -194,7 +194,7 @@ class _Resolution:
         )
 
     def _check_call(self, call: Call, place: Path, file: _File, module: Module) -> None:
-        """Faults and warnings of the step that uses a module."""
+        """Note faults and warnings of the step that uses a module."""
         for where, what in faults_of_call(self._job, call.use, module):
             self._fault(file, (*place, *where), what)
         for where, what in call.advice(module.inputs):
@@ -203,7 +203,7 @@ class _Resolution:
             self._warn(file, (*place, "exportEnvAs"), "has no effect: the module has no outputs")
 
     def _between(self, module: Module, file: _File) -> Iterator[tuple[Path, str]]:
-        """Disagreements within a module, and with the job."""
+        """Return disagreements within a module, and with the job."""
         return faults_in_steps(module.steps, ("steps",), self._job, file.levels)
 
     def _found(self, use: StepUse, place: Path, file: _File) -> FoundFile | None:

@@ -52,7 +52,7 @@ Source = Folder | Repository
 
 
 def parse_source(text: str, at: Source) -> Source:
-    """The meaning of `source: text` in a file of `at`. Raises InputError, with the allowed forms.
+    """Return the meaning of `source: text` in a file of `at`. Raises InputError, with the allowed forms.
 
     A module in a repository may name folders of the same repository and commit, but nothing on this machine.
     """
@@ -113,7 +113,7 @@ def _check(url: SplitResult, at: Source) -> None:
 
 
 def _inside(path: str) -> str:
-    """A folder inside a repository, '' for its root."""
+    """Return a folder inside a repository, '' for its root."""
     parts = [part for part in path.split("/") if part not in ("", ".")]
     if not all(_PART.match(part) and part != ".." for part in parts):
         raise InputError("must stay inside its repository, and use only letters, digits and _.~+-")

@@ -81,12 +81,12 @@ class Liveness:
         return sign.unix if sign else 0.0
 
     def well(self, need: Need) -> bool:
-        """Whether the last request was answered."""
+        """Return whether the last request was answered."""
         sign = self._signs.get(need)
         return sign is not None and sign.unix > 0 and not sign.fault
 
     def complaints(self) -> list[str]:
-        """A sentence for each essential need that has not answered for `patience_s`."""
+        """Return a sentence for each essential need that has not answered for `patience_s`."""
         now = self._clock()
         silent = [
             (need, sign) for need, sign in self._signs.items() if need in ESSENTIAL and now - sign.at > self.patience_s
@@ -235,7 +235,7 @@ class Metrics(Collector):
 
 
 def _tally(found: Iterable[str], names: Iterable[str]) -> dict[str, float]:
-    """How often each name was found, zeros included."""
+    """Return how often each name was found, zeros included."""
     tally = Tally(found)
     return {name: tally[name] for name in names}
 

@@ -22,7 +22,7 @@ OVERTAKEN = frozenset({"WaitingApprovalOnly", "Banned", "ProposalChanged"})
 
 
 async def read_proposals(session: OperatorSession) -> list[Proposal]:
-    """Proposals that wait for approval, in the order of the providers' registration."""
+    """Return proposals that wait for approval, in the order of the providers' registration."""
     waiting = [one.address for one in await session.chain.providers() if one.waiting_for_approval]
     read = await asyncio.gather(*(_read(session, address) for address in waiting))
     return [proposal for proposal in read if proposal is not None]

@@ -17,7 +17,7 @@ OVERTAKEN = frozenset({"TimeoutTooEarly", "InvalidTransition", "SameStatusError"
 
 
 async def read_overdue(session: OperatorSession, silent_hours: int, end_running_of_banned: bool) -> list[TakeBack]:
-    """Jobs whose provider's time to act is over, by the chain's clock."""
+    """Return jobs whose provider's time to act is over, by the chain's clock."""
     jobs, providers, constants, now = await asyncio.gather(
         session.hot(), session.providers(), session.chain.constants(), session.chain.now()
     )
@@ -42,5 +42,5 @@ async def take_back(session: OperatorSession, taken: TakeBack) -> bool:
 
 
 def _progress(job: Job) -> tuple[object, ...]:
-    """The fields of a job that change with every step of its provider."""
+    """Return the fields of a job that change with every step of its provider."""
     return job.status, job.provider, job.assigned_at, job.claimed_at

@@ -112,7 +112,7 @@ class JobMemory:
     # -- queries -----------------------------------------------------------------------------
 
     def given_back(self, job_id: int) -> Sequence[GivenBack]:
-        """The returns of the job so far, oldest first."""
+        """Return the returns of the job so far, oldest first."""
         return self._given_back.get(job_id, ())
 
     def explain(self, entry: GivenBack, reason: str) -> None:
@@ -122,7 +122,7 @@ class JobMemory:
         known[:] = [GivenBack(one.job_id, one.provider, one.at, reason) if one == entry else one for one in known]
 
     def record(self, provider: str, at_start: Reliability | None = None) -> Reliability:
-        """How reliable a provider was lately. `at_start` is its record when this process first asks."""
+        """Return how reliable a provider was lately. `at_start` is its record when this process first asks."""
         now = self._clock()
         if provider not in self._records:
             self._records[provider] = at_start or Reliability(), now

@@ -111,9 +111,10 @@ class WaitingNotices:
         self._last: dict[int, tuple[Waiting, str, float]] = {}  # what was told, in which words, monotonic time
 
     def changed(self, waiting: Sequence[Waiting]) -> list[Notice]:
-        """Notices for jobs with a new reason, and at times for those whose place changed. Forgets all other jobs.
+        """Return notices for jobs with a new reason, and at times for those whose place changed. Forgets all other
+        jobs.
 
-        A job with a reservation is told at once when that moves: a job before it was topped up, for example.
+        A job gets a notice at once when its reservation moves, for example after a top-up of a job before it.
         """
         now, before, notices = time.monotonic(), self._last, []
         self._last = {}
@@ -129,12 +130,12 @@ class WaitingNotices:
 
 
 def _moved(told: Waiting, now: Waiting) -> bool:
-    """Whether the job's reservation is later than it was told."""
+    """Return whether the job's reservation is later than in its last notice."""
     return now.has_reservation and bool(told.estimated_start) and now.estimated_start > told.estimated_start + LATER_S
 
 
 def waiting_text(waiting: Waiting) -> str:
-    """Why a job waits, after its place if it has one.
+    """Return why a job waits, after its place if it has one.
 
     `3rd in line, 2 jobs of others first; your share of CPUs is 41 %; estimated start 2027-01-15 08:00 UTC at alpha;
     1 cluster is full`

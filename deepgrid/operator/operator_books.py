@@ -14,7 +14,7 @@ class OperatorBooks(Books):
         self._session = session
 
     async def hot(self) -> list[int]:
-        """Jobs that were hot at the last update of the operator's index, and newer jobs."""
+        """Return jobs that were hot at the last update of the operator's index, and newer jobs."""
         index = self._session.index
         unseen = range(index.last_id() + 1, await self.chain.job_count() + 1)
         return await self.existing({*index.hot(), *unseen})

@@ -149,7 +149,7 @@ async def tell(session: OperatorSession, decision: Decision, assigned: int, ende
 
 
 def _next_round(session: OperatorSession, decision: Decision, ended: int) -> float | None:
-    """When the first job is due or given up, by the loop's clock; None if only a change can help."""
+    """Return when the first job is due or given up, by the loop's clock; None if only a change can help."""
     seen, ahead_s = decision.snapshot, session.settings.scheduler.assign_ahead_s
     due = [one.estimated_start - ahead_s - seen.now for one in decision.found.waiting if one.estimated_start]
     due += [decision.use.waits[job.customer] - seen.now for job in seen.pending if job.customer in decision.use.waits]
@@ -163,7 +163,7 @@ def _next_round(session: OperatorSession, decision: Decision, ended: int) -> flo
 def _market_of(
     hot: Sequence[Job], providers: Sequence[Provider], records: Mapping[str, Reliability], now: int
 ) -> Market:
-    """The clusters in force, each with its hot jobs: running ones first, then its queue in order."""
+    """Return the clusters in force, each with its hot jobs: running ones first, then its queue in order."""
     busy: dict[str, list[HotJob]] = {}
     for job in sorted(hot, key=lambda job: (-job.status, job.assigned_at, job.id)):
         if job.provider is not None:
@@ -183,7 +183,7 @@ def _whole_life(record: TrackRecord) -> Reliability:
 
 
 def _latest(now: int) -> int:
-    """The time for the next block. A quiet chain's newest block is old; the contract checks the time itself."""
+    """Return the time for the next block. A quiet chain's newest block is old; the contract checks the time itself."""
     return max(now, int(time.time()))
 
 

@@ -94,20 +94,20 @@ class OperatorSession:
     # -- the grid ----------------------------------------------------------------------------
 
     async def hot(self) -> list[Job]:
-        """Jobs that are not over: as last reported by the follower, else read from the chain."""
+        """Return jobs that are not over: as last reported by the follower, else read from the chain."""
         ids = self.index.hot()
         if self.followed is not None:
             return [self.memory.hot[job_id] for job_id in ids if job_id in self.memory.hot]
         return [job for job in await self.chain.jobs(ids) if job.status.hot]
 
     async def pending(self) -> list[Job]:
-        """Jobs that wait for a cluster."""
+        """Return jobs that wait for a cluster."""
         if self.followed is None:
             return [job for job in await self.chain.jobs(self.index.pending()) if job.status is JobStatus.PENDING]
         return [job for job in await self.hot() if job.status is JobStatus.PENDING]
 
     async def providers(self) -> list[Entry]:
-        """All providers with their records: as last seen by the watcher, else read from the chain."""
+        """Return all providers with their records: as last seen by the watcher, else read from the chain."""
         return await self.chain.providers_and_records() if self.watched is None else self.watched
 
     def caught_up(self, head: Block) -> None:

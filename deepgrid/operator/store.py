@@ -103,7 +103,7 @@ class OperatorStore:
         self._many("INSERT INTO notices (job_id, kind, text, provider) VALUES (?, 'assigned', ?, ?)", rows)
 
     def promised(self) -> list[DueNotice]:
-        """Notices of assignments whose outcome is not known."""
+        """Return notices of assignments whose outcome is not known."""
         rows = self._rows("SELECT id, job_id, kind, text, provider FROM notices WHERE provider != '' ORDER BY id")
         return [DueNotice(*row) for row in rows]
 
@@ -115,7 +115,7 @@ class OperatorStore:
         self._db.execute("DELETE FROM notices WHERE provider != ''")
 
     def due_notices(self, most: int) -> list[DueNotice]:
-        """The oldest notices to post."""
+        """Return the oldest notices to post."""
         query = "SELECT id, job_id, kind, text FROM notices WHERE provider = '' ORDER BY id LIMIT ?"
         return [DueNotice(*row) for row in self._rows(query, [most])]
 
@@ -133,7 +133,7 @@ class OperatorStore:
         self._db.execute("INSERT INTO given_back VALUES (?, ?, ?, ?)", [job_id, provider, at, reason])
 
     def given_back(self) -> dict[int, list[GivenBack]]:
-        """All of them by job, oldest first."""
+        """Return all returns of jobs by job, oldest first."""
         found: dict[int, list[GivenBack]] = {}
         for row in self._rows("SELECT job_id, provider, at, reason FROM given_back ORDER BY at"):
             found.setdefault(row[0], []).append(GivenBack(*row))
@@ -168,7 +168,7 @@ class OperatorStore:
         self._db.execute("DELETE FROM rounds WHERE id <= (SELECT max(id) FROM rounds) - ?", [ROUNDS_KEPT])
 
     def rounds(self, most: int) -> list[dict[str, Any]]:
-        """Figures of the last rounds, newest first."""
+        """Return figures of the last rounds, newest first."""
         rows = self._rows("SELECT figures FROM rounds ORDER BY id DESC LIMIT ?", [most])
         return [json.loads(row[0]) for row in rows]
 

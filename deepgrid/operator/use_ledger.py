@@ -27,7 +27,7 @@ class UseLedger:
         self._reserved_s: dict[int, int] = {}  # earlier reservations of hot jobs
 
     def accounts(self) -> dict[str, Account]:
-        """A copy, for a thread."""
+        """Return a copy, for a thread."""
         return dict(self._accounts)
 
     def note(self, before: Job | None, job: Job, now: float) -> None:
@@ -75,7 +75,7 @@ class UseLedger:
             self._reserved_s[job_id] = self._reserved_s.get(job_id, 0) + max(0, at - since)
 
     def _take_reservation(self, job: Job, until: int) -> Hold | None:
-        """What an ended job kept from others before its assignment; None if it had no reservation."""
+        """Return the resources that an ended job reserved before its assignment; None without a reservation."""
         self._end_reservation(job.id, until)
         kept_s = self._reserved_s.pop(job.id, None)
         return None if kept_s is None else Hold(job.customer, Resources.of(job.definition), until - kept_s)
@@ -93,5 +93,5 @@ class UseLedger:
 
 
 def holds_of(hot: Iterable[Job]) -> list[Hold]:
-    """What assigned, claimed and running jobs keep."""
+    """Return the resources that assigned, claimed and running jobs keep."""
     return [hold for hold in map(Hold.of, hot) if hold is not None]

@@ -42,7 +42,7 @@ async def remove_leftovers(session: ProviderSession, leftovers: Sequence[Leftove
 
 
 async def find_outputs_above_quota(session: ProviderSession) -> list[Output]:
-    """Outputs of finished claims to remove, the oldest of each customer first. Those over 1 MiB count.
+    """Return outputs of finished claims to remove, the oldest of each customer first. Those over 1 MiB count.
 
     Skips outputs that are not delivered to their end.
     """
@@ -61,7 +61,7 @@ async def find_outputs_above_quota(session: ProviderSession) -> list[Output]:
 
 
 def above_quota(outputs: Sequence[Output], quota_bytes: int) -> list[Output]:
-    """The oldest of these outputs of one customer, without which the others fit into the quota."""
+    """Return the oldest of a customer's outputs that must go so that the others fit into the quota."""
     excess = sum(one.size_bytes for one in outputs) - quota_bytes
     above = []
     for one in sorted(outputs, key=lambda one: (one.key.claimed_at, one.key.job_id)):

@@ -25,7 +25,7 @@ from deepgrid.slurm.ssh.login import Login
 
 
 async def examine_provider(settings: ProviderSettings) -> list[Finding]:
-    """All findings on a provider: its key, its standing on chain, the services, and the cluster."""
+    """Return all findings on a provider: its key, its standing on chain, the services, and the cluster."""
     try:
         wallet = Wallet.load(settings.key_file)
         book = AddressBook.load(settings.book)

@@ -14,7 +14,7 @@ from deepgrid.provider.session import ProviderSession
 
 
 async def last_measured(session: ProviderSession) -> tuple[Label, ...]:
-    """The measured labels of this provider on chain, proposed or in force, without its own labels."""
+    """Return the measured labels of this provider on chain, proposed or in force, without its own labels."""
     newest = (await read_versions(session.chain, session.address)).newest
     return updated(measured_of(newest.labels), (), session.settings.labels) if newest else ()
 

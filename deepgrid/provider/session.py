@@ -80,7 +80,9 @@ class Intervals:
     slurm_answers_s: float = 2.0  # a healthy cluster answers within this time
 
     def until_observing_s(self, now: float) -> float:
-        """Seconds from the monotonic time `now` until all carriers observe again, together and so with one request."""
+        """Return seconds from the monotonic time `now` until all carriers observe again, together and so with one
+        request.
+        """
         return self.observe_again_s - now % self.observe_again_s
 
 
@@ -122,14 +124,14 @@ class ProviderSession:
         self._carried: dict[JobKey, asyncio.Task[None] | None] = {}  # value: the task, if a fallback carries
 
     def key_of(self, job: Job) -> JobKey:
-        """The key of the job's current claim."""
+        """Return the key of the job's current claim."""
         return self.key(job.id, job.claimed_at)
 
     def key(self, job_id: int, claimed_at: int) -> JobKey:
         return JobKey(self.chain.book.chain_id, self.chain.book.meta_scheduler, job_id, claimed_at)
 
     def carries(self, key: JobKey) -> bool:
-        """Whether a carrier of this process drives the claim now."""
+        """Return whether a carrier of this process drives the claim now."""
         return key in self._carried
 
     @property
@@ -138,7 +140,7 @@ class ProviderSession:
         return not self._carried
 
     def may_carry(self, key: JobKey) -> bool:
-        """Whether `driving` accepts the claim: no carrier drives it, or only a fallback, which gives way."""
+        """Return whether `driving` accepts the claim: no carrier drives it, or only a fallback, which gives way."""
         return self._carried.get(key) is not None or not self.carries(key)
 
     @asynccontextmanager
@@ -161,7 +163,7 @@ class ProviderSession:
             del self._carried[key]
 
     async def job_of(self, key: JobKey) -> Job:
-        """The job of a claim, read from the chain. Reads of many carriers share a request.
+        """Return the job of a claim, read from the chain. Reads of many carriers share a request.
 
         Raises ChainError (transient) when the node's head is older than the claim. Such a node proves nothing.
         """

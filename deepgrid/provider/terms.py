@@ -16,21 +16,21 @@ REFUSED_CUSTOMER = "this cluster takes no jobs of this customer; its provider ca
 
 
 def why_unacceptable(job: Job, settings: ProviderSettings) -> str:
-    """The reason why this provider refuses the job, for its customer to read; empty if it accepts the job."""
+    """Return the reason why this provider refuses the job, for its customer to read; empty if it accepts the job."""
     if job.customer in settings.refused_customers:
         return REFUSED_CUSTOMER
     return too_high(job.cut_percent, settings.max_cut_percent)
 
 
 def too_high(cut_percent: int, most_percent: int) -> str:
-    """The reason why no job with that cut runs here; empty if the cut is accepted."""
+    """Return the reason why no job with that cut runs here; empty if the cut is accepted."""
     if cut_percent <= most_percent:
         return ""
     return f"the platform keeps {cut_percent} % of a job's cost, this provider accepts at most {most_percent} %"
 
 
 async def why_not_claimed(session: ProviderSession) -> str:
-    """The reason why no job is claimed at the cut in force; empty if the cut is accepted."""
+    """Return the reason why no job is claimed at the cut in force; empty if the cut is accepted."""
     return too_high((await session.chain.cut()).percent, session.settings.max_cut_percent)
 
 
@@ -43,7 +43,7 @@ async def check_before_joining(session: ProviderSession) -> None:
 
 
 def finding(cut: Cut, most_percent: int) -> Finding:
-    """The finding of `dps provider doctor` on the cut in force and on an announced one."""
+    """Return the finding of `dps provider doctor` on the cut in force and on an announced one."""
     step = "Raise max_cut_percent of the provider block, or leave the grid."
     if why := too_high(cut.percent, most_percent):
         return Finding("cut", Level.BAD, f"No job is claimed: {why}.", step)

@@ -135,7 +135,7 @@ def _slurm_job(slurm_id: int | None, account: str) -> str:
 
 
 def _foreign(session: ProviderSession, held: Holdings) -> tuple[Row, ...]:
-    """Jobs without a claim. None if customers are trusted: then their accounts may have other uses too."""
+    """Return jobs without a claim. None if customers are trusted: then their accounts may have other uses too."""
     return () if session.settings.trust_customers else held.foreign
 
 
@@ -144,7 +144,7 @@ async def _claimed(session: ProviderSession) -> list[Job]:
 
 
 async def _left_over(session: ProviderSession, held: Holdings, claims: dict[JobKey, Job]) -> tuple[LeftOver, ...]:
-    """Claims in the queue that are over. Jobs of other grids are left alone."""
+    """Return claims in the queue that are over. Jobs of other grids are left alone."""
     head = await session.chain.head()  # claims newer than this node's head are skipped
     last = await session.chain.job_count(head.number)
     rows = {
@@ -163,7 +163,7 @@ async def _left_over(session: ProviderSession, held: Holdings, claims: dict[JobK
 async def _observation(
     session: ProviderSession, suspect: Suspect, job: Job, now: int, states: dict[JobKey, SlurmJob], grace_s: int
 ) -> Observation:
-    """The observation for `decide`. Slurm accepted the job once, so there is nothing to submit."""
+    """Return the observation for `decide`. Slurm accepted the job once, so there is nothing to submit."""
     absent_s = time.monotonic() - suspect.seen_at if suspect.slurm.phase is Phase.ABSENT else None
     slurm = states[suspect.key]
     failures = await launch_failures(session.chain, job) if slurm.reason in LAUNCH_FAILURES else 0

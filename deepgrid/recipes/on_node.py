@@ -30,7 +30,7 @@ def load_cloudpickle() -> None:
 
 
 def encoded(value: Any) -> tuple[str, bytes]:
-    """The format and the bytes of a result: Arrow for tables, npz for arrays, else JSON."""
+    """Return the format and the bytes of a result: Arrow for tables, npz for arrays, else JSON."""
     pyarrow, numpy = sys.modules.get("pyarrow"), sys.modules.get("numpy")
     if pyarrow is not None and isinstance(value, pyarrow.Table):
         sink = io.BytesIO()

@@ -70,7 +70,7 @@ class Call:
     _token: str = field(repr=False)
 
     def value(self) -> Any:
-        """The result of the call.
+        """Return the result of the call.
 
         Returns:
             A JSON value, a NumPy array, a dict of arrays, or a PyArrow table.
@@ -131,7 +131,7 @@ def map(
 
 
 def _calls(items: Sequence[Any], texts: Sequence[str], jobs: JobSet, token: str) -> Iterator[Call]:
-    """The calls in order, each as soon as its job is over. Equal calls are interchangeable."""
+    """Yield the calls in order, each as soon as its job is over. Equal calls are interchangeable."""
     over: defaultdict[object, deque[Job | Unsubmitted]] = defaultdict(deque)
     ends = jobs.as_completed()
     for item, text in zip(items, texts, strict=True):
@@ -143,7 +143,7 @@ def _calls(items: Sequence[Any], texts: Sequence[str], jobs: JobSet, token: str)
 
 
 def pickled(function: Callable[[Any], Any], item: Any) -> str:
-    """A call as text for a variable of a job. Raises InputError."""
+    """Return a call as text for a variable of a job. Raises InputError."""
     try:
         content = zlib.compress(_cloudpickle().dumps((function, (item,))), 9)
     except Exception as error:  # pickling runs code of any class
@@ -158,7 +158,7 @@ def pickled(function: Callable[[Any], Any], item: Any) -> str:
 
 
 def workflow(token: str, image: str | Mapping[str, Any] | None, resources: Resources, python: str) -> dict[str, Any]:
-    """The workflow of all calls of one `map`. The call itself is the variable REMOTE_CALL."""
+    """Return the workflow of all calls of one `map`. The call itself is the variable REMOTE_CALL."""
     program = (Path(__file__).with_name("on_node.py")).read_text()
     module = zlib.compress(inspect.getsource(_cloudpickle().cloudpickle).encode(), 9)
     variables = {

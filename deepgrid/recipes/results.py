@@ -47,7 +47,7 @@ class RemoteError(GridError):
 
 
 def result_in(lines: Iterable[str], token: str) -> Any:
-    """The result in the output of a job.
+    """Return the result in the output of a job.
 
     Args:
         lines: The output.
@@ -80,7 +80,7 @@ def result_in(lines: Iterable[str], token: str) -> Any:
 
 
 def _content(lines: Iterator[str], token: str) -> tuple[str, bytes]:
-    """Format and bytes of the last result with this token, checked by length and hash."""
+    """Return format and bytes of the last result with this token, checked by length and hash."""
     found: tuple[str, bytes] | None = None
     for line in lines:
         head = _HEAD.fullmatch(line)
@@ -106,14 +106,14 @@ def _content(lines: Iterator[str], token: str) -> tuple[str, bytes]:
 
 
 def _json(content: bytes) -> Any:
-    """A JSON value of at most 200 levels. Raises ValueError."""
+    """Return a JSON value of at most 200 levels. Raises ValueError."""
     # json.loads has no limit of its own. from_json has, and refuses single surrogates, as in names of some files.
     from_json(_SURROGATE.sub(rb"\\u0020", content))
     return json.loads(content)
 
 
 def _arrays(content: bytes, *, single: bool) -> Any:
-    """The arrays of an archive. Raises RemoteError for one that is too large when unpacked."""
+    """Return the arrays of an archive. Raises RemoteError for one that is too large when unpacked."""
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
         entries = archive.infolist()
         if sum(entry.file_size for entry in entries) > MOST_UNPACKED_BYTES:
@@ -141,7 +141,7 @@ OLD_COMPRESSION = b"ARROW:experimental_compression"  # as Arrow 0.17 marked it
 
 
 def read_table(content: bytes, most_bytes: int) -> Any:
-    """The table in an Arrow stream. A value without bytes, such as a null, counts as one byte.
+    """Return the table in an Arrow stream. A value without bytes, such as a null, counts as one byte.
 
     Raises:
         RemoteError: The table is compressed, too large, or of a type that is not accepted.
@@ -205,7 +205,7 @@ def _check_type(kind: Any, *, is_column: bool = False) -> None:
 
 
 def _bytes_used(part: Any) -> int:
-    """Bytes of the texts of a dictionary, each as often as it is used."""
+    """Return the bytes of the texts of a dictionary, each as often as it is used."""
     from pyarrow import compute, lib
 
     try:
@@ -226,11 +226,11 @@ class _Head:
         self.bytes = content
 
     def follow(self, at: int) -> int:
-        """The place to which the offset at `at` leads."""
+        """Return the place that the offset at `at` leads to."""
         return at + int(struct.unpack_from("<I", self.bytes, at)[0])
 
     def field(self, table: int, number: int) -> int:
-        """The place of a field of a table; 0 if the table leaves it out."""
+        """Return the place of a field of a table; 0 if the table leaves it out."""
         index = table - struct.unpack_from("<i", self.bytes, table)[0]
         (size,) = struct.unpack_from("<H", self.bytes, index)
         at = 4 + 2 * number
@@ -238,7 +238,7 @@ class _Head:
         return table + offset if offset else 0
 
     def pairs(self, table: int, number: int) -> list[tuple[int, int]]:
-        """A field that is a vector of pairs of 64-bit numbers."""
+        """Return a field that is a vector of pairs of 64-bit numbers."""
         if not (at := self.field(table, number)):
             return []
         at = self.follow(at)

@@ -25,7 +25,10 @@ _ENROOT = Quoted(""""$(declare -f enroot_task start_up posix_export fstab_line)"
 
 
 def apptainer_task(run: StepRun, containers: Containers) -> list[str]:
-    """The words before the command, for Apptainer. Variables of the step's shell hold the image's path and folder."""
+    """Return the words before the command, for Apptainer.
+
+    Variables of the step's shell hold the image's path and folder.
+    """
     c = run.container
     assert c is not None
     options = ["--no-eval", *(_APART if run.mpi in (None, "none") else _APART_BUT_DEVICES)]
@@ -42,7 +45,7 @@ def apptainer_task(run: StepRun, containers: Containers) -> list[str]:
 
 
 def _apptainer_mount(mount: Mount) -> str:
-    """A mount in Apptainer's format, as fields of a CSV line."""
+    """Return a mount in Apptainer's format, as fields of a CSV line."""
     fields = ["type=bind", _csv(f"source={mount.host_dir}"), _csv(f"destination={mount.container_dir}")]
     return ",".join([*fields, "ro"] if mount.options == "ro" else fields)
 
@@ -52,7 +55,7 @@ def _csv(field: str) -> str:
 
 
 def enroot_task(run: StepRun) -> list[str]:
-    """The words before the command, for Enroot; see `enroot_task` in the template."""
+    """Return the words before the command, for Enroot; see `enroot_task` in the template."""
     c = run.container
     assert c is not None
     own = " ".join(variable.key for variable in run.env)
@@ -68,7 +71,10 @@ def enroot_task(run: StepRun) -> list[str]:
 
 
 def pyxis_options(run: StepRun, image: Image) -> list[str]:
-    """Options of srun, which starts the container by Pyxis. A variable of the step's shell has an image file's path."""
+    """Return the options of srun, which starts the container by Pyxis.
+
+    A variable of the step's shell has an image file's path.
+    """
     c = run.container
     assert c is not None
     is_file = image.fetched or c.image.startswith("/")

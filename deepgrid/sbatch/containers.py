@@ -47,11 +47,11 @@ class Containers:
                 raise ConfigurationError(f"The mirror of {name} must be https://HOST[:PORT] or http://HOST[:PORT].")
 
     def mirror_of(self, container: ContainerRun) -> str | None:
-        """The address to use instead of the container's registry."""
+        """Return the address to use instead of the container's registry."""
         return self.mirrors.get(container.registry or DOCKER_HUB)
 
     def form_of(self, run: StepRun) -> Form:
-        """The program that runs a step's container."""
+        """Return the program that runs a step's container."""
         assert run.container is not None
         if run.container.apptainer or run.container.deepsquare_hosted:
             return "apptainer"
@@ -59,7 +59,10 @@ class Containers:
 
 
 def _fits_pyxis(run: StepRun) -> bool:
-    """Whether Pyxis can run the step. It enters the container first, and separates mounts by commas and colons."""
+    """Return whether Pyxis can run the step.
+
+    It enters the container first, and separates mounts by commas and colons.
+    """
     assert run.container is not None
     paths = [path for mount in run.container.mounts for path in (mount.host_dir, mount.container_dir)]
     return not run.mapped and not run.apart and not any(mark in path for path in paths for mark in ",:")
@@ -119,12 +122,12 @@ class Image:
 
 
 def clean(path: str) -> str:
-    """The path as absolute, without `..`, so that it cannot leave the folder to which it is appended."""
+    """Return the path as absolute, without `..`, so that it cannot leave the folder to which it is appended."""
     return "/" + posixpath.normpath(f"/{path}").lstrip("/")
 
 
 def place_of(container: ContainerRun, containers: Containers) -> Quoted:
-    """Path of an image file: below the job's storage, or in the provider's folder."""
+    """Return the path of an image file: below the job's storage, or in the provider's folder."""
     if container.image.startswith("/"):
         return Quoted('"$__dg_storage"' + quote(clean(container.image)))
     named = f"{container.registry}/{container.image}" if container.registry else container.image
@@ -154,11 +157,11 @@ class Images:
         return self._found[self._key(run)]
 
     def starts_with_srun(self, run: StepRun) -> bool:
-        """Whether srun itself starts the step's container."""
+        """Return whether srun itself starts the step's container."""
         return run.container is not None and self.of(run).form == "pyxis"
 
     def uses(self, *forms: Form) -> bool:
-        """Whether any step's container runs in one of these forms."""
+        """Return whether any step's container runs in one of these forms."""
         return any(image.form in forms for image in self)
 
     def _key(self, run: StepRun) -> tuple[Form, object]:

@@ -25,12 +25,12 @@ class Hub:
 
 
 def uses_networks(job: Definition) -> bool:
-    """Whether the script needs the code for network namespaces."""
+    """Return whether the script needs the code for network namespaces."""
     return bool(job.virtual_networks) or any(step.run and step.run.apart for _, step in steps_in(job.steps, ()))
 
 
 def hubs(job: Definition) -> list[Hub]:
-    """The hubs of all virtual networks, numbered from 0 in the order of the file."""
+    """Return the hubs of all virtual networks, numbered from 0 in the order of the file."""
     peers: dict[str, set[str]] = {network.name: set() for network in job.virtual_networks}
     for _, step in steps_in(job.steps, ()):
         for interface in step.run.custom_network_interfaces if step.run else ():
@@ -47,7 +47,7 @@ def hubs(job: Definition) -> list[Hub]:
 
 
 def namespace_words(run: StepRun, mapping: list[str]) -> list[str]:
-    """The words before `--` that describe the namespace to a task."""
+    """Return the words before `--` that describe the namespace to a task."""
     interfaces = [
         f"bore{number}={interface.bore.target_port}@{interface.bore.server}"
         if interface.bore
@@ -58,7 +58,7 @@ def namespace_words(run: StepRun, mapping: list[str]) -> list[str]:
 
 
 def interface_secrets(run: StepRun) -> Iterator[tuple[int, Quoted]]:
-    """The secret settings of interfaces that are known before the job runs, by number."""
+    """Yield the secret settings of interfaces that are known before the job runs, by number."""
     for number, interface in enumerate(run.custom_network_interfaces):
         if interface.wireguard:
             yield number, quote(_configuration(interface.wireguard))
@@ -67,7 +67,7 @@ def interface_secrets(run: StepRun) -> Iterator[tuple[int, Quoted]]:
 
 
 def memberships(job: Definition, run: StepRun) -> Iterator[tuple[int, Quoted]]:
-    """Arguments of `vnet_configuration`, which adds the keys, for interfaces in virtual networks."""
+    """Yield the arguments of `vnet_configuration`, which adds the keys, for interfaces in virtual networks."""
     hubs = {network.name: number for number, network in enumerate(job.virtual_networks)}
     for number, interface in enumerate(run.custom_network_interfaces):
         if interface.vnet:
@@ -77,7 +77,7 @@ def memberships(job: Definition, run: StepRun) -> Iterator[tuple[int, Quoted]]:
 
 
 def _configuration(interface: Wireguard) -> str:
-    """The configuration file of wg-quick. The models forbid line ends in its values."""
+    """Return the configuration file of wg-quick. The models forbid line ends in its values."""
     lines = ["[Interface]", f"PrivateKey = {interface.private_key}", *(f"Address = {a}" for a in interface.address)]
     for peer in interface.peers:
         lines += ["", "[Peer]", f"PublicKey = {peer.public_key}"]

@@ -30,7 +30,7 @@ def quote(text: str) -> Quoted:
 
 
 def only_quoted(value: object) -> object:
-    """Finalizer of each Jinja expression. Only numbers and quoted words may pass."""
+    """Return finalizer of each Jinja expression. Only numbers and quoted words may pass."""
     if isinstance(value, (Quoted, int)):
         return value
     raise TypeError(f"a template prints a {type(value).__name__} that was not quoted")

@@ -40,7 +40,7 @@ class ScriptParts(NamedTuple):
 def render(
     job: Definition, storage: StoragePaths, containers: Containers = USUAL, folders: Folders | None = None
 ) -> str:
-    """The batch script of a job for a cluster with these storage volumes and container settings.
+    """Return the batch script of a job for a cluster with these storage volumes and container settings.
 
     `folders` are the known working folders of images. Others are looked up on the node.
     Raises InputError for a job with a module that was not resolved.
@@ -51,7 +51,7 @@ def render(
 def render_parts(
     job: Definition, storage: StoragePaths, containers: Containers = USUAL, folders: Folders | None = None
 ) -> ScriptParts:
-    """The batch script as `render` gives it, in its two parts."""
+    """Return the batch script as `render` gives it, in its two parts."""
     blocks, names = blocks_of(job)
     images = Images([block.step for block in blocks], containers, folders)
     values = {
@@ -94,7 +94,10 @@ def _export(variable: EnvVar) -> Quoted:
 
 
 def _layer(variable: EnvVar) -> Quoted:
-    """Sets an input of a module for its steps. An input with the name of a loop's variable hides the variable."""
+    """Return the word that sets an input of a module for its steps.
+
+    An input with the name of a loop's variable hides the variable.
+    """
     loops = {"item": "__dg_item", "index": "__dg_index", "DEEPSQUARE_ERROR_CODE": "__dg_error_code"}
     if variable.key in loops:
         return Quoted(f"local {loops[variable.key]}={quote(variable.value)}")
@@ -111,7 +114,7 @@ def _elements(texts: Iterable[str]) -> Quoted:
 
 
 def _within(loop: StepFor) -> Quoted:
-    """The condition that continues a loop over a range."""
+    """Return the condition that continues a loop over a range."""
     assert loop.range is not None
     return Quoted(f"__dg_index {'<=' if (loop.range.increment or 1) > 0 else '>='} {loop.range.end}")
 
@@ -121,14 +124,14 @@ def _octal(mode: int) -> Quoted:
 
 
 def _file_name(data: HTTPData) -> Quoted:
-    """The last part of a URL's path, as a file name. For inputs whose server gives no usable name."""
+    """Return the last part of a URL's path, as a file name. For inputs whose server gives no usable name."""
     name = posixpath.basename(unquote(urlsplit(data.url).path))
     name = "".join(char for char in name if char.isprintable())[:100]
     return quote(name if name not in ("", ".", "..") else "input")
 
 
 def _folder(data: S3Data) -> str:
-    """Destination of the output, with a '/' at the end, as s5cmd names folders."""
+    """Return destination of the output, with a '/' at the end, as s5cmd names folders."""
     return data.bucket_url + data.path.rstrip("/") + "/"
 
 
@@ -159,7 +162,7 @@ class Block:
 
 
 def blocks_of(job: Definition) -> tuple[list[Block], tuple[Quoted, ...]]:
-    """All steps of a job, and the functions that the job calls, in order.
+    """Return all steps of a job, and the functions that the job calls, in order.
 
     Raises InputError for a module that was not resolved.
     """

@@ -42,7 +42,7 @@ def words(texts: Iterable[str]) -> Quoted:
 
 
 def srun_options(job: Definition, run: StepRun, name: str | None, images: Images) -> Quoted:
-    """The step's resources as options of srun."""
+    """Return the step's resources as options of srun."""
     wanted = run.resources_in(job.resources)
     options = [
         "--export=ALL",
@@ -66,12 +66,12 @@ def srun_options(job: Definition, run: StepRun, name: str | None, images: Images
 
 
 def task(run: StepRun, images: Images) -> Quoted:
-    """The command that srun starts in each task."""
+    """Return the command that srun starts in each task."""
     return words([*_surroundings(run), *_container(run, images), *_command(run)])
 
 
 def _surroundings(run: StepRun) -> list[str]:
-    """The outer layer: a network namespace (which also maps users), a user namespace, or nothing."""
+    """Return the outer layer: a network namespace (which also maps users), a user namespace, or nothing."""
     if run.apart:
         start = ["/bin/bash", "-p", "-c", Quoted('"$__dg_network"'), "network"]
         return [*start, *namespace_words(run, _mapped_ids(run)), "--"]
@@ -93,7 +93,7 @@ def _container(run: StepRun, images: Images) -> Sequence[str]:
 
 
 def command_variables(run: StepRun) -> list[EnvVar]:
-    """The step's command and working folder, as variables of the srun that starts it."""
+    """Return the step's command and working folder, as variables of the srun that starts it."""
     if run.starts_entry_point:
         return []
     folder = [EnvVar.model_construct(key=FOLDER, value=run.work_dir)] if run.work_dir is not None else []
@@ -101,7 +101,7 @@ def command_variables(run: StepRun) -> list[EnvVar]:
 
 
 def _command(run: StepRun) -> list[str]:
-    """The words that run the step's command, or the arguments of the image's entry point."""
+    """Return the words that run the step's command, or the arguments of the image's entry point."""
     if run.starts_entry_point:
         return shlex.split(run.command)
     shell = run.shell or "/bin/sh"

@@ -30,7 +30,7 @@ class StoragePaths:
 
     @classmethod
     def under(cls, root: str) -> StoragePaths:
-        """All volumes below one folder, as on the one-machine grid."""
+        """Return all volumes below one folder, as on the one-machine grid."""
         return cls(f"{root}/shared", f"{root}/persistent", f"{root}/world-tmp", f"{root}/disk", f"{root}/disk-world")
 
     @property

@@ -56,9 +56,9 @@ class TakeBack:
 def overdue(
     jobs: Iterable[Job], providers: Mapping[str, Provider], patience: Patience, now: int
 ) -> list[TakeBack]:  # fmt: skip
-    """The jobs whose provider has timed out at `now` (the chain's time), oldest first.
+    """Return the jobs whose provider has timed out at `now` (the chain's time), oldest first.
 
-    `providers` maps the addresses of all registered providers. A removed provider is not among them.
+    `providers` maps the addresses of all registered providers. Removed providers are missing.
     """
     found: list[TakeBack] = []
     for job in sorted(jobs, key=lambda job: job.id):
@@ -83,7 +83,7 @@ def gives_up_at(job: Job) -> int:
 
 
 def in_turns(jobs: Iterable[Job]) -> list[Job]:
-    """The first job of each customer, then the second of each, and so on; oldest first."""
+    """Return the first job of each customer, then the second of each, and so on; oldest first."""
     before: Counter[str] = Counter()
     turns: list[tuple[int, int, Job]] = []
     for job in sorted(jobs, key=lambda job: job.id):

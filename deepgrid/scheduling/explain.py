@@ -19,7 +19,7 @@ from deepgrid.scheduling.speed import kind_of
 
 
 def explain(job: Job, market: Market, refused: Mapping[str, str] | None = None) -> list[Row]:
-    """One row per cluster: those that can take the job first, by price; then the others, by name.
+    """Return one row per cluster: those that can take the job first, by price; then the others, by name.
 
     Args:
         job: A job, which may not be on chain yet.
@@ -49,7 +49,7 @@ def _row(job: Job, cluster: ClusterState, now: int, refused: Mapping[str, str]) 
 
 
 def _obstacle(job: Job, cluster: ClusterState, rate: int, minutes: int, refused: Mapping[str, str]) -> str:
-    """Why the cluster cannot take the job; empty when it can."""
+    """Return why the cluster cannot take the job; empty when it can."""
     provider, one, wishes = cluster.provider, job.definition, job.wishes
     if not provider.in_force:
         return "is barred from the grid" if provider.banned else "is not approved yet"
@@ -76,7 +76,7 @@ class Quote:
 
 
 def quote(definition: JobDefinition, providers: Iterable[Provider]) -> Quote:
-    """The prices of approved providers. Labels and free nodes are ignored."""
+    """Return the prices of approved providers. Labels and free nodes are ignored."""
     offers, misfits = [], []
     for provider in providers:
         if provider.banned or not provider.approved:

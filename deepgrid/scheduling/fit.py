@@ -30,7 +30,7 @@ class Lack(IntEnum):
 
 
 def misfit(definition: Asked, hardware: Hardware) -> str:
-    """Why the job can never run on this hardware; empty when it can.
+    """Return why the job can never run on this hardware; empty when it can.
 
     Tasks are indivisible; GPUs are for the whole job. Node n hosts min(floor(cpus / cpusPerTask),
     floor(mem / task memory)) tasks. The GPUs must be on nodes that host tasks; the number of these nodes
@@ -40,7 +40,7 @@ def misfit(definition: Asked, hardware: Hardware) -> str:
 
 
 def lack(definition: Asked, hardware: Hardware) -> tuple[Lack, str]:
-    """What the hardware lacks first, and the same in words. See `misfit`."""
+    """Return the first thing that the hardware lacks, and the same in words. See `misfit`."""
     if definition.ntasks < 1 or definition.cpus_per_task < 1:
         return Lack.SENSE, "asks for no task or no CPU"
     cpus = definition.ntasks * definition.cpus_per_task
@@ -68,17 +68,17 @@ def lack(definition: Asked, hardware: Hardware) -> tuple[Lack, str]:
 
 
 def unmet(labels: Sequence[Label], uses: Sequence[Label], affinity: Sequence[Affinity]) -> list[str]:
-    """The conditions that `labels` do not satisfy, as the customer wrote them; empty when all hold."""
+    """Return the conditions that `labels` do not satisfy, as the customer wrote them; empty when all hold."""
     return [written(c) for c in conditions(uses, affinity) if not _holds(labels, c)]
 
 
 def conditions(uses: Sequence[Label], affinity: Sequence[Affinity]) -> list[Affinity]:
-    """All conditions of a job; `uses` are equalities."""
+    """Return all conditions of a job; `uses` are equalities."""
     return [Affinity(use.key, "==", use.value) for use in uses] + list(affinity)
 
 
 def written(condition: Affinity) -> str:
-    """A condition as a customer writes it: `arch==amd64`."""
+    """Return a condition as a customer writes it: `arch==amd64`."""
     return f"{condition.key}{condition.op}{condition.value}"
 
 
@@ -100,7 +100,10 @@ class LabelValue:
 
 
 def compare(offered: LabelValue, op: str, wanted: LabelValue) -> bool:
-    """Whether `offered op wanted` holds: as numbers when both are, else as texts. An unknown `op` means equality."""
+    """Return whether `offered op wanted` holds: as numbers when both are, else as texts.
+
+    An unknown `op` means equality.
+    """
     if op in ("in", ":in:"):
         return wanted.text in offered.text
     order = _ORDER.get(op, _ORDER["=="])
@@ -110,7 +113,10 @@ def compare(offered: LabelValue, op: str, wanted: LabelValue) -> bool:
 
 
 def _holds(labels: Sequence[Label], condition: Affinity) -> bool:
-    """A missing label satisfies no condition. Of several labels with the same key, any may match."""
+    """Return whether the condition holds. A missing label satisfies no condition.
+
+    Of several labels with the same key, any may match.
+    """
     wanted = LabelValue.parse(condition.value)
     return any(
         compare(LabelValue.parse(label.value), condition.op, wanted) for label in labels if label.key == condition.key

@@ -32,7 +32,7 @@ class Resources(NamedTuple):
 
     @staticmethod
     def of(definition: JobDefinition) -> Resources:
-        """What a job asks for in total."""
+        """Return the resources that a job requests in total."""
         cpus = definition.ntasks * definition.cpus_per_task
         return Resources(cpus, cpus * definition.mem_per_cpu_mb, definition.gpus)
 
@@ -51,7 +51,7 @@ class HotJob:
 
     @classmethod
     def of(cls, job: Job, now: int) -> Self:
-        """An assigned, claimed or running job, with the minutes that it may still run at `now`."""
+        """Return an assigned, claimed or running job, with the minutes that it may still run at `now`."""
         left = job.granted_minutes
         if job.status is JobStatus.RUNNING:
             left = max(1, left - max(0, now - job.started_at) // 60)
@@ -72,7 +72,7 @@ class Reliability:
 
     @classmethod
     def of_life(cls, started: int, refused: int, panicked: int, timed_out: int) -> Self:
-        """The counters of a provider's whole life as if it had been lately, shortened to MOST_EVENTS."""
+        """Return the counters of a provider's whole life as if it had been lately, shortened to MOST_EVENTS."""
         counts = (started, refused, panicked, timed_out)
         share = min(1.0, MOST_EVENTS / max(1, sum(counts)))
         return cls(*(count * share for count in counts))
@@ -83,7 +83,7 @@ class Reliability:
         return (self.served + 9) / (self.served + self.refused + self.panicked + self.late + 10)
 
     def decayed(self, elapsed_s: float, half_life_s: float) -> Reliability:
-        """The counts after `elapsed_s` without an event: halved once per half life."""
+        """Return the counts after `elapsed_s` without an event: halved once per half life."""
         kept = 0.5 ** (max(0.0, elapsed_s) / half_life_s)
         return Reliability(self.served * kept, self.refused * kept, self.panicked * kept, self.late * kept)
 

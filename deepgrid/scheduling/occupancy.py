@@ -26,21 +26,21 @@ class Step(NamedTuple):
     gpus: float
 
     def holds(self, needs: Resources) -> bool:
-        """Whether this is enough."""
+        """Return whether this is enough."""
         return self.cpus >= needs.cpus and self.mem_mb >= needs.mem_mb and self.gpus >= needs.gpus
 
 
 def capacity(hardware: Hardware) -> Resources:
-    """Everything that a cluster has."""
+    """Return everything that a cluster has."""
     return Resources(
         float(sum(hardware.cpus_per_node)), float(sum(hardware.mem_per_node_mb)), float(sum(hardware.gpus_per_node))
     )
 
 
 def free_steps(cluster: ClusterState, now: int) -> list[Step]:
-    """What is free for the next job: from the start of the last queued job on, then more as jobs end.
+    """Return the free resources for the next job: from the start of the last queued job on, then more as jobs end.
 
-    The steps are in order of time; each holds at least what the one before holds.
+    The steps are in order of time. Each has at least the resources of the previous one.
     """
     free = Step(float(now), *capacity(cluster.provider.hardware))
     ends: list[Step] = []
@@ -63,7 +63,7 @@ def estimated_start(steps: list[Step], needs: Resources) -> float:
 
 
 def _after(free: Step, ended: Step) -> Step:
-    """What is free after the end of this job."""
+    """Return the free resources after the end of this job."""
     return Step(
         max(free.at, ended.at), free.cpus + ended.cpus, free.mem_mb + ended.mem_mb, free.gpus + ended.gpus
     )  # fmt: skip

@@ -31,7 +31,7 @@ class Hold:
 
     @staticmethod
     def of(job: Job) -> Hold | None:
-        """What an assigned job keeps; None for a job without a provider."""
+        """Return the resources that an assigned job keeps; None for a job without a provider."""
         return None if job.provider is None else Hold(job.customer, Resources.of(job.definition), job.assigned_at)
 
 
@@ -52,14 +52,14 @@ class Account:
     cancelled_at: int = 0
 
     def with_hold(self, hold: Hold, until: int, half_life_s: float) -> Account:
-        """The account after a hold that ended at `until`."""
+        """Return the account after a hold that ended at `until`."""
         until = max(until, hold.since)
         at = max(self.at, until)
         added = hold.needs * (_left(at - until, half_life_s) - _left(at - hold.since, half_life_s))
         return replace(self, past=self.past_at(at, half_life_s) + added, at=at)
 
     def with_cancel(self, hold: Hold, at: int, half_life_s: float) -> Account:
-        """The account after a cancel. Holds that began before the last cancel count with it, as one."""
+        """Return the account after a cancel. Holds that began before the last cancel count with it, as one."""
         if hold.since < self.cancelled_at:
             return self
         return replace(self, cancels=self._cancels_at(at, half_life_s) + 1, cancelled_at=at)
@@ -75,7 +75,7 @@ class Account:
         return self.cancelled_at + int(wait_s) if over > 0 else 0
 
     def is_negligible(self, now: int, half_life_s: float) -> bool:
-        """Whether nothing is left to remember."""
+        """Return whether nothing is left to remember."""
         return max(*self.past_at(now, half_life_s), self._cancels_at(now, half_life_s)) < NEGLIGIBLE
 
     def _cancels_at(self, now: int, half_life_s: float) -> float:
@@ -85,7 +85,7 @@ class Account:
 def usage_at(
     now: int, accounts: Mapping[str, Account], holds: Iterable[Hold], settings: SchedulerSettings
 ) -> Usage:  # fmt: skip
-    """Past and present use per customer: of the ended jobs, and of the holds that go on."""
+    """Return past and present use per customer: of the ended jobs, and of the holds that go on."""
     half_life_s = settings.half_life_s
     past = {one: account.past_at(now, half_life_s) for one, account in accounts.items()}
     present: dict[str, Resources] = {}
@@ -98,5 +98,5 @@ def usage_at(
 
 
 def _left(elapsed_s: float, half_life_s: float) -> float:
-    """The part that still counts after this time."""
+    """Return the part that still counts after this time."""
     return float(0.5 ** (max(0.0, elapsed_s) / half_life_s))

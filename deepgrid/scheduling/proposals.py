@@ -51,12 +51,12 @@ class Proposal:
 
 
 def _own(labels: Sequence[Label]) -> list[tuple[str, str]]:
-    """The labels that the provider chose, with their counts, in any order."""
+    """Return the labels that the provider chose, with their counts, in any order."""
     return sorted((label.key, label.value) for label in labels if not is_measured(label.key))
 
 
 def _plausible(labels: Sequence[Label]) -> bool:
-    """Whether each measured label is there once, in normal form. Two labels of a key would match more jobs."""
+    """Return whether each measured label is there once, in normal form. Two labels of a key would match more jobs."""
     measured = [label for label in labels if is_measured(label.key)]
     keys = {label.key for label in measured}
     return len(keys) == len(measured) and all(label.value == normalised(label.value) for label in measured)

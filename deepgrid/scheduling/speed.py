@@ -17,14 +17,14 @@ LARGEST = 1e12
 
 
 def kind_of(definition: JobDefinition) -> str:
-    """The kind of a job: `gpu`, `parallel` or `serial`."""
+    """Return the kind of a job: `gpu`, `parallel` or `serial`."""
     if definition.gpus:
         return "gpu"
     return "parallel" if definition.ntasks > 1 else "serial"
 
 
 def measured_speeds(provider: Provider) -> dict[str, float]:
-    """The provider's speed per kind of job. A kind without usable labels is missing."""
+    """Return the provider's speed per kind of job. A kind without usable labels is missing."""
     labels = {label.key: label.value for label in provider.labels}
     gflops, bandwidth = _figure(labels.get(GFLOPS, "")), _figure(labels.get(BANDWIDTH, ""))
     on_gpus = labels.get(BENCHMARK, "").startswith(ON_GPUS)
@@ -40,7 +40,7 @@ def measured_speeds(provider: Provider) -> dict[str, float]:
 
 
 def _figure(text: str) -> float:
-    """A positive number of a plausible size, else 0. Labels of strangers may hold anything."""
+    """Return a positive number of a plausible size, else 0. Labels of strangers may hold anything."""
     try:
         value = float(text)
     except ValueError:

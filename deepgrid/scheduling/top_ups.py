@@ -40,7 +40,8 @@ class Unpaid:
 
 
 def near_end(jobs: Iterable[Job], slice_minutes: int, ahead_minutes: int, now: int) -> list[Job]:
-    """Jobs with spending authority and at most `ahead_minutes` left at `now` (the chain's time), first end first.
+    """Return jobs with spending authority and at most `ahead_minutes` left at `now` (the chain's time), first end
+    first.
 
     `ahead_minutes` is capped at one slice, because the contract sells no slice earlier.
     """
@@ -50,13 +51,13 @@ def near_end(jobs: Iterable[Job], slice_minutes: int, ahead_minutes: int, now: i
 
 
 def remaining_minutes(job: Job, now: int) -> int:
-    """Minutes left of those that a claimed job bought. As in the contract, only full minutes count as used."""
+    """Return minutes left of those that a claimed job bought. As in the contract, only full minutes count as used."""
     used = max(0, now - job.started_at) // 60 if job.started_at else 0
     return max(0, job.granted_minutes - used)
 
 
 def plan(due: Iterable[Job], funds: Mapping[str, Funds], slice_minutes: int) -> list[Slice | Unpaid]:
-    """One slice for each job of `due`, in this order, while its customer's funds last."""
+    """Return one slice for each job of `due`, in this order, while its customer's funds last."""
     left = dict(funds)
     planned: list[Slice | Unpaid] = []
     for job in due:

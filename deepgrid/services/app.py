@@ -65,7 +65,7 @@ class ServicesSettings:
 async def open_services(
     settings: ServicesSettings, domain: Domain, chain: Chain, clock: Callable[[], float] = time.time
 ) -> AsyncIterator[FastAPI]:
-    """The application for the grid of `domain`, with its store open and clean-up running.
+    """Yield the application for the grid of `domain`, with its store open and clean-up running.
 
     Raises ConfigurationError when the database or the secret file cannot be used.
     """
@@ -92,7 +92,7 @@ async def open_services(
 
 
 def create_app(context: Context) -> FastAPI:
-    """The application on an open store."""
+    """Return the application on an open store."""
     app = FastAPI(title="deepgrid services", openapi_url=None)
     app.state.context = context
     app.add_middleware(Gate, admission=context.admission)

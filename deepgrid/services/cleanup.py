@@ -66,7 +66,7 @@ async def clean_up_for_ever(context: Context, retention: Retention, every_s: flo
 
 
 async def clean_up(context: Context, retention: Retention) -> None:
-    """One round. Raises ChainError and SQLAlchemyError."""
+    """Run one round. Raises ChainError and SQLAlchemyError."""
     now = context.clock()
     await _forget_old(context, now, retention)
     async with context.reading_jobs:
@@ -134,7 +134,7 @@ async def _forget_definitions(context: Context, rows: Sequence[Definition], now:
 
 
 async def _uses(context: Context, hashes: Sequence[str]) -> dict[str, list[Job]]:
-    """The jobs that name these definitions on chain."""
+    """Return the jobs that name these definitions on chain."""
     async with context.database.read() as session:
         uses = (await session.scalars(select(Use).where(Use.definition_hash.in_(hashes)))).all()
     jobs = await _still_there(context, sorted({use.job_id for use in uses}))
@@ -147,7 +147,7 @@ async def _uses(context: Context, hashes: Sequence[str]) -> dict[str, list[Job]]
 
 
 async def _still_there(context: Context, job_ids: Sequence[int]) -> dict[int, Job]:
-    """The jobs that the chain still has."""
+    """Return the jobs that the chain still has."""
     newest = await context.chain.job_count()
     wanted = [job_id for job_id in job_ids if job_id <= newest]
     return {job.id: job for job in await context.chain.jobs(wanted)} if wanted else {}

@@ -37,7 +37,7 @@ class Context(ServiceCore):
         self.metrics.load = self._load
 
     def _load(self) -> dict[str, float]:
-        """What the service does now, for its metrics."""
+        """Return the present load of the service, for its metrics."""
         checks = self.all_checks
         return {
             "deepgrid_services_checks_running": sum(one.queue.running for one in checks),

@@ -37,7 +37,7 @@ class ServiceCore:
     _minimum: tuple[int, int] | None = field(default=None, init=False)  # its value, and until when it is cached
 
     async def job(self, job_id: int) -> Job:
-        """The job as the chain has it. Refuses with 404 or 503."""
+        """Return the job as the chain has it. Refuses with 404 or 503."""
         with chain_reads(f"there is no job {job_id}"):
             return await self.chain.job(job_id)
 
@@ -47,7 +47,7 @@ class ServiceCore:
             return await self.chain.jobs(job_ids)
 
     async def minimum_wei(self) -> int:
-        """The minimum that a job must lock, cached for a minute. Refuses with 503."""
+        """Return the minimum that a job must lock, cached for a minute. Refuses with 503."""
         if self._minimum is None or self._minimum[1] < self.clock():
             with chain_reads():
                 found = (await self.chain.constants()).minimum_wei
@@ -73,7 +73,7 @@ def chain_is_silent() -> Refusal:
 
 
 def as_refusal(error: Exception) -> Refusal:
-    """What a client is told about an error. Errors of the service are logged, without texts of clients."""
+    """Return the refusal for an error. Errors of the service are logged, without texts of clients."""
     match error:
         case Refusal():
             return error

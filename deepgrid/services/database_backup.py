@@ -151,7 +151,7 @@ class Postgres:
 
 
 def dumper_of(url: str) -> SqliteFile | Postgres:
-    """How the database of this URL is dumped. Raises ConfigurationError."""
+    """Return the dumper for the database of this URL. Raises ConfigurationError."""
     parsed = url_with_driver(url)
     if parsed.get_backend_name() == "sqlite":
         return SqliteFile(sqlite_file(parsed))
@@ -166,7 +166,7 @@ def _program(name: str) -> str:
 
 
 def _environment(url: URL) -> dict[str, str]:
-    """What PostgreSQL's programs read in place of the URL."""
+    """Return the variables that PostgreSQL's programs read instead of the URL."""
     given = {**url.translate_connect_args(username="user"), **url.query}
     given["sslmode"] = given.pop("ssl", None)
     return {f"PG{name.upper()}": str(given[name]) for name in CONNECTION if given.get(name) is not None}
@@ -210,7 +210,7 @@ async def back_up(
 
 
 async def _last_step(database_url: str, vault: Vault) -> str:
-    """The last step of the schema. Raises ConfigurationError if the vault does not open the database."""
+    """Return the last step of the schema. Raises ConfigurationError if the vault does not open the database."""
     database = Database(database_url)
     try:
         step = await database.last_step()
@@ -264,7 +264,7 @@ def _require_fit(manifest: Manifest, dumper: SqliteFile | Postgres, book: Addres
 
 
 def _key(manifest: Manifest, backed_up: Path, secret_file: Path) -> bytes:
-    """The key of the backup: the archive's, else that of the secret file. Raises ConfigurationError."""
+    """Return the key of the backup: the archive's, else the secret file's. Raises ConfigurationError."""
     if secret_file.exists():
         Vault.open(secret_file)  # refuses a file that others may read
     elif not backed_up.exists():

@@ -57,7 +57,7 @@ async def read_new_jobs(context: Context) -> None:
 
 
 async def _own(session: AsyncSession, jobs: Sequence[Job]) -> list[tuple[str, Job]]:
-    """The jobs that name a definition of their own customer, each with its definition hash."""
+    """Return the jobs that name a definition of their own customer, each with its definition hash."""
     hashes = {job.definition.definition_hash for job in jobs}
     rows = await session.scalars(select(Definition).where(Definition.definition_hash.in_(hashes)))
     uploaders = {row.definition_hash: row.uploader for row in rows}

@@ -16,7 +16,7 @@ SERVED = (1,)  # by services of this release
 
 
 def served_as_header() -> str:
-    """The value of the header: the versions with commas."""
+    """Return the value of the header: the versions with commas."""
     return ", ".join(map(str, SERVED))
 
 

@@ -38,7 +38,7 @@ def check_script(text: str, *, niceness: int = 0, limits: CheckLimits = DEFAULT_
 def lint_script(
     text: str, *, without: Collection[str] = (), niceness: int = 0, limits: CheckLimits = DEFAULT_LIMITS
 ) -> None:
-    """The slow part of `check_script`: warnings of shellcheck, where it is installed. Raises the same errors.
+    """Run the slow part of `check_script`: warnings of shellcheck, where it is installed. Raises the same errors.
 
     The time grows with the square of the text. `without` are codes of warnings that do not count, such as SC2154.
     """
@@ -53,7 +53,7 @@ def lint_script(
 
 
 def check_grammar(text: str, *, niceness: int = 0, limits: CheckLimits = DEFAULT_LIMITS) -> None:
-    """The quick part of `check_script`: the script is valid bash and not too large. Raises the same errors."""
+    """Run the quick part of `check_script`: the script is valid bash and not too large. Raises the same errors."""
     content = text.encode()
     if len(content) >= MAX_SCRIPT_BYTES:
         raise InputError(f"the batch script must be smaller than {MAX_SCRIPT_BYTES // 1024**2} MiB")

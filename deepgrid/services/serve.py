@@ -35,7 +35,7 @@ InFront = Callable[[ASGIApp, AddressBook], contextlib.AbstractAsyncContextManage
 
 
 def nothing_in_front(app: ASGIApp, _: object) -> contextlib.AbstractAsyncContextManager[ASGIApp]:
-    """The services alone."""
+    """Return the services alone."""
     return contextlib.nullcontext(app)
 
 
@@ -77,7 +77,7 @@ async def serve(
 
 
 def listeners_of(settings: ServicesSettings, *, grpc: bool = True) -> contextlib.AbstractContextManager[Listeners]:
-    """The sockets of these settings; that of gRPC only if it is wanted."""
+    """Return the sockets of these settings, with the gRPC socket only if it is wanted."""
     port = settings.grpc_port if grpc else None
     return open_listeners(settings.sockets, settings.socket_group, settings.port, port, with_grpc=grpc)
 

@@ -49,7 +49,7 @@ class Access:
         self._renew()
 
     def exchange(self, request: Request, token: str) -> str:
-        """The secret of a session for a one-time token, which is worth nothing from now on. Raises Denied."""
+        """Return the secret of a session for a one-time token, which is used up by this. Raises Denied."""
         self._require_page(request)
         if not hmac.compare_digest(token.encode(), self._token.encode()):
             logger.warning("the signer refused a token: it was used before, or is wrong")
@@ -87,12 +87,12 @@ class Access:
 
 
 def origin_of(request: Request) -> str:
-    """The origin of our page as the browser names it. `dps web` speaks plain HTTP on loopback."""
+    """Return the origin of our page as the browser names it. `dps web` speaks plain HTTP on loopback."""
     return f"http://{request.headers.get('host', '')}"
 
 
 def is_own_host(host: str) -> bool:
-    """Whether a Host header names this machine by an IPv4 loopback address, at any port.
+    """Return whether a Host header names this machine by an IPv4 loopback address, at any port.
 
     Names are refused: for `localhost`, browsers try ::1 first, where another account may listen at the same port.
     """

@@ -42,7 +42,7 @@ class PageCall:
 
 
 def parse(raw: Any, book: AddressBook, owner: str) -> PageCall:
-    """The call in the parameters of `eth_sendTransaction`. Raises Refused."""
+    """Return the call in the parameters of `eth_sendTransaction`. Raises Refused."""
     if not isinstance(raw, dict):
         raise Refused("This is not a transaction.", MALFORMED)
     if raw.get("from") is not None and str(raw["from"]).lower() != owner.lower():
@@ -72,7 +72,7 @@ def _decoded(contract: str, data: bytes) -> tuple[str, dict[str, Any]]:
 
 
 def _costs(contract: str, function: str, arguments: dict[str, Any], book: AddressBook) -> Costs:
-    """The costs of a call. Every function that is not named here is refused."""
+    """Return the costs of a call. Every function that is not named here is refused."""
     match contract, function:
         case "MetaScheduler", "cancelJob" | "giveUpJob":
             return Costs()

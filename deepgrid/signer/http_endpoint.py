@@ -32,7 +32,7 @@ class PageStorage:
         self._file = file
 
     def all(self) -> dict[str, str]:
-        """All texts; none if the file is missing or damaged. Raises OSError if it cannot be read."""
+        """Return all texts; none if the file is missing or damaged. Raises OSError if it cannot be read."""
         try:
             return _texts(json.loads(self._file.read_bytes()))
         except (FileNotFoundError, ValueError):
@@ -64,7 +64,7 @@ def _texts(named: Any) -> dict[str, str]:
 
 
 def signer_app(signer: Signer, access: Access, storage: PageStorage, *further: Route) -> Starlette:
-    """The application of a signer whose callers `access` admits, and of the storage of their pages."""
+    """Return the application of a signer whose callers `access` admits, and of the storage of their pages."""
 
     async def present(_request: Request) -> Response:
         return Response(status_code=204, headers={"Cache-Control": "no-store"})
@@ -95,7 +95,7 @@ async def _deny(_request: Request, denied: Exception) -> Response:
 
 
 async def _admitted_body(access: Access, request: Request) -> dict[str, Any]:
-    """The JSON object of a request with a session. Raises Denied."""
+    """Return the JSON object of a request with a session. Raises Denied."""
     access.require(request)
     return await _body(request)
 
@@ -130,7 +130,7 @@ def _change_storage(storage: PageStorage, body: dict[str, Any]) -> Response:
 
 
 async def _body(request: Request) -> dict[str, Any]:
-    """The JSON object of a request. Raises Denied."""
+    """Return the JSON object of a request. Raises Denied."""
     if request.headers.get("content-type", "").partition(";")[0].strip() != "application/json":
         raise Denied(415, "The request is not JSON.")
     content = b""

@@ -53,7 +53,7 @@ class SpendingLimit:
         self._permits: dict[int, tuple[float, int]] = {}
 
     def left_wei(self) -> int:
-        """Credits that may still be counted in this hour."""
+        """Return the credits that may still be counted in this hour."""
         since = self._clock() - WINDOW_S
         self._entries[:] = [entry for entry in self._entries if entry.at > since]
         return self._limit - sum(entry.wei for entry in self._entries)

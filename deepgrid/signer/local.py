@@ -93,7 +93,7 @@ async def serve_local(settings: LocalSettings, show: ShowAddress) -> None:
 async def local_app(
     book: AddressBook, wallet: Wallet, settings: LocalSettings, renewed: ShowAddress
 ) -> AsyncIterator[LocalApp]:
-    """The app for the customer of `wallet`, with its connections open. `renewed` gets each one-time token."""
+    """Yield the app for the customer of `wallet`, with its connections open. `renewed` gets each one-time token."""
     async with contextlib.AsyncExitStack() as stack:
         chain = await stack.enter_async_context(await Chain.connect(book))
         sender = Sender(chain, wallet)
@@ -126,7 +126,8 @@ def _storage_file(key_file: Path) -> Path:
 
 
 def _listen(port: int) -> list[socket.socket]:
-    """Sockets at 127.0.0.1, for forwarded ports, and at a new loopback address, where no page can have been before.
+    """Return sockets at 127.0.0.1, for forwarded ports, and at a new loopback address, where no page can have been
+    before.
 
     Other accounts can listen at any address that they can guess, and leave pages there that browsers keep.
     """

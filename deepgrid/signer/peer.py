@@ -55,7 +55,7 @@ class OwnAccount:
 
 
 def uid_behind(peer: Address | None, here: Address | None) -> int | None:
-    """The account whose socket is bound to `peer` and connected to `here`; None if that is not known.
+    """Return the account whose socket is bound to `peer` and connected to `here`; None if that is not known.
 
     A connection that was reset has no `peer` any more.
     """
@@ -81,6 +81,9 @@ def uid_behind(peer: Address | None, here: Address | None) -> int | None:
 
 
 def is_supported() -> bool:
-    """Whether the system tells accounts, tried with a connection of this process to itself."""
+    """Return whether the system reveals accounts of connections.
+
+    Tests it with a connection of this process to itself.
+    """
     with socket.create_server(("127.0.0.1", 0)) as listener, socket.create_connection(listener.getsockname()) as own:
         return uid_behind(own.getsockname(), listener.getsockname()) == os.geteuid()

@@ -85,7 +85,7 @@ class ReverseProxy:
         await self._http.aclose()
 
     async def _send(self, asked: httpx.Request) -> httpx.Response:
-        """The answer, without its body yet. Raises _Stopped."""
+        """Return the answer, without its body yet. Raises _Stopped."""
         if self._stopped:
             raise _Stopped
         task = asyncio.create_task(self._http.send(asked, stream=True))
@@ -109,7 +109,7 @@ class ReverseProxy:
 
 
 async def _body(request: Request) -> bytes | None:
-    """The body of the request; None if it is too large."""
+    """Return the body of the request; None if it is too large."""
     content = bytearray()
     async for part in request.stream():
         content += part
@@ -119,7 +119,7 @@ async def _body(request: Request) -> bytes | None:
 
 
 async def _raw_body(answer: httpx.Response) -> AsyncIterator[bytes]:
-    """The answer's body as it came, compressed or not."""
+    """Yield the answer's body as it came, compressed or not."""
     try:
         async for part in answer.aiter_raw():
             yield part

@@ -42,7 +42,7 @@ class Signer:
         }
 
     async def call(self, method: str, params: list[Any], origin: str) -> Any:
-        """The result of one call of the page at `origin`. Raises Refused, and GridError from the chain."""
+        """Return the result of one call of the page at `origin`. Raises Refused, and GridError from the chain."""
         known = self._methods.get(method)
         if known is None:
             raise Refused("The signer has no such method. Reads go to the relay.", NO_SUCH_METHOD)
@@ -103,7 +103,7 @@ class Signer:
         return Grid(self._sender.address, book.meta_scheduler, domains, origin, now)
 
     async def _token_name(self) -> str:
-        """The name of the token's EIP-712 domain, which is that of the token."""
+        """Return the name of the token's EIP-712 domain, which is the token's name."""
         data = interface("Credit").encode("name")
         answer = await self._chain.rpc.call("eth_call", {"to": self._chain.book.credit, "data": data}, "latest")
         return str(interface("Credit").decode("name", bytes.fromhex(answer[2:])))

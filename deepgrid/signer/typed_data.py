@@ -67,7 +67,7 @@ def parse(raw: Any) -> Typed:
 
 
 def rebuild(typed: Typed, grid: Grid) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The domain and the message to sign, both made anew. Raises Refused."""
+    """Return the domain and the message to sign, both rebuilt. Raises Refused."""
     domain = grid.domains[typed.kind]
     if not _same_domain(typed.domain, domain):
         raise Refused("The signature would be for another grid, chain or contract.")

@@ -80,7 +80,7 @@ class Cluster:
             raise SlurmError(f"The partition {self.settings.partition} does not exist or is down.")
 
     async def hardware(self, *, responding_only: bool = True) -> Hardware:
-        """Nodes of the partition, ordered by name. Raises SlurmError when there is none."""
+        """Return nodes of the partition, ordered by name. Raises SlurmError when there is none."""
         text = await self._query(Sinfo.argv(self.settings.partition))
         hardware = Sinfo.parse(text, responding_only=responding_only)
         if not hardware.nodes:
@@ -144,19 +144,19 @@ class Cluster:
         }
 
     async def spooled(self) -> list[str]:
-        """Comments of all completion records that are not acknowledged yet, of any grid."""
+        """Return comments of all completion records that are not acknowledged yet, of any grid."""
         spool = f"{self.settings.grid_root}/spool"
         find = ["find", spool, "-maxdepth", "1", "-name", "[0-9]*", "-exec", "grep", "-hx", "comment=.*", "{}", "+"]
         done = await self._login.run(find)
         return [line.removeprefix("comment=") for line in lines_of(done.text)]
 
     async def queue(self, like: JobKey) -> Holdings:
-        """The queued jobs of claims of `like`'s grid, and the customers' jobs that belong to no claim."""
+        """Return the queued jobs of claims of `like`'s grid, and the customers' jobs that belong to no claim."""
         rows = Squeue.parse(await self._query(Squeue.argv()))
         return holdings(rows, await self.ledger(row.slurm_id for row in rows), like)
 
     async def ledger(self, slurm_ids: Iterable[int]) -> Ledger:
-        """The claims that these Slurm ids belong to, and the accounts that ever had a claim."""
+        """Return the claims that these Slurm ids belong to, and the accounts that ever had a claim."""
         stdin = "".join(f"{slurm_id}\n" for slurm_id in sorted(set(slurm_ids))).encode()
         return parse_ledger(await self._login.run(call(_LEDGER, self.settings.grid_root), stdin=stdin))
 
@@ -168,7 +168,7 @@ class Cluster:
         return [int(word[1]) for word in words if len(word) == 2 and is_id(word[1])]
 
     async def snapshot(self, keys: Iterable[JobKey]) -> Snapshot:
-        """Queue and spool in one command, however many jobs there are."""
+        """Return queue and spool from one command, for any number of jobs."""
         done = await self._login.run(snapshot_command(self.settings), stdin=snapshot_input(keys))
         snapshot = parse_snapshot(done)
         self._limits.learn(snapshot.users)
@@ -207,11 +207,14 @@ class Cluster:
         return Sacct.parse(done.text)
 
     async def remembered(self) -> list[Row]:
-        """All jobs that the controller remembers, including jobs that ended a few minutes ago."""
+        """Return all jobs that the controller remembers, including jobs that ended a few minutes ago."""
         return Squeue.parse(await self._query(Squeue.argv(ended=True)))
 
     async def read_output(self, offsets: Mapping[JobKey, int], limit: int = 2**16) -> dict[JobKey, bytes]:
-        """The output of each job from its offset on, at most `limit` bytes per job. Omits jobs without new output."""
+        """Return the output of each job from its offset on, at most `limit` bytes per job.
+
+        Omits jobs without new output.
+        """
         pages = await self.read_output_pages(offsets, limit)
         return {key: page.data for key, page in pages.items() if page.data}
 

@@ -31,7 +31,10 @@ class FloodWatch:
         self._query_at = 0.0
 
     async def reason(self, *, timed_out: bool = False) -> str:
-        """One sentence after a space; nothing when no reason is seen. `timed_out`: slurmctld surely did not answer."""
+        """Return one sentence after a space; nothing without a visible reason.
+
+        `timed_out`: slurmctld surely did not answer.
+        """
         if time.monotonic() >= self._query_at:
             self._query_at, self._answer = time.monotonic() + self._fresh_s, []
             with suppress(GridError):
@@ -40,7 +43,7 @@ class FloodWatch:
 
 
 def explain(lines: Iterable[str], *, timed_out: bool = False) -> str:
-    """The sentence for an answer of `flood.sh`. A refused connection needs none: Slurm's message says that."""
+    """Return the sentence for an answer of `flood.sh`. A refused connection needs none: Slurm's message says that."""
     rows = [line.split(" ") for line in lines]
     if ["accepts"] not in rows:
         return ""

@@ -49,7 +49,7 @@ STYLES = {
 
 
 def cells(job: AsyncJob, now_s: float) -> list[Cell]:
-    """The cells of a job in the table of jobs."""
+    """Return the cells of a job in the table of jobs."""
     return [
         Cell(str(job.id)), Cell(job.name), Cell(state_words(job), STYLES.get(job.status, Style())),
         Cell(job.cluster or NONE), Cell(run_time(job, now_s)), Cell(cost(job, now_s)),
@@ -59,19 +59,19 @@ def cells(job: AsyncJob, now_s: float) -> list[Cell]:
 
 
 def state_words(job: AsyncJob) -> str:
-    """The state of a job in at most 14 letters."""
+    """Return the state of a job in at most 14 letters."""
     return "cancelling" if job.on_chain.has_cancel_request and not job.over else job.status.words
 
 
 def run_time(job: AsyncJob, now_s: float) -> str:
-    """How long the job runs or ran."""
+    """Return how long the job runs or ran."""
     if job.started is None:
         return NONE
     return span((job.ended.timestamp() if job.ended else now_s) - job.started.timestamp())
 
 
 def cost(job: AsyncJob, now_s: float) -> str:
-    """What the job cost, or `~` what it costs up to now."""
+    """Return the cost of the job, or its cost so far after `~`."""
     if job.over:
         return amount(job.bill.cost)
     if job.started is None or job.rate is None:
@@ -81,13 +81,13 @@ def cost(job: AsyncJob, now_s: float) -> str:
 
 
 def matches(job: AsyncJob, wanted: str) -> bool:
-    """Whether each word of a filter is part of the job's id, name, state or cluster."""
+    """Return whether each word of a filter is part of the job's id, name, state or cluster."""
     text = f"{job.id} {job.name} {state_words(job)} {job.cluster}".lower()
     return all(word in text for word in wanted.lower().split())
 
 
 def last_remark(job: AsyncJob, remarks: Sequence[Remark]) -> str:
-    """The newest that the grid says about a job: how it ended, why it waits, or the last remark."""
+    """Return the newest information on a job: how it ended, why it waits, or the last remark."""
     if job.over:
         return job.outcome or job.status.words
     if remarks and job.status in (JobStatus.PENDING, JobStatus.RUNNING):
@@ -96,7 +96,7 @@ def last_remark(job: AsyncJob, remarks: Sequence[Remark]) -> str:
 
 
 def why_not_cancel(job: AsyncJob, answer_minutes: int, fee_minutes: int, now_s: float) -> str:
-    """Why a job cannot be cancelled at this time of the chain; empty if it can.
+    """Return why a job cannot be cancelled at this time of the chain; empty if it can.
 
     A request can be repeated when its answer is due if that returns credits, and when the rest can come back.
     """
@@ -114,7 +114,7 @@ def why_not_cancel(job: AsyncJob, answer_minutes: int, fee_minutes: int, now_s: 
 
 
 def why_not_top_up(job: AsyncJob) -> str:
-    """Why a job cannot be topped up; empty if it can."""
+    """Return why a job cannot be topped up; empty if it can."""
     if job.over:
         return "it is over"
     if job.on_chain.has_cancel_request:
@@ -123,7 +123,7 @@ def why_not_top_up(job: AsyncJob) -> str:
 
 
 def cancelled_words(job: AsyncJob) -> str:
-    """What a cancellation has done."""
+    """Return the effect of a cancellation in words."""
     if job.over:
         return f"Job {job.id} is cancelled."
     told = f"The cluster of job {job.id} was asked to stop it"
@@ -131,7 +131,7 @@ def cancelled_words(job: AsyncJob) -> str:
 
 
 def facts(job: AsyncJob, now_s: float) -> list[Line]:
-    """What a job is, where, and for how much."""
+    """Return the facts about a job: its kind, place and price."""
     lines = [
         pair("state", Text(state_words(job), STYLES.get(job.status, Style()))),
         pair("name", plain(job.name)),
@@ -153,7 +153,7 @@ def facts(job: AsyncJob, now_s: float) -> list[Line]:
 
 
 def bill_lines(job: AsyncJob) -> Iterator[Line]:
-    """The bill of a job that is over."""
+    """Yield the bill of a job that is over."""
     if not job.over:
         return
     bill = job.bill
@@ -168,7 +168,7 @@ def bill_lines(job: AsyncJob) -> Iterator[Line]:
 
 
 def life_lines(steps: Sequence[Step], remarks: Sequence[Remark]) -> Iterator[Line]:
-    """Changes of state and remarks, in the order in which they happened."""
+    """Yield changes of state and remarks, in the order in which they happened."""
     yield plain_line("")
     yield heading("life")
     told = [(step.at, 0, step.status.words, step.words) for step in steps]
@@ -178,7 +178,7 @@ def life_lines(steps: Sequence[Step], remarks: Sequence[Remark]) -> Iterator[Lin
 
 
 def quote_lines(quote: Quote, age_s: float) -> Iterator[Line]:
-    """The lines of a quote. One that is too old is dimmed."""
+    """Yield the lines of a quote, dimmed if it is too old."""
     old = age_s > OLD_QUOTE_S
     style = "dim" if old else ""
     state = f"older than {OLD_QUOTE_S:.0f} s: enter asks for a new one" if old else "prices are fixed at assignment"

@@ -178,7 +178,7 @@ class GridApp(App[None], inherit_bindings=False):
             self.push_screen({"clusters": ClustersScreen, "transfer": TransferForm, "allowance": AllowanceForm}[name]())
 
     def get_system_commands(self, screen: Screen[Any]) -> Iterable[SystemCommand]:
-        """What the palette offers: the keys of the screen that have a description."""
+        """Yield the commands of the palette: the keys of the screen that have a description."""
         for key, (_, binding, _, _) in screen.active_bindings.items():
             if binding.description and binding.action != "command_palette":
                 run = partial(run_action, screen.focused or screen, binding.action)

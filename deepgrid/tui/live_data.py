@@ -47,7 +47,7 @@ class LiveData:
         self._wake = asyncio.Event()
 
     async def run(self) -> None:
-        """Read for ever. Outages delay it."""
+        """Read forever. Outages delay it."""
         while True:
             self._wake.clear()
             try:

@@ -70,7 +70,7 @@ class Overview:
         self.customer = customer
 
     async def account(self) -> Account:
-        """The balances now. Raises ChainError."""
+        """Return the balances now. Raises ChainError."""
         connection = await self.grid._connect()
         reads = connection.reads
         head, *amounts = await asyncio.gather(
@@ -80,7 +80,7 @@ class Overview:
         return Account(spendable, allowance, gas, head.number, datetime.fromtimestamp(head.timestamp, UTC))
 
     async def ids(self, start: int = 0) -> list[int]:
-        """Ids of the customer's jobs, oldest first, without the `start` oldest ones. Raises ChainError."""
+        """Return the ids of the customer's jobs, oldest first, without the `start` oldest ones. Raises ChainError."""
         connection = await self.grid._connect()
         return await connection.reads.jobs_by_customer(self.customer, start)
 
@@ -91,7 +91,7 @@ class Overview:
         return [AsyncJob(connection, job, cluster=await connection.cluster_names.of(job.provider)) for job in found]
 
     async def remarks(self, job_id: int) -> list[Remark]:
-        """Remarks of the grid on a job, oldest first; none without a key. Raises ServiceError."""
+        """Return remarks of the grid on a job, oldest first; none without a key. Raises ServiceError."""
         connection = await self.grid._connect()
         if not connection.has_key:
             return []
@@ -99,12 +99,12 @@ class Overview:
         return [Remark(datetime.fromtimestamp(one.at, UTC), one.kind, one.text) for one in notices]
 
     async def record(self, provider: str) -> TrackRecord:
-        """Numbers of jobs that a cluster started, refused, panicked and let time out. Raises ChainError."""
+        """Return how many jobs a cluster started, refused, panicked and let time out. Raises ChainError."""
         connection = await self.grid._connect()
         return await connection.reads.track_record(provider)
 
     async def output_end(self, job_id: int, size: int) -> bytes:
-        """The last `size` bytes of a job's stored output. Raises AccessDenied or ServiceError."""
+        """Return the last `size` bytes of a job's stored output. Raises AccessDenied or ServiceError."""
         connection = await self.grid._connect()
         end = b""
         async for piece in pieces(connection, job_id, follow=False, start=-size):
@@ -112,7 +112,7 @@ class Overview:
         return end
 
     async def terms(self) -> ContractTerms:
-        """The terms of the grid. Raises ChainError."""
+        """Return the terms of the grid. Raises ChainError."""
         connection = await self.grid._connect()
         constants = await connection.reads.constants()
         return ContractTerms(

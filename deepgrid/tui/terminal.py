@@ -26,7 +26,7 @@ class AsciiDriver(LinuxDriver):
 
 
 def first_environment() -> dict[str, str]:
-    """The environment as the user has set it. In the locale C, Python sets LC_CTYPE to one of UTF-8 by itself."""
+    """Return the environment as the user has set it. In the locale C, Python itself sets LC_CTYPE to UTF-8."""
     try:
         entries = Path("/proc/self/environ").read_bytes().split(b"\0")
     except OSError:
@@ -35,7 +35,7 @@ def first_environment() -> dict[str, str]:
 
 
 def speaks_utf8(environment: dict[str, str]) -> bool:
-    """Whether the locale is one of UTF-8."""
+    """Return whether the locale uses UTF-8."""
     chosen = next((environment[name] for name in ("LC_ALL", "LC_CTYPE", "LANG") if environment.get(name)), "C")
     return "utf8" in chosen.lower().replace("-", "")
 

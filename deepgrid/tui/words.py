@@ -16,7 +16,7 @@ CENT = Decimal("0.01")
 
 
 def amount(credits: Decimal | None) -> str:
-    """An amount for a table, rounded to two decimals. An unknown amount is `?`, never 0."""
+    """Return an amount for a table, rounded to two decimals. An unknown amount is `?`, never 0."""
     if credits is None:
         return UNKNOWN
     if 0 < credits < CENT:
@@ -26,13 +26,13 @@ def amount(credits: Decimal | None) -> str:
 
 
 def exact(credits: Decimal) -> str:
-    """An amount in full, for forms and confirmations."""
+    """Return an amount in full, for forms and confirmations."""
     text = f"{credits:f}"
     return text.rstrip("0").rstrip(".") if "." in text else text
 
 
 def span(seconds: float) -> str:
-    """A duration: `45s`, `12m`, `3h05m`, `2d04h`."""
+    """Return a duration: `45s`, `12m`, `3h05m`, `2d04h`."""
     whole = max(0, int(seconds))
     minutes, hours, days = whole // 60, whole // 3600, whole // 86400
     if whole < 60:
@@ -45,7 +45,7 @@ def span(seconds: float) -> str:
 
 
 def age(seconds: float) -> str:
-    """How old something is, coarse, so that an idle screen is seldom drawn: `now`, `20s`, `3m`."""
+    """Return an age in coarse units, so that an idle screen is seldom redrawn: `now`, `20s`, `3m`."""
     whole = max(0, int(seconds))
     return "now" if whole < 10 else f"{whole // 10 * 10}s" if whole < 60 else span(whole)
 
@@ -66,7 +66,7 @@ def short_address(address: str) -> str:
 
 
 def cluster_words(name: str, address: str | None) -> str:
-    """A cluster's name with its short address, as strangers choose names."""
+    """Return a cluster's name with its short address, because strangers choose names."""
     if not address:
         return NONE
     return short_address(address) if name == address else f"{plain(name)} ({short_address(address)})"

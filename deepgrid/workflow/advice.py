@@ -19,7 +19,7 @@ _ODD_QUOTE = re.compile(r"[\u2018\u201a-\u201f]|(?<!\w)\u2019|\u2019(?!\w)")  # 
 
 
 def advice_on(root: Model) -> Iterator[tuple[Path, str]]:
-    """Each warning, with its place."""
+    """Yield each warning, with its place."""
     for place, model in models_in(root):
         yield from _outdated(place, model)
         yield from _set_again(place, model)
@@ -44,14 +44,14 @@ def _outdated(place: Path, model: Model) -> Iterator[tuple[Path, str]]:
 
 
 def _odd_quotes(place: Path, run: StepRun) -> Iterator[tuple[Path, str]]:
-    """Quotes that word processors make of those on the keyboard."""
+    """Yield typographic quotes, as word processors make them."""
     found = _ODD_QUOTE.search(run.command)
     if found:
         yield (*place, "command"), f"contains {named(found[0])}, which is no quote for a shell; write ' or \""
 
 
 def _set_again(place: Path, model: Model) -> Iterator[tuple[Path, str]]:
-    """Variables that a later entry of the same list overrides."""
+    """Yield variables that a later entry of the same list overrides."""
     for name, field in type(model).model_fields.items():
         variables = getattr(model, name)
         if not (isinstance(variables, tuple) and variables and isinstance(variables[0], EnvVar)):
@@ -87,7 +87,7 @@ def _interfaces(job: Definition) -> Iterator[NetworkInterface]:
 
 
 def _without_account(place: Path, container: ContainerRun) -> Iterator[tuple[Path, str]]:
-    """Credentials have an effect only if registry, username and password are set."""
+    """Yield warnings about credentials without effect: registry, username and password must all be set."""
     account = {"registry": container.registry, "username": container.username, "password": container.password}
     missing = [name for name, value in account.items() if not value]
     for name in ("username", "password"):

@@ -22,7 +22,7 @@ _DOMAIN = b"deepgrid job definition v1\0"
 
 
 def canonical(job: Definition) -> bytes:
-    """The bytes that are hashed and stored. Raises InputError when they exceed 256 KiB."""
+    """Return the bytes that are hashed and stored. Raises InputError when they exceed 256 KiB."""
     values = job.model_dump(mode="json", by_alias=True, exclude_defaults=True)
     content = json.dumps(values, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()
     if len(content) > MAX_BYTES:
@@ -31,7 +31,7 @@ def canonical(job: Definition) -> bytes:
 
 
 def from_canonical(content: bytes) -> Definition:
-    """The inverse of `canonical`. Raises InputError for bytes that are not in canonical form."""
+    """Return the inverse of `canonical`. Raises InputError for bytes that are not in canonical form."""
     if len(content) > MAX_BYTES:
         raise InputError(f"the job definition is larger than {MAX_BYTES // 1024} KiB")
     try:
@@ -44,7 +44,7 @@ def from_canonical(content: bytes) -> Definition:
 
 
 def hash_definition(salt: bytes, content: bytes) -> str:
-    """The `definition_hash` of a definition (on chain: `batchLocationHash`): 64 hex digits of SHA-256.
+    """Return the `definition_hash` of a definition (on chain: `batchLocationHash`): 64 hex digits of SHA-256.
 
     The 32 random bytes of salt keep others from guessing a definition by its public hash.
     """

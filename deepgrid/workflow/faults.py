@@ -44,7 +44,10 @@ _SENTENCES = {
 
 
 def faults_of(error: ValidationError, model: type[Model] = Definition) -> Iterator[Fault]:
-    """All faults of one validation, in the order of the model. A long list ends with the number of further faults."""
+    """Yield all faults of one validation, in the order of the model.
+
+    A long list ends with the number of further faults.
+    """
     yield from islice(_all_of(error, model), MOST_SHOWN)
     more = error.error_count() - MOST_SHOWN
     if more > 0:
@@ -52,7 +55,7 @@ def faults_of(error: ValidationError, model: type[Model] = Definition) -> Iterat
 
 
 def all_faults(error: ValidationError, model: type[Model], value: object, rule: Rule | None = None) -> list[Fault]:
-    """All faults of `value`: wrong fields, and disagreements between the correct ones.
+    """Return all faults of `value`: wrong fields, and disagreements between the correct ones.
 
     `rule` is an additional rule for the model.
     """
@@ -76,7 +79,7 @@ def _all_of(error: ValidationError, model: type[Model]) -> Iterator[Fault]:
 
 
 def dotted(path: Path, whole: str = "the job") -> str:
-    """A path as text, such as `steps[0].run.command`; `whole` for the empty path."""
+    """Return a path as text, such as `steps[0].run.command`; `whole` for the empty path."""
     text = "".join(f"[{part}]" if isinstance(part, int) else f".{_short(part)}" for part in path)
     return text.removeprefix(".") or whole
 
@@ -115,7 +118,7 @@ def _unknown(path: Path, root: type[Model]) -> str:
 
 
 def unknown_field(name: str, model: type[Model], *, at_root: bool) -> str:
-    """What is wrong with a field that `model` does not have, and where it belongs."""
+    """Return the fault of a field that `model` does not have, and its right place."""
     expected = f"; expected at the root: {', '.join(yaml_names(model))}" if at_root else ""
     if at_root and name == "job":
         return f"unknown field; its fields belong at the root{expected}"
@@ -128,7 +131,7 @@ def unknown_field(name: str, model: type[Model], *, at_root: bool) -> str:
 
 
 def _holders(model: type[Model]) -> Iterator[tuple[str, type[Model]]]:
-    """Fields of `model` that hold fields of their own, each with their model. Those of lists come last."""
+    """Yield fields of `model` that contain models, each with its model. Lists come last."""
     held = [(name, model_in(field_of(model, name).annotation), field_of(model, name)) for name in yaml_names(model)]
     for listed in (False, True):
         for name, inner, field in held:
@@ -137,7 +140,7 @@ def _holders(model: type[Model]) -> Iterator[tuple[str, type[Model]]]:
 
 
 def _model_at(path: Path, root: type[Model]) -> type[Model] | None:
-    """The model at a path below `root`, or None."""
+    """Return the model at a path below `root`, or None."""
     model: type[Model] | None = root
     for part in path:
         if isinstance(part, str):
@@ -154,7 +157,8 @@ def _short(value: object) -> str:
 def disagreements(
     model: type[Model], value: Mapping[str, Any], wrong: Collection[Path], rule: Rule | None = None
 ) -> Iterator[tuple[Path, str]]:
-    """Faults between the fields of `value`, a mapping for `model`. The fields at the `wrong` places are malformed.
+    """Yield faults between the fields of `value`, a mapping for `model`. The fields at the `wrong` places are
+    malformed.
 
     `rule` is checked in addition to the validators of the models.
     """
@@ -175,7 +179,7 @@ def disagreements(
 
 
 def _partial(model: type[Model], value: Any, wrong: Collection[Path], path: Path) -> Model:
-    """The model with the well-formed fields only. Reading any other field raises NotKnown."""
+    """Return the model with the well-formed fields only. Reading any other field raises NotKnown."""
     part = model.model_construct()
     if not isinstance(value, Mapping):
         part.__dict__.clear()

@@ -103,7 +103,7 @@ def fault_lines(faults: Iterable[Fault], document: Document, name: str) -> list[
 
 
 def fit(document: Document, model: type[Model], *, ignore_unknown: bool = False) -> tuple[Document, list[Fault]]:
-    """The document with values as `model` wants them, and warnings about fields that were left out.
+    """Return the document with values as `model` wants them, and warnings about fields that were left out.
 
     Args:
         document: What the file says.
@@ -165,7 +165,7 @@ class _Fitting:
 
 
 def _leaves(annotation: Any, metadata: Any = ()) -> Iterator[Any]:
-    """The types in an annotation, with `str` for a choice among texts, and all metadata."""
+    """Yield the types in an annotation, with `str` for a choice among texts, and all metadata."""
     yield from metadata
     if get_origin(annotation) is Literal:
         yield from {type(choice) for choice in get_args(annotation)}

@@ -30,13 +30,16 @@ exit "$DEEPGRID_FAILED"
 
 
 def with_variables(job: Definition, variables: Mapping[str, str]) -> Definition:
-    """A copy with these environment variables of the job. Raises InputError for a name or value that is not allowed."""
+    """Return a copy with these environment variables of the job.
+
+    Raises InputError for a name or value that is not allowed.
+    """
     kept = [variable for variable in job.env if variable.key not in variables]
     return _checked(job, {"env": (*kept, *_env(variables))})
 
 
 def pack(job: Definition, sets: Sequence[Mapping[str, str]]) -> Definition:
-    """A definition that runs the steps of `job` once per parameter set, one set after another.
+    """Return a definition that runs the steps of `job` once per parameter set, one set after another.
 
     A line of output says which set begins. A set that fails does not stop the later ones. The job fails at the end
     if a set failed, with the exit status of the first one that did. Variables that the steps of a set write to
@@ -50,7 +53,7 @@ def pack(job: Definition, sets: Sequence[Mapping[str, str]]) -> Definition:
 
 
 def without_texts(job: Definition) -> Definition:
-    """A copy in which each value of a variable and each command is the same text.
+    """Return a copy in which each value of a variable and each command is the same text.
 
     Jobs of a sweep become equal, as do jobs that differ in their commands only. A batch script holds each of these
     texts as one quoted word, and nothing else depends on it. Commands that become arguments of an entry point stay,

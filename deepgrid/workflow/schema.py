@@ -9,7 +9,7 @@ from deepgrid.workflow.yaml_nodes import HOLDER
 
 
 def json_schema() -> dict[str, Any]:
-    """The schema in draft 7, which editors support best. `dps validate` checks the rules between fields."""
+    """Return the schema in draft 7, which editors support best. `dps validate` checks the rules between fields."""
     schema = Definition.model_json_schema(by_alias=True)
     schema["patternProperties"] = {f"^{HOLDER}": {"description": "Holds anchors (&NAME) for the rest of the file."}}
     _tidy(schema)

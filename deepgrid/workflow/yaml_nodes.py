@@ -54,7 +54,7 @@ class Document:
     keys: dict[Path, tuple[int, int]] = field(default_factory=dict)
 
     def place(self, path: Path, *, of_key: bool = False) -> tuple[int, int]:
-        """Line and column of a value (or of its key), or of the nearest value around it."""
+        """Return line and column of a value (or of its key), or of the nearest value around it."""
         if of_key and path in self.keys:
             return self.keys[path]
         while path not in self.values and path:
@@ -62,7 +62,7 @@ class Document:
         return self.values.get(path, (1, 1))
 
     def moved(self, to: Callable[[int], int]) -> Document:
-        """The same document, with line numbers mapped to the text from which it was made."""
+        """Return the same document, with line numbers mapped to the text from which it was made."""
 
         def all_of(places: dict[Path, tuple[int, int]]) -> dict[Path, tuple[int, int]]:
             return {path: (to(line), column) for path, (line, column) in places.items()}
@@ -161,7 +161,10 @@ class _Walk:
         return result
 
     def _fields(self, node: yaml.MappingNode, merges: int) -> dict[str, tuple[yaml.Node, yaml.Node]]:
-        """The fields of a mapping and those that it merges. Its own come before those of the first merged mapping."""
+        """Return the fields of a mapping and of its merged mappings.
+
+        Its own have priority over the first merged mapping.
+        """
         fields: dict[str, tuple[yaml.Node, yaml.Node]] = {}
         merged: list[yaml.Node] = []
         for key_node, value_node in node.value:
@@ -210,7 +213,7 @@ def _check_tag(node: yaml.Node, kind: str) -> None:
 
 
 def _place(mark: yaml.Mark | None) -> tuple[int, int]:
-    """Line and column, counted from 1."""
+    """Return line and column, counted from 1."""
     return (mark.line + 1, mark.column + 1) if mark else (1, 1)
 
 
@@ -219,7 +222,7 @@ _UNFITTING = "the indentation of this line fits no line above it"
 
 
 def sentence_for(error: yaml.MarkedYAMLError, text: str) -> str:
-    """One sentence for the author of the file."""
+    """Return one sentence for the author of the file."""
     mark, problem = error.problem_mark, error.problem or ""
     if mark is None:
         return visible(problem)
@@ -237,7 +240,7 @@ def sentence_for(error: yaml.MarkedYAMLError, text: str) -> str:
 
 
 def _odd_indent(text: str, mark: yaml.Mark) -> str:
-    """The first character other than a space before the text of the marked line, by its name."""
+    """Return the first character other than a space before the text of the marked line, by its name."""
     found = re.match(r"[^\S\r\n]*", text[mark.index - mark.column :])
     odd = next((c for c in found[0] if c != " "), "") if found else ""
     return "a tab" if odd == "\t" else named(odd) if odd else ""

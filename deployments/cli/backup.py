@@ -67,7 +67,7 @@ def restore_operator(archive: Archive, yes: Yes = False) -> None:
 
 
 def _require_outside(archive: Path, state: Path) -> None:
-    """Raise ConfigurationError for an archive in the state folder, of which a backup holds every file."""
+    """Raise ConfigurationError for an archive in the state folder, because a backup contains all its files."""
     if archive.absolute().parent.resolve().is_relative_to(state.resolve()):
         raise ConfigurationError(
             f"{archive} is in the state folder {state}, so each backup would hold those before it.",

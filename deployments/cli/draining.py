@@ -70,7 +70,7 @@ def _open_jobs(claimed: list[int]) -> str:
 
 @asynccontextmanager
 async def _own(cluster: str) -> AsyncIterator[tuple[Chain, str]]:
-    """The chain and the provider's address, by the provider block."""
+    """Yield the chain and the provider's address, by the provider block."""
     settings = await provider_settings(cluster)
     async with as_anyone(settings.book) as chain:
         yield chain, wallet(settings.key_file).address

@@ -56,7 +56,7 @@ def require_prefect() -> None:
 
 
 async def provider_settings(cluster: str) -> ProviderSettings:
-    """The settings of the provider block `cluster`.
+    """Return the settings of the provider block `cluster`.
 
     Raises ConfigurationError without a Prefect server or such a block, ServiceError when Prefect does not answer.
     """

@@ -64,7 +64,7 @@ def _give(role: str, processes: Sequence[Process], write: Path | None, checkout:
 
 
 def _login(server: Path) -> str:
-    """The login of Prefect in the environment file of its server; a new one if there is none yet."""
+    """Return the login of Prefect in the environment file of its server; a new one if there is none yet."""
     if not server.exists():
         return f"deepgrid:{secrets.token_urlsafe(24)}"
     found = re.search(r"^PREFECT_SERVER_API_AUTH_STRING=(.*)$", server.read_text(), re.MULTILINE)

@@ -78,14 +78,14 @@ def run_to_end(
 
 
 def _most_telling(grid: LocalGrid, name: str) -> str:
-    """The main labels, on one line."""
+    """Return the main labels, on one line."""
     labels = _labels(grid, name)
     shown = [f"{key} {labels[key]}" for key in ("compute.gflops", "cpu.microarch") if key in labels]
     return f"{len(labels)} labels, {', '.join(shown)}" if shown else f"{len(labels)} labels"
 
 
 def _labels(grid: LocalGrid, name: str) -> dict[str, str]:
-    """The approved measured labels of the cluster."""
+    """Return the approved measured labels of the cluster."""
     from deepgrid.benchmark.labels import measured_of  # slow to import, and `status` does without
     from deepgrid.chain.book import AddressBook
     from deepgrid.chain.client import Chain

@@ -84,7 +84,7 @@ class LocalGrid:
             return names
 
     def is_up(self) -> bool:
-        """Whether the last `up` succeeded and no process has died since."""
+        """Return whether the last `up` succeeded and no process has died since."""
         return self._marker.exists() and all(row.pid for row in self.rows())
 
     def start(self, name: str) -> None:
@@ -97,7 +97,7 @@ class LocalGrid:
         self.table.stop(name, SIGKILL)
 
     def rows(self) -> list[Row]:
-        """All started processes, in the order of their start."""
+        """Return all started processes, in the order of their start."""
         return [
             Row(name, self.table.pid(name), self._address(name), self.table.log_path(name))
             for name in self.table.names()
@@ -106,7 +106,7 @@ class LocalGrid:
     # -- starting ----------------------------------------------------------------------------
 
     def steps(self) -> list[Step]:
-        """The steps of `up`."""
+        """Return the steps of `up`."""
         return [
             Step("chain", self._start_chain),
             Step("contracts", self._set_up_contracts, ("chain",)),
@@ -185,7 +185,7 @@ class LocalGrid:
         self.table.serve(self.roles.web())
 
     def web_address(self) -> str:
-        """The newest address of the web app with its one-time token; empty while it does not run."""
+        """Return the newest address of the web app with its one-time token; empty while it does not run."""
         file = self.roles.web_address
         return file.read_text().strip() if self.table.alive("web") and file.exists() else ""
 

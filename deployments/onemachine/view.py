@@ -23,13 +23,13 @@ class Row:
 
 
 def table(rows: Sequence[Row]) -> str:
-    """One line per process, with aligned columns."""
+    """Return one line per process, with aligned columns."""
     lines = [(row.name, str(row.pid or "dead"), row.address, str(row.log)) for row in rows]
     return aligned([("PROCESS", "PID", "ADDRESS", "LOG"), *lines])
 
 
 def login_words(prefect: PrefectServer) -> str:
-    """How to log in to Prefect's UI. Names the file of the login, but never shows its content."""
+    """Return how to log in to Prefect's UI. Names the file of the login, but never shows its content."""
     return (
         f"Prefect UI: {prefect.ui_url}\n"
         f"It asks once for a login, user {USER} and a password: paste the line from {prefect.login_file}"
@@ -37,21 +37,21 @@ def login_words(prefect: PrefectServer) -> str:
 
 
 def web_words(address: str) -> str:
-    """How to open the web app; empty if there is no address."""
+    """Return how to open the web app; empty if there is no address."""
     if not address:
         return ""
     return f"Web app of the grid's customer: {address}\nThis address works once; `./run status` prints the next one."
 
 
 def aligned(lines: Sequence[Sequence[str]]) -> str:
-    """Rows as lines with aligned columns. The last column is not padded."""
+    """Return rows as lines with aligned columns. The last column is not padded."""
     widths = [max(len(cell) for cell in column) for column in list(zip(*lines, strict=True))[:-1]]
     padded = [[cell.ljust(width) for cell, width in zip(line, widths, strict=False)] for line in lines]
     return "\n".join("  ".join([*cells, line[-1]]) for cells, line in zip(padded, lines, strict=True))
 
 
 def environment_file(variables: dict[str, str], binaries: Path) -> str:
-    """Text of a file to source: the variables, and the project's commands on the path."""
+    """Return the text of a file to source: the variables, and the project's commands on the path."""
     lines = [f"export {name}={quote(value)}" for name, value in variables.items()]
     return "\n".join([*lines, f'export PATH={quote(str(binaries))}:"$PATH"', ""])
 
@@ -61,7 +61,7 @@ HEAD = ("DEPLOYMENT", "RUNS IN", "SCHEDULE (UTC)", "NEXT RUN")
 
 
 def timetable(prefect: PrefectServer) -> str:
-    """One line per deployment of the Prefect server; empty when the server does not answer."""
+    """Return one line per deployment of the Prefect server; empty when the server does not answer."""
     flows = {flow["id"]: flow["name"] for flow in prefect.ask("POST", "/api/flows/filter") or []}
     deployments = prefect.ask("POST", "/api/deployments/filter") or []
     lines = [line_of(flows.get(one["flow_id"], "?"), one, _next_run(prefect, one)) for one in deployments]
@@ -69,7 +69,7 @@ def timetable(prefect: PrefectServer) -> str:
 
 
 def line_of(flow: str, deployment: Json, next_run: datetime | None) -> tuple[str, str, str, str]:
-    """The table's cells for one deployment. Times are local."""
+    """Return the table's cells for one deployment. Times are local."""
     name = f"{flow}/{deployment['name']}"
     schedules = deployment["schedules"]
     active = [one for one in schedules if one["active"] and not deployment["paused"]]
@@ -81,14 +81,14 @@ def line_of(flow: str, deployment: Json, next_run: datetime | None) -> tuple[str
 
 
 def _words(schedule: Json) -> str:
-    """A schedule of Prefect's API in words: a cron line, or an interval in seconds."""
+    """Return a schedule of Prefect's API in words: a cron line, or an interval in seconds."""
     if "cron" in schedule:
         return str(schedule["cron"])
     return f"every {timedelta(seconds=schedule['interval'])}" if "interval" in schedule else "by rule"
 
 
 def _next_run(prefect: PrefectServer, deployment: Json) -> datetime | None:
-    """The next scheduled start."""
+    """Return the next scheduled start."""
     if not deployment["schedules"]:
         return None
     question = {

@@ -29,7 +29,7 @@ PREFECT_FILE = Path(__file__).with_name("prefect.yaml")
 
 
 async def examine_operator(settings: OperatorSettings) -> list[Finding]:
-    """All findings on an operator but those on Prefect: key, chain, roles, gas, clock, services, state folder."""
+    """Return all findings on an operator except Prefect: key, chain, roles, gas, clock, services, state folder."""
     try:
         wallet = Wallet.load(settings.key_file)
         book = AddressBook.load(settings.book)
@@ -40,7 +40,7 @@ async def examine_operator(settings: OperatorSettings) -> list[Finding]:
 
 
 async def examine_deployments(name: str) -> list[Finding]:
-    """Whether Prefect has the operator's deployments, and runs their schedules."""
+    """Return whether Prefect has the operator's deployments, and runs their schedules."""
     wanted = [one["flow_name"] for one in yaml.safe_load(PREFECT_FILE.read_text())["deployments"]]
     missing, paused = [], []
     try:

@@ -126,11 +126,14 @@ class CarrierWatchdog:
         return [key for key in self._journal if key not in claims and not self._session.carries(key)]
 
     def _alone(self, now: float) -> list[JobKey]:
-        """Claims that have lacked a run's carrier for longer than a run needs to start."""
+        """Return claims that have lacked a run's carrier for longer than a run needs to start."""
         return [key for key, since in self._alone_since.items() if now - since >= self._settings.ask_after_s]
 
     def _has_taken_over(self) -> bool:
-        """Whether the worker has continued the runs of the former process. They need not be scheduled again then."""
+        """Return whether the worker has continued the runs of the former process.
+
+        They need not be scheduled again then.
+        """
         worker = worker_of(self._pool)
         return worker is None or worker.has_taken_over()
 
@@ -220,7 +223,7 @@ class CarrierWatchdog:
 
 
 async def runs_of(client: PrefectClient, session: ProviderSession, keys: Sequence[JobKey]) -> dict[JobKey, FlowRun]:
-    """The existing runs of these claims. One request reads up to PAGE runs."""
+    """Return the existing runs of these claims. One request reads up to PAGE runs."""
     claims = {run_key(key, session.address): key for key in keys}
     wanted = list(claims)
     found: list[FlowRun] = []

@@ -53,7 +53,7 @@ async def health_and_metrics(
 
 
 def health_routes(session: ProviderSession) -> list[web.RouteDef]:
-    """The pages beside the metrics. They answer from memory."""
+    """Return the pages beside the metrics. They answer from memory."""
 
     async def health(_: web.Request) -> web.Response:
         complaints = session.metrics.liveness.complaints()
@@ -63,7 +63,7 @@ def health_routes(session: ProviderSession) -> list[web.RouteDef]:
 
 
 def report(session: ProviderSession, complaints: list[str]) -> dict[str, object]:
-    """The answer of `/health`. `last_answers` are unix seconds, 0 for never."""
+    """Return the answer of `/health`. `last_answers` are unix seconds, 0 for never."""
     liveness = session.metrics.liveness
     return {
         "cluster": session.settings.cluster,
@@ -93,7 +93,7 @@ async def _check_regularly(session: ProviderSession, settings: EndpointSettings)
 
 
 def _degraded(session: ProviderSession) -> str:
-    """What this supervisor misses; empty while another one leads, which tells it.
+    """Return what this supervisor lacks; empty on a standby, because the leader reports it.
 
     Without the login node no supervisor leads, because the leader's lock is there.
     """

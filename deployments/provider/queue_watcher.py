@@ -59,7 +59,7 @@ class QueueWatcher:
                 return
 
     async def _read(self) -> Queues | None:
-        """The lengths of the queues; None, with one warning per outage, when the node does not answer."""
+        """Return the lengths of the queues; None, with one warning per outage, when the node does not answer."""
         try:
             queues = await self._session.chain.queues(self._session.address)
         except GridError as error:

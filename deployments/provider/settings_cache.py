@@ -29,7 +29,7 @@ class CachedSettings(BaseModel):
 
 
 async def provider_settings(cluster: str) -> ProviderSettings:
-    """The settings of the provider block `cluster`, from the cache when Prefect does not answer.
+    """Return the settings of the provider block `cluster`, from the cache when Prefect does not answer.
 
     Raises ConfigurationError when Prefect has no such block, ServiceError without an answer and without a cache.
     """
@@ -46,7 +46,7 @@ async def provider_settings(cluster: str) -> ProviderSettings:
 
 
 def cache_file(cluster: str) -> Path:
-    """Path of the cache file, below Prefect's home folder."""
+    """Return the path of the cache file, below Prefect's home folder."""
     return get_current_settings().home / "deepgrid" / "providers" / f"{cluster}.json"
 
 

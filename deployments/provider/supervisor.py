@@ -142,7 +142,7 @@ async def _until_drained(session: ProviderSession, is_idle: Callable[[], bool]) 
 
 
 async def _nothing_left(session: ProviderSession) -> bool:
-    """Whether no claim is open and none can follow. The order of these checks matters."""
+    """Return whether no claim is open and none can follow. The order of these checks matters."""
     if await is_claiming(session.settings.cluster) or not session.sender.at_rest:
         return False
     return not await session.chain.claimed_jobs(session.address) and session.is_idle
@@ -169,7 +169,7 @@ async def _register(session: ProviderSession) -> None:
 
 
 async def _run_registers(cluster: str) -> bool:
-    """Whether a run of the deployment registered the cluster."""
+    """Return whether a run of the deployment registered the cluster."""
     try:
         async with asyncio.timeout(REGISTER_TIMEOUT_S):
             return await run_ended(await start_run(f"register_provider/{cluster}", {"cluster": cluster}))

@@ -74,7 +74,7 @@ class PrefectServers(PrefectServer):
 
     @classmethod
     def at(cls, state: Path, port: Callable[[str], int]) -> PrefectServers:
-        """The servers with their files under `state`. `port` chooses a port by name."""
+        """Return the servers with their files under `state`. `port` chooses a port by name."""
         api_ports = {name: port(name) for name in API_SERVERS}
         return cls(state / "prefect", port(PROXY), Redis(state / "redis", port(REDIS)), api_ports)
 
@@ -97,7 +97,7 @@ class PrefectServers(PrefectServer):
         return nginx(PROXY, folder / "nginx.conf", lambda: answers(self.port, "/api/health"))
 
     def api_server(self, name: str, database_url: str, more: dict[str, str] | None = None) -> Daemon:
-        """A process that answers requests and has no background services."""
+        """Return a process that answers requests and has no background services."""
         port = self.api_ports[name]
         argv = [sys.executable, "-m", "prefect", "server", "start", "--no-services", "--host", HOST]
         argv += ["--port", str(port)]
@@ -105,12 +105,12 @@ class PrefectServers(PrefectServer):
         return Daemon(name, argv, lambda: answers(port, "/api/health"), READY_WITHIN_S, env)
 
     def services(self, database_url: str) -> Daemon:
-        """The process of the background services: schedules, late runs, events, task runs, vacuum."""
+        """Return the process of the background services: schedules, late runs, events, task runs, vacuum."""
         argv = [sys.executable, "-m", "prefect", "server", "services", "start"]
         return Daemon(SERVICES, argv, env=self.server_environment(database_url) | PREPARED)
 
     def server_environment(self, database_url: str) -> dict[str, str]:
-        """As of one server, and Redis instead of memory and files."""
+        """Return as of one server, and Redis instead of memory and files."""
         shared = {
             **SHARED,
             "PREFECT_LOGGING_LEVEL": "WARNING",  # prefect-redis logs each event that arrives out of order
@@ -128,14 +128,14 @@ class Redis:
     port: int
 
     def daemon(self) -> Daemon:
-        """The server's process. It is ready when it answers with its data loaded."""
+        """Return the server's process. It is ready when it answers with its data loaded."""
         settings = make_private_folder(self.folder) / "redis.conf"
         values = {"host": HOST, "port": self.port, "folder": self.folder, "password": self._password}
         render_template("redis.conf", settings, 0o600, **values)
         return Daemon(REDIS, ["redis-server", str(settings)], self._is_ready)
 
     def url(self, database: int) -> str:
-        """URL of one of its databases. It contains the password: never log it."""
+        """Return the URL of one of its databases. It contains the password: never log it."""
         return f"redis://:{self._password}@{HOST}:{self.port}/{database}"
 
     def _is_ready(self) -> bool:

@@ -92,7 +92,10 @@ class File:
 
 
 def provider_processes(cluster: str) -> list[Process]:
-    """The processes on a provider's machine. The worker opens the provider's blocks, so it has the same account."""
+    """Return the processes on a provider's machine.
+
+    The worker opens the provider's blocks, so it has the same account.
+    """
     name, about = f"supervisor-{cluster}", f"deepgrid supervisor of the cluster {cluster}"
     command = f"dps provider serve {cluster}"
     supervisor = Process(name, about, command, ROLE_FILES, PREFECT, account="deepgrid-provider")
@@ -100,7 +103,7 @@ def provider_processes(cluster: str) -> list[Process]:
 
 
 def operator_processes(name: str) -> list[Process]:
-    """The processes on an operator's machine."""
+    """Return the processes on an operator's machine."""
     serve = Process("operator", "deepgrid operator", f"dps operator serve {name}", ROLE_FILES, PREFECT)
     about = "deepgrid Job Definition and log services"
     services = Process("services", about, "dps services serve", ("services.env",), DATABASE, further=SOCKETS)
@@ -110,7 +113,10 @@ def operator_processes(name: str) -> list[Process]:
 
 
 def files_of(role: str, processes: Sequence[Process], checkout: Path, login: str = "") -> list[File]:
-    """All files for these processes of a checkout. `role` names the files that they share. `login` is Prefect's."""
+    """Return all files for these processes of a checkout. `role` names the files that they share.
+
+    `login` is Prefect's.
+    """
     accounts = sorted({process.user for process in processes})
     sysusers = "".join(f'u {name} - "deepgrid" {STATE}\n' for name in accounts)
     folders = ["d /etc/deepgrid 0755 root root -\n", f"d {STATE} 0755 root root -\n"]

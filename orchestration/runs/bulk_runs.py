@@ -91,7 +91,10 @@ async def _create(
 
 
 def _running(key: str) -> StateCreate:
-    """The first state of a run that this process creates and begins. The transition id makes a repetition safe."""
+    """Return the first state of a run that this process creates and begins.
+
+    The transition id makes a repetition safe.
+    """
     return StateCreate(type=StateType.RUNNING, state_details=StateDetails(transition_id=_transition(key)))
 
 
@@ -100,14 +103,17 @@ def _transition(key: str) -> UUID:
 
 
 def _is_ours(run: FlowRun) -> bool:
-    """Whether the run is still in the state in which this process created it. Later changes are not overridden."""
+    """Return whether the run is still in the state in which this process created it.
+
+    Later changes are not overridden.
+    """
     if run.state is None or run.idempotency_key is None or not run.state.is_running():
         return False
     return run.state.state_details.transition_id == _transition(run.idempotency_key)
 
 
 async def _read_deployment(client: PrefectClient, deployment: str, cache_s: float) -> tuple[DeploymentResponse, bool]:
-    """The deployment, and whether it, its work pool and its queue have no limit. Cached for `cache_s`."""
+    """Return the deployment, and whether it, its work pool and its queue have no limit. Cached for `cache_s`."""
     place = str(client.api_url), deployment
     read_at, found, is_free = _deployments.get(place, (0.0, None, False))
     if found is None or time.monotonic() - read_at > cache_s:
@@ -118,7 +124,7 @@ async def _read_deployment(client: PrefectClient, deployment: str, cache_s: floa
 
 
 async def _has_no_limit(client: PrefectClient, deployment: DeploymentResponse) -> bool:
-    """Whether the deployment's work pool and queue are neither paused nor limited."""
+    """Return whether the deployment's work pool and queue are neither paused nor limited."""
     if deployment.work_pool_name is None or deployment.work_queue_name is None:
         return False
     pool = await client.read_work_pool(deployment.work_pool_name)

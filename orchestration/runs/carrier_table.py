@@ -75,7 +75,7 @@ _BY_ITSELF = {Run.MISSING, Run.PENDING, Run.RUNNING, Run.CRASHED}  # no person a
 
 
 def decide(claim: Claim, run: Run, carrier: Carrier) -> Decision:
-    """What happens to the run of a claim."""
+    """Return what happens to the run of a claim."""
     if carrier is Carrier.RUN or run is Run.SCHEDULED:
         return LEAVE
     if carrier is Carrier.FORMER:
@@ -91,7 +91,7 @@ def decide(claim: Claim, run: Run, carrier: Carrier) -> Decision:
 
 
 def state_of(run: FlowRun | None) -> Run:
-    """The run's state, as the table has it."""
+    """Return the run's state, as the table has it."""
     if run is None:
         return Run.MISSING
     state = run.state

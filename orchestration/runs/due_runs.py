@@ -31,7 +31,7 @@ class DueRuns:
         self._read_at = 0.0
 
     async def read(self, client: PrefectClient, is_carried: Callable[[UUID], bool]) -> list[FlowRun]:
-        """Runs that are due now. A run that is Pending too early would hold its deployment's only slot."""
+        """Return the runs that are due now. A run that is Pending too early would hold its deployment's only slot."""
         now = await self._now(client)
         soon = now + timedelta(seconds=PREFECT_WORKER_PREFETCH_SECONDS.value())
         found = await client.get_scheduled_flow_runs_for_work_pool(self._work_pool, scheduled_before=soon)
@@ -46,7 +46,10 @@ class DueRuns:
         return [run for run in due if run.id not in skipped]
 
     async def _now(self, client: PrefectClient) -> datetime:
-        """The server's time, or up to one second later. In between, this machine's monotonic clock counts the time."""
+        """Return the server's time, or up to one second later.
+
+        In between, this machine's monotonic clock counts the time.
+        """
         if self._server_time is None or time.monotonic() - self._read_at > CLOCK_REFRESH_S:
             date = (await client.hello()).headers.get("date")
             self._server_time = parsedate_to_datetime(date) + ROUNDING if date else datetime.now(UTC)
@@ -69,5 +72,5 @@ async def _skip_overtaken(client: PrefectClient, runs: Sequence[FlowRun], now: d
 
 
 def _work_key(run: FlowRun) -> tuple[UUID | None, str]:
-    """Runs with equal keys do the same work."""
+    """Return a key for the run's work: runs with equal keys do the same work."""
     return run.deployment_id, json.dumps(run.parameters, sort_keys=True, default=str)

@@ -30,7 +30,7 @@ def runs_with(
     states: Iterable[StateType] | None = None,
     ended_before: datetime | None = None,
 ) -> FlowRunFilter:
-    """Runs to which all of this applies. `keys` are idempotency keys."""
+    """Return a filter for runs that meet all conditions. `keys` are idempotency keys."""
     return FlowRunFilter(
         id=None if ids is None else FlowRunFilterId(any_=list(ids)),
         idempotency_key=None if keys is None else FlowRunFilterIdempotencyKey(any_=list(keys)),
@@ -40,10 +40,10 @@ def runs_with(
 
 
 def flows_named(names: Iterable[str]) -> FlowFilter:
-    """Flows with one of these names."""
+    """Return a filter for flows with one of these names."""
     return FlowFilter(name=FlowFilterName(any_=list(names)))
 
 
 def in_pool(work_pool: str) -> WorkPoolFilter:
-    """Runs or deployments of this pool."""
+    """Return a filter for runs or deployments of this pool."""
     return WorkPoolFilter(name=WorkPoolFilterName(any_=[work_pool]))

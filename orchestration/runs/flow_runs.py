@@ -68,7 +68,7 @@ def calling_to_runs(work_pool: str, worker: Worker) -> Iterator[None]:
 
 
 def worker_of(work_pool: str) -> Worker | None:
-    """This process's worker of the pool."""
+    """Return this process's worker of the pool."""
     return _workers.get(work_pool)
 
 
@@ -182,10 +182,10 @@ async def some_at_once(work: Iterable[Awaitable[T]], at_once: int = MAX_PARALLEL
 
 
 def is_paused(deployment: DeploymentResponse) -> bool:
-    """Whether the deployment is paused.
+    """Return whether the deployment is paused.
 
-    The switch is that of its schedules. A deployment without a schedule (`run_job`) cannot be paused: claimed jobs are
-    carried to their end.
+    The switch is the one of its schedules. A deployment without a schedule (`run_job`) cannot be paused: claimed jobs
+    are carried to their end.
     """
     active = [schedule.active for schedule in deployment.schedules]
     return bool(active) and (deployment.paused or not any(active))

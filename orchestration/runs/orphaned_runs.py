@@ -75,7 +75,7 @@ async def runs_in(
     *states: StateType,
     flows: Sequence[str] = (),
 ) -> list[FlowRun]:
-    """All runs of the pool in these states. `flows` limits the result to these flows."""
+    """Return all runs of the pool in these states. `flows` limits the result to these flows."""
     found: list[FlowRun] = []
     while True:
         page = await client.read_flow_runs(
@@ -123,7 +123,10 @@ async def _open_tasks(client: PrefectClient, runs: Sequence[FlowRun]) -> list[Ta
 
 
 async def _without_limit(client: PrefectClient, runs: Sequence[FlowRun]) -> list[FlowRun]:
-    """The runs whose deployments have no concurrency limit. The others hold leases, which end with their process."""
+    """Return the runs whose deployments have no concurrency limit.
+
+    The others hold leases, which end with their process.
+    """
     free: set[UUID] = set()
     for deployment_id in {run.deployment_id for run in runs if run.deployment_id is not None}:
         with suppress(ObjectNotFound):

@@ -24,7 +24,7 @@ BATCH_SIZE = 50  # the most that the server deletes in one request
 async def old_runs(
     client: PrefectClient, before: datetime, *, skip: int = 0, flows: Sequence[str] | None = None
 ) -> list[FlowRun]:
-    """One page of the runs that ended before that time, oldest first, after the first `skip`.
+    """Return one page of the runs that ended before that time, oldest first, after the first `skip`.
 
     With `flows`, only runs of the flows with these names.
     """

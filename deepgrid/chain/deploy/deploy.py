@@ -42,7 +42,7 @@ class Roles:
 
     @classmethod
     def all_of(cls, operator: str) -> Roles:
-        """All three for one address."""
+        """Return all three for one address."""
         return cls((operator,), (operator,), (operator,))
 
 
@@ -172,7 +172,7 @@ class _Deploying:
         )
 
     async def _kept(self, book: AddressBook, replace_lost: bool) -> Deployment | None:
-        """The contracts of the book; None if they must be replaced."""
+        """Return the contracts of the book; None if they must be replaced."""
         if book.chain_id != self._node.chain_id:
             raise ConfigurationError(
                 f"The address book is of chain {book.chain_id}, the node at {self._node.rpc.host} is on chain"
@@ -211,7 +211,7 @@ class _Deploying:
         return Deployment(self._node.chain_id, credit, manager, scheduler, draft.notes.first_block)
 
     async def _create(self, draft: Draft, name: str, *args: str) -> str:
-        """Address of the contract; creates it unless an earlier run did."""
+        """Return the address of the contract. Creates it unless an earlier run did."""
         data = _creation(name, *args)
         if found := await self._found(draft, name, data):
             self._tell(f"{name} exists at {found}")
@@ -229,7 +229,7 @@ class _Deploying:
         return address
 
     async def _found(self, draft: Draft, name: str, data: str) -> str | None:
-        """Address at which an earlier run deployed exactly this contract; None if it did not."""
+        """Return the address where an earlier run deployed exactly this contract; None if there is none."""
         noted = draft.notes.contracts.get(name)
         if noted is None or noted.hash != _hash(data) or not all(await self._node.has_code([noted.address])):
             return None
@@ -263,7 +263,7 @@ class _Deploying:
 
 
 def grants(grid: Deployment, roles: Roles) -> list[Grant]:
-    """The grants of a grid: the contracts' own, and those of `roles`."""
+    """Return the grants of a grid: the contracts' own grants, and the grants of `roles`."""
     scheduler, manager = ("MetaScheduler", grid.meta_scheduler), ("ProviderManager", grid.provider_manager)
     role = "METASCHEDULER_ROLE"
     linked = "MetaScheduler and ProviderManager work together"
@@ -277,7 +277,7 @@ def grants(grid: Deployment, roles: Roles) -> list[Grant]:
 
 
 def _created_by(sender: str, number: int) -> str:
-    """Address of the contract that the transaction of `sender` with this nonce creates."""
+    """Return the address of the contract that the transaction of `sender` with this nonce creates."""
     from web3.types import Nonce  # here, because importing web3 takes half a second
     from web3.utils.address import get_create_address
 

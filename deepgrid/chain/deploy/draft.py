@@ -45,9 +45,9 @@ class Draft:
 
     @classmethod
     def open(cls, file: Path | None, chain_id: int, deployer: str) -> Self:
-        """The draft in `file`, or a new one.
+        """Return the draft in `file`, or a new one.
 
-        Raises ConfigurationError if it is of another chain or key: its contracts belong to that key.
+        Raises ConfigurationError if it belongs to another chain or key: its contracts belong to that key.
         """
         standing = _read(file) if file is not None else None
         if standing is None:

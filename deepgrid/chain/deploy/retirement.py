@@ -55,7 +55,7 @@ async def retire(writer: Writer, chain: Chain, tell: Callable[[str], None], poll
 
 
 async def open_jobs(chain: Chain, ids: Sequence[int]) -> list[Job]:
-    """Those of the jobs that are not over."""
+    """Return the jobs that are not over."""
     found: list[Job] = []
     for at in range(0, len(ids), JOBS_AT_ONCE):
         found += [job for job in await chain.jobs(list(ids[at : at + JOBS_AT_ONCE])) if job.status.hot]
@@ -94,7 +94,7 @@ async def _mint(missing: Sequence[tuple[str, int]], writer: Writer, tell: Callab
 
 
 async def _too_early(old: AddressBook, new: Chain) -> ConfigurationError:
-    """Why the old contract still held credits when the new ones began."""
+    """Return the reason why the old contract still held credits when the new ones began."""
     now = await _balances(new, old, (await new.head()).number)
     if left := now[old.meta_scheduler]:
         return ConfigurationError(
@@ -109,7 +109,7 @@ async def _too_early(old: AddressBook, new: Chain) -> ConfigurationError:
 
 
 async def _balances(chain: Chain, book: AddressBook, last_block: int) -> Counter[str]:
-    """The balance of each holder of the book's token at the end of this block, in wei."""
+    """Return the balance of each holder of the book's token at the end of this block, in wei."""
     balances: Counter[str] = Counter()
     async for sender, receiver, wei in _transfers(chain, book.credit, book.first_block, last_block):
         balances[sender] -= wei
@@ -119,7 +119,7 @@ async def _balances(chain: Chain, book: AddressBook, last_block: int) -> Counter
 
 
 async def _mints(chain: Chain) -> set[tuple[str, int]]:
-    """Receiver and wei of each mint of the chain's token."""
+    """Return receiver and wei of each mint of the chain's token."""
     head = (await chain.head()).number
     found = _transfers(chain, chain.book.credit, chain.book.first_block, head)
     return {(receiver, wei) async for sender, receiver, wei in found if sender == NOWHERE}

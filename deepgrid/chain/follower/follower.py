@@ -55,7 +55,7 @@ class Follower:
         self._ended: dict[int, Job] = {}  # recently ended jobs as reported
 
     async def changes(self) -> AsyncIterator[list[Job]]:
-        """Batches of changed jobs, forever.
+        """Yield batches of changed jobs, forever.
 
         The first batch comes when the follower has caught up with the chain. It holds every hot job and every job
         that was hot when last seen. It may be empty; later batches are not. A job that changed several times comes
@@ -122,7 +122,7 @@ class Follower:
     # -- position on the chain ---------------------------------------------------------------
 
     async def _common(self, known: dict[int, str], head: Block) -> int | None:
-        """Number of the highest known block that is still on the chain; None if there is none."""
+        """Return the number of the highest known block that is still on the chain; None if there is none."""
         if known.get(head.number) == head.hash:
             return head.number
         if known.get(head.number - 1) == head.parent_hash:
@@ -135,7 +135,7 @@ class Follower:
         return None
 
     async def _blocks_after(self, ancestor: int, known: dict[int, str], head: Block) -> list[Block]:
-        """The last blocks up to `head`, checked to continue from `ancestor` without a break."""
+        """Return the last blocks up to `head`, checked to continue from `ancestor` without a break."""
         if head.number == ancestor:
             return []
         first = max(ancestor + 1, head.number - HASHES_PER_STEP + 1)
@@ -156,7 +156,7 @@ class Follower:
         return {event.job_id for event in await self._chain.events(first, last) if event.job_id}
 
     def _is_sweep_due(self, head: Block) -> bool:
-        """Whether to read all claimed jobs: after the interval, if there was a new block."""
+        """Return whether to read all claimed jobs: after the interval, if there was a new block."""
         return head.hash != self._swept and asyncio.get_running_loop().time() - self._swept_at >= self._sweep_s
 
     async def _read(self, ids: Iterable[int], head: Block) -> list[Job]:
@@ -196,7 +196,7 @@ class Follower:
         return changed
 
     def _last_report(self, job_id: int) -> Job | None:
-        """The job as it was last reported."""
+        """Return the job as it was last reported."""
         return self._known.get(job_id) or self._ended.get(job_id)
 
     def _remember(self, job: Job) -> None:

@@ -50,7 +50,7 @@ class JobIndex:
     # -- queries -----------------------------------------------------------------------------
 
     def hot(self, provider: str | None = None, customer: str | None = None) -> list[int]:
-        """Ids of the hot jobs, oldest first, of one provider or customer if given."""
+        """Return the ids of the hot jobs, oldest first, of one provider or customer if given."""
         return self._ids(
             "SELECT id FROM jobs WHERE status <= ? AND (? IS NULL OR provider = ?) AND (? IS NULL OR customer = ?)"
             " ORDER BY id",
@@ -58,24 +58,24 @@ class JobIndex:
         )
 
     def pending(self) -> list[int]:
-        """Ids of the jobs that wait for a provider, oldest first."""
+        """Return the ids of the jobs that wait for a provider, oldest first."""
         return self._ids("SELECT id FROM jobs WHERE status = ? ORDER BY id", [int(JobStatus.PENDING)])
 
     def claimed(self) -> list[int]:
-        """Ids of the claimed jobs that have not ended, oldest first."""
+        """Return the ids of the claimed jobs that have not ended, oldest first."""
         states = [int(JobStatus.SCHEDULED), int(JobStatus.RUNNING)]
         return self._ids("SELECT id FROM jobs WHERE status IN (?, ?) ORDER BY id", states)
 
     def last_id(self) -> int:
-        """The highest job id known, 0 for none."""
+        """Return the highest job id known, 0 for none."""
         return self._ids("SELECT coalesce(max(id), 0) FROM jobs", [])[0]
 
     def touched_after(self, block: int) -> list[int]:
-        """Ids of the jobs that changed in blocks after `block`."""
+        """Return the ids of the jobs that changed in blocks after `block`."""
         return self._ids("SELECT id FROM jobs WHERE block > ? ORDER BY id", [block])
 
     def blocks(self) -> dict[int, str]:
-        """Hashes of the last blocks seen, by number; the highest number is the cursor."""
+        """Return the hashes of the last blocks seen, by number; the highest number is the cursor."""
         return dict(self._db.execute("SELECT number, hash FROM blocks ORDER BY number"))
 
     def _ids(self, query: str, values: Sequence[object]) -> list[int]:
@@ -83,7 +83,7 @@ class JobIndex:
             return [row[0] for row in rows]
 
     def identity(self) -> str:
-        """The grid and the chain that the index is of; empty before the first `belong_to`."""
+        """Return the grid and the chain that the index is of; empty before the first `belong_to`."""
         row = self._db.execute("SELECT text FROM identity").fetchone()
         return "" if row is None else str(row[0])
 

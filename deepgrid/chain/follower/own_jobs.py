@@ -59,7 +59,7 @@ class OwnJobs:
         self._swept_at = -1e9
 
     async def changes(self) -> AsyncIterator[OwnChange]:
-        """Changes, forever. The first one holds all claimed jobs and may be empty; later ones are not."""
+        """Yield changes, forever. The first one holds all claimed jobs and may be empty; later ones are not."""
         started, failures = False, 0
         while True:
             try:
@@ -85,7 +85,7 @@ class OwnJobs:
         return bool(self._claimed or self._claimable)
 
     async def _look(self) -> OwnChange | None:
-        """The change since the last look, if any."""
+        """Return the change since the last look, if any."""
         before, self._claimable = self._claimable, await self._chain.claimable(self._provider)
         pause_s = self._settings.sweep_s if self._claimed else self._settings.idle_sweep_s
         is_due = asyncio.get_running_loop().time() - self._swept_at >= pause_s

@@ -56,12 +56,12 @@ class Event:
 
 
 def selector(item: dict[str, Any]) -> bytes:
-    """The four bytes that identify a function or an error."""
+    """Return the four bytes that identify a function or an error."""
     return bytes(function_abi_to_4byte_selector(item))  # type: ignore[arg-type]
 
 
 def decode_fields(fields: Sequence[dict[str, Any]], data: bytes) -> list[Any]:
-    """Values of ABI-encoded `fields`. Raises ChainError if `data` does not match them."""
+    """Return the values of ABI-encoded `fields`. Raises ChainError if `data` does not match them."""
     try:
         values = CODEC.decode([collapse_if_tuple(field) for field in fields], data)
     except (DecodingError, OverflowError):  # the latter for a length beyond all memory
@@ -70,7 +70,7 @@ def decode_fields(fields: Sequence[dict[str, Any]], data: bytes) -> list[Any]:
 
 
 def foreign() -> ChainError:
-    """The error for data that this grid's contracts would not return."""
+    """Return the error for data that this grid's contracts would not return."""
     return ChainError(
         "The chain returned data that does not come from this grid's contracts.",
         transient=False, next_step="Check the addresses in the address book.",
@@ -78,7 +78,7 @@ def foreign() -> ChainError:
 
 
 def _named(field: dict[str, Any], value: Any) -> Any:
-    """Tuples as dicts by field name, all the way down."""
+    """Return tuples as dicts by field name, all the way down."""
     kind: str = field["type"]
     if kind.endswith("]"):
         item = {**field, "type": kind[: kind.rindex("[")]}
@@ -114,11 +114,11 @@ class Interface:
         return self._selectors[function] + self._encode_args(function, self._functions[function]["inputs"], args)
 
     def creation(self, *args: Any) -> str:
-        """Data of the transaction that deploys this contract with constructor arguments `args`."""
+        """Return data of the transaction that deploys this contract with constructor arguments `args`."""
         return f"0x{self.bytecode}{self._encode_args('constructor', self._constructor_inputs, args)}"
 
     def decode(self, function: str, data: bytes) -> Any:
-        """Result of `function`: one value, or a tuple if it returns several.
+        """Return the result of `function`: one value, or a tuple if it returns several.
 
         Raises ChainError if `data` is no such result: no contract, or another one, is at the address.
         """
@@ -126,7 +126,10 @@ class Interface:
         return values[0] if len(values) == 1 else tuple(values)
 
     def arguments(self, data: bytes) -> tuple[str, dict[str, Any]]:
-        """The function and the arguments by name of call data. Raises ChainError if it is no call of this contract."""
+        """Return the function and the arguments by name of call data.
+
+        Raises ChainError if it is no call of this contract.
+        """
         for function, known in self._selectors.items():
             if known == f"0x{data[:4].hex()}":
                 fields = self._functions[function]["inputs"]
@@ -143,7 +146,7 @@ class Interface:
         return list(self._events)
 
     def event(self, log: dict[str, Any]) -> Event | None:
-        """The decoded event of a raw log, or None if this contract has no such event.
+        """Return the decoded event of a raw log, or None if this contract has no such event.
 
         Raises ChainError for a log of another contract with the same topic and other fields.
         """
@@ -162,14 +165,17 @@ class Interface:
 
 @functools.cache
 def interface(name: str) -> Interface:
-    """The interface of one of CONTRACTS."""
+    """Return the interface of one of CONTRACTS."""
     text = (importlib.resources.files("deepgrid.chain") / "compiled" / f"{name}.json").read_text()
     artifact = json.loads(text)
     return Interface(name, artifact["abi"], artifact["bytecode"])
 
 
 def _arguments(fields: Sequence[dict[str, Any]], log: dict[str, Any]) -> dict[str, Any]:
-    """Arguments of an event by name. The indexed ones, of one word each, are topics; the others are the data."""
+    """Return the arguments of an event by name.
+
+    The indexed ones, of one word each, are topics; the others are the data.
+    """
     indexed = [field for field in fields if field["indexed"]]
     others = [field for field in fields if not field["indexed"]]
     topics = [bytes.fromhex(topic[2:]) for topic in log["topics"][1:]]

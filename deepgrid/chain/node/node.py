@@ -69,7 +69,7 @@ class Rpc:
         await self._provider.disconnect()
 
     async def chain_id(self) -> int:
-        """Id of the chain that the node is on."""
+        """Return the id of the chain that the node is on."""
         answer = await self.call("eth_chainId")
         with making_sense("the chain's id"):
             return int(answer, 16)
@@ -84,7 +84,10 @@ class Node:
 
     @classmethod
     async def at(cls, rpc_url: str, authorities: str | None = None) -> Node:
-        """The node at `rpc_url`, on any chain. `authorities` are certificates (PEM) to trust besides the system's."""
+        """Return the node at `rpc_url`, on any chain.
+
+        `authorities` are certificates (PEM) to trust besides the system's.
+        """
         rpc = Rpc(rpc_url, authorities=authorities)
         try:
             return cls(rpc, await rpc.chain_id())
@@ -93,26 +96,26 @@ class Node:
             raise
 
     async def head(self) -> Block:
-        """The newest block."""
+        """Return the newest block."""
         return Block.of(await self.rpc.call("eth_getBlockByNumber", "latest", False))
 
     async def now(self) -> int:
-        """Time of the newest block, unix seconds."""
+        """Return the time of the newest block, unix seconds."""
         return (await self.head()).timestamp
 
     async def blocks(self, numbers: list[int]) -> list[Block | None]:
-        """The blocks with these numbers; None for a number that the chain does not have (any more)."""
+        """Return the blocks with these numbers; None for a number that the chain does not have (any more)."""
         raws = await self.rpc.batch([("eth_getBlockByNumber", [hex(number), False]) for number in numbers])
         return [None if raw is None else Block.of(raw) for raw in raws]
 
     async def gas_money(self, address: str) -> int:
-        """Balance of `address` in the chain's own currency, which pays for transactions, in wei."""
+        """Return balance of `address` in the chain's own currency, which pays for transactions, in wei."""
         answer = await self.rpc.call("eth_getBalance", address, "latest")
         with making_sense("a balance"):
             return int(answer, 16)
 
     async def transaction_counts(self, address: str) -> tuple[int, int]:
-        """Number of transactions of `address` that are mined, and that the node knows in all."""
+        """Return the number of transactions of `address` that are mined, and that the node knows in all."""
         answers = await self.rpc.batch(
             [("eth_getTransactionCount", [address, "latest"]), ("eth_getTransactionCount", [address, "pending"])]
         )
@@ -145,13 +148,13 @@ class Node:
             mined, _ = await self.transaction_counts(address)
 
     async def gas_price(self) -> int:
-        """The node's estimate of the current price per unit of gas, in wei."""
+        """Return the node's estimate of the current price per unit of gas, in wei."""
         answer = await self.rpc.call("eth_gasPrice")
         with making_sense("a price of gas"):
             return int(answer, 16)
 
     async def has_code(self, addresses: list[str]) -> list[bool]:
-        """Whether a contract exists at each of `addresses`."""
+        """Return whether a contract exists at each of `addresses`."""
         codes = await self.rpc.batch([("eth_getCode", [address, "latest"]) for address in addresses])
         with making_sense("code"):
             return [len(code) > 2 for code in codes]

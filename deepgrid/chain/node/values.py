@@ -22,14 +22,14 @@ _OPERATOR_OF = {coded: text for text, coded in OPERATORS.items()}
 
 
 def coded_id(job_id: int) -> bytes:
-    """A job's id as on chain. Raises InputError if it is not an id."""
+    """Return a job's id as on chain. Raises InputError if it is not an id."""
     if not 0 <= job_id < 2**256:
         raise InputError(f"{job_id} is not the id of a job.")
     return job_id.to_bytes(32, "big")
 
 
 def coded_name(name: str) -> bytes:
-    """A job's name as on chain. Raises InputError if it has more than 32 bytes."""
+    """Return a job's name as on chain. Raises InputError if it has more than 32 bytes."""
     coded = name.encode()
     if len(coded) > LONGEST_NAME_BYTES:
         raise InputError(f"The job's name has {len(coded)} bytes; at most {LONGEST_NAME_BYTES} fit on chain.")
@@ -46,7 +46,7 @@ def check_label_count(count: int) -> None:
 
 
 def coded_definition(definition: JobDefinition) -> tuple[Any, ...]:
-    """The struct JobDefinition. Raises InputError for an unknown operator or too many labels."""
+    """Return the struct JobDefinition. Raises InputError for an unknown operator or too many labels."""
     check_label_count(len(definition.uses) + len(definition.affinity))
     unknown = [condition.op for condition in definition.affinity if condition.op not in OPERATORS]
     if unknown:
@@ -76,7 +76,10 @@ def coded_prices(prices: Prices) -> tuple[int, int, int]:
 
 
 def coded_wishes(wishes: Wishes) -> tuple[int, int, int, int]:
-    """The struct Wishes. All fields are 0 if the wishes ask for nothing. Raises InputError if a number does not fit."""
+    """Return the struct Wishes. All fields are 0 if the wishes ask for nothing.
+
+    Raises InputError if a number does not fit.
+    """
     least = wishes.min_minutes if wishes.min_minutes > 1 else 0  # every assignment buys a minute
     numbers = (wishes.max_rate_wei, least, wishes.give_up_at, int(wishes.prefer))
     names = ("highest price per minute", "least time", "time to give the job up", "preference")
@@ -87,13 +90,13 @@ def coded_wishes(wishes: Wishes) -> tuple[int, int, int, int]:
 
 
 def wishes_of(raw: dict[str, int]) -> Wishes:
-    """Wishes from their struct. An unknown preference counts as none."""
+    """Return wishes from their struct. An unknown preference counts as none."""
     prefer = Prefer(raw["prefer"]) if raw["prefer"] < len(Prefer) else Prefer.BALANCED
     return Wishes(raw["maxRatePerMinute"], max(1, raw["minMinutes"]), raw["giveUpAt"], prefer)
 
 
 def job_of(raw: dict[str, Any], terms: dict[str, Any], wishes: dict[str, int]) -> Job:
-    """A Job from the structs Job, JobTerms and Wishes."""
+    """Return a Job from the structs Job, JobTerms and Wishes."""
     cost, time = raw["cost"], raw["time"]
     return Job(
         id=int.from_bytes(raw["jobId"], "big"),
@@ -125,7 +128,7 @@ def job_of(raw: dict[str, Any], terms: dict[str, Any], wishes: dict[str, int]) -
 
 
 def definition_of(raw: dict[str, Any]) -> JobDefinition:
-    """A JobDefinition from its struct. An unknown operator counts as equality, as in other clients."""
+    """Return a JobDefinition from its struct. An unknown operator counts as equality, as in other clients."""
     return JobDefinition(
         gpus=raw["gpus"],
         mem_per_cpu_mb=raw["memPerCpu"],
@@ -158,7 +161,7 @@ def _address_or_none(address: str) -> str | None:
 
 
 def provider_of(raw: dict[str, Any], *, approved: bool, waiting: bool) -> Provider:
-    """A Provider from the struct Provider."""
+    """Return a Provider from the struct Provider."""
     return Provider(
         address=raw["addr"], hardware=hardware_of(raw["providerHardware"]), prices=prices_of(raw["providerPrices"]),
         labels=labels_of(raw["labels"]), approved=approved, banned=raw["isBanned"], waiting_for_approval=waiting,

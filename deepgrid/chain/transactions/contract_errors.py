@@ -44,7 +44,7 @@ SOLIDITY_ERRORS: tuple[dict[str, Any], ...] = (
 
 
 def role_hash(role: str) -> bytes:
-    """The 32 bytes that identify `role` in AccessControl."""
+    """Return the 32 bytes that identify `role` in AccessControl."""
     return bytes(32) if role == ADMIN else keccak(text=role)
 
 
@@ -62,7 +62,7 @@ class _SentenceFormatter(string.Formatter):
 
 
 def contract_error(data: bytes) -> ContractError:
-    """The error in the revert data of a call."""
+    """Return the error in the revert data of a call."""
     known = _table().get(data[:4])
     try:
         if known is None:
@@ -86,7 +86,7 @@ def contract_error(data: bytes) -> ContractError:
 
 
 def refusal(error: ChainError) -> GridError:
-    """The contract's error inside a node's error, if there is one; else `error` itself."""
+    """Return the contract's error inside a node's error, if there is one; else `error` itself."""
     if isinstance(error, NodeRefused):
         if error.data:
             return contract_error(error.data)
@@ -99,7 +99,7 @@ def refusal(error: ChainError) -> GridError:
 
 
 def too_large(error: GridError) -> bool:
-    """Whether the refused call may succeed with fewer items.
+    """Return whether the refused call may succeed with fewer items.
 
     FailedCall counts too: if RareCalls runs out of gas, the MetaScheduler only sees that its call failed.
     """
@@ -107,29 +107,29 @@ def too_large(error: GridError) -> bool:
 
 
 def refused_sending(error: NodeRefused, address: str) -> GridError:
-    """The error for a transaction of `address` that the node refused."""
+    """Return the error for a transaction of `address` that the node refused."""
     if "insufficient funds" in error.reason.lower():
         return ChainError(f"{address} cannot pay for gas.", next_step=f"Send gas money to {address}.")
     return refusal(error)
 
 
 def already_known(error: NodeRefused) -> bool:
-    """Whether the node already has this transaction."""
+    """Return whether the node already has this transaction."""
     return "already" in error.reason.lower()
 
 
 def number_taken(error: NodeRefused) -> bool:
-    """Whether another transaction has the nonce."""
+    """Return whether another transaction has the nonce."""
     return "nonce too low" in error.reason.lower() or too_cheap(error)
 
 
 def too_cheap(error: NodeRefused) -> bool:
-    """Whether another transaction has the nonce, which one with a higher fee would replace."""
+    """Return whether another transaction has the nonce. A higher fee would replace it."""
     return "underpriced" in error.reason.lower()
 
 
 def below_base_fee(error: NodeRefused) -> bool:
-    """Whether the base fee outgrew the offer since the fees were read."""
+    """Return whether the base fee outgrew the offer since the fees were read."""
     return "less than block base fee" in error.reason.lower()
 
 
@@ -145,7 +145,7 @@ async def unless_overtaken(sending: Awaitable[object], overtaken: Collection[str
 
 
 async def mined_revert_reason(rpc: Rpc, sender: str, call: Call, gas: int, receipt: dict[str, Any]) -> ContractError:
-    """Why a mined transaction was reverted. Receipts do not say it, so this simulates the call again.
+    """Return why a mined transaction was reverted. Receipts do not say it, so this simulates the call again.
 
     It simulates on the state after the block, which includes earlier transactions of the block and the block's time.
     Then it tries the state before the block, then the newest state, because some nodes keep no other. Raises

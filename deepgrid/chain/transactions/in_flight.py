@@ -98,14 +98,14 @@ class InFlight:
             self._next_nonce = pending
 
     async def went_back(self) -> bool | None:
-        """Whether the chain dropped a recently mined transaction; None if there is no recent one."""
+        """Return whether the chain dropped a recently mined transaction; None if there is no recent one."""
         if not self._settled:
             return None
         mined, _ = await self._nonces()
         return self._void(mined)
 
     def _void(self, mined: int) -> bool:
-        """Whether the chain, with `mined` transactions of the key left, dropped some of the recent ones.
+        """Return whether the chain, with `mined` transactions of the key left, dropped some of the recent ones.
 
         Forgets transactions that are final, and all transactions of a chain that shares none with this one.
         """
@@ -264,7 +264,7 @@ class InFlight:
             return Fees.for_base(int(block["baseFeePerGas"], 16), int(tip, 16), int(block["number"], 16))
 
     def _is_too_cheap(self, outgoing: Outgoing, today: Fees) -> bool:
-        """Whether the base fee outgrew its offer, or blocks pass it over, so that it needs a higher fee."""
+        """Return whether the base fee outgrew its offer, or blocks pass it over, so that it needs a higher fee."""
         offer = outgoing.fees
         if offer.limit < today.base + offer.tip:
             return True

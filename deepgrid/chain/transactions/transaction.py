@@ -30,7 +30,7 @@ class Call:
     value_wei: int = 0
 
     def as_params(self, sender: str) -> TxParams:
-        """The call in the form in which web3 simulates or estimates it."""
+        """Return the call in the form in which web3 simulates or estimates it."""
         params: TxParams = {"from": sender, "data": HexStr(self.data), "value": cast("Wei", self.value_wei)}
         return params if self.to is None else {**params, "to": self.to}
 
@@ -65,7 +65,7 @@ class Fees:
 
     @classmethod
     def for_base(cls, base: int, tip: int, block: int = 0) -> Fees:
-        """Fees that stay valid through several blocks with a rising base fee."""
+        """Return fees that stay valid through several blocks with a rising base fee."""
         return cls(base, tip, 2 * base + tip, block)
 
     def bumped(self, old: Fees) -> Fees:

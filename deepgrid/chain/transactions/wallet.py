@@ -59,7 +59,7 @@ class Wallet:
 
     @classmethod
     def load(cls, path: Path | str) -> Wallet:
-        """The wallet whose key is in `path`.
+        """Return the wallet whose key is in `path`.
 
         Raises ConfigurationError if the file is missing, is not a key, or others may read it.
         """
@@ -118,9 +118,9 @@ class Wallet:
         return f"0x{bytes(signed.signature).hex()}"
 
     def secret_for(self, purpose: bytes) -> bytes:
-        """A secret of 32 bytes that only this key yields, the same for the same purpose on every machine.
+        """Return a secret of 32 bytes that only this key yields, the same for the same purpose on every machine.
 
-        It says nothing about the key, nor about the secrets for other purposes.
+        It reveals nothing about the key or about the secrets for other purposes.
         """
         derived = hmac.digest(self._secret.key, _SECRETS_DOMAIN, hashlib.sha256)
         return hmac.digest(derived, purpose, hashlib.sha256)
@@ -130,7 +130,7 @@ class Wallet:
 
 
 def _read_private(where: Path) -> str:
-    """Text of a key file. Checks the permissions of the opened file itself, not of its name."""
+    """Return the text of a key file. Checks the permissions of the opened file itself, not of its name."""
     try:
         with open(where, "rb") as file:
             mode = os.fstat(file.fileno()).st_mode
@@ -154,7 +154,7 @@ def _read_private(where: Path) -> str:
 
 
 def _key(text: str, where: Path) -> bytes:
-    """The key in a key file's text. No message here may repeat any of that text."""
+    """Return the key in a key file's text. No message here may repeat any of that text."""
     if text.startswith("{"):
         return _decrypt(text, where)
     raw = _RAW_KEY.fullmatch(text)

@@ -22,7 +22,7 @@ FIELDS = {"rpc_url": RPC, "ws_url": WS, "meta_scheduler": CONTRACT, "definitions
 
 
 async def find_book(book: Path | None) -> Path | None:
-    """The book that was named. Else the book of the grid that the existing client's variables name, or None.
+    """Return the book that was named. Else the book of the grid that the existing client's variables name, or None.
 
     Raises ConfigurationError if a variable is missing or wrong, and ChainError if the node does not answer.
     """
@@ -80,7 +80,7 @@ async def _discovered(known: Variables) -> AddressBook:
 
 
 async def _logs_url(endpoint: str, definitions_url: str) -> str:
-    """The log service for `dps`, which reads over HTTP.
+    """Return the log service for `dps`, which reads over HTTP.
 
     The existing client's variable often names a port that speaks gRPC only. Then the logs are read where the job
     service is: a grid has one HTTP application for both.

@@ -19,7 +19,7 @@ REFUSED = 1
 
 
 def on_terminal() -> bool:
-    """Whether a person can answer: standard input and output are terminals."""
+    """Return whether a person can answer: standard input and output are terminals."""
     return sys.stdin is not None and sys.stdin.isatty() and sys.stdout.isatty()
 
 

@@ -31,16 +31,16 @@ class Variables:
     origins: Mapping[str, Path]
 
     def get(self, name: str) -> str:
-        """The value; empty if the variable is not set."""
+        """Return the value; empty if the variable is not set."""
         return self.values.get(name, "")
 
     def where(self, name: str) -> str:
-        """The variable and its file, for messages."""
+        """Return the variable and its file, for messages."""
         return f"{name} of {self.origins[name]}" if name in self.origins else name
 
 
 def variables() -> Variables:
-    """The variables of the environment, else of the files.
+    """Return the variables of the environment, else of the files.
 
     Raises ConfigurationError if others can read a file with such variables.
     """
@@ -64,7 +64,7 @@ _warned: set[str] = set()
 
 
 def _variables_of(path: Path) -> dict[str, str]:
-    """The variables of a file that concern us. A file without any may have any permissions."""
+    """Return the variables of a file that concern us. A file without any may have any permissions."""
     if not path.is_file():  # a pipe would wait for a writer
         return {}
     try:

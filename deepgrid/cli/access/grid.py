@@ -27,7 +27,7 @@ SETTINGS = ClientSettings(patience_s=0)
 
 @asynccontextmanager
 async def as_customer(key: Path, book: Path | None) -> AsyncIterator[AsyncGrid]:
-    """The grid of the customer with this key. It connects when it is first used."""
+    """Yield the grid of the customer with this key. It connects when it is first used."""
     key = existing_key(key)
     async with AsyncGrid(key, await find_book(book), settings=_settings()) as grid:
         yield grid
@@ -35,7 +35,7 @@ async def as_customer(key: Path, book: Path | None) -> AsyncIterator[AsyncGrid]:
 
 @asynccontextmanager
 async def as_reader(book: Path | None) -> AsyncIterator[AsyncGrid]:
-    """The grid without a key."""
+    """Yield the grid without a key."""
     async with AsyncGrid.read_only(await find_book(book), settings=_settings()) as grid:
         yield grid
 
@@ -60,12 +60,12 @@ def _settings() -> ClientSettings:
 
 
 def wallet(key: Path) -> Wallet:
-    """The wallet of a key file."""
+    """Return the wallet of a key file."""
     return Wallet.load(existing_key(key))
 
 
 def address(text: str) -> str:
-    """An address with its checksum. Raises InputError for anything else."""
+    """Return an address with its checksum. Raises InputError for anything else."""
     digits = text[2:]
     if not is_address(text) or not text.startswith("0x"):
         raise InputError(f"{text[:60]!r} is not an address.", next_step="Write 0x and 40 hex digits.")

@@ -17,14 +17,14 @@ IMPORT = f"`printenv {KEY} | dps key import`"
 
 
 def key_path(key: Path) -> Path:
-    """The key file that the options or the variables name, with ~ expanded."""
+    """Return the key file that the options or the variables name, with ~ expanded."""
     if key == DEFAULT_KEY and (named := variables().get(KEY_PATH)):
         key = Path(named)
     return key.expanduser()
 
 
 def existing_key(key: Path) -> Path:
-    """The key file of a verb, which exists.
+    """Return the key file of a verb, which exists.
 
     Raises ConfigurationError when there is none, or when ETH_PRIVATE_KEY holds another key than the default file.
     """
@@ -47,7 +47,7 @@ def create_key(where: Path) -> Wallet:
 
 
 def ask_for_key() -> str:
-    """A key that the user types or pastes. It is not shown."""
+    """Return a key that the user types or pastes. It is not shown."""
     with interruptible():
         text: str = typer.prompt("Your private key (64 hex digits, not shown)", hide_input=True, err=True)
     return text

@@ -83,7 +83,7 @@ def _show_transactions(screen: Screen, record: JobRecord) -> None:
 
 
 async def newest_jobs(grid: AsyncGrid, states: Sequence[str] | None, limit: int) -> list[Listed]:
-    """The newest jobs in these states, each with the name of its cluster."""
+    """Return the newest jobs in these states, each with the name of its cluster."""
     jobs: list[Listed] = []
     async for job in grid.jobs(states):
         jobs.append((job.on_chain, job.cluster))
@@ -135,7 +135,7 @@ async def _redraw(
 
 
 def _live_table(jobs: Sequence[Listed], fault: str) -> Text:
-    """The table, and the fault that keeps it from being up to date."""
+    """Return the table, and the fault that keeps it from being up to date."""
     lines = table_lines(list(JOB_COLUMNS), [job_row(job, cluster) for job, cluster in jobs])
     if fault:
         lines.append(Text(f"not up to date: {printable(fault)}"))

@@ -16,7 +16,7 @@ from deepgrid.lifecycle.job import Provider
 
 
 def state_words(one: Provider) -> str:
-    """The provider's state in words: approved, waiting or banned."""
+    """Return the provider's state in words: approved, waiting or banned."""
     if one.banned:
         return "banned"
     if not one.approved:
@@ -50,7 +50,10 @@ def show_offer(screen: Screen, one: Provider) -> None:
 
 
 def waiting_change(versions: Versions) -> tuple[str, ...]:
-    """Changes by an approval, one line each: `what: old -> new`. Empty for a first proposal, or if none waits."""
+    """Return changes by an approval, one line each: `what: old -> new`.
+
+    Empty for a first proposal, or if none waits.
+    """
     if versions.proposed is None or versions.approved is None:
         return ()
     new = versions.proposed
@@ -90,7 +93,7 @@ def show_hash(screen: Screen, versions: Versions) -> None:
 
 
 def hash_of(versions: Versions) -> bytes:
-    """The hash of the waiting proposal; zeros, which no proposal has, if none waits."""
+    """Return the hash of the waiting proposal, or zeros if none waits."""
     return bytes(32) if versions.proposed is None else proposal_hash(versions.proposed)
 
 
@@ -105,7 +108,7 @@ def read_hash(text: str) -> bytes:
 
 
 def standing_as_json(address: str, versions: Versions, record: TrackRecord, queues: Queues) -> dict[str, Any]:
-    """The same as JSON values. Missing versions are null."""
+    """Return the same as JSON values. Missing versions are null."""
     return {
         "address": address,
         "standing": versions.standing.name.lower(),
@@ -123,7 +126,7 @@ def _queues(queues: Queues) -> dict[str, int]:
 
 
 def offer_as_json(one: Provider) -> dict[str, Any]:
-    """A provider as JSON values, with prices as texts of wei."""
+    """Return a provider as JSON values, with prices as texts of wei."""
     hardware, prices = one.hardware, one.prices
     return {
         "address": one.address,

@@ -36,49 +36,49 @@ class Screen:
         self._timestamps = timestamps
 
     def line(self, *parts: str | tuple[str, str], end: str = "\n") -> None:
-        """A line of texts, or of texts with styles. Control characters are removed."""
+        """Print a line of texts, or of texts with styles. Control characters are removed."""
         styled = [
             Text(printable(part)) if isinstance(part, str) else Text(printable(part[0]), part[1]) for part in parts
         ]
         self.console.print(Text().join(styled), end=end)
 
     def state(self, at: float, status: JobStatus, what: str = "") -> None:
-        """A state that the job reached at the unix time `at`."""
+        """Print a state that the job reached at the unix time `at`."""
         name = status.words.upper()
         gap = " " * (_STATE_WIDTH - len(name) + 2)
         self.line((clock(at), "dim"), "  ", (name, STYLES.get(status, "bold")), f"{gap}{what}" if what else "")
 
     def remark(self, text: str, at: float | None = None) -> None:
-        """A remark, with the current time or the unix time `at`."""
+        """Print a remark, with the current time or the unix time `at`."""
         self.line((clock(time.time() if at is None else at), "dim"), f"  {text}")
 
     def output(self, lines: Iterable[str]) -> None:
-        """Lines that the job printed."""
+        """Print lines of the job's output."""
         for line in lines:
             prefix = f"{clock(time.time())}  | " if self._timestamps else ""
             self.console.file.write(f"{prefix}{line}\n")
         self.console.file.flush()
 
     def heading(self, text: str) -> None:
-        """A title above pairs."""
+        """Print a title above pairs."""
         self.line("")
         self.line((text, "bold"))
 
     def pairs(self, rows: Iterable[tuple[str, str]]) -> None:
-        """Names and values, one pair per line. Pairs without a value are left out."""
+        """Print names and values, one pair per line. Pairs without a value are left out."""
         shown = [(name, value) for name, value in rows if value]
         width = max((len(name) for name, _ in shown), default=0)
         for name, value in shown:
             self.line("  ", (f"{name:<{width}}", "dim"), f"  {value}")
 
     def table(self, columns: list[str], rows: Iterable[list[str]]) -> None:
-        """A table. Columns are as wide as their longest cell; a heading with `>` aligns its column right."""
+        """Print a table. Columns are as wide as their longest cell; a heading with `>` aligns its column right."""
         for line in table_lines(columns, rows):
             self.console.print(line)
 
 
 def table_lines(columns: list[str], rows: Iterable[list[str]]) -> list[Text]:
-    """The lines of a table, the headings first."""
+    """Return the lines of a table, the headings first."""
     cells = [[column.lstrip(">") for column in columns], *([printable(cell) for cell in row] for row in rows)]
     widths = [max(len(row[at]) for row in cells) for at in range(len(columns))]
     lines = []

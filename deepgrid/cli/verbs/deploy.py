@@ -20,7 +20,7 @@ Who = list[str] | None
 
 
 def _role(name: str, duty: str) -> Any:
-    """An option for the addresses of one role."""
+    """Return an option for the addresses of one role."""
     text = f"Address that {duty}, instead of the operator; repeatable."
     return typer.Option(name, metavar="ADDRESS", help=text)
 
@@ -89,7 +89,10 @@ async def deploy_contracts(
 
 
 def _endpoints(given: dict[str, str | None], standing: AddressBook | None) -> dict[str, str | None]:
-    """The URLs for the book: the given ones, else the current ones. Raises InputError if a required one is missing."""
+    """Return the URLs for the book: the given ones, else the current ones.
+
+    Raises InputError if a required one is missing.
+    """
     found: dict[str, str | None] = {
         name: url or (getattr(standing, name) if standing else None) for name, url in given.items()
     }
@@ -103,7 +106,7 @@ def _endpoints(given: dict[str, str | None], standing: AddressBook | None) -> di
 
 
 def _text_of(file: Path | None) -> str | None:
-    """The certificates in a file. Raises InputError if it has none."""
+    """Return the certificates in a file. Raises InputError if it has none."""
     if file is None:
         return None
     try:
@@ -115,7 +118,10 @@ def _text_of(file: Path | None) -> str | None:
 
 
 def _roles(operator: str | None, assign: Who, panic: Who, approve: Who, standing: AddressBook | None) -> Roles:
-    """The roles to grant. An existing grid needs no new ones. Raises InputError if a required role is missing."""
+    """Return the roles to grant. An existing grid needs no new ones.
+
+    Raises InputError if a required role is missing.
+    """
     everything = [operator] if operator else []
     assigning, panicking, approving = (
         tuple(address(who) for who in named or everything) for named in (assign, panic, approve)

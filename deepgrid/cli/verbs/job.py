@@ -194,7 +194,7 @@ def _minutes_in(text: str) -> int:
 
 
 def _cost_of(job: AsyncJob, minutes: int) -> int:
-    """The credits in wei that let the job run this much longer. Raises InputError while it has no price."""
+    """Return the credits in wei that let the job run this much longer. Raises InputError while it has no price."""
     rate_wei = job.on_chain.rate_wei_per_minute
     if not rate_wei:
         raise InputError(

@@ -124,7 +124,7 @@ async def _accept(accepted: bool, said: str, key: Path, book: Path | None) -> No
 
 
 def _setting(name: str, value: str | None, *, wei: bool) -> tuple[str, int]:
-    """The setter, and the value in the contract's unit. Raises InputError."""
+    """Return the setter, and the value in the contract's unit. Raises InputError."""
     if name not in SETTERS:
         raise InputError(f"There is no constant {name[:60]!r}.", next_step=f"Use one of {', '.join(SETTERS)}.")
     setter, unit = SETTERS[name]

@@ -135,7 +135,7 @@ async def _decide(
 
 
 async def _address_of(chain: Chain, who: str, key: Path) -> str:
-    """The address of a provider. Raises NotFound for a name that no cluster has, or that several have."""
+    """Return the address of a provider. Raises NotFound for a name that no cluster has, or that several have."""
     if not who:
         return wallet(key).address
     if who.startswith("0x"):

@@ -22,7 +22,7 @@ services = typer.Typer(help="Run the grid's Job Definition and log services.", n
 
 
 def _variable(name: str, text: str, **more: Any) -> Any:
-    """An option that a variable of the services can set, too."""
+    """Return an option that a variable of the services can set, too."""
     return typer.Option(envvar=f"DEEPGRID_SERVICES_{name}", help=text, **more)
 
 
@@ -256,7 +256,7 @@ async def examine(
 
 
 def public_url(url: str | None) -> str | None:
-    """A URL that everybody will see. Raises InputError if it is none, or holds a password."""
+    """Return a public URL. Raises InputError if it is not a URL, or contains a password."""
     if not url:
         return None
     parts = urlsplit(url)
@@ -268,5 +268,5 @@ def public_url(url: str | None) -> str | None:
 
 
 def hosts_of(entries: list[str] | None) -> tuple[str, ...]:
-    """The hosts of a repeated option, each of which may hold some with commas between."""
+    """Return the hosts of a repeated option. Each value may list several, separated by commas."""
     return tuple(host.strip() for entry in entries or () for host in entry.split(","))

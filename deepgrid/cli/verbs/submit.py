@@ -123,7 +123,7 @@ async def submit(
 
 
 async def _valid_workflow(file: Path, *, ignore_unknown_fields: bool) -> Workflow:
-    """The workflow, with its warnings on standard error. Raises InputError for its faults."""
+    """Return the workflow, with its warnings on standard error. Raises InputError for its faults."""
     workflow = await read_workflow(file, ignore_unknown_fields=ignore_unknown_fields)
     for warning in workflow.validate():
         typer.echo(printable(warning), err=True)

@@ -33,7 +33,7 @@ def tui(
 
 
 def _prepared(key: Path, book: Path | None, *, read_only: bool) -> tuple[Path, Path | None]:
-    """The key file and the address book. The usual ones are left to the app, whose first screen is fast."""
+    """Return the key file and the address book. The usual ones are left to the app, whose first screen is fast."""
     if variables().values or not (read_only or key.expanduser().exists()):
         from deepgrid.cli.access.address_book import find_book
         from deepgrid.cli.access.key_file import existing_key

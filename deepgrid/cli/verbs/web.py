@@ -56,7 +56,7 @@ def web(
 
 @contextmanager
 def _browser(*, wanted: bool) -> Iterator[Callable[[str], None]]:
-    """A function that prints each address, and opens the first one in the browser through a private file.
+    """Yield a function that prints each address, and opens the first one in the browser through a private file.
 
     The file keeps the token out of the list of processes, which other users can read.
     """

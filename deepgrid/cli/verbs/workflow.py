@@ -92,7 +92,7 @@ def init(
 
 
 async def _prices(workflow: Workflow, book: Path | None, locked_wei: int | None) -> list[str]:
-    """The prices of the grid's clusters, or why no prices are known.
+    """Return the prices of the grid's clusters, or why no prices are known.
 
     Raises ConfigurationError if `book` is given and wrong.
     """

@@ -37,7 +37,7 @@ Value = str | int | Decimal | None
 
 
 def job_html(job: AsyncJob) -> str:
-    """A job: its state, where it is, when what happened, and its price or bill."""
+    """Return a job: its state, where it is, when what happened, and its price or bill."""
     bill = job.bill if job.over else None
     facts: list[tuple[str, Value | Markup]] = [
         ("waits for", job.waits_for),
@@ -58,7 +58,7 @@ def job_html(job: AsyncJob) -> str:
 
 
 def jobs_html(jobs: Sequence[AsyncJob], title: str = "") -> str:
-    """A table of jobs, with the number of jobs in each state and their cost."""
+    """Return a table of jobs, with the number of jobs in each state and their cost."""
     states = Counter(job.status.words for job in jobs)
     cost = credits_of(sum(wei_of(job.bill.cost) for job in jobs if job.over))
     counted = ", ".join(f"{count} {words}" for words, count in states.items())
@@ -73,13 +73,13 @@ def jobs_html(jobs: Sequence[AsyncJob], title: str = "") -> str:
 
 
 def summary_html(jobs: int, states: Mapping[str, int], cost: Decimal, refunds: Decimal, locked: Decimal) -> str:
-    """The number of jobs in each state, and their credits."""
+    """Return the number of jobs in each state, and their credits."""
     money = [("cost in credits", cost), ("refunds in credits", refunds), ("locked credits", locked)]
     return _facts(Markup("{} jobs").format(jobs), [*states.items(), *money])
 
 
 def quote_html(quote: Quote) -> str:
-    """A quote: the offers, the clusters that cannot run the job, and the credits to lock."""
+    """Return a quote: the offers, the clusters that cannot run the job, and the credits to lock."""
     offers = _table(
         f"Quote for {quote.minutes} minutes: lock {quote.needed:f} credits (block {quote.block}, {_time(quote.at)})",
         ("cluster", "credits per minute", "cost in credits"),
@@ -93,7 +93,7 @@ def quote_html(quote: Quote) -> str:
 
 
 def clusters_html(clusters: Sequence[Cluster]) -> str:
-    """A table of clusters with hardware and prices."""
+    """Return a table of clusters with hardware and prices."""
     rows = [
         (_cluster(one.name, one.address), one.nodes, one.cpus, Decimal(one.memory_mb) / MB_PER_GB, one.gpus,
          one.cpu_price, one.memory_price, one.gpu_price,
@@ -109,7 +109,7 @@ def clusters_html(clusters: Sequence[Cluster]) -> str:
 def wallet_html(
     address: str, credits: Decimal | None = None, allowance: Decimal | None = None, gas: Decimal | None = None
 ) -> str:
-    """A wallet: its address, and the balances that are known."""
+    """Return a wallet: its address, and the balances that are known."""
     return _facts(
         Markup("Wallet {}").format(address),
         [("credits", credits), ("allowance in credits", allowance), ("gas", gas)],
@@ -117,7 +117,7 @@ def wallet_html(
 
 
 def watch_html(job: AsyncJob, lines: Iterable[str]) -> str:
-    """A job with the last lines of its output."""
+    """Return a job with the last lines of its output."""
     output = "\n".join(marked(_COLOUR.sub("", line)) for line in lines)
     return job_html(job) + (Markup('<pre style="{}">{}</pre>').format(_PRE, output) if output else "")
 
@@ -126,13 +126,13 @@ def watch_html(job: AsyncJob, lines: Iterable[str]) -> str:
 
 
 def _text(text: str) -> Markup:
-    """Text by others: cut, with marks, and apart from the direction of the text around it."""
+    """Return text by others: cut, with marks, and apart from the direction of the text around it."""
     short = text if len(text) <= LONGEST_TEXT else text[:LONGEST_TEXT] + "…"
     return Markup("<bdi>{}</bdi>").format(marked(short))
 
 
 def _cluster(name: str, address: str) -> Markup:
-    """Names may be equal, so the address stands beside them."""
+    """Return a cluster's name with its address, because names may be equal."""
     short = f"{address[:8]}…{address[-6:]}"
     if name == address:
         return Markup('<code title="{}">{}</code>').format(address, short)

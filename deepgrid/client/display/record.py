@@ -36,7 +36,7 @@ ACTIONS = {
 
 
 def bill_rows(job: Job, settlement: Settlement) -> list[tuple[str, str]]:
-    """The division of the locked credits, as names and amounts."""
+    """Return the division of the locked credits, as names and amounts."""
     cost_wei = settlement.paid_wei + settlement.cut_wei
     provider_share = f"to provider ({100 - job.cut_percent} %)" if cost_wei else "to provider"
     platform_share = f"platform cut ({job.cut_percent} %)" if cost_wei else "platform cut"
@@ -52,7 +52,7 @@ def bill_rows(job: Job, settlement: Settlement) -> list[tuple[str, str]]:
 
 
 def transaction_rows(history: Iterable[Transition]) -> list[tuple[str, str]]:
-    """What led to each state, and the hash of its transaction."""
+    """Return the cause of each state, and the hash of its transaction."""
     return [(_action(transition), transition.tx_hash) for transition in history]
 
 
@@ -63,14 +63,14 @@ def _action(transition: Transition) -> str:
 
 
 def running_cost(job: Job, now: int) -> str:
-    """The cost of a running job so far, and how long its credits last, at the unix time `now`."""
+    """Return the cost of a running job so far, and how long its credits last, at the unix time `now`."""
     minutes = min(started_minutes(job.started_at, max(now, job.started_at)), max(1, job.granted_minutes))
     cost = format_credits(bill(minutes, job.rate_wei_per_minute, job.locked_wei, job.cut_percent).cost)
     return f"{cost} credits for {plural(minutes, 'minute')}, of {plural(job.granted_minutes, 'minute')} paid for"
 
 
 def bill_as_json(job: Job, settlement: Settlement | None) -> dict[str, Any] | None:
-    """The settlement, with amounts as texts; None while there is none."""
+    """Return the settlement, with amounts as texts; None while there is none."""
     if settlement is None:
         return None
     return {
@@ -133,7 +133,7 @@ class JobRecord:
 
 
 def facts(record: JobRecord) -> list[tuple[str, str]]:
-    """Names and values. A value is empty if there is none."""
+    """Return names and values. A value is empty if there is none."""
     job = record.job
     running = job.status is JobStatus.RUNNING
     return [
@@ -156,7 +156,7 @@ def facts(record: JobRecord) -> list[tuple[str, str]]:
 
 
 def why_it_waits(record: JobRecord) -> str:
-    """Why a job waits: the latest remark on its state if there is one, else a general sentence."""
+    """Return why a job waits: the latest remark on its state if there is one, else a general sentence."""
     words = waiting_words(record.job, record.cluster, record.remarks)
     if words and record.remarks is None:
         return f"{words} (the services may know more, but do not answer)"
@@ -164,7 +164,10 @@ def why_it_waits(record: JobRecord) -> str:
 
 
 def place_words(record: JobRecord) -> str:
-    """The place in the queue. Empty if the operator told the place in its line, which is not by age alone."""
+    """Return the place in the queue.
+
+    Empty if the operator's remark has the place in its line, which does not depend only on age.
+    """
     told = record.remarks[-1].kind if record.remarks else ""
     if record.place is None or (record.place.pending and told == "waiting"):
         return ""
@@ -172,7 +175,7 @@ def place_words(record: JobRecord) -> str:
 
 
 def life(record: JobRecord) -> list[Step | Remark | ViewMessage]:
-    """States and remarks, sorted by time."""
+    """Return states and remarks, sorted by time."""
     told: list[Step | Remark | ViewMessage] = [*steps_of(record.history, record.job, record.cluster)]
     told += record.remarks or ()
     if record.job.has_cancel_request and record.job.claimed_at:  # before the claim, a cancel takes effect at once
@@ -181,12 +184,12 @@ def life(record: JobRecord) -> list[Step | Remark | ViewMessage]:
 
 
 def cancel_requested(job: Job) -> ViewMessage:
-    """Says when the cancellation of a job was requested."""
+    """Return the message that says when the cancellation of a job was requested."""
     return ViewMessage(datetime_of(job.cancel_requested_at), "cancellation was requested")
 
 
 def job_row(job: Job, cluster: str) -> list[str]:
-    """The job in a table with the columns JOB_COLUMNS."""
+    """Return the job in a table with the columns JOB_COLUMNS."""
     return [
         str(job.id), job.status.words, job.name, cluster or "-", moment(job.submitted_at),
         format_credits(job.final_cost_wei) if job.status.cold else "-", format_credits(job.locked_wei),
@@ -194,7 +197,7 @@ def job_row(job: Job, cluster: str) -> list[str]:
 
 
 def record_as_json(record: JobRecord) -> dict[str, Any]:
-    """The record as JSON values. Amounts are texts of wei, times are unix seconds."""
+    """Return the record as JSON values. Amounts are texts of wei, times are unix seconds."""
     return {
         **job_as_json(record.job, record.cluster),
         "why_it_waits": why_it_waits(record) or None,
@@ -217,7 +220,7 @@ def _remark_as_json(remark: Remark) -> dict[str, Any]:
 
 
 def job_as_json(job: Job, cluster: str) -> dict[str, Any]:
-    """The job's values on chain. Missing values are null."""
+    """Return the job's values on chain. Missing values are null."""
     wanted = job.definition
     return {
         "id": job.id,

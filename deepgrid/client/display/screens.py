@@ -25,14 +25,14 @@ class Screen:
     """Prints a line for each change of a job, and its output as it is."""
 
     def show_job(self, job: AsyncJob) -> None:
-        """The job has changed."""
+        """Show that the job has changed."""
 
     def show_change(self, at: datetime, text: str) -> None:
-        """What has changed, in words. Strangers may have written them."""
+        """Show what has changed, in words. Strangers may have written them."""
         print(f"{clock(at.timestamp())} {printable(text)}", flush=True)
 
     def show_line(self, text: str) -> None:
-        """A line of its output, or a sentence about it."""
+        """Show a line of its output, or a sentence about it."""
         print(text, flush=True)
 
     def close(self) -> None:
@@ -40,7 +40,7 @@ class Screen:
 
 
 def screen_here() -> Screen:
-    """The screen for where this program runs."""
+    """Return the screen for where this program runs."""
     return CellScreen() if _is_in_notebook() else Screen()
 
 

@@ -31,12 +31,12 @@ WITHOUT_STATUS = {
 
 
 def exit_status_of(job: Job) -> int:
-    """The exit status for a job that is over: its own, or one for its final state."""
+    """Return the exit status for a job that is over: its own, or one for its final state."""
     return own_exit_status(job.exit_status) or WITHOUT_STATUS[job.status]
 
 
 def own_exit_status(wait_status: int) -> int:
-    """A shell's exit status from Slurm's wait status: 768 -> 3, 9 -> 137 (128 + signal)."""
+    """Return a shell's exit status from Slurm's wait status: 768 -> 3, 9 -> 137 (128 + signal)."""
     signal = wait_status & 0x7F
     return 128 + signal if signal else (wait_status >> 8) & 0xFF
 
@@ -59,7 +59,7 @@ class ClusterNames:
         self._names: dict[str, str] = {}
 
     async def of(self, address: str | None) -> str:
-        """The name of the cluster at `address`; empty for None."""
+        """Return the name of the cluster at `address`; empty for None."""
         if address is None:
             return ""
         if address not in self._names:
@@ -71,7 +71,7 @@ class ClusterNames:
 
 
 def steps_of(history: Sequence[Transition], job: Job, cluster: str) -> list[Step]:
-    """The changes of a job's state with their descriptions. `cluster` is the job's current one.
+    """Return the changes of a job's state with their descriptions. `cluster` is the job's current one.
 
     The chain does not record which cluster had a job before it was given back.
     """
@@ -101,12 +101,12 @@ def _step_words(step: Transition, job: Job, cluster: str) -> str:
 
 
 def outcome(job: Job) -> str:
-    """How a job ended: its exit status, and the reported error."""
+    """Return how a job ended: its exit status, and the reported error."""
     return ": ".join(part for part in (exit_words(job), job.last_error) if part)
 
 
 def whereabouts(job: Job, cluster: str) -> str:
-    """What a job waits for; empty while it runs and when it is over."""
+    """Return what a job waits for; empty while it runs and when it is over."""
     if job.status.cold:
         return ""
     if job.has_cancel_request:
@@ -125,7 +125,7 @@ def whereabouts(job: Job, cluster: str) -> str:
 
 
 def waiting_words(job: Job, cluster: str, remarks: Sequence[Remark] | None) -> str:
-    """What a job waits for, and why: the latest remark on a pending job, else a general sentence.
+    """Return what a job waits for, and why: the latest remark on a pending job, else a general sentence.
 
     Empty while it runs and when it is over.
     """
@@ -136,7 +136,7 @@ def waiting_words(job: Job, cluster: str, remarks: Sequence[Remark] | None) -> s
 
 
 def held_words(job: Job) -> str:
-    """What is locked, and until when, while its cluster does not answer a cancel request."""
+    """Return the locked amount and its end, while the cluster does not answer a cancel request."""
     back = f"; {format_credits(job.released_wei)} credits came back" if job.released_wei else ""
     return (
         f"{'' if back else 'all '}{format_credits(job.held_wei)} credits stay locked until"
@@ -145,7 +145,7 @@ def held_words(job: Job) -> str:
 
 
 def cancel_words(job: Job, constants: Constants) -> str:
-    """What follows the cancellation of a job: how much came back, or what its cluster does next and by when."""
+    """Return the effect of a job's cancellation: how much came back, or what its cluster does next and by when."""
     if job.status.cold:
         return f"job {job.id} is {job.status.words}; {format_credits(job.returned_wei)} credits came back."
     if job.released_wei:
@@ -173,12 +173,12 @@ def resources_words(job: Job) -> str:
 
 
 def conditions(job: Job) -> list[str]:
-    """The job's conditions on labels, in the format of `--affinities`."""
+    """Return the job's conditions on labels, in the format of `--affinities`."""
     return [_use(label) for label in job.definition.uses] + [_affinity(wanted) for wanted in job.definition.affinity]
 
 
 def wishes(job: Job) -> list[str]:
-    """The customer's wishes that the contract keeps, in words."""
+    """Return the customer's wishes that the contract keeps, in words."""
     kept, words = job.wishes, []
     if kept.max_rate_wei:
         words.append(f"at most {format_credits(kept.max_rate_wei)} credits per minute")
@@ -200,7 +200,7 @@ def _affinity(wanted: Affinity) -> str:
 
 
 def price_sentences(quote: Quote, credits_wei: int | None = None) -> Iterator[str]:
-    """What a job costs at the clusters of a grid, and how long `credits_wei` last; or why none can run it."""
+    """Yield the costs of a job at the clusters of a grid, and how long `credits_wei` last; or why none can run it."""
     if not quote.offers:
         yield "No cluster of the grid can run it." if quote.misfits else "No cluster has joined the grid yet."
         yield from (f"{misfit.cluster}: {misfit.why}." for misfit in quote.misfits)

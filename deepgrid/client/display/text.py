@@ -46,7 +46,7 @@ class Look(NamedTuple):
         return f"\x1b[{';'.join([*codes, *_codes(self.text, 30), *_codes(self.ground, 40)])}m"
 
     def readable(self) -> Look:
-        """The look without its colours if these would hide the text."""
+        """Return the look without its colours if these would hide the text."""
         if not (self.text or self.ground):
             return self
         texts, grounds = _values(self.text, self.bold), _values(self.ground)
@@ -64,12 +64,12 @@ class Repainter:
         self._asked, self._shown = PLAIN, PLAIN
 
     def change(self, codes: str) -> str:
-        """The sequence to write instead."""
+        """Return the sequence to write instead."""
         self._asked, look = _after(self._asked, codes)
         return self._show(look)
 
     def end(self) -> str:
-        """The sequence to write at the end of the line."""
+        """Return the sequence to write at the end of the line."""
         return self._show(PLAIN)
 
     def _show(self, look: Look) -> str:
@@ -79,7 +79,7 @@ class Repainter:
 
 @lru_cache(1024)
 def _between(before: Look, look: Look) -> str:
-    """The sequence that changes one look into another."""
+    """Return the sequence that changes one look into another."""
     if look == before:
         return ""
     return (OFF if before != PLAIN else "") + (look.sequence if look != PLAIN else "")
@@ -87,7 +87,7 @@ def _between(before: Look, look: Look) -> str:
 
 @lru_cache(1024)
 def _after(look: Look, codes: str) -> tuple[Look, Look]:
-    """The look that a sequence with these codes asks for, and the one that can be read."""
+    """Return the look that a sequence with these codes asks for, and the one that can be read."""
     left = [[int(number or 0) for number in part.split(":")] for part in codes.split(";")]
     while left:
         code, *values = left.pop(0)
@@ -117,7 +117,7 @@ def _with_code(look: Look, code: int) -> Look:
 
 
 def _colour(values: list[int]) -> Colour:
-    """The colour behind 38 or 48: `5;n`, `2;r;g;b`, or with colons and a colour space `2::r:g:b`."""
+    """Return the colour behind 38 or 48: `5;n`, `2;r;g;b`, or with colons and a colour space `2::r:g:b`."""
     colour = values[1:2] if values[:1] == [5] else values[2:5] if len(values) > 4 else values[1:4]
     is_whole = len(colour) == {5: 1, 2: 3}.get(values[0] if values else 0)
     return tuple(colour) if is_whole and max(colour) < 256 else ()
@@ -173,7 +173,7 @@ def moment(unix_s: int) -> str:
 
 
 def moment_utc(unix_s: int) -> str:
-    """Date and time in UTC, with its name."""
+    """Return date and time in UTC, with its name."""
     return time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(unix_s))
 
 
@@ -194,7 +194,7 @@ class LogLines:
         self._rest = ""
 
     def feed(self, chunk: bytes, final: bool = False) -> list[str]:
-        """Lines that are complete now; with `final` also the last one without an end."""
+        """Return the lines that are complete now; with `final` also the last one without an end."""
         *lines, self._rest = (self._rest + self._decoder.decode(chunk, final=final)).split("\n")
         while len(self._rest) > LONGEST_LINE:
             lines.append(self._rest[:LONGEST_LINE])

@@ -55,7 +55,7 @@ class RemoteFile:
         return hashlib.sha256(repr((self.name, self.size, self.etag, self.modified_s)).encode()).hexdigest()[:8]
 
     def is_at(self, place: Path) -> bool:
-        """Whether this version was fetched to the place before, as size and time tell."""
+        """Return whether this version was fetched to the place before, by size and time."""
         if not self.modified_s or self.size is None or place.is_symlink() or not place.is_file():
             return False
         found = place.stat()
@@ -69,7 +69,7 @@ class NotThere(ServiceError):
 
 
 def new_session(url: str) -> aiohttp.ClientSession:
-    """A session for one server. A proxy of the environment does not see requests to this machine."""
+    """Return a session for one server. A proxy of the environment does not see requests to this machine."""
     return aiohttp.ClientSession(
         auto_decompress=False,
         cookie_jar=aiohttp.DummyCookieJar(),
@@ -88,9 +88,9 @@ class Fetcher:
         self._settings = settings
 
     async def describe(self, name: str, address: str) -> RemoteFile:
-        """What the server says about an address. Raises NotThere or ServiceError.
+        """Return the server's description of an address. Raises NotThere or ServiceError.
 
-        It asks for one byte, as signed addresses often allow only GET.
+        It requests one byte, because signed addresses often allow only GET.
         """
         async with self._answer(address, {"Range": "bytes=0-0"}) as answer:
             total = _RANGE.fullmatch(answer.headers.get("Content-Range", ""))
@@ -165,7 +165,7 @@ class Fetcher:
 
     @asynccontextmanager
     async def _answer(self, address: str, headers: dict[str, str]) -> AsyncIterator[aiohttp.ClientResponse]:
-        """The server's answer. Errors of the connection become ServiceError, without the address."""
+        """Yield the server's answer. Errors of the connection become ServiceError, without the address."""
         try:
             async with self._session.get(URL(address, encoded=True), headers=headers) as answer:
                 _check(answer.status, sized="Range" in headers)
@@ -195,7 +195,7 @@ def _check(status: int, *, sized: bool) -> None:
 
 
 def _start_of(answer: aiohttp.ClientResponse, asked: int) -> int:
-    """The offset at which the body begins: the offset in the request, or 0 from a server without ranges."""
+    """Return the offset at which the body begins: the offset in the request, or 0 from a server without ranges."""
     if answer.status == 200:
         return 0
     found = _RANGE.fullmatch(answer.headers.get("Content-Range", ""))

@@ -28,7 +28,8 @@ NO_FOLLOW = getattr(os, "O_NOFOLLOW", 0)
 
 
 def safe_name(name: str) -> PurePosixPath:
-    """The name as a relative path. Parts that would lead elsewhere, and characters that steer a terminal, are encoded.
+    """Return the name as a relative path. Parts that would lead elsewhere, and characters that steer a terminal, are
+    encoded.
 
     `/a//../b` becomes `a/%2E%2E/b`, and a line end becomes `%0A`.
     """
@@ -55,7 +56,7 @@ class Folder:
             root.mkdir(parents=True, exist_ok=True)
 
     def places(self, names: Iterable[str]) -> dict[str, Path]:
-        """A path in this folder for each name.
+        """Return a path in this folder for each name.
 
         Raises:
             InputError: Two files would have the same path, one would be the folder of another, or one is too deep.
@@ -93,7 +94,7 @@ class Folder:
 
 
 def part_of(place: Path, version: str) -> Path:
-    """Where the incomplete file is. Another `version` of it has another place."""
+    """Return where the incomplete file is. Another `version` of it has another place."""
     stem = place.name.encode()[:LONGEST_STEM_BYTES].decode(errors="ignore")
     return place.with_name(f"{stem}.{version}.part")
 
@@ -108,7 +109,7 @@ def open_part(part: Path, at: int) -> IO[bytes]:
 
 
 def size_of(path: Path) -> int:
-    """Size of a file in bytes; 0 if there is no such file, and for a link."""
+    """Return the size of a file in bytes; 0 if there is no such file, and for a link."""
     try:
         found = path.lstat()
     except OSError:
@@ -142,7 +143,10 @@ class _Source(io.FileIO):
 
 
 def is_of_job(path: Path) -> bool:
-    """Whether a file is an archive as a job makes it. Other zip files, such as .npz and .docx, are files of the job."""
+    """Return whether a file is an archive as a job makes it.
+
+    Other zip files, such as .npz and .docx, are files of the job.
+    """
     try:
         with _Source(path) as file, zipfile.ZipFile(file) as archive:
             return bool(archive.infolist()) and all(_is_of_info_zip(one) for one in archive.infolist())

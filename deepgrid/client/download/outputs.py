@@ -65,7 +65,7 @@ class OutputBucket:
             raise _no_bucket(error) from None
 
     def files(self) -> list[RemoteFile]:
-        """The files of the folder, in the order of their keys. Raises NoOutput or ServiceError."""
+        """Return the files of the folder, in the order of their keys. Raises NoOutput or ServiceError."""
         from botocore.exceptions import BotoCoreError, ClientError
 
         try:
@@ -111,7 +111,7 @@ def _no_bucket(error: Exception) -> NoOutput:
 def output_of(
     job_id: int, known: Mapping[int, TransportData | None], workflow: Definition | None
 ) -> TransportData | None:
-    """Where a job sends its output: as its workflow says, else as it was submitted by this client.
+    """Return where a job sends its output: by its workflow, else by the submission of this client.
 
     Raises:
         NoOutput: The workflow was not given, and this client did not submit the job.
@@ -206,7 +206,7 @@ async def _from_address(
 
 
 def _file_at(url: str) -> tuple[str, str]:
-    """Address and name of the file that the job sent. To an address of a folder it adds the name of the file."""
+    """Return address and name of the file that the job sent. Adds the name of the file to an address of a folder."""
     parts = urlsplit(url)
     above, _, name = parts.path.rpartition("/")
     if not name and not parts.query:

@@ -45,7 +45,7 @@ class Cursor:
 
     @classmethod
     def read(cls, text: str) -> Self:
-        """The cursor in a text. Raises InputError."""
+        """Return the cursor in a text. Raises InputError."""
         if not isinstance(text, str) or (found := _CURSOR.fullmatch(text)) is None:
             raise InputError(
                 f"{str(text)[:40]!r} is not a cursor.",
@@ -58,7 +58,7 @@ class Cursor:
 
 
 async def job_changes(connection: Connection, customer: str, cursor: str | None) -> AsyncIterator[JobChange]:
-    """The changes of the customer's jobs after the cursor, forever. Outages of the node only delay them.
+    """Yield the changes of the customer's jobs after the cursor, forever. Outages of the node only delay them.
 
     Raises:
         InputError: The text is not a cursor.
@@ -98,7 +98,7 @@ class ChangeReader:
         self._position = Cursor(self._chain.book.first_block, -1, "")
 
     async def read(self) -> list[JobChange]:
-        """The next changes, oldest first; maybe none. Raises ChainError."""
+        """Return the next changes, oldest first; maybe none. Raises ChainError."""
         head = await self._chain.head()
         last = max(0, head.number - self._confirmations)
         if self._own is None:
@@ -122,7 +122,7 @@ class ChangeReader:
         self._own = set(await self._chain.jobs_by_customer(self._customer))
 
     async def _common(self, last: int) -> Cursor:
-        """The position, or a place before it if its block was replaced."""
+        """Return the position, or a place before it if its block was replaced."""
         position = self._position
         assert position is not None
         if not position.mark:
@@ -133,7 +133,7 @@ class ChangeReader:
         return Cursor(max(self._chain.book.first_block, min(position.block, last) - REREAD_BLOCKS), -1, "")
 
     async def _page(self, after: Cursor, stop: Block) -> list[JobChange]:
-        """The changes after the cursor up to the block `stop`; moves the position there."""
+        """Return the changes after the cursor up to the block `stop`; moves the position there."""
         assert self._own is not None
         own = set(self._own)
         events = [
@@ -155,13 +155,16 @@ class ChangeReader:
         return changes
 
     def _is_own(self, event: Event, own: set[int]) -> bool:
-        """Whether the event is about a job of the customer. It adds new jobs to `own`."""
+        """Return whether the event is about a job of the customer. It adds new jobs to `own`."""
         if event.name == "NewJobRequestEvent":  # after a reorganisation the id may be another customer's
             (own.add if event.args["customer"] == self._customer else own.discard)(event.job_id)
         return event.job_id in own
 
     async def _blocks(self, events: list[Event], stop: Block) -> dict[int, Block]:
-        """The blocks of the events. Raises ChainError if the chain was reorganised since the events were read."""
+        """Return the blocks of the events.
+
+        Raises ChainError if the chain was reorganised since the events were read.
+        """
         numbers = sorted({event.block for event in events} | {stop.number})
         blocks = {block.number: block for block in await self._chain.blocks(numbers) if block is not None}
         hashes = {(event.block, event.block_hash) for event in events} | {(stop.number, stop.hash)}

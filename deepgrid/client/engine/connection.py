@@ -93,11 +93,11 @@ class Connection:
         await self.patiently(self.requested.refresh, forever=forever)
 
     def idempotency_key(self, use: str, text: str) -> IdempotencyKey:
-        """A key of the customer's wallet on this grid. Raises InputError."""
+        """Return a key of the customer's wallet on this grid. Raises InputError."""
         return IdempotencyKey(self.session.sender.wallet, self.chain.book, use, text)
 
     async def patiently(self, read: Callable[[], Awaitable[T]], *, forever: bool = False) -> T:
-        """The result of a read, which is retried for the client's patience, or without a limit."""
+        """Return the result of a read, which is retried for the client's patience, or without a limit."""
         settings = self.settings
         return await patiently(read, None if forever else settings.patience_s, settings.longest_pause_s, log_outage)
 

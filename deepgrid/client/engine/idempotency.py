@@ -36,7 +36,7 @@ _PURPOSE = b"idempotency keys v1"
 
 
 def random_key() -> str:
-    """A key that is used once."""
+    """Return a key that is used once."""
     return secrets.token_hex(16)
 
 
@@ -57,7 +57,7 @@ class IdempotencyKey:
         self.id = self._hmac("id").hex()
 
     def salt(self, occurrence: int = 0, attempt: int = 0) -> bytes:
-        """Salt of a definition's hash: for the n-th equal definition under this key, and the n-th retry of it."""
+        """Return the salt of a definition's hash, for the n-th equal definition under this key and its n-th retry."""
         return self._hmac("salt", occurrence, attempt)
 
     def fingerprint(self, content: bytes) -> str:
@@ -104,7 +104,7 @@ async def key_lock(folder: Path | None, key_id: str, wait_s: float | None) -> As
 
 
 def _lock_now(file: Path) -> int | None:
-    """The locked file; None if another call has locked it."""
+    """Return the locked file; None if another call has locked it."""
     descriptor = open_private(file)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -149,7 +149,7 @@ class Journal:
         self._most_keys = most_keys
 
     def find(self, key_id: str) -> Use | None:
-        """What the key stands for; None if it was not used on this machine, or long ago."""
+        """Return the use of the key; None if it was not used on this machine, or long ago."""
         if self._file is None or not self._file.exists():
             return None
         return _uses(self._file.read_bytes()).get(key_id)
@@ -178,7 +178,7 @@ def _line(key_id: str, use: Use) -> bytes:
 
 
 def _uses(content: bytes) -> dict[str, Use]:
-    """The last use of each key, the newest key last."""
+    """Return the last use of each key, the newest key last."""
     found: dict[str, Use] = {}
     for line in content.splitlines():
         try:
@@ -223,7 +223,7 @@ class RequestedJobs:
             self._known += len(new)
 
     def find(self, definition_hash: str) -> int | None:
-        """The id of the first job with this hash, as of the last `refresh`; None if there is none."""
+        """Return the id of the first job with this hash, as of the last `refresh`; None if there is none."""
         return self._ids.get(definition_hash)
 
     def forget(self) -> None:

@@ -31,7 +31,7 @@ ORACLE_WITHIN_S = 10.0
 
 
 async def read_place(connection: Connection, job: Job) -> QueuePlace | None:
-    """Where the job waits. None if it does not wait, or if there is no answer."""
+    """Return where the job waits. None if it does not wait, or if there is no answer."""
     url = connection.settings.queue_url
     if job.status > JobStatus.META_SCHEDULED or not (url or connection.has_key):
         return None
@@ -48,7 +48,7 @@ async def read_place(connection: Connection, job: Job) -> QueuePlace | None:
 
 
 def place_in(answer: bytes, job_id: int, *, pending: bool) -> QueuePlace:
-    """The place that the answer of a queue oracle gives. Oracles may leave out all but the ids of jobs.
+    """Return the place that the answer of a queue oracle gives. Oracles may leave out all but the ids of jobs.
 
     Raises:
         ServiceError: It is not an answer of a queue oracle.
@@ -68,7 +68,7 @@ def place_in(answer: bytes, job_id: int, *, pending: bool) -> QueuePlace:
 
 
 async def _fetch_places(url: str) -> bytes:
-    """The answer of the oracle. Raises ServiceError."""
+    """Return the answer of the oracle. Raises ServiceError."""
     import httpx  # here, because it takes 0.1 s to load
 
     headers = {"Accept": "application/json", **UNCOMPRESSED}
@@ -102,7 +102,7 @@ async def read_record(connection: Connection, job_id: int) -> JobRecord:
 
 
 async def read_remarks(connection: Connection, job_id: int) -> tuple[Remark, ...] | None:
-    """Remarks of the grid on a job, oldest first; None without a key, or if the services do not answer."""
+    """Return remarks of the grid on a job, oldest first; None without a key, or if the services do not answer."""
     if not connection.has_key:
         return None
     try:
@@ -125,7 +125,7 @@ class LiveView:
         self._lines_told = 0
 
     async def events(self) -> AsyncGenerator[JobEvent, None]:
-        """What happens to the job, from its request until it is over. The last event is a JobEnd.
+        """Yield the events of the job, from its request until it is over. The last event is a JobEnd.
 
         Outages of the node and of the services only delay events. Without a key, remarks and output are left out.
         """
@@ -264,5 +264,5 @@ class LiveView:
         self._say(f"waiting for the chain: {error.message}")
 
     async def _answered(self, read: Callable[[], Awaitable[T]]) -> T:
-        """A read after the last look of the poller, which told of outages until then."""
+        """Return the result of a read after the poller's last poll, which reported outages until then."""
         return await patiently(read, None, self._connection.settings.longest_pause_s, self._say_outage)

@@ -43,7 +43,7 @@ def _silent(_: str) -> None:
 
 
 def status_of(chunk: LogChunk) -> LogStatus:
-    """How complete a log is, by its last chunk."""
+    """Return how complete a log is, by its last chunk."""
     return LogStatus(chunk.next_offset, chunk.left_out, chunk.pending, chunk.final, chunk.closed)
 
 
@@ -51,7 +51,8 @@ async def pieces(
     connection: Connection, job_id: int, *, follow: bool, start: int = 0, claimed_at: int = 0,
     say: Callable[[str], None] = _silent,
 ) -> AsyncIterator[Piece]:  # fmt: skip
-    """The job's output, from the offset `start` in the claim of `claimed_at` on; a negative one counts from the end.
+    """Yield the job's output, from the offset `start` in the claim of `claimed_at` on; a negative one counts from the
+    end.
 
     With `follow` it goes on until the log is complete, and outages of the service only delay it. Without, it ends with
     what is stored now, and an outage is retried for the client's patience. `say` gets a sentence about each outage and
@@ -85,7 +86,7 @@ async def lines_of(
     connection: Connection, job_id: int, *, follow: bool, tail: int | None = None,
     say: Callable[[str], None] = _silent,
 ) -> AsyncIterator[list[LogLine]]:  # fmt: skip
-    """The job's output as lines that are safe to print, in batches. With `tail`, from the last `tail` lines on.
+    """Yield the job's output as lines that are safe to print, in batches. With `tail`, from the last `tail` lines on.
 
     At the end `say` gets a sentence if the log is known to lack something. Raises as `pieces` does.
     """
@@ -111,7 +112,7 @@ def _say_what_lacks(status: LogStatus, say: Callable[[str], None]) -> None:
 
 
 async def last_lines(connection: Connection, job_id: int, count: int, patience_s: float) -> tuple[str, ...]:
-    """The last lines of a job that is over; fewer or none if they cannot be read within `patience_s`."""
+    """Return the last lines of a job that is over; fewer or none if they cannot be read within `patience_s`."""
     lines, found, begin = LogLines(), list[str](), None
     try:
         async with asyncio.timeout(patience_s):
@@ -133,7 +134,7 @@ class _End:
 
 
 async def _end_of(connection: Connection, job_id: int, count: int, *, follow: bool) -> _End:
-    """The end of the stored output, with at least `count` whole lines if the last 16 MiB hold so many.
+    """Return the end of the stored output, with at least `count` whole lines if the last 16 MiB hold so many.
 
     With `follow`, an unfinished last line stays in the decoder.
     """

@@ -36,7 +36,7 @@ class Watch:
         self._any.set()
 
     async def take(self) -> Job:
-        """The next job with news. Raises the error that was put for it."""
+        """Return the next job with news. Raises the error that was put for it."""
         while not self._news:
             self._any.clear()
             await self._any.wait()
@@ -61,7 +61,7 @@ class JobPoller:
         self._task: asyncio.Task[None] | None = None
 
     async def until(self, job_ids: Sequence[int], ready: Callable[[Job], bool]) -> AsyncIterator[Job]:
-        """Each of these jobs once it is `ready`, in the order in which this is seen.
+        """Yield each of these jobs once it is `ready`, in the order in which this is seen.
 
         Outages of the node only delay it. Raises NotFound if the chain has no such job.
         """
@@ -78,7 +78,7 @@ class JobPoller:
     async def versions(
         self, job_id: int, say_outage: Callable[[GridError], None] = lambda _: None
     ) -> AsyncIterator[Job]:
-        """The job as it is, and again after each change, until it is over.
+        """Yield the job as it is, and again after each change, until it is over.
 
         Outages of the node only delay it. `say_outage` gets the first error of each. Raises NotFound.
         """
@@ -175,7 +175,10 @@ class JobPoller:
         return True
 
     async def _read_changed(self, head_read: bool) -> set[int]:
-        """Jobs of the grid with a transition since the last look. With `head_read`, the newest block is read too."""
+        """Return jobs of the grid with a transition since the last look.
+
+        With `head_read`, the newest block is read too.
+        """
         if self._first_block is None or head_read:
             head = (await self._chain.head()).number
             self._first_block = head if self._first_block is None else min(head, self._first_block)

@@ -28,7 +28,7 @@ from deepgrid.lifecycle.states import JobStatus
 
 logger = logging.getLogger("deepgrid.client")
 
-MOST_FAILURES = 3  # failed requests in a row, after each of which the chain was read again
+MOST_FAILURES = 3  # failed requests in a row; the chain is read again after each
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +74,7 @@ class Sweep:
 
     @property
     def stuck(self) -> GridError | None:
-        """The error because of which the entries that are not over never will be; None while some may end."""
+        """The error that keeps all open entries from ending; None while some may still end."""
         return self.error if self._over or not self._hot else None
 
     @property
@@ -266,7 +266,7 @@ class Capacity:
             await wait_until_set(changed, refill_s if due is None else max(0.05, due - clock()))
 
     async def affordable(self) -> int:
-        """Number of jobs that the customer's credits suffice for now."""
+        """Return the number of jobs that the customer's credits suffice for now."""
         return await self._balance() // self._credits_wei
 
     async def _balance(self) -> int:

@@ -84,7 +84,10 @@ class Plan:
         return self._order.locked_wei
 
     def entries(self, parameters: Iterable[Mapping[str, object]]) -> list[Entry]:
-        """One entry per job. Every definition is checked. Raises InputError that names a faulty parameter set."""
+        """Return one entry per job. Every definition is checked.
+
+        Raises InputError that names a faulty parameter set.
+        """
         sets = list(islice(parameters, MOST_SETS + 1))
         if len(sets) > MOST_SETS:
             raise InputError(f"There are more than {MOST_SETS:,} parameter sets.", next_step="Split them.")
@@ -96,7 +99,7 @@ class Plan:
         return [self._entry(sets[at : at + size], texts[at : at + size], at, seen) for at in range(0, len(sets), size)]
 
     def again(self, entry: Entry) -> Entry:
-        """The next attempt of an entry; the same attempt of one that has no job."""
+        """Return the next attempt of an entry; the same attempt of one that has no job."""
         from deepgrid.workflow import canonical, hash_definition
 
         attempt = entry.attempt + (entry.job is not None)
@@ -105,7 +108,7 @@ class Plan:
         return Entry(entry.parameters, entry.definition, salt, definition_hash, entry.occurrence, attempt)
 
     def order(self, entry: Entry) -> Order:
-        """The order of an entry."""
+        """Return the order of an entry."""
         return replace(self._order, job=entry.definition)
 
     async def set_ceiling(self, session: CustomerSession) -> None:
@@ -130,7 +133,7 @@ class Plan:
 
 
 def _texts(number: int, parameters: object) -> dict[str, str]:
-    """The parameters as values of environment variables."""
+    """Return the parameters as values of environment variables."""
     if not isinstance(parameters, Mapping) or not all(isinstance(name, str) for name in parameters):
         raise InputError(f"Parameter set {number} is not a mapping of names to values.")
     return {name: str(value) for name, value in parameters.items()}

@@ -92,7 +92,7 @@ class Summary:
 
 
 def summary_of(jobs: Iterable[AsyncJob | None]) -> Summary:
-    """The summary of these jobs; None stands for one that was not requested."""
+    """Return the summary of these jobs; None stands for one that was not requested."""
     counts: Counter[str] = Counter()
     cost = refunds = locked = 0
     for job in jobs:

@@ -49,7 +49,7 @@ class Grid:
         """
     @classmethod
     def read_only(cls, book: FilePath | None = None, *, settings: ClientSettings = DEFAULTS) -> Self:
-        """The grid without a key: clusters, prices, and the public part of all jobs.
+        """Return the grid without a key: clusters, prices, and the public part of all jobs.
 
         Args:
             book: Address book of the grid, as for the constructor.
@@ -82,7 +82,7 @@ class Grid:
             InputError: It has faults, one line each.
         """
     def clusters(self) -> Clusters:
-        """The clusters of the grid, with hardware, prices and labels.
+        """Return the clusters of the grid, with hardware, prices and labels.
 
         Returns:
             All clusters, also those that are banned or wait for approval.
@@ -98,7 +98,7 @@ class Grid:
         uses: Sequence[str] = (),
         affinities: Sequence[str] = (),
     ) -> Quote:
-        """What each cluster would charge for a job. Nothing is sent.
+        """Return what each cluster would charge for a job. Nothing is sent.
 
         Args:
             workflow: A path, YAML text, a mapping, or a workflow.
@@ -124,7 +124,7 @@ class Grid:
         max_price: Credits | None = None,
         provider: str | None = None,
     ) -> Offers:
-        """What each cluster would be for a job: price, time, estimated start, speed. Nothing is sent.
+        """Return each cluster's offer for a job: price, time, estimated start, speed. Nothing is sent.
 
         Args:
             workflow: A path, YAML text, a mapping, or a workflow.
@@ -144,7 +144,7 @@ class Grid:
             ChainError: The node does not answer.
         """
     def wallet_of(self, address: str) -> Wallet:
-        """The balances of any address.
+        """Return the balances of any address.
 
         Args:
             address: The address, with its checksum.
@@ -265,7 +265,7 @@ class Grid:
             ChainError: The node does not answer.
         """
     def job(self, job_id: int) -> Job:
-        """A job of any customer.
+        """Return a job of any customer.
 
         Args:
             job_id: Number of the job.
@@ -280,7 +280,7 @@ class Grid:
     def jobs(
         self, status: States | None = None, since: datetime | None = None, *, customer: str | None = None
     ) -> Iterator[Job]:
-        """The jobs of one customer, newest first. They are read in pages, as the caller asks for them.
+        """Yield the jobs of one customer, newest first. They are read in pages, as the caller asks for them.
 
         Args:
             status: Only jobs in this state, or one of these, such as `"running"`.
@@ -295,7 +295,7 @@ class Grid:
             ChainError: The node does not answer.
         """
     def watch(self, cursor: str | None = None) -> Iterator[JobChange]:
-        """Changes of the own jobs: new jobs and new states. It never ends; outages of the node only delay it.
+        """Yield changes of the own jobs: new jobs and new states. It never ends; outages of the node only delay it.
 
         A program that starts again with the cursor of the last change that it handled gets each later change once. If
         the chain replaces blocks, a change may vanish or come again: see `ClientSettings.confirmations`.
@@ -400,7 +400,7 @@ class Job:
     def logs(
         self, follow: bool = False, *, tail: int | None = None, say: Callable[[str], None] = _silent
     ) -> Iterator[LogLine]:
-        """Lines of the job's output. Control sequences other than colours are removed.
+        """Yield the lines of the job's output. Control sequences other than colours are removed.
 
         Args:
             follow: Go on until the output is complete. Outages of the services only delay it.
@@ -417,7 +417,8 @@ class Job:
             ServiceError: Without `follow`, the services do not answer.
         """
     def output(self, follow: bool = False) -> Iterator[bytes]:
-        """The job's output as it was written, in pieces of any size. When another cluster starts it, it begins anew.
+        """Yield the job's output as it was written, in pieces of any size. When another cluster starts it, it begins
+        anew.
 
         Args:
             follow: Go on until the output is complete.
@@ -426,7 +427,7 @@ class Job:
             Pieces of the output.
         """
     def log_status(self) -> LogStatus:
-        """How complete the job's log is at the moment.
+        """Return how complete the job's log is at the moment.
 
         Returns:
             Its size, and what it lacks.
@@ -436,7 +437,7 @@ class Job:
             ServiceError: The services do not answer.
         """
     def events(self) -> Iterator[JobEvent]:
-        """The live view of the job, from its request until it is over.
+        """Yield the live view of the job, from its request until it is over.
 
         Outages of the node and of the services only delay it. Without a key it has no remarks and no output.
 
@@ -538,7 +539,7 @@ class Job:
             ChainError: The node does not answer. If it is not transient, the transaction may have been sent.
         """
     def after_cancel(self) -> str:
-        """What follows the cancellation of the job, in words.
+        """Return the effect of the job's cancellation, in words.
 
         Returns:
             How many credits came back, or what the cluster does next and by when.
@@ -564,7 +565,7 @@ class Job:
     def _repr_html_(self) -> str: ...
 
 class JobSet:
-    """Jobs with parameters, some of which may not be requested yet. `Grid.map` makes it.
+    """Jobs with parameters. Some may not be requested yet. `Grid.map` makes it.
 
     The jobs are requested in the background, while the grid is open. Iterating over the set gives the jobs that were
     requested so far, in the order of their parameters; `len` counts all.
@@ -575,7 +576,7 @@ class JobSet:
     def ids(self) -> list[int]:
         """Numbers of the jobs that were requested so far, in the order of their parameters."""
     def as_completed(self) -> Iterator[Job | Unsubmitted]:
-        """The jobs, each once it is over. A job that failed is one of them, not an error.
+        """Yield the jobs, each once it is over. A job that failed is one of them, not an error.
 
         Yields:
             The jobs in the order in which they end. `Unsubmitted` stands for a parameter set whose definition was
@@ -607,13 +608,13 @@ class JobSet:
             GridError: No more jobs can be requested. The others are over.
         """
     def finished(self) -> Self:
-        """The part of the set that finished successfully so far.
+        """Return the part of the set that finished successfully so far.
 
         Returns:
             A set of these jobs.
         """
     def failed(self) -> Self:
-        """The part of the set that is over so far and did not finish, however it ended.
+        """Return the part of the set that is over so far and did not finish, however it ended.
 
         Returns:
             A set of these jobs.

@@ -42,7 +42,7 @@ class EventLoopThread:
         return self._pid == os.getpid() and not self.ending
 
     def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
-        """The result of the coroutine.
+        """Return the result of the coroutine.
 
         Ctrl-C cancels the coroutine and reaches the caller at once. What the coroutine then says about work that goes
         on becomes a note of the KeyboardInterrupt.
@@ -81,7 +81,7 @@ class EventLoopThread:
             del outcome  # an error keeps this frame, and must not keep its own future
 
     def iterate(self, source: AsyncIterator[T]) -> Iterator[T]:
-        """The items of an async iterator, of which some are read ahead. Closing this iterator closes the source."""
+        """Yield the items of an async iterator. Some are read ahead. Closing this iterator closes the source."""
         ahead = _ReadAhead(source)
         try:
             while items := self.run(ahead.take()):
@@ -134,7 +134,7 @@ class EventLoopThread:
             loop.stop()
 
     def leave_to_parent(self) -> None:
-        """Called in a child after a fork, which shares the parent's connections and its set of watched files.
+        """Leave connections and watched files to the parent, which shares them with this child of a fork.
 
         When the child's copies are collected, they would end the connections and stop the watching of the parent.
         """
@@ -157,7 +157,7 @@ class _ReadAhead(Generic[T]):
         self._notes: list[str] = []
 
     async def take(self) -> list[T]:
-        """The next items, at least one; none at the end. Raises the error of the source after its last item."""
+        """Return the next items, at least one; none at the end. Raises the error of the source after its last item."""
         if self._task is None:
             self._task = asyncio.create_task(self._read())
             self._task.add_done_callback(_retrieve)
@@ -199,7 +199,7 @@ class _ReadAhead(Generic[T]):
 
 
 def _last_notes(outcome: Future[Any]) -> list[str]:
-    """Notes on the cancellation of a coroutine, which come when it has ended."""
+    """Return the notes on a coroutine's cancellation, which exist when it has ended."""
     wait([outcome], NOTES_S)
     return _notes_of(outcome.exception()) if outcome.done() else []
 
@@ -215,7 +215,7 @@ def _retrieve(task: asyncio.Task[None]) -> None:
 
 
 def event_loop_thread() -> EventLoopThread:
-    """The thread of this process."""
+    """Return the thread of this process."""
     return _shared
 
 

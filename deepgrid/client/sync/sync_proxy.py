@@ -36,14 +36,14 @@ _ASYNC_WORDS = (
 
 
 def without_async(text: str) -> str:
-    """A docstring or an annotation with the names and the syntax of the sync classes."""
+    """Return a docstring or an annotation with the names and the syntax of the sync classes."""
     for pattern, sync in _ASYNC_WORDS:
         text = pattern.sub(sync, text)
     return text
 
 
 def shared_members(async_class: type) -> dict[str, Any]:
-    """The members of an async class that its sync class has too, by their names in the sync class.
+    """Return the members of an async class that its sync class has too, by their names in the sync class.
 
     A constructor without a docstring is not for users: a Grid makes these objects.
     """
@@ -92,7 +92,7 @@ class SyncProxy:
         self._objects[id(original)] = self
 
     def _finish(self, result: object) -> Any:
-        """What a sync method returns, from what the async method returned."""
+        """Return the result of a sync method, from the result of the async method."""
         if inspect.iscoroutine(result):
             with _errors_about_sync_objects():
                 return _sync_value(self._thread.run(result))
@@ -117,7 +117,7 @@ class SyncProxy:
 
 
 def _sync_member(sync_class: type[SyncProxy], name: str, member: Any) -> Any:
-    """The sync form of a constructor, a class method, a method or a property."""
+    """Return the sync form of a constructor, a class method, a method or a property."""
     async_class = sync_class._async_class
     function: Any = member.fget if isinstance(member, property) else getattr(member, "__func__", member)
     finish = SyncProxy._close if name in ("close", "__exit__") else SyncProxy._finish
@@ -148,7 +148,7 @@ def _described(call: Any, function: Any, qualified_name: str) -> Any:
 
 
 def _sync_value(value: Any) -> Any:
-    """A value with sync objects in place of async ones."""
+    """Return a value with sync objects in place of async ones."""
     kind = SyncProxy._classes.get(type(value))
     if kind is not None:
         return kind._of(value)

@@ -37,7 +37,7 @@ CHANGES = ("submit", "validate")  # at most one of these in a document
 
 
 def read_body(body: bytes) -> Any:
-    """The JSON of a body. Raises GraphQLError."""
+    """Return the JSON of a body. Raises GraphQLError."""
     try:
         found = from_json(body, allow_inf_nan=False)
     except ValueError:
@@ -64,7 +64,7 @@ def _require_bounds(value: Any) -> None:
 
 
 def read_document(_context: Any, data: dict[str, Any]) -> DocumentNode:
-    """The parsed document of a request. Raises GraphQLError."""
+    """Return the parsed document of a request. Raises GraphQLError."""
     document = parse(data["query"], max_lexical_tokens=MOST_TOKENS, max_source_length=MOST_CHARACTERS, no_location=True)
     visit(document, _Levels())
     counts = _Counts(document)
@@ -79,7 +79,7 @@ class TooLarge(BaseException):
 
 
 def limited_answer() -> Callable[..., Any]:
-    """A middleware for one execution, which ends it with TooLarge."""
+    """Return a middleware for one execution, which ends it with TooLarge."""
     answered = 0
 
     def count(resolve: Callable[..., Any], root: Any, info: Any, **arguments: Any) -> Any:
@@ -129,7 +129,7 @@ class _Counts:
         self._known: dict[str, _Count] = {}
 
     def of(self, selections: SelectionSetNode | None, level: int = 1) -> _Count:
-        """The count of some selections at this level. Raises GraphQLError above a limit."""
+        """Return the count of some selections at this level. Raises GraphQLError above a limit."""
         _require_few_levels(level)
         fields = changes = levels = 0
         for node in selections.selections if selections else ():

@@ -47,7 +47,7 @@ class JobFault:
     namespace: str
 
     def entry(self, path: Sequence[str | int]) -> dict[str, Any]:
-        """The entry for the answer of the operation at `path`."""
+        """Return the entry for the answer of the operation at `path`."""
         field = _PLACE.sub("", self.namespace.rpartition(".")[2])
         original = f"Key: '{self.namespace}' Error:Field validation for '{field}' failed on the '{self.tag}' tag"
         extensions = {"type": "validation", "tag": self.tag, "namespace": self.namespace, "field": field}
@@ -63,7 +63,7 @@ class FaultyInput(Exception):
         self.faults = faults
 
     def entries(self, path: Sequence[str | int]) -> list[dict[str, Any]]:
-        """The entries for the answer of the operation at `path`."""
+        """Return the entries for the answer of the operation at `path`."""
         return [fault.entry(path) for fault in self.faults]
 
     def __str__(self) -> str:
@@ -71,14 +71,14 @@ class FaultyInput(Exception):
 
 
 def fault_at(path: Path, what: str, kind: str, root: str) -> JobFault:
-    """The fault at a path of the input `root`. `kind` is pydantic's name of the rule, if it has one."""
+    """Return the fault at a path of the input `root`. `kind` is pydantic's name of the rule, if it has one."""
     names = [part for part in path if isinstance(part, str)]
     tag = TAGS_OF_KINDS.get(kind) or (kind == "rule" and names and TAGS_OF_FIELDS.get(names[-1])) or "rule"
     return JobFault(f"{dotted(path, f'the {root.lower()}')}: {what}", tag, _namespace(path, root))
 
 
 def faults_of_lines(text: str) -> list[JobFault]:
-    """Faults of the job as a whole, one per line: of its modules and of its batch script."""
+    """Return faults of the job as a whole, one per line: of its modules and of its batch script."""
     return [JobFault(line, "script", "Job") for line in text.splitlines() if line]
 
 
@@ -92,7 +92,7 @@ def _in_go(name: str) -> str:
 
 
 def definition_from(given: Any) -> Definition:
-    """The job of an input. Raises FaultyInput."""
+    """Return the job of an input. Raises FaultyInput."""
     job = _model_of(Definition, given, "Job")
     try:
         canonical(job)  # refuses a definition too large to store
@@ -102,7 +102,10 @@ def definition_from(given: Any) -> Definition:
 
 
 def module_from(given: Any) -> Module:
-    """The module of an input. Raises FaultyInput. Rules that need the job are checked when a job uses the module."""
+    """Return the module of an input. Raises FaultyInput.
+
+    Rules that need the job are checked when a job uses the module.
+    """
     module = _model_of(Module, given, "Module")
     waits = [(path, what, False) for path, what in misplaced_waits(module.steps, ("steps",))]
     if waits:

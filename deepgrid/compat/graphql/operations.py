@@ -61,7 +61,7 @@ SCHEMA = make_executable_schema(load_schema_from_path(str(Path(__file__).with_na
 
 
 def execute(body: bytes) -> dict[str, Any]:
-    """The status and the content of the answer to a request, and what the service has to put into it."""
+    """Return the status and the content of the answer to a request, and the parts that the service must add."""
     needs: Needs = []
     bounds: dict[str, Any] = {"query_parser": read_document, "middleware": [limited_answer()]}
     errors_as: dict[str, Any] = {"logger": nowhere, "error_formatter": _entry}
@@ -79,7 +79,7 @@ def execute(body: bytes) -> dict[str, Any]:
 
 
 def examine(message: bytes) -> bytes:
-    """The answer to one message of the service, as JSON."""
+    """Return the answer to one message of the service, as JSON."""
     answer = execute(message)
     content = json.dumps(answer).encode()
     if len(content) > MOST_ANSWER_BYTES and not answer["needs"]:
@@ -92,7 +92,7 @@ def _refused(sentence: str) -> dict[str, Any]:
 
 
 def _entry(error: GraphQLError, _debug: bool = False) -> dict[str, Any]:
-    """The entry of an error, or a list of entries under `faults`."""
+    """Return the entry of an error, or a list of entries under `faults`."""
     cause, path = error.original_error, error.path or []
     if isinstance(cause, FaultyInput):
         return {"faults": cause.entries(path)}

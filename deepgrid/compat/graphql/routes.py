@@ -44,7 +44,7 @@ class Examiner:
         self._kept: OrderedDict[bytes, dict[str, Any]] = OrderedDict()
 
     async def examine(self, source: str, body: bytes) -> dict[str, Any]:
-        """What `operations.execute` says of a body from this source address. Raises Refusal."""
+        """Return the result of `operations.execute` for a body from this source address. Raises Refusal."""
         key = hashlib.sha256(body).digest()
         if key in self._kept:
             self._kept.move_to_end(key)
@@ -64,7 +64,7 @@ def _text() -> str:
 
 @cache
 def _policy() -> str:
-    """The Content-Security-Policy: the page's own script and style, and requests to this service."""
+    """Return the Content-Security-Policy: the page's own script and style, and requests to this service."""
     parts = (f"{kind}-src '{_hash(kind)}'" for kind in ("script", "style"))
     return "; ".join(["default-src 'none'", *parts, "connect-src 'self'", "base-uri 'none'", "frame-ancestors 'none'"])
 
@@ -76,7 +76,7 @@ def _hash(tag: str) -> str:
 
 
 def page() -> HTMLResponse:
-    """The answer with the page."""
+    """Return the answer with the page."""
     return HTMLResponse(_text(), headers={"Content-Security-Policy": _policy(), "X-Content-Type-Options": "nosniff"})
 
 
@@ -101,7 +101,7 @@ async def answer(request: Request, context: Compat) -> Response:
 
 
 async def _fulfil(context: CompatContext, source: str, need: dict[str, str]) -> str:
-    """The hash of a job that is stored now, or the batch script of a stored one."""
+    """Return the hash of a job that is stored now, or the batch script of a stored one."""
     if "show" in need:
         return await _batch_script(context, need["show"])
     try:
@@ -111,7 +111,7 @@ async def _fulfil(context: CompatContext, source: str, need: dict[str, str]) -> 
 
 
 async def _batch_script(context: CompatContext, definition_hash: str) -> str:
-    """The batch script of a stored definition, if the service runs for tests. Raises Refusal."""
+    """Return the batch script of a stored definition, if the service runs for tests. Raises Refusal."""
     services = context.services
     if not services.debug_scripts:
         raise Refusal(403, "this service does not show batch scripts")
@@ -127,7 +127,7 @@ async def _batch_script(context: CompatContext, definition_hash: str) -> str:
 @router.get("/")
 @router.get(GRAPHQL_PATH)
 async def playground(request: Request) -> Response:
-    """The page on which people try queries. Queries themselves are never sent by GET."""
+    """Return the page on which people try queries. Queries themselves are never sent by GET."""
     if "query" in request.query_params:
         raise Refusal(405, "send queries in the body of a POST")
     return page()
@@ -135,12 +135,12 @@ async def playground(request: Request) -> Response:
 
 @router.get("/health")
 async def health() -> PlainTextResponse:
-    """Answers `ok` while the process runs. `/v1/health` also asks the store."""
+    """Answer `ok` while the process runs. `/v1/health` also asks the store."""
     return PlainTextResponse("ok")
 
 
 async def _body(request: Request, context: CompatContext) -> bytes:
-    """The body of a request that may be answered. Refuses with 400, 408, 413 and 415."""
+    """Return the body of a request that may be answered. Refuses with 400, 408, 413 and 415."""
     if ADDRESS_HEADER in request.headers:  # a known signer's name would lift the limits for strangers
         raise Refusal(400, "GraphQL requests are not signed", hang_up=True)
     if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
@@ -149,7 +149,7 @@ async def _body(request: Request, context: CompatContext) -> bytes:
 
 
 def _entries(cause: Exception, path: list[str]) -> list[dict[str, Any]]:
-    """The entries of an error of the service, or of the faults of a job."""
+    """Return the entries of an error of the service, or of the faults of a job."""
     if isinstance(cause, FaultyInput):
         return cause.entries(path)
     refusal = as_refusal(cause)

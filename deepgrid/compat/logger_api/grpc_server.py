@@ -61,7 +61,7 @@ class _Calls:
         self.tasks = set[asyncio.Task[None]]()
 
     def __mapping__(self) -> dict[str, Handler]:
-        """The handler of each path."""
+        """Return the handler of each path."""
         paths = (*METHODS, *NOT_OFFERED)
         return {path: Handler(partial(self._serve, path), Cardinality.UNARY_STREAM, None, None) for path in paths}
 
@@ -113,7 +113,7 @@ class _Calls:
 
 
 async def _message(call: Call) -> bytes:
-    """The request. grpclib's own `recv_message` would take one of any size."""
+    """Return the request. grpclib's own `recv_message` would take one of any size."""
     stream = call._stream
     try:
         head = await stream.recv_data(HEAD_BYTES)
@@ -139,7 +139,7 @@ async def _send(call: Call, batch: Sequence[bytes]) -> None:
 
 
 def _source_of(call: Call) -> str:
-    """The source address that the proxy names; without one, that of the connection."""
+    """Return the source address that the proxy names; without one, that of the connection."""
     assert call.metadata is not None
     named = str(call.metadata.get("x-forwarded-for", "")).rpartition(",")[2].strip()
     peer = call.peer.addr()

@@ -31,7 +31,7 @@ router = APIRouter()
 
 
 def message_of(body: bytes, *, text: bool) -> bytes:
-    """The message in the one frame of a request's body. Raises GRPCError."""
+    """Return the message in the one frame of a request's body. Raises GRPCError."""
     if text:
         try:
             body = base64.b64decode(body, validate=True)
@@ -52,12 +52,12 @@ def require_plain(flag: int) -> None:
 
 
 def frames(messages: Sequence[bytes], *, text: bool) -> bytes:
-    """The messages as frames."""
+    """Return the messages as frames."""
     return _coded(b"".join(bytes(1) + len(message).to_bytes(4, "big") + message for message in messages), text=text)
 
 
 def trailers(status: Status, sentence: str, *, text: bool) -> bytes:
-    """The last frame: status and sentence."""
+    """Return the last frame: status and sentence."""
     lines = f"grpc-status:{status.value}\r\ngrpc-message:{encode_grpc_message(sentence)}\r\n".encode()
     return _coded(bytes([TRAILERS]) + len(lines).to_bytes(4, "big") + lines, text=text)
 

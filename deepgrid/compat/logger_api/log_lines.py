@@ -26,7 +26,7 @@ class LineMessages:
         self._rest = b""
 
     def batches(self, data: bytes, at_ns: int) -> Iterator[Messages]:
-        """The messages of the lines that end in `data`, which was stored at `at_ns` unix nanoseconds."""
+        """Yield the messages of the lines that end in `data`, which was stored at `at_ns` unix nanoseconds."""
         if len(self._rest) + len(data) <= PART_BYTES and data.count(b"\n") <= PART_LINES:
             messages, self._rest = _shared(self._rest, data, at_ns)
             if messages:
@@ -38,14 +38,14 @@ class LineMessages:
                 yield messages
 
     def rest(self, at_ns: int) -> Iterator[Messages]:
-        """The message of the last line, if it has no line end."""
+        """Yield the message of the last line, if it has no line end."""
         line, self._rest = self._rest, b""
         if line:
             yield (_message(line.rstrip(b"\r"), at_ns),)
 
 
 def _encoded(rest: bytes, data: bytes, at_ns: int) -> tuple[Messages, bytes]:
-    """The messages of the lines that end in `data`, and what follows the last line end."""
+    """Return the messages of the lines that end in `data`, and the rest after the last line end."""
     first, *others = data.split(b"\n")
     *lines, rest = (rest + first, *others)
     parts = [part for line in lines for part in _parts(line.rstrip(b"\r"))]
@@ -59,7 +59,7 @@ _shared = lru_cache(SHARED_PIECES)(_encoded)
 
 
 def _parts_of(data: bytes) -> Iterator[bytes]:
-    """The data of a large piece, in parts of few lines."""
+    """Yield the data of a large piece, in parts of few lines."""
     for start in range(0, len(data), PART_BYTES):
         part = data[start : start + PART_BYTES]
         size = SMALL_PART_BYTES if part.count(b"\n") > PART_LINES else PART_BYTES

@@ -49,7 +49,7 @@ M = TypeVar("M", bound=Message)
 
 
 def reader_of(request: ReadRequest, now: int) -> str:
-    """The address that signed, with checksum. Raises GRPCError UNAUTHENTICATED unless it is that of the request."""
+    """Return the signer's address with checksum. Raises GRPCError UNAUTHENTICATED unless the request names it."""
     text = f"read:{request.address.lower()}/{request.log_name}/{request.timestamp}"
     return _verified([text], request, now)
 
@@ -94,7 +94,7 @@ async def answers(path: str, context: CompatContext, source: str, message: bytes
 
 
 async def read(context: CompatContext, source: str, message: bytes) -> Batches:
-    """The log of a job from its first line on, then what follows, until it is complete."""
+    """Yield the log of a job from its first line, then new lines, until it is complete."""
     request = _parsed(ReadRequest, message)
     reader = reader_of(request, context.services.clock())
     job_id = _job_id(request.log_name)
@@ -115,7 +115,7 @@ async def read(context: CompatContext, source: str, message: bytes) -> Batches:
 
 
 async def watch_list(context: CompatContext, source: str, message: bytes) -> Batches:
-    """The names of the address's logs, now and every few seconds."""
+    """Yield the names of the address's logs, now and every few seconds."""
     request = _parsed(WatchListRequest, message)
     watcher = watcher_of(request, context.services.clock())
     with _counted(context, source, watcher):
@@ -189,7 +189,7 @@ def _counted(context: CompatContext, source: str, key: str) -> Iterator[None]:
 
 
 async def _names(context: CompatContext, customer: str) -> list[str]:
-    """Names of the logs of the customer's jobs, oldest first."""
+    """Return the names of the logs of the customer's jobs, oldest first."""
     job_ids = (await context.services.chain.jobs_by_customer(customer))[-MOST_NAMES:]
     found = set[int]()
     for start in range(0, len(job_ids), JOBS_PER_QUERY):

@@ -21,22 +21,22 @@ CODES = {
 
 
 def invalid(sentence: str) -> GRPCError:
-    """The error of a malformed request."""
+    """Return the error of a malformed request."""
     return GRPCError(Status.INVALID_ARGUMENT, sentence)
 
 
 def service_stops() -> GRPCError:
-    """The end of all calls when the service stops."""
+    """Return the end of all calls when the service stops."""
     return GRPCError(Status.UNAVAILABLE, "the service stops")
 
 
 def stream_is_over(longest_s: float) -> GRPCError:
-    """The end of a stream that lasted for the longest time."""
+    """Return the end of a stream that lasted for the longest time."""
     return GRPCError(Status.UNAVAILABLE, f"a stream ends after {longest_s / 3600:.0f} h; open it again")
 
 
 def seconds_of(timeout: str | None) -> float:
-    """The header `grpc-timeout` in seconds; infinite without one. Raises GRPCError."""
+    """Return the header `grpc-timeout` in seconds; infinite without one. Raises GRPCError."""
     try:
         return float("inf") if timeout is None else float(decode_timeout(timeout))
     except (ValueError, OverflowError):

@@ -69,7 +69,7 @@ class Relay:
             await send_answer(send, refusal.status, content, headers=refusal.headers())
 
     def _size_of(self, scope: Scope) -> int:
-        """The most that the body of a request takes."""
+        """Return the largest size of a request's body."""
         told = Headers(scope=scope).get("content-length", "")
         return min(int(told), self._limits.body_bytes) if told.isdecimal() else self._limits.body_bytes
 
@@ -88,7 +88,10 @@ class Relay:
         return b"[" + b",".join(parts) + b"]" if isinstance(asked, list) else parts[0]
 
     def _calls_in(self, body: bytes, source: str) -> tuple[object, list[object]]:
-        """The content of a body, and its calls. Raises Fault, and refuses with 429 above the rate of the address."""
+        """Return the content of a body, and its calls.
+
+        Raises Fault, and refuses with 429 above the rate of the address.
+        """
         try:
             asked = from_json(body)  # unlike json.loads, it bounds the depth itself
         except ValueError:
@@ -100,7 +103,7 @@ class Relay:
         return asked, calls
 
     def _all_asked(self, calls: list[object], head: Head | None, source: str) -> list[Pending]:
-        """The answers to calls, or the waits for them: all at once, so that they share a batch."""
+        """Return the answers to calls, or the waits for them. All are asked at once, so that they share a batch."""
         pending: list[Pending] = []
         for call in calls:
             try:
@@ -110,7 +113,7 @@ class Relay:
         return pending
 
     def _asked(self, call: object, head: Head | None, source: str) -> Pending:
-        """The answer to a call, or the wait for it. Raises TooMuch."""
+        """Return the answer to a call, or the wait for it. Raises TooMuch."""
         if not isinstance(call, dict) or not isinstance(call.get("method"), str):
             return rpc.error(rpc.INVALID, "a call is an object with a method")
         params = call.get("params", [])
@@ -140,7 +143,7 @@ class Relay:
 
 
 def _id_of(call: object) -> bytes:
-    """The id of a call as JSON; null if it has none that is allowed."""
+    """Return the id of a call as JSON; null if it has none that is allowed."""
     given = call.get("id") if isinstance(call, dict) else None
     if type(given) is int or (isinstance(given, str) and len(given) <= LONGEST_ID):
         coded = json.dumps(given).encode()

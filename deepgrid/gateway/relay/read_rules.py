@@ -44,7 +44,7 @@ class Read:
     price: int = 1
 
     def with_most_gas(self, limits: WebLimits) -> Read | None:
-        """The same call with all gas that a call may have; None if it had that already, or is no call."""
+        """Return the same call with all gas that a call may have; None if it had that already, or is no call."""
         if self.method != "eth_call" or int(self.params[0]["gas"], 16) >= limits.most_call_gas:
             return None
         params = [self.params[0] | {"gas": hex(limits.most_call_gas)}, *self.params[1:]]
@@ -64,7 +64,7 @@ class Rules:
     transactions: bool = False
 
     def read(self, method: str, params: list[Any], head: int) -> Read:
-        """The read for a call of a page while `head` is the newest block. Raises Fault if it must not pass."""
+        """Return the read for a call of a page while `head` is the newest block. Raises Fault if it must not pass."""
         check = _CHECKS.get(method)
         if check is None:
             raise Fault(NO_METHOD, f"this relay does not offer {method[:60]}")
@@ -75,7 +75,7 @@ class Rules:
         return Read(method, found, key, min(price, self.limits.node_batch))
 
     def block(self, given: object, head: int) -> str:
-        """A block as a number. The newest one is `head`, so that pages which ask at one moment ask the same."""
+        """Return a block as a number. The newest one is `head`, so that pages which ask at one moment ask the same."""
         if given in HEAD_TAGS:
             return hex(head)
         number = quantity(given, "the block")
@@ -90,7 +90,7 @@ class Rules:
 
 
 def quantity(given: object, what: str) -> int:
-    """A number in the form of JSON-RPC. Raises Fault."""
+    """Return a number in the form of JSON-RPC. Raises Fault."""
     if not isinstance(given, str) or not _QUANTITY.fullmatch(given):
         raise Fault(PARAMS, f"{what} must be a number such as 0x1b4")
     return int(given, 16)
@@ -138,7 +138,10 @@ def _block(rules: Rules, params: list[Any], head: int) -> list[Any]:
 
 
 def _call(rules: Rules, params: list[Any], head: int) -> list[Any]:
-    """A call with the gas that a usual one of its length needs. Without gas, it would run to the node's own limit."""
+    """Return a call with the gas that a usual one of its length needs.
+
+    Without gas, it would run to the node's own limit.
+    """
     call, block = _contract_call(rules, params, head)
     gas = max(rules.limits.call_gas, GAS_OF_A_WORD * (len(call["data"]) // HEX_OF_A_WORD))
     return [call | {"gas": hex(min(gas, rules.limits.most_call_gas))}, block]
@@ -239,7 +242,7 @@ def _transaction(rules: Rules, params: list[Any], _head: int) -> list[Any]:
 
 
 def _destination(raw: str) -> tuple[int, str]:
-    """The chain of a signed transaction in hex, and the address that it calls, in lower case.
+    """Return the chain of a signed transaction in hex, and the address that it calls, in lower case.
 
     The address is empty if the transaction is malformed, of an unknown type, or not of one chain.
     """

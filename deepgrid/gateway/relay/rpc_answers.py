@@ -61,7 +61,7 @@ def silent() -> Answer:
 
 
 def of_node(method: str, item: dict[str, Any], most: int) -> Answer:
-    """What one answer of the node means for a page."""
+    """Return the meaning of one answer of the node for a page."""
     fault = item.get("error")
     if fault is None:
         value = item.get("result")
@@ -86,5 +86,5 @@ def _revert_data(data: object) -> str:
 
 
 def whole(coded_id: bytes, answer: Answer) -> bytes:
-    """The complete answer to a call with this id."""
+    """Return the complete answer to a call with this id."""
     return b'{"jsonrpc":"2.0","id":' + coded_id + b"," + answer.member + b"}"

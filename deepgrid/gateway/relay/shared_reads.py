@@ -32,7 +32,7 @@ class Head:
 
     @classmethod
     def of(cls, answer: Answer) -> Head | None:
-        """The head in an answer of the node; None if it has none."""
+        """Return the head in an answer of the node; None if it has none."""
         try:
             raw: Any = from_json(b"{" + answer.member + b"}")["result"]
             number = int(raw["number"], 16)
@@ -54,7 +54,7 @@ class SharedReads:
         self._asked: dict[tuple[int, str], Waiting] = {}
 
     async def head(self) -> Head | None:
-        """The newest block, read at most once per `head_every_s`. None while the node does not answer."""
+        """Return the newest block, read at most once per `head_every_s`. None while the node does not answer."""
         if self._clock() < self._head_until:
             return self._head
         if self._polling is None or self._polling.done():
@@ -62,7 +62,7 @@ class SharedReads:
         return await asyncio.shield(self._polling)
 
     def ask(self, read: Read, source: str) -> Answer | asyncio.Future[Answer]:
-        """The answer, or the wait for it. Raises TooMuch if the node must be asked, and too many reads wait."""
+        """Return the answer, or the wait for it. Raises TooMuch if the node must be asked, and too many reads wait."""
         key = read.key
         if read.method == SENT:
             return self._upstream.ask(read, source).future

@@ -73,7 +73,7 @@ class Upstream:
         self.batches = self.reads = 0  # exchanges with the node, and reads in them
 
     def ask(self, read: Read, source: str) -> Waiting:
-        """The wait for the answer to a read of this address. Raises TooMuch."""
+        """Return the wait for the answer to a read of this address. Raises TooMuch."""
         if not self._rate.take(source, read.price):
             raise TooMuch("too many reads of the chain; try again in a few seconds")
         if not self._prices.take(source, read.price):
@@ -90,7 +90,7 @@ class Upstream:
             self._queue(waiting, source)
 
     async def ask_now(self, read: Read) -> Answer:
-        """The answer to a read that waits for no turn."""
+        """Return the answer to a read that waits for no turn."""
         waiting = Waiting(read, [], sent=True)
         await self._exchange([waiting])
         return waiting.future.result()
@@ -177,7 +177,10 @@ class Upstream:
                 self._settle([waiting], of_node(waiting.read.method, item, self._limits.answer_bytes))
 
     def _asks_again(self, waiting: Waiting) -> bool:
-        """Whether the read waits again, with more gas: it may have failed for too little. A failure costs its price."""
+        """Return whether the read waits again, with more gas: it may have failed for too little.
+
+        A failure costs its price.
+        """
         larger = waiting.read.with_most_gas(self._limits)
         if larger is None or not any(self._rate.take(source, larger.price) for source in waiting.sources):
             return False
@@ -193,7 +196,10 @@ class Upstream:
                 waiting.future.set_result(answer)
 
     async def _post(self, reads: list[Read]) -> dict[int, dict[str, Any]]:
-        """The node's answers by position. The sentence of an error may be logged, so it holds nothing of the URL."""
+        """Return the node's answers by position.
+
+        The sentence of an error may be logged, so it holds nothing of the URL.
+        """
         calls = [
             {"jsonrpc": "2.0", "id": number, "method": read.method, "params": read.params}
             for number, read in enumerate(reads)

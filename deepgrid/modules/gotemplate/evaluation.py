@@ -30,7 +30,7 @@ _NOTHING = object()  # a pipe that has no value yet
 
 
 def fill_in_go(text: str, root: Any, limits: TemplateLimits) -> Filled:
-    """The result of a template of Go's syntax. `root` is the value of `.` and `$`. Raises TemplateFault."""
+    """Return the result of a template of Go's syntax. `root` is the value of `.` and `$`. Raises TemplateFault."""
     evaluation = _Evaluation(root, limits)
     evaluation.body(parse(text), root)
     return evaluation.result.filled()

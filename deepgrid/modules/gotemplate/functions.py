@@ -19,14 +19,14 @@ _ESCAPES |= {"\\": "\\\\", '"': '\\"'}
 
 
 def to_yaml(value: Any) -> str:
-    """A value as block-style YAML, without a line end. Raises Unfit."""
+    """Return a value as block-style YAML, without a line end. Raises Unfit."""
     if isinstance(value, Part | Unset):
         raise Unfit("a module cannot see this part as a whole; name the fields that it needs")
     return "\n".join(_lines(_plain(value)))
 
 
 def quoted(text: str) -> str:
-    """A text in double quotes, on one line, as Go's %q writes it. It is YAML too."""
+    """Return a text in double quotes, on one line, as Go's %q writes it. It is YAML too."""
     return '"' + "".join(_escaped(c) for c in text) + '"'
 
 
@@ -74,7 +74,7 @@ LAZY = ("and", "or")
 
 
 def call(name: str, arguments: list[Any]) -> Any:
-    """The result of a function. Raises Unfit."""
+    """Return the result of a function. Raises Unfit."""
     function, least, most = FUNCTIONS[name]
     if not least <= len(arguments) <= most:
         wanted = str(least) if least == most else f"at least {least}" if most > 9 else f"{least} to {most}"

@@ -62,7 +62,7 @@ class Lexer:
         self._line, self._counted = 1, 0
 
     def parts(self) -> Iterator[Text | Action]:
-        """Text and actions in their order. Comments are left out."""
+        """Yield text and actions in their order. Comments are left out."""
         while True:
             start = self._text.find("{{", self._at)
             end = start if start >= 0 else len(self._text)
@@ -80,7 +80,7 @@ class Lexer:
                 yield self._action()
 
     def _line_of(self, offset: int) -> int:
-        """The line at an offset. Offsets must not decrease."""
+        """Return the line at an offset. Offsets must not decrease."""
         self._line += self._text.count("\n", self._counted, offset)
         self._counted = offset
         return self._line
@@ -111,7 +111,7 @@ class Lexer:
         return Action(tuple(tokens), line)
 
     def _ends_action(self) -> bool:
-        """Whether the action ends here. Then goes on behind it, and behind the space that it trims."""
+        """Return whether the action ends here. Then goes on behind it, and behind the space that it trims."""
         found = _RIGHT.match(self._text, self._at)
         if not found:
             return False
@@ -134,7 +134,7 @@ class Lexer:
 
 
 def unquoted(token: Token) -> str:
-    """The value of a text in quotes."""
+    """Return the value of a text in quotes."""
     if token.text.startswith("`"):
         return token.text[1:-1].replace("\r", "")
     return _ESCAPE.sub(lambda found: _unescaped(found, token.line), token.text[1:-1])
@@ -164,6 +164,6 @@ _FIRST = re.compile(f"(?P<jinja>{_JINJA_BLOCK}|{_JINJA_ACTION})|(?P<go>{_GO_ACTI
 
 
 def is_go_template(text: str) -> bool:
-    """Whether the first action that only one of the two languages has is one of Go."""
+    """Return whether the first action that only one of the two languages has is one of Go."""
     found = _FIRST.search(text)
     return found is not None and found["go"] is not None

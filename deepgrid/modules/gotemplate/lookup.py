@@ -15,7 +15,7 @@ class Unfit(Exception):
 
 @dataclass(frozen=True)
 class Part:
-    """A part of the job of which a module sees only some fields."""
+    """A part of the job with the few fields that a module sees."""
 
     name: str
     fields: Mapping[str, Any]
@@ -29,7 +29,7 @@ class Unset:
 
 
 def field_in(value: Any, name: str) -> Any:
-    """A field of a value. Case is ignored, because Go's spelling of abbreviations varies. Raises Unfit."""
+    """Return a field of a value. Case is ignored, because Go's spelling of abbreviations varies. Raises Unfit."""
     if value is None or isinstance(value, Unset):
         return Unset(name)
     if isinstance(value, Part):
@@ -47,12 +47,12 @@ def field_in(value: Any, name: str) -> Any:
 
 
 def is_true(value: Any) -> bool:
-    """Whether Go takes a value for true: it is set, and is not false, zero or empty."""
+    """Return whether Go takes a value for true: it is set, and is not false, zero or empty."""
     return not isinstance(value, Unset) and (isinstance(value, Model | Part) or bool(value))
 
 
 def kind_of(value: Any) -> str:
-    """What a value is, in words."""
+    """Return the kind of a value, in words."""
     if value is None or isinstance(value, Unset):
         return "an unset value"
     if isinstance(value, bool):
@@ -63,7 +63,7 @@ def kind_of(value: Any) -> str:
 
 
 def text_of(value: Any) -> str:
-    """A value as Go prints it. Raises Unfit for parts of the job."""
+    """Return a value as Go prints it. Raises Unfit for parts of the job."""
     if isinstance(value, str):
         return value
     if value is None:

@@ -14,7 +14,7 @@ _CONSTANTS = {"true": True, "false": False, "nil": None}
 
 
 def parse(text: str) -> tuple[syntax.Node, ...]:
-    """The nodes of a template. Raises TemplateFault."""
+    """Return the nodes of a template. Raises TemplateFault."""
     return _Parser(text).template()
 
 
@@ -31,7 +31,7 @@ class _Parser:
         return body
 
     def _body(self) -> tuple[tuple[syntax.Node, ...], Action | None]:
-        """Nodes up to the next `else` or `end`, which is returned too, or up to the end of the template."""
+        """Return nodes up to the next `else` or `end`, which is returned too, or up to the end of the template."""
         nodes: list[syntax.Node] = []
         for part in self._parts:
             if isinstance(part, Text):
@@ -50,7 +50,7 @@ class _Parser:
         return syntax.Output(self._whole_pipe(tokens, most_variables=1))
 
     def _control(self, action: Action, word: str, skip: int) -> syntax.If | syntax.Range:
-        """An `if` or `range` up to its `end`. The first `skip` tokens name it."""
+        """Return an `if` or `range` up to its `end`. The first `skip` tokens name it."""
         self._enter(action.line)
         known = len(self._variables)
         pipe = self._whole_pipe(_Tokens(action, skip), most_variables=2 if word == "range" else 1)
@@ -93,7 +93,7 @@ class _Parser:
         return syntax.Pipe(pipe.commands, pipe.line, tuple(names), declares)
 
     def _assigned(self, tokens: _Tokens, most: int) -> tuple[list[str], bool]:
-        """The variables that a pipe sets, and whether it declares them."""
+        """Return the variables that a pipe sets, and whether it declares them."""
         kinds = [token.kind for token in tokens.rest()[:4]]
         if kinds[:1] != ["variable"] or kinds[1:2] not in ([","], [":="], ["="]):
             return [], True

@@ -51,7 +51,7 @@ class Command:
 
 @dataclass(frozen=True)
 class Pipe:
-    """Commands, each of which gets the result of the one before as its last argument."""
+    """Commands in a pipeline: each gets the result of the previous one as its last argument."""
 
     commands: tuple[Command, ...]
     line: int

@@ -215,7 +215,7 @@ class Carrier:
         await self.session.logs.finish(self.key)
 
     async def _once_claim_is_stable(self) -> Job | None:
-        """The job once enough blocks are on top of its claim; None when the chain has dropped the claim by then.
+        """Return the job once enough blocks are on top of its claim; None when the chain has dropped the claim by then.
 
         A reorganisation may undo a claim and mine it again as another claim. A job that Slurm started stays started.
         """
@@ -240,6 +240,6 @@ class Carrier:
 async def carry(
     session: ProviderSession, key: JobKey, *, fallback: asyncio.Task[None] | None = None
 ) -> AsyncIterator[Carrier]:
-    """The only carrier of the claim in this process while the context lasts. See `ProviderSession.driving`."""
+    """Yield the only carrier of the claim in this process while the context lasts. See `ProviderSession.driving`."""
     async with session.driving(key, fallback=fallback):
         yield Carrier(session, key)

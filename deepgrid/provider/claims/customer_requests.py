@@ -26,7 +26,7 @@ class RequestOutcome(Enum):
 
 
 def summary(done: Mapping[int, RequestOutcome]) -> str:
-    """What was done for which job, in sentences; empty without jobs."""
+    """Return what was done for each job, in sentences; empty without jobs."""
     jobs = {way: [str(job_id) for job_id in sorted(done) if done[job_id] is way] for way in RequestOutcome}
     return " ".join(way.value.format(f"job {', '.join(ids)}") for way, ids in jobs.items() if ids)
 
@@ -54,7 +54,7 @@ async def next_top_up(session: ProviderSession) -> Job | None:
 
 
 def is_at_cluster(session: ProviderSession, job: Job) -> bool:
-    """Whether this provider has claimed the job and it is not over."""
+    """Return whether this provider has claimed the job and it is not over."""
     return job.provider == session.address and job.status.claimed
 
 

@@ -27,7 +27,7 @@ class ClaimReads:
         self._batcher = Batcher(self._read, delay_s=0.0, batch_size=JOBS_PER_REQUEST)
 
     async def job(self, job_id: int) -> Job:
-        """The job. Raises NotFound, or ChainError if the node does not answer."""
+        """Return the job. Raises NotFound, or ChainError if the node does not answer."""
         wanted = _Wanted(job_id)
         await self._batcher.do(wanted)
         if wanted.job is None:
@@ -40,7 +40,10 @@ class ClaimReads:
             wanted.job = found.get(wanted.job_id)
 
     async def _jobs(self, job_ids: list[int]) -> dict[int, Job]:
-        """The existing ones of these jobs. Only after a reorganisation some are missing; that costs more requests."""
+        """Return the existing ones of these jobs.
+
+        Some are missing only after a reorganisation, which costs more requests.
+        """
         try:
             return {job.id: job for job in await self._read_jobs(job_ids)}
         except NotFound:

@@ -65,7 +65,7 @@ class Registries:
         return found
 
     async def working_folder(self, container: ContainerRun) -> str | None:
-        """The image's WORKDIR. None if it has none, or if its registry is not allowed. Raises ServiceError."""
+        """Return the image's WORKDIR. None if it has none, or if its registry is not allowed. Raises ServiceError."""
         name = container.registry or DOCKER_HUB
         if name not in self._allowed:
             return None
@@ -120,7 +120,7 @@ class _Conversation:
         self._headers = {"Accept": ", ".join((*_INDEXES, *_MANIFESTS))}
 
     async def configuration(self) -> dict[str, Any]:
-        """The image's configuration; of a multi-platform image that of linux/amd64."""
+        """Return the image's configuration, for linux/amd64 if the image has several platforms."""
         manifest = await self._get(f"manifests/{self._tag}")
         if "manifests" in manifest:
             wanted = {"os": "linux", "architecture": "amd64"}
@@ -149,7 +149,7 @@ class _Conversation:
         return found
 
     async def _authenticate(self, challenge: str) -> httpx.Auth | None:
-        """The Authorization header that a registry demands: the account, or a token from an address with TLS."""
+        """Return the Authorization header that a registry demands: the account, or a token from an address with TLS."""
         if challenge.lower().startswith("basic"):
             return self._account
         asked = dict(_CHALLENGE.findall(challenge))

@@ -24,7 +24,7 @@ class Portion:
 
 
 def next_portion(at: LogPosition, size: int, most: int, *, ended: bool) -> Portion:
-    """The next part of an output of `size` bytes, for a log of at most `most` bytes."""
+    """Return the next part of an output of `size` bytes, for a log of at most `most` bytes."""
     usable = usable_bytes(most)
     rest, room = max(0, size - at.source), max(0, usable - at.offset)
     head = head_bytes(most) - at.offset
@@ -38,22 +38,22 @@ def next_portion(at: LogPosition, size: int, most: int, *, ended: bool) -> Porti
 
 
 def usable_bytes(most: int) -> int:
-    """The bytes of a log that are for output."""
+    """Return the bytes of a log that are for output."""
     return most - min(LINES_BYTES, most // 4)
 
 
 def head_bytes(most: int) -> int:
-    """The bytes of a log that are for the head of the output."""
+    """Return the bytes of a log that are for the head of the output."""
     return usable_bytes(most) * 3 // 4
 
 
 def gap_line(count: int, *, new_line: bool) -> bytes:
-    """The line that stands for `count` bytes of output. With `new_line`, it ends an unfinished line first."""
+    """Return the line that stands for `count` bytes of output. With `new_line`, it ends an unfinished line first."""
     return _line(f"{count:,} bytes of output are left out here", new_line)
 
 
 def wait_line(*, new_line: bool) -> bytes:
-    """The line that says why no output follows for now."""
+    """Return the line that says why no output follows for now."""
     return _line("the head of the log is full; the end of the output follows when the job is over", new_line)
 
 

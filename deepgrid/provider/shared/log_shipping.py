@@ -39,7 +39,7 @@ class LogShippingSettings:
     max_pushes: int = 8  # at the same time
 
     def chunk_bytes(self, jobs: int) -> int:
-        """Bytes that are read of each of so many jobs at once."""
+        """Return the bytes that are read of each of so many jobs at once."""
         return max(1, min(int(self.bytes_per_s * self.poll_s), self.read_bytes // jobs, MAX_LOG_CHUNK_BYTES))
 
 
@@ -111,7 +111,7 @@ class LogShipper:
         return frozenset(self._undelivered)
 
     def holds(self, key: JobKey) -> bool:
-        """Whether the log of this claim is not delivered to its end."""
+        """Return whether the log of this claim is not delivered to its end."""
         return key in self._streams or key in self._undelivered
 
     def follow(self, key: JobKey) -> None:
@@ -187,7 +187,7 @@ class LogShipper:
             task.add_done_callback(self._pushes.discard)
 
     def _next(self, stream: _Stream, page: OutputPage | None, *, ended: bool) -> _Move | None:
-        """The next append; None if there is nothing to ship now."""
+        """Return the next append; None if there is nothing to ship now."""
         at, most = stream.at, min(self._settings.max_bytes_per_job, stream.at.most)
         if page is None:
             page = OutputPage(0, b"")  # a job that never started has no output
@@ -208,7 +208,7 @@ class LogShipper:
         return _Move(data, at.after(data), rest - len(data), final) if data else None
 
     def _is_stuck(self, stream: _Stream) -> bool:
-        """Whether nothing could be read of an output that is not read to its end, for some time."""
+        """Return whether nothing could be read of an output that is not read to its end, for some time."""
         now = asyncio.get_running_loop().time()
         stream.stuck_since = now if stream.stuck_since is None else stream.stuck_since
         return now - stream.stuck_since >= self._settings.unreadable_s

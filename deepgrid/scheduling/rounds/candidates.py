@@ -82,13 +82,13 @@ class Task:
 
 
 def asks_of(job: Job) -> Asks:
-    """The part of a job that decides which clusters suit."""
+    """Return the part of a job that decides which clusters suit."""
     one = job.definition
     return Shape.of(one), tuple(conditions(one.uses, one.affinity)), kind_of(one)
 
 
 def affordable_wei(job: Job) -> int:
-    """The highest rate at which the credits buy the wanted minutes; -1 when no job ever gets that many."""
+    """Return the highest rate at which the credits buy the wanted minutes; -1 when no job ever gets that many."""
     minutes = max(1, job.wishes.min_minutes)
     return job.locked_wei // minutes if minutes <= MAX_LIMIT_MINUTES else -1
 
@@ -126,7 +126,7 @@ class Board:
         return changed
 
     def suitable(self, asks: Asks) -> Suitable:
-        """The clusters with the nodes and labels that are asked for."""
+        """Return the clusters with the nodes and labels that are asked for."""
         found = self._suitable.get(asks)
         if found is None:
             known = self.known.get(asks)
@@ -138,7 +138,7 @@ class Board:
         return found
 
     def task(self, job: Job, refused: Mapping[str, str]) -> Task:
-        """The job with the clusters that can take it: not dearer than its credits and its ceiling, not refusing."""
+        """Return the job with the clusters that can take it: within its credits and its ceiling, and not refusing."""
         asks = asks_of(job)
         suitable = self.suitable(asks)
         limit = affordable_wei(job)
@@ -153,21 +153,24 @@ class Board:
         return Task(job, asks, suitable, suitable.suits if count == suitable.count else able, count, refused)
 
     def within(self, limit_wei: int, suitable: Suitable) -> Mask:
-        """Which of the suitable clusters cost at most this."""
+        """Return which of the suitable clusters cost at most this."""
         return self._prices.at_most(limit_wei, suitable.shape, suitable.rates)
 
     def refusing(self, refused: Mapping[str, str], suitable: Suitable) -> Mask:
-        """Which of the suitable clusters belong to these providers."""
+        """Return which of the suitable clusters belong to these providers."""
         of_these = np.zeros(len(self.states), np.bool_)
         of_these[[self.index[one] for one in refused if one in self.index]] = True
         return of_these & suitable.suits
 
     def rate_wei(self, shape: Shape, cluster: int) -> int:
-        """The exact rate."""
+        """Return the exact rate."""
         return self._prices.exact(shape, cluster)
 
     def best(self, job_id: int, suitable: Suitable, score: Floats) -> int:
-        """The cluster with the lowest score. Ties go to the exactly cheapest, then by a hash of job and cluster."""
+        """Return the cluster with the lowest score.
+
+        Ties go to the exactly cheapest, then by a hash of job and cluster.
+        """
         lowest = int(score.argmin())
         ties = (score <= score[lowest] + SLACK).nonzero()[0]
         if len(ties) == 1:
@@ -214,7 +217,8 @@ MOST_CHECKS = 20_000
 
 
 def too_much(jobs: Sequence[Job], known: Collection[Asks], most: int = MOST_CHECKS) -> set[int]:
-    """The ids of jobs that are not compared in this round. Customers take turns, each with its oldest jobs first.
+    """Return the ids of jobs that are not compared in this round. Customers take turns, each with its oldest jobs
+    first.
 
     What is `known` from the last round needs one comparison. A request of several jobs counts for the oldest one.
     """

@@ -35,7 +35,7 @@ class Share:
 
 
 def total(clusters: Iterable[ClusterState]) -> Resources:
-    """Everything that these clusters have."""
+    """Return everything that these clusters have."""
     every = [capacity(one.provider.hardware) for one in clusters]
     return Resources(*map(sum, zip(*every, strict=True)))
 
@@ -48,20 +48,20 @@ class FairShare:
         self._grid = np.maximum(np.array(grid, np.float64), 1e-9)
 
     def parts(self, customer: str) -> Floats:
-        """The customer's part of each resource."""
+        """Return the customer's part of each resource."""
         none = Resources()
         used = (self._usage.past.get(customer, none) + self._usage.present.get(customer, none)) * 0.5
         part: Floats = np.array(used) / self._grid
         return part
 
     def share(self, customer: str) -> Share:
-        """The customer's dominant share."""
+        """Return the customer's dominant share."""
         parts = self.parts(customer)
         largest = int(parts.argmax())
         return Share(min(1.0, float(parts[largest])), NAMES[largest])
 
     def line(self, jobs: Sequence[Job], now: int, age_share_per_day: float) -> list[Job]:
-        """The jobs in the order in which they are served."""
+        """Return the jobs in the order in which they are served."""
         if not jobs:
             return []
         jobs = sorted(jobs, key=lambda job: (job.submitted_at, job.id))

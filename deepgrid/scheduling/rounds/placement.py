@@ -49,7 +49,7 @@ class Placement:
         return self._assign(task, best, count)
 
     def _soon(self, task: Task) -> tuple[Mask, int]:
-        """Where the job can start soon, and how many clusters that are."""
+        """Return where the job can start soon, and the number of these clusters."""
         suitable = task.suitable
         if suitable.full:
             return suitable.suits, 0
@@ -60,13 +60,13 @@ class Placement:
         return soon, count
 
     def _not_delaying(self, task: Task) -> Mask:
-        """Where the job does not delay a job that reserved its start."""
+        """Return where the job delays no job with a reserved start."""
         rates = np.maximum(task.suitable.rates, 1e-300)
         seconds = 60.0 * np.clip(float(task.job.locked_wei) / rates, 1.0, MAX_LIMIT_MINUTES)
         return self._starts.leaves_reserved(task.suitable.needs, self._starts.ready + seconds)
 
     def _best(self, task: Task, among: Mask, waits_s: Floats) -> int:
-        """The cluster with the best score of those in `among`."""
+        """Return the cluster with the best score of those in `among`."""
         suitable, prefer = task.suitable, task.job.wishes.prefer
         room = score.Room(waits_s, self._starts.load, self._settings.start_scale_s)
         costs = score.moving(room, self._weights[prefer])
@@ -74,7 +74,7 @@ class Placement:
         return self._board.best(task.job.id, suitable, np.where(among, costs, np.inf))
 
     def _fixed(self, suitable: Suitable, prefer: Prefer) -> Floats:
-        """The part of the score that does not change during the round; 0 where the cluster does not suit."""
+        """Return the part of the score that does not change during the round; 0 where the cluster does not suit."""
         found = suitable.fixed.get(prefer)
         if found is None:
             suits = suitable.suits
@@ -84,14 +84,20 @@ class Placement:
         return found
 
     def _soon_waits(self, suitable: Suitable) -> Floats:
-        """Seconds to the start where it is soon. Within a short horizon, the next start of any job is close enough."""
+        """Return the seconds to the start where it is soon.
+
+        Within a short horizon, the next start of any job is close enough.
+        """
         starts = self._starts
         if self._settings.assign_ahead_s <= SHORT_S or not self._settings.weights.start:
             return starts.ready - starts.now
         return starts.starts(suitable.needs, suitable.suits) - starts.now
 
     def _queue_waits(self, suitable: Suitable) -> Floats:
-        """Seconds to the start behind the jobs that wait before it. Computed once per round: these are estimates."""
+        """Return the seconds to the start behind the jobs that wait before it.
+
+        Computed once per round: these are estimates.
+        """
         if suitable.starts is None:
             suitable.starts = self._starts.starts(suitable.needs, suitable.suits)
         return suitable.starts - self._starts.now + self._backlog_s
@@ -127,6 +133,6 @@ class Placement:
 
 
 def _seconds(job: Job, rate: float) -> float:
-    """The time that the job's credits buy at this rate (wei per minute)."""
+    """Return the time that the job's credits buy at this rate (wei per minute)."""
     minutes = float(MAX_LIMIT_MINUTES) if rate * MAX_LIMIT_MINUTES <= job.locked_wei else job.locked_wei / rate
     return 60.0 * max(1.0, minutes)

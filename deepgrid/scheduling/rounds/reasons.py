@@ -26,7 +26,7 @@ class Count:
 
 
 def lacking(asked: Asked, what: Lack, clusters: int) -> Count:
-    """Clusters whose nodes do not hold the job."""
+    """Return the count of clusters whose nodes do not hold the job."""
     cpus = asked.ntasks * asked.cpus_per_task
     task_mem = asked.cpus_per_task * asked.mem_per_cpu_mb
     words = {
@@ -41,46 +41,46 @@ def lacking(asked: Asked, what: Lack, clusters: int) -> Count:
 
 
 def unmet(condition: str, clusters: int) -> Count:
-    """Clusters that do not meet a condition on labels."""
+    """Return the count of clusters that do not meet a condition on labels."""
     shown = condition if len(condition) <= MOST_SHOWN else condition[:MOST_SHOWN] + "..."
     return Count(clusters, f"have no label {shown}", f"has no label {shown}")
 
 
 def too_expensive(clusters: int) -> Count:
-    """Clusters where the credits do not buy the wanted minutes."""
+    """Return the count of clusters where the credits do not buy the wanted minutes."""
     return Count(clusters, "are too expensive", "is too expensive")
 
 
 def above_ceiling(clusters: int, ceiling_wei: int) -> Count:
-    """Clusters above the highest price that the customer accepts."""
+    """Return the count of clusters above the highest price that the customer accepts."""
     words = f"above the ceiling of {format_credits(ceiling_wei)} credits per minute"
     return Count(clusters, f"are {words}", f"is {words}")
 
 
 def refused(clusters: int) -> Count:
-    """Clusters whose provider gave the job back."""
+    """Return the count of clusters whose provider gave the job back."""
     return Count(clusters, "gave it back lately", "gave it back lately")
 
 
 def full(clusters: int) -> Count:
-    """Clusters that could run it, and have no room soon enough."""
+    """Return the count of clusters that could run it, and have no room soon enough."""
     return Count(clusters, "are full", "is full")
 
 
 def kept(clusters: int) -> Count:
-    """Clusters with room that is kept for jobs before this one."""
+    """Return the count of clusters with room that is kept for jobs before this one."""
     words = "kept for jobs before it"
     return Count(clusters, f"are {words}", f"is {words}")
 
 
 def cancelled_often(until: int) -> str:
-    """The customer's jobs wait because of its cancels."""
+    """Return the reason for a customer whose jobs wait because of its cancels."""
     at = f"{datetime.fromtimestamp(until, UTC):%Y-%m-%d %H:%M:%S} UTC"
     return f"you cancelled several jobs that kept a cluster from others; your jobs wait until {at}"
 
 
 def chosen(choices: int, prefer: Prefer) -> str:
-    """Why a cluster was chosen among those where the job could start soon."""
+    """Return why a cluster was chosen among those where the job could start soon."""
     if choices == 1:
         return "the only cluster where it can start soon"
     by = {Prefer.PRICE: ", by price first", Prefer.START: ", by start first", Prefer.SPEED: ", by speed first"}
@@ -88,7 +88,9 @@ def chosen(choices: int, prefer: Prefer) -> str:
 
 
 def sentence(counts: Iterable[Count]) -> str:
-    """The counts as one sentence, the largest first: `312 clusters lack 8 GPUs, 40 are too expensive, 3 are full`."""
+    """Return the counts as one sentence, the largest first: `312 clusters lack 8 GPUs, 40 are too expensive, 3 are
+    full`.
+    """
     shown = sorted((one for one in counts if one.clusters), key=lambda one: -one.clusters)
     parts = []
     for number, count in enumerate(shown[:MOST_PARTS]):
@@ -99,7 +101,9 @@ def sentence(counts: Iterable[Count]) -> str:
 
 
 def line(waiting: Waiting) -> str:
-    """The place in the line: `3rd in line, 2 jobs of others first; your share of CPUs is 41 %; estimated start ...`."""
+    """Return the place in the line: `3rd in line, 2 jobs of others first; your share of CPUs is 41 %; estimated start
+    ...`.
+    """
     if not waiting.position:
         return ""
     others = waiting.ahead_of_others

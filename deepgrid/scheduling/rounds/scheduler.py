@@ -67,7 +67,8 @@ class Scheduler:
     def _tasks(
         self, jobs: Sequence[Job], market: Market, refusals: Refusals, usage: Usage, changed: bool
     ) -> tuple[dict[int, Task], list[Waiting], int]:
-        """The jobs that some cluster can take, those that wait for another reason, and how many were not compared.
+        """Return the jobs that some cluster can take, those that wait for another reason, and how many were not
+        compared.
 
         A job that no cluster can take is compared again when hardware, labels or prices changed, or the job itself.
         """

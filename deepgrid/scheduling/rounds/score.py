@@ -46,19 +46,25 @@ class Room:
 
 
 def start(room: Room) -> Floats:
-    """The wait for the estimated start, in units of `start_scale_s`."""
+    """Return the wait for the estimated start, in units of `start_scale_s`."""
     return room.waits_s / room.start_scale_s
 
 
 def price(terms: Terms) -> Floats:
-    """The price relative to the lowest: 0.5 is half as much again. Next to a free cluster, relative to the highest."""
+    """Return the price relative to the lowest: 0.5 is half as much again.
+
+    Next to a free cluster, relative to the highest.
+    """
     low = terms.rates.min()
     part: Floats = (terms.rates - low) / (low or terms.rates.max() or 1.0)
     return part
 
 
 def speed(terms: Terms) -> Floats:
-    """How much longer than on the fastest cluster a job may run, at most 1. Not measured counts as half as fast."""
+    """Return how much longer than on the fastest cluster a job may run, at most 1.
+
+    Not measured counts as half as fast.
+    """
     fastest = terms.speeds.max()
     if not fastest:
         return np.zeros(len(terms.speeds))
@@ -68,12 +74,12 @@ def speed(terms: Terms) -> Floats:
 
 
 def reliability(terms: Terms) -> Floats:
-    """The estimated chance that the provider does not serve the job."""
+    """Return the estimated chance that the provider does not serve the job."""
     return 1.0 - terms.reliabilities
 
 
 def spread(room: Room) -> Floats:
-    """The load: jobs go to clusters with more room, and a cluster's failure ends fewer of them."""
+    """Return the load: jobs go to clusters with more room, and a cluster's failure ends fewer of them."""
     return room.loads
 
 
@@ -82,12 +88,12 @@ MOVING: dict[str, Callable[[Room], Floats]] = {"start": start, "spread": spread}
 
 
 def fixed(terms: Terms, weights: Weights) -> Floats:
-    """The weighted sum of the parts that stay the same during a round."""
+    """Return the weighted sum of the parts that stay the same during a round."""
     return _weighted(FIXED, terms, weights, np.zeros(len(terms.rates)))
 
 
 def moving(room: Room, weights: Weights) -> Floats:
-    """The weighted sum of the parts that change as a round fills clusters."""
+    """Return the weighted sum of the parts that change as a round fills clusters."""
     return _weighted(MOVING, room, weights, np.zeros(len(room.waits_s)))
 
 
@@ -99,7 +105,7 @@ def _weighted(parts: Mapping[str, Callable[[Facts], Floats]], facts: Facts, weig
 
 
 def preferring(weights: Weights, prefer: Prefer) -> Weights:
-    """The weights for a job whose customer prefers something."""
+    """Return the weights for a job whose customer prefers something."""
     if prefer is Prefer.BALANCED:
         return weights
     part = prefer.name.lower()

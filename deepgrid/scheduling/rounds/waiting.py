@@ -26,7 +26,7 @@ class Held:
 
 
 def why_nowhere(board: Board, task: Task, max_tries: int) -> str:
-    """Why no cluster can take a job."""
+    """Return why no cluster can take a job."""
     if not board.states:
         return "no cluster is approved and open for jobs"
     if len(task.refused) >= max_tries:
@@ -35,7 +35,7 @@ def why_nowhere(board: Board, task: Task, max_tries: int) -> str:
 
 
 def obstacles(board: Board, task: Task) -> list[reasons.Count]:
-    """The clusters that cannot take a job, grouped by the first reason."""
+    """Return the clusters that cannot take a job, grouped by the first reason."""
     suitable = task.suitable
     if suitable.obstacles is None:
         suitable.obstacles = _unsuitable(board, task)
@@ -52,7 +52,7 @@ def obstacles(board: Board, task: Task) -> list[reasons.Count]:
 
 
 def _unsuitable(board: Board, task: Task) -> list[reasons.Count]:
-    """Clusters without the nodes or the labels."""
+    """Return clusters without the nodes or the labels."""
     lacks = board.lacks(task.asks)
     codes = np.bincount(lacks, minlength=len(Lack)).tolist()
     shape = task.suitable.shape
@@ -77,7 +77,7 @@ class Line:
         self._shares: dict[str, Share] = {}
 
     def append(self, job: Job, held: Held) -> Waiting:
-        """The job as the last in the line so far."""
+        """Return the job as the last in the line so far."""
         share = self._shares.get(job.customer)
         if share is None:
             share = self._shares[job.customer] = self._fair.share(job.customer)

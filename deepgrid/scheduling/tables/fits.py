@@ -27,7 +27,7 @@ class Shape(NamedTuple):
 
     @staticmethod
     def of(definition: JobDefinition) -> Shape:
-        """The shape of a job."""
+        """Return the shape of a job."""
         return Shape(definition.ntasks, definition.cpus_per_task, definition.mem_per_cpu_mb, definition.gpus)
 
     @property
@@ -85,7 +85,7 @@ class FitTable:
         return row
 
     def _reachable(self, slots: Ints, ntasks: int) -> Ints:
-        """GPUs of the at most `ntasks` nodes that host tasks and have the most GPUs."""
+        """Return GPUs of the at most `ntasks` nodes that host tasks and have the most GPUs."""
         hosting = np.where(slots > 0, self._count, 0)
         upto = np.cumsum(hosting)
         before_cluster = np.concatenate(((0,), upto[self._last[:-1]]))
@@ -93,14 +93,14 @@ class FitTable:
         return self._sum(used * self._gpus)
 
     def _sum(self, figures: Ints) -> Ints:
-        """Sums per cluster: differences of running sums, which are right even if these overflow."""
+        """Return sums per cluster: differences of running sums, which are right even if these overflow."""
         upto = np.cumsum(figures)[self._last]
         upto[1:] -= upto[:-1].copy()
         return upto
 
 
 def _types(hardware: Hardware) -> list[tuple[tuple[int, int, int], int]]:
-    """The distinct (GPUs, CPUs, memory) of the nodes with their counts, most GPUs first."""
+    """Return the distinct (GPUs, CPUs, memory) of the nodes with their counts, most GPUs first."""
     nodes = zip(hardware.gpus_per_node, hardware.cpus_per_node, hardware.mem_per_node_mb, strict=True)
     return sorted(Counter(nodes).items(), reverse=True)
 
@@ -111,6 +111,6 @@ def _is_large(hardware: Hardware) -> bool:
 
 
 def _is_plain(shape: Shape) -> bool:
-    """Whether a shape asks for something, and all sums over its tasks fit into 64 bits."""
+    """Return whether a shape asks for something, and all sums over its tasks fit into 64 bits."""
     positive = shape.ntasks > 0 and shape.cpus_per_task > 0
     return positive and max(shape.cpus, shape.gpus, shape.ntasks * shape.task_mem_mb) < 2**61

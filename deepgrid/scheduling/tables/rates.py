@@ -36,7 +36,7 @@ class PriceTable:
         self._mem = np.array([float(one.mem_wei_per_mb_minute) for one in prices])
 
     def rates(self, shape: Shape) -> Floats:
-        """The rate at each cluster, rounded."""
+        """Return the rate at each cluster, rounded."""
         rates: Floats = self._cpu * float(shape.cpus)
         rates += self._mem * float(shape.cpus * shape.mem_per_cpu_mb)
         if shape.gpus:
@@ -44,7 +44,7 @@ class PriceTable:
         return rates
 
     def exact(self, shape: Shape, cluster: int) -> int:
-        """The rate at one cluster, to the wei."""
+        """Return the rate at one cluster, to the wei."""
         return rate_wei_per_minute(shape, self.prices[cluster])
 
     def at_most(self, limit_wei: int, shape: Shape, rates: Floats) -> Mask:
@@ -58,7 +58,7 @@ class PriceTable:
         return within
 
     def are_cheapest(self, shape: Shape, clusters: Indexes, rates: Floats) -> Mask:
-        """Which of these clusters have the lowest rate, to the wei. `rates` has one element for each of them."""
+        """Return which of these clusters have the lowest rate, to the wei. `rates` has one element for each of them."""
         near = np.flatnonzero(rates <= rates.min() * (1 + 4 * ROUNDING))
         exact = self._exact(shape, clusters[near])
         are = np.zeros(len(clusters), np.bool_)
@@ -67,7 +67,7 @@ class PriceTable:
         return are
 
     def _exact(self, shape: Shape, clusters: Indexes) -> list[int]:
-        """The exact rates; computed once per distinct price list."""
+        """Return the exact rates; computed once per distinct price list."""
         known: dict[int, int] = {}
         lists = self._list[clusters].tolist()
         for number, cluster in zip(lists, clusters.tolist(), strict=True):

@@ -21,7 +21,7 @@ class RecentRows(Generic[Key, Row]):
         self._older, self._recent = self._recent, {}
 
     def get(self, key: Key, compute: Callable[[Key], Row]) -> Row:
-        """The row of `key`."""
+        """Return the row of `key`."""
         row = self._recent.get(key)
         if row is None:
             row = self._older.get(key)

@@ -73,7 +73,7 @@ class StartTable:
         return found
 
     def start(self, needs: Floats, cluster: int) -> float:
-        """The estimated start at one cluster, unix time; infinity for never."""
+        """Return the estimated start at one cluster, unix time; infinity for never."""
         cpus, mem, gpus = needs.tolist()
         for at, free_cpus, free_mem, free_gpus in self._steps[cluster]:
             if free_cpus >= cpus and free_mem >= mem and free_gpus >= gpus:
@@ -106,7 +106,7 @@ class StartTable:
             self._spare[:, cluster] -= needs
 
     def is_reserved(self, cluster: int) -> bool:
-        """Whether a job reserved its start at the cluster."""
+        """Return whether a job reserved its start at the cluster."""
         return bool(np.isfinite(self._reserved[cluster]))
 
     def reserve(self, cluster: int, needs: Floats, start: float) -> None:
@@ -140,7 +140,7 @@ class StartTable:
 
 
 def _last_until(time: float, steps: list[Amounts]) -> int:
-    """The index of the last step at this time or before; -1 without one."""
+    """Return the index of the last step at this time or before; -1 without one."""
     return bisect_right(steps, (time, math.inf)) - 1
 
 

@@ -35,7 +35,7 @@ Record = Callable[[float], None]
 
 
 def linted_parts(script: ScriptParts) -> tuple[str, str]:
-    """The texts that shellcheck gets for a script: its parts, with the same number in place of each resource."""
+    """Return the texts that shellcheck gets for a script: its parts, with the same number in place of each resource."""
     return NUMBERS.sub(r"export \1=1", script.preamble), script.steps
 
 
@@ -104,7 +104,7 @@ class ScriptChecks:
         return Verdict(job.enable_logging)
 
     def _fault_of(self, script: str, common: ScriptParts, generated_bytes: int, niceness: int) -> str:
-        """The fault of a script, if any.
+        """Return the fault of a script, if any.
 
         `common` is the script without commands and values of variables. `generated_bytes` counts those that are not
         the definition's own text.
@@ -121,7 +121,7 @@ class ScriptChecks:
         return next(filter(None, (self._lint(part, niceness) for part in linted_parts(common))), "")
 
     def _lint(self, part: str, niceness: int) -> str:
-        """What shellcheck says about a part of a script. It is asked once."""
+        """Return shellcheck's output on a part of a script. It is run once."""
         key = hashlib.sha256(b"script" + part.encode()).digest()
         if key not in self._verdicts:
             try:

@@ -29,7 +29,7 @@ class Turns(Generic[Item]):
         return (item for line in self._lines.values() for item in line)
 
     def waiting(self, party: str) -> int:
-        """The number of items of this party."""
+        """Return the number of items of this party."""
         return len(self._lines.get(party, ()))
 
     def add(self, party: str, item: Item, *, first: bool = False) -> None:
@@ -38,7 +38,7 @@ class Turns(Generic[Item]):
         (line.appendleft if first else line.append)(item)
 
     def take(self, may: Callable[[Item], bool] = lambda _: True) -> Item | None:
-        """The next item. A party keeps its place in the order while its first item may not be taken."""
+        """Return the next item. A party keeps its place in the order while its first item may not be taken."""
         party = next((party for party, line in self._lines.items() if may(line[0])), None)
         if party is None:
             return None

@@ -71,7 +71,7 @@ class Admission:
             self._known.popitem(last=False)
 
     def knows(self, signer: str) -> bool:
-        """Whether the signer was accepted recently."""
+        """Return whether the signer was accepted recently."""
         return self._known.get(signer, 0.0) > self._clock()
 
 
@@ -121,7 +121,7 @@ class Gate:
 
 
 def _claimed_signer(scope: Scope) -> str:
-    """The address in the request's header, which is not verified yet."""
+    """Return the address in the request's header, which is not verified yet."""
     claimed = Headers(scope=scope).get(ADDRESS_HEADER, "")
     return str(to_checksum_address(claimed)) if is_address(claimed) else ""
 

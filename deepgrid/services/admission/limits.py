@@ -51,7 +51,7 @@ class Limits:
 
 
 def source_of(host: str | None) -> str:
-    """The source address of a host: an IPv4 address, the /64 of an IPv6 address, else the text itself."""
+    """Return the source address of a host: an IPv4 address, the /64 of an IPv6 address, else the text itself."""
     text = (host or "")[:LONGEST_SOURCE]
     try:
         address = ipaddress.ip_address(text.partition("%")[0])
@@ -65,7 +65,7 @@ def source_of(host: str | None) -> str:
 
 
 def source_in(scope: Scope) -> str:
-    """The source address of a request."""
+    """Return the source address of a request."""
     client = scope.get("client")
     return source_of(client[0] if client else None)
 

@@ -34,7 +34,10 @@ class WorkerPool:
         self._all: set[Process] = set()
 
     async def ask(self, party: str, message: bytes) -> bytes:
-        """The answer of a process. Refuses with 422 what takes too long, with 429 and 503 what may be sent again."""
+        """Return the answer of a process.
+
+        Refuses slow requests with 422, and requests that may be repeated with 429 or 503.
+        """
         async with self._turns.turn(party, large=len(message) > SMALL_BYTES):
             process = await self._take()
             try:
@@ -61,7 +64,7 @@ class WorkerPool:
             await self._end(process)
 
     async def _take(self) -> Process:
-        """A process that is not in use. Starts the next one in time."""
+        """Return a process that is not in use. Starts the next one in time."""
         if self._idle:
             return self._idle.pop()
         starting, self._spare = self._spare or asyncio.create_task(self._start()), None

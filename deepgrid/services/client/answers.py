@@ -32,7 +32,7 @@ class Answer:
     content: bytes
 
     def read(self) -> bytes:
-        """The content. Raises the error that a refusal means."""
+        """Return the content. Raises the error of a refusal."""
         if 200 <= self.status < 300:
             return self.content
         raise error_of(self)
@@ -86,7 +86,7 @@ def parse(kind: type[M], content: bytes) -> M:
 
 
 def asked_pause_s(answer: Answer) -> float | None:
-    """Seconds to wait before a retry of the same request, as the service asks; None if it asks for no retry."""
+    """Return the seconds that the service asks to wait before a retry of the same request; None without such a wish."""
     asked = answer.headers.get("Retry-After", "")
     if answer.status not in (429, 503) or not re.fullmatch("[0-9]{1,6}", asked):
         return None
@@ -101,7 +101,7 @@ def refusal_of(answer: Answer) -> messages.Fault:
 
 
 def error_of(answer: Answer) -> GridError:
-    """The refusal as an error. It is permanent if a retry cannot help."""
+    """Return the refusal as an error. It is permanent if a retry cannot help."""
     sentence = f"The grid's services refused: {refusal_of(answer).error[:500]}."
     match answer.status:
         case 401 | 403:
@@ -120,7 +120,7 @@ def error_of(answer: Answer) -> GridError:
 
 
 def log_position(answer: Answer) -> LogPosition:
-    """Where a log ends, as the answer to a chunk of output says, also if it refuses the chunk for its place."""
+    """Return the end of a log by the answer to a chunk of output, even if the answer refuses the chunk's place."""
     is_elsewhere = answer.status == 409
     found = refusal_of(answer) if is_elsewhere else parse(messages.Appended, answer.read())
     if found.next_offset is None:
@@ -130,7 +130,7 @@ def log_position(answer: Answer) -> LogPosition:
 
 
 def log_chunk(answer: Answer) -> LogChunk:
-    """A piece of a log, with the position that the headers of the answer say."""
+    """Return a piece of a log, with the position in the answer's headers."""
     data, headers = answer.read(), answer.headers
     try:
         return LogChunk(

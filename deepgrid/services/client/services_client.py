@@ -82,7 +82,7 @@ class ServicesClient:
 
     @classmethod
     def of(cls, book: AddressBook, account: LocalAccount | Signer, url: str = "") -> Self:
-        """The services of the grid of `book`. `url` overrides the address in the book."""
+        """Return the services of the grid of `book`. `url` overrides the address in the book."""
         where = url or book.definitions_url
         return cls(where, account, book.chain_id, book.meta_scheduler, authorities=book.authorities)
 
@@ -139,7 +139,7 @@ class ServicesClient:
             await asyncio.sleep(pause_s * random.uniform(1.0, 1.5))  # jitter
 
     async def fetch_definition(self, job_id: int, definition_hash: str) -> Definition:
-        """The definition of a job that this account has claimed, verified against the hash on chain.
+        """Return the definition of a job that this account has claimed, verified against the hash on chain.
 
         Raises AccessDenied also when the service answers with a definition that has another hash, and NotFound also
         when the job names none in this grid's format.
@@ -154,7 +154,7 @@ class ServicesClient:
         return answers.open_definition(key.secret, sealed, definition_hash)
 
     async def releases(self, definition_hash: str) -> list[Release]:
-        """The releases of this account's definition, in order."""
+        """Return the releases of this account's definition, in order."""
         return answers.parse(
             messages.Releases, await self._call("GET", f"/v1/definitions/{definition_hash}/releases")
         ).releases
@@ -194,7 +194,7 @@ class ServicesClient:
         return answers.log_position(answer)
 
     async def read_log(self, job_id: int, offset: int = 0, *, wait_s: float = 0.0) -> LogChunk:
-        """Output of this account's job from `offset` on. Waits up to `wait_s` (at most 25) for new output.
+        """Return the output of this account's job from `offset` on. Waits up to `wait_s` (at most 25) for new output.
 
         A negative `offset` counts bytes from the present end of the log: -65536 reads the last 64 KiB. The chunk's own
         `offset` is the position of its first byte. One chunk has at most 1 MiB; continue at `next_offset`.
@@ -230,11 +230,11 @@ class ServicesClient:
         await self._call("POST", "/v1/notices", body)
 
     async def notices(self, job_id: int) -> list[Notice]:
-        """The remarks on a job's scheduling, oldest first."""
+        """Return the remarks on a job's scheduling, oldest first."""
         return answers.parse(messages.Notices, await self._call("GET", f"/v1/jobs/{job_id}/notices")).notices
 
     async def queue_place(self, job_id: int) -> messages.QueueEntry:
-        """The place of a job; without a status if it is over or too new."""
+        """Return the place of a job; without a status if it is over or too new."""
         return answers.parse(messages.QueueEntry, await self._call("GET", f"/v1/jobs/{job_id}/queue"))
 
     async def revoke(self, session: Session) -> None:
@@ -255,7 +255,7 @@ class ServicesClient:
         return answer
 
     async def _is_clock_off(self, signed_ahead_s: float) -> bool:
-        """Whether a request signed this far ahead of our clock had a wrong time. If so, use the service's clock.
+        """Return whether a request signed this far ahead of our clock had a wrong time. If so, use the service's clock.
 
         False also when the service's time is too far off to be plausible. Concurrent requests may each find this.
         """

@@ -32,7 +32,7 @@ MIB = 1024**2
 
 
 async def examine_services(settings: ServicesSettings, proxy_config: Path | None = None) -> list[Finding]:
-    """All findings, each on one subject. `proxy_config` is nginx's file. It makes no file and no table."""
+    """Return all findings, one per subject. `proxy_config` is nginx's file. Creates no file and no table."""
     here = [*examine_machine(settings), examine_sockets(settings), *await examine_store(settings)]
     try:
         book = AddressBook.load(settings.book)
@@ -110,7 +110,7 @@ async def _look(settings: ServicesSettings) -> list[Finding]:
 
 
 async def _sealed(connection: AsyncConnection, secret_file: Path) -> Finding:
-    """Whether the newest definition can be read with the secret file."""
+    """Return whether the newest definition can be read with the secret file."""
     newest = select(Definition.sealed).where(Definition.sealed.is_not(None)).order_by(Definition.uploaded_at.desc())
     sealed = (await connection.execute(newest.limit(1))).scalar()
     if sealed is None:
@@ -126,7 +126,7 @@ async def _sealed(connection: AsyncConnection, secret_file: Path) -> Finding:
 
 
 async def _restored(connection: AsyncConnection) -> list[Finding]:
-    """Whether the services still refuse requests after a restore from a backup."""
+    """Return whether the services still refuse requests after a restore from a backup."""
     at = (await connection.execute(select(func.max(Restore.at)))).scalar()
     left_s = (at or 0) + WINDOW_S - int(time.time())
     if left_s <= 0:
@@ -136,7 +136,7 @@ async def _restored(connection: AsyncConnection) -> list[Finding]:
 
 
 async def _server(connection: AsyncConnection) -> list[Finding]:
-    """The clock of PostgreSQL's machine, and the size of the database."""
+    """Return the clock of PostgreSQL's machine, and the size of the database."""
     before = time.time()
     asked = text("select extract(epoch from clock_timestamp()), pg_database_size(current_database())")
     clock, size = (await connection.execute(asked)).one()
@@ -149,7 +149,7 @@ async def _server(connection: AsyncConnection) -> list[Finding]:
 
 
 def _file(file: Path) -> list[Finding]:
-    """The mode of the SQLite file, and the free space of its disk."""
+    """Return the mode of the SQLite file, and the free space of its disk."""
     mode, size = stat.S_IMODE(file.stat().st_mode), file.stat().st_size // MIB
     found = []
     if mode & 0o077:

@@ -46,7 +46,7 @@ def examine_sockets(settings: ServicesSettings) -> Finding:
 
 
 async def examine_proxy(book: AddressBook, sockets: Path | None, file: Path | None) -> Finding:
-    """Whether what answers at the URL of the address book is nginx with the file that this release makes."""
+    """Return whether nginx with this release's file answers at the URL of the address book."""
     if file is None:
         words = "Which proxy stands in front of the services was not checked."
         return Finding("proxy", Level.WARNING, words, "Give its file as --proxy-config.")
@@ -104,7 +104,7 @@ async def examine_metrics(port: int) -> list[Finding]:
 
 
 async def _url(book: AddressBook, url: str) -> list[Finding]:
-    """Whether the services of this grid answer there, as a client sees them. The check needs no rights."""
+    """Return whether the services of this grid answer there, as a client sees them. The check needs no rights."""
     try:
         async with ServicesClient.of(book, Account.create(), url) as services:
             await services.health()
@@ -122,7 +122,7 @@ async def _url(book: AddressBook, url: str) -> list[Finding]:
 
 
 async def _public_certificate(book: AddressBook, url: str) -> Finding:
-    """When the certificate that clients see ends. They have accepted it just now."""
+    """Return when the clients' certificate ends. They have just accepted it."""
     host, port = urlsplit(url).hostname, urlsplit(url).port or HTTPS_PORT
     what = f"The certificate of {host}:{port}"
     try:
@@ -141,7 +141,7 @@ async def _public_certificate(book: AddressBook, url: str) -> Finding:
 
 
 def judge_end(ends: datetime, what: str) -> Finding:
-    """The finding on a certificate that is valid until `ends`."""
+    """Return the finding on a certificate that is valid until `ends`."""
     days, day = (ends - datetime.now(UTC)).days, f"{ends:%Y-%m-%d}"
     if days < 0:
         return Finding("tls", Level.BAD, f"{what} ended on {day}.", "Renew it, and restart what serves it.")

@@ -48,7 +48,7 @@ def open_listeners(
 
 
 def address_of(listener: socket.socket) -> str:
-    """Where it listens, for a log line: `127.0.0.1:3000`, or the path of a Unix socket."""
+    """Return the listening address for a log line: `127.0.0.1:3000`, or the path of a Unix socket."""
     name = listener.getsockname()
     return str(name) if isinstance(name, str) else f"{name[0]}:{name[1]}"
 
@@ -75,7 +75,7 @@ def _share_folder(folder: Path, group: str | None) -> None:
 
 @contextmanager
 def _in_folder(path: Path, group: str | None) -> Iterator[socket.socket]:
-    """A listening Unix socket at this path, which is removed at the end."""
+    """Yield a listening Unix socket at this path, which is removed at the end."""
     if len(os.fsencode(path)) > LONGEST_PATH:
         raise ConfigurationError(
             f"The path of a Unix socket has at most {LONGEST_PATH} bytes: {path} is too long.",

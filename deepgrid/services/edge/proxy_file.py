@@ -108,7 +108,7 @@ class ProxySettings(BaseModel):
 
 
 def proxy_file(settings: ProxySettings, limits: EdgeLimits | None = None) -> str:
-    """The text of nginx's configuration. Equal settings make equal texts."""
+    """Return the text of nginx's configuration. Equal settings make equal texts."""
     recorded = RECORDED.removeprefix("# ") + settings.model_dump_json(exclude_defaults=True)
     template = text_templates("deepgrid.services.edge", ".").get_template("proxy.conf.j2")
     text = template.render(settings=settings, limits=limits or EdgeLimits(), recorded=recorded, refusals=REFUSALS)
@@ -116,13 +116,13 @@ def proxy_file(settings: ProxySettings, limits: EdgeLimits | None = None) -> str
 
 
 def digest_in(text: str) -> str:
-    """The digest that nginx tells when it runs this configuration."""
+    """Return the digest that nginx reports when it runs this configuration."""
     found = re.search(r'"file": "([0-9a-f]{16})"', text)
     return found[1] if found else ""
 
 
 def proxy_settings(**chosen: Any) -> ProxySettings:
-    """The settings that an operator chose. Raises ConfigurationError with one sentence per fault."""
+    """Return the settings that an operator chose. Raises ConfigurationError with one sentence per fault."""
     try:
         return ProxySettings(**chosen)
     except ValidationError as error:
@@ -131,7 +131,7 @@ def proxy_settings(**chosen: Any) -> ProxySettings:
 
 
 def deployed_settings(text: str) -> ProxySettings:
-    """The settings that a configuration was made with. Raises ConfigurationError if it is none of `proxy_file`."""
+    """Return the settings of a configuration. Raises ConfigurationError if `proxy_file` did not make it."""
     for line in text.splitlines()[:5]:
         if line.startswith(RECORDED):
             try:

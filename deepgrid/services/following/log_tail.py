@@ -85,7 +85,7 @@ class LogTail:
         require_customer(self.job, reader)
 
     def leave(self) -> None:
-        """One follower less."""
+        """Count one follower less."""
         self.followers -= 1
         loop = asyncio.get_running_loop()
         self._left_at = loop.time()
@@ -93,11 +93,12 @@ class LogTail:
             loop.call_later(LINGER_S, self.changed.set)
 
     def position(self, offset: int) -> int:
-        """The offset, where a negative one counts from the present end."""
+        """Return the offset, where a negative one counts from the present end."""
         return offset if offset >= 0 else max(0, self._read_to + offset)
 
     async def pieces(self, claimed_at: int, offset: int, most_bytes: int) -> list[Piece]:
-        """Output of a claim from `offset` on, about `most_bytes` at once. The last piece may be empty and final.
+        """Return the output of a claim from `offset` on, about `most_bytes` at once. The last piece may be empty and
+        final.
 
         An empty list means that there is nothing yet, or that an earlier claim ends here.
         """
@@ -114,7 +115,7 @@ class LogTail:
         return found
 
     def _remembered(self, offset: int, most_bytes: int) -> list[Piece]:
-        """The pieces from `offset` on that are in memory."""
+        """Return the pieces from `offset` on that are in memory."""
         first = bisect_right(self._tail, offset, key=lambda piece: piece.offset) - 1
         if first < 0 or offset >= self._read_to:
             return []
@@ -163,7 +164,7 @@ class LogTail:
             await self._look()
 
     def _pause_s(self) -> float:
-        """The longest pause between two looks at the database."""
+        """Return the longest pause between two polls of the database."""
         return QUIET_LOOK_S if self.job.status.hot and self._log_news.complete else LOOK_AGAIN_S
 
     def stop(self, fault: str) -> None:

@@ -38,7 +38,7 @@ class LogTails:
         self._background: list[asyncio.Task[None]] = []
 
     def followers(self, job_id: int) -> int:
-        """How many follow the log of this job."""
+        """Return how many follow the log of this job."""
         return self._tails[job_id].followers if job_id in self._tails else 0
 
     @property
@@ -62,7 +62,7 @@ class LogTails:
             tail.changed.set()
 
     async def follow(self, job_id: int, reader: str, offset: int = 0) -> AsyncIterator[Piece]:
-        """The output of a job from `offset` on, as it arrives, for the job's customer.
+        """Yield the output of a job from `offset` on, as it arrives, for the job's customer.
 
         Ends when the log is complete: the last piece is final, and may be empty. When the job is claimed anew, the rest
         of the earlier claim comes first, then the output of the new claim from its offset 0 on. Nothing is read ahead
@@ -102,7 +102,7 @@ class LogTails:
 
     @contextlib.asynccontextmanager
     async def join(self, job_id: int, reader: str) -> AsyncIterator[LogTail]:
-        """The tail of a job's log, for its customer.
+        """Yield the tail of a job's log, for its customer.
 
         Refuses with 403 other readers, with 404 when there is no such job, and with 503 when the chain or the store
         is silent or the service stops.
@@ -135,7 +135,7 @@ class LogTails:
         await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _job(self, job_id: int) -> Job:
-        """The job as the chain has it. Simultaneous calls for one job share one answer."""
+        """Return the job as the chain has it. Simultaneous calls for one job share one answer."""
         asked = self._asked.get(job_id)
         if asked is None:
             asked = self._asked[job_id] = asyncio.create_task(self._core.job(job_id))

@@ -54,13 +54,13 @@ class LogState:
     def of(
         cls, kept_bytes: int, size: int, ended: bool, updated_at: int, left_out: int | None, pending: int | None
     ) -> LogState:
-        """The state by the columns of the log's row, where the service keeps `kept_bytes` per log."""
+        """Return the state by the columns of the log's row, where the service keeps `kept_bytes` per log."""
         dropped = max(0, size - kept_bytes)
         return cls(size - dropped, ended, updated_at, True, (left_out or 0) + dropped, pending or 0)
 
 
 async def state_of(core: ServiceCore, session: AsyncSession, job: Job) -> LogState:
-    """The state of the log of the job's present claim."""
+    """Return the state of the log of the job's present claim."""
     log = await session.get(Log, (job.id, job.claimed_at))
     if log is None:
         return LogState()
@@ -70,7 +70,7 @@ async def state_of(core: ServiceCore, session: AsyncSession, job: Job) -> LogSta
 async def pieces_from(
     core: ServiceCore, session: AsyncSession, job_id: int, claimed_at: int, offset: int, most_bytes: int
 ) -> tuple[LogState, list[Piece]]:
-    """The state of a log, and at most `most_bytes` of its output from `offset` on."""
+    """Return the state of a log, and at most `most_bytes` of its output from `offset` on."""
     covers = and_(
         LogChunk.job_id == Log.job_id,
         LogChunk.claimed_at == Log.claimed_at,
@@ -116,20 +116,20 @@ class Ending:
 
 
 async def ending_of(core: ServiceCore, session: AsyncSession, job: Job, log: LogState) -> Ending:
-    """What readers are told about the end of the log."""
+    """Return the information for readers about the end of the log."""
     closed = log.ended or (not job.status.hot and not log.exists and await _has_no_output(session, job))
     over = closed or (not job.status.hot and _is_silent(job, log, core.clock()))
     return Ending(over, closed, log.left_out, log.pending)
 
 
 async def _has_no_output(session: AsyncSession, job: Job) -> bool:
-    """Whether no output was expected: the job's definition ships none, or no provider claimed the job."""
+    """Return whether no output was expected: the job's definition ships none, or no provider claimed the job."""
     definition = await session.get(Definition, job.definition.definition_hash)
     silent = definition is not None and definition.uploader == job.customer and not definition.enable_logging
     return silent or job.claimed_at == 0
 
 
 def _is_silent(job: Job, log: LogState, now: int) -> bool:
-    """Whether the provider of a job that is over sent nothing for so long that nothing is expected any more."""
+    """Return whether the provider of a job that is over sent nothing for so long that nothing is expected any more."""
     silence_s = SILENCE_S if log.pending else LATE_OUTPUT_S
     return now - log.updated_at > silence_s and abs(now - job.ended_at) > LATE_OUTPUT_S

@@ -76,7 +76,7 @@ async def release(job_id: JobId, request: SignedSmall, context: Services) -> Rel
 
 @router.get("/v1/definitions/{name}/releases")
 async def releases(definition_hash: HashInPath, request: SignedReader, context: Services) -> Releases:
-    """The releases of a definition, for its uploader."""
+    """Return the releases of a definition, for its uploader."""
     async with context.database.read() as session:
         row = await session.get(Definition, definition_hash)
         if row is None or row.uploader != request.address:
@@ -118,7 +118,7 @@ async def _store(
 
 
 async def _owned_definition(context: Context, definition_hash: str) -> Definition | None:
-    """The definition, if it has an owner. One without is given to the customer of the first job that names it.
+    """Return the definition, if it has an owner. One without is given to the customer of the first job that names it.
 
     Refuses with 425 or 503 if that job cannot be found now.
     """
@@ -152,7 +152,7 @@ async def _record(session: AsyncSession, definition_hash: str, job_id: int, prov
 
 
 async def _job_at(context: Context, job_id: int, provider: str) -> ChainJob:
-    """The job, if it is scheduled or running at this provider.
+    """Return the job, if it is scheduled or running at this provider.
 
     A claim that this service's node has not seen yet is refused with 425, so that the provider retries.
     """
@@ -170,7 +170,7 @@ async def _job_at(context: Context, job_id: int, provider: str) -> ChainJob:
 
 
 def _stored_upload(context: Context, definition_hash: str, sealed: bytes) -> bytes:
-    """The stored upload as a message, after checking that it still has this hash."""
+    """Return the stored upload as a message, after checking that it still has this hash."""
     stored = context.vault.unseal(sealed)
     salt, content = stored[:32], stored[32:]
     if hash_definition(salt, content) != definition_hash:

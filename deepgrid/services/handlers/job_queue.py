@@ -49,14 +49,14 @@ class JobQueue:
         self._places: dict[int, QueueEntry] = {}
 
     async def oracle(self) -> bytes:
-        """The answer of the queue oracle, as JSON. Refuses with 503."""
+        """Return the answer of the queue oracle, as JSON. Refuses with 503."""
         await self._refresh()
         return self._answer
 
     async def place(self, job_id: int) -> QueueEntry:
-        """The place of a job; all null if it is over or not known yet. Refuses with 503.
+        """Return the place of a job; all null if it is over or not known yet. Refuses with 503.
 
-        It is no refusal, which would count against a client that asks while the snapshot is older than its job.
+        An unknown job is not refused: that would count against a client whose job is newer than the snapshot.
         """
         await self._refresh()
         return self._places.get(job_id, NOWHERE)
@@ -96,7 +96,9 @@ class JobQueue:
 
 
 def _places(jobs: Iterable[Job]) -> Iterator[tuple[int, QueueEntry]]:
-    """The place of each job: pending ones wait together, meta-scheduled ones wait for the claim of their provider."""
+    """Yield the place of each job: pending ones wait together, meta-scheduled ones wait for the claim of their
+    provider.
+    """
     in_order = sorted(jobs, key=lambda job: (job.status, job.assigned_at, job.id))
     lengths = Counter(_line(job) for job in in_order)
     ahead: Counter[str | None] = Counter()
@@ -109,7 +111,7 @@ def _places(jobs: Iterable[Job]) -> Iterator[tuple[int, QueueEntry]]:
 
 
 def _line(job: Job) -> str | None:
-    """The line in which the job waits: that of its provider, "" for all pending jobs, None once it is claimed."""
+    """Return the job's line: its provider's, "" for all pending jobs, None once it is claimed."""
     if job.status.claimed:
         return None
     return "" if job.status is JobStatus.PENDING else job.provider
@@ -130,11 +132,11 @@ Queue = Annotated[JobQueue, Depends(_queue)]
 
 @router.get("/v1/queue")
 async def oracle(queue: Queue) -> Response:
-    """The jobs that are assigned to a cluster or running, by id."""
+    """Return the jobs that are assigned to a cluster or running, by id."""
     return Response(await queue.oracle(), media_type="application/json")
 
 
 @router.get("/v1/jobs/{job_id}/queue")
 async def place(job_id: JobId, queue: Queue) -> QueueEntry:
-    """The place of one job, which may also be pending."""
+    """Return the place of one job, which may also be pending."""
     return await queue.place(job_id)

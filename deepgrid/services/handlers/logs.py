@@ -100,7 +100,7 @@ async def read(
     offset: OffsetOrTail = 0,
     wait: Annotated[float, Query(ge=0, le=MAX_WAIT_S)] = 0,
 ) -> Response:
-    """Output from `offset` on; a negative one counts from the end of what is stored.
+    """Return output from `offset` on; a negative one counts from the end of what is stored.
 
     If there is no output yet, wait up to `wait` seconds for output or for the end.
     """
@@ -122,7 +122,7 @@ async def read(
 
 
 async def _excerpt_now(context: Context, job: Job, offset: int) -> Excerpt:
-    """What the database has now."""
+    """Return the present content of the database."""
     async with context.database.read() as session:
         if offset < 0:
             offset = max(0, (await state_of(context, session, job)).size + offset)
@@ -133,7 +133,7 @@ async def _excerpt_now(context: Context, job: Job, offset: int) -> Excerpt:
 
 
 async def _excerpt_of(tail: LogTail, offset: int) -> Excerpt:
-    """What the followed log has now."""
+    """Return the present content of the followed log."""
     claimed_at, ending = tail.claimed_at, tail.ending
     offset = tail.position(offset)
     pieces = await tail.pieces(claimed_at, offset, MAX_LOG_CHUNK_BYTES)
@@ -199,7 +199,7 @@ def _facts(context: Context, log: Log) -> Facts:
 
 
 async def _log_of(session: AsyncSession, job: Job, now: int) -> Log:
-    """The locked row of the log. The first append makes it; two processes may try that at once."""
+    """Return the locked row of the log. The first append makes it; two processes may try that at once."""
     key = (job.id, job.claimed_at)
     log = await session.get(Log, key, with_for_update=True)
     if log is None:

@@ -52,7 +52,7 @@ async def post_many(request: SignedNotices, context: Services) -> None:
 
 @router.get("/v1/jobs/{job_id}/notices")
 async def notices(job_id: JobId, context: Services) -> Notices:
-    """All notices on a job, oldest first."""
+    """Return all notices on a job, oldest first."""
     async with context.database.read() as session:
         wanted = select(NoticeRecord).where(NoticeRecord.job_id == job_id).order_by(NoticeRecord.id)
         found = (await session.scalars(wanted)).all()
@@ -74,7 +74,7 @@ async def _add(session: AsyncSession, context: Context, author: str, notices: Se
 
 
 async def _last_said(session: AsyncSession, author: str, job_ids: Iterable[int]) -> dict[int, tuple[str, str]]:
-    """The author's last notice on each of these jobs: its kind and text."""
+    """Return the author's last notice on each of these jobs: its kind and text."""
     of_author = (NoticeRecord.author == author, NoticeRecord.job_id.in_(job_ids))
     newest = select(func.max(NoticeRecord.id)).where(*of_author).group_by(NoticeRecord.job_id)
     found = await session.scalars(select(NoticeRecord).where(NoticeRecord.id.in_(newest)))

@@ -32,7 +32,7 @@ def migrate(connection: Connection) -> None:
 
 
 def is_empty(connection: Connection) -> bool:
-    """Whether the database has no table of the services."""
+    """Return whether the database has no table of the services."""
     return not any(name.startswith("grid_") for name in inspect(connection).get_table_names())
 
 
@@ -60,7 +60,7 @@ def require_whole(connection: Connection) -> None:
 
 
 def last_step(connection: Connection) -> str:
-    """The last step of the database. Raises ConfigurationError if this release cannot back it up."""
+    """Return the last step of the database. Raises ConfigurationError if this release cannot back it up."""
     require_whole(connection)
     found = _found(connection)
     if found is None:
@@ -111,7 +111,7 @@ def _found(connection: Connection) -> str | None:
 
 
 def _steps() -> list[str]:
-    """The steps of this release, newest first."""
+    """Return the steps of this release, newest first."""
     return [step.revision for step in ScriptDirectory.from_config(_config()).walk_revisions()]
 
 

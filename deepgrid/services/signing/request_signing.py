@@ -75,7 +75,7 @@ class Verified:
 
 
 def sign(account: LocalAccount, domain: Domain, method: str, path: str, body: bytes, now: int) -> dict[str, str]:
-    """Headers by which a wallet signs a request at `now` (unix seconds), with a fresh nonce.
+    """Return headers by which a wallet signs a request at `now` (unix seconds), with a fresh nonce.
 
     `path` includes the query.
     """
@@ -90,7 +90,7 @@ def require_form(headers: Mapping[str, str], now: int) -> None:
 
 
 def verify(domain: Domain, method: str, path: str, body: bytes, headers: Mapping[str, str], now: int) -> Verified:
-    """The signer of this request. Raises BadRequestSignature.
+    """Return the signer of this request. Raises BadRequestSignature.
 
     The caller checks the nonce, and what a session key may do.
     """
@@ -136,13 +136,13 @@ def _parsed(headers: Mapping[str, str], now: int) -> _Parsed:
 
 
 def message_of(domain: Domain, method: str, path: str, body: bytes, issued_at: int, nonce: bytes) -> SignableMessage:
-    """The typed data of a request."""
+    """Return the typed data of a request."""
     values = {"method": method, "path": path, "bodyHash": keccak(body), "issuedAt": issued_at, "nonce": nonce}
     return domain.message(TYPES, values)
 
 
 def headers_of(address: str, now: int, nonce: bytes, signature: bytes) -> dict[str, str]:
-    """The headers that every signed request has."""
+    """Return the headers that every signed request has."""
     return {
         ADDRESS_HEADER: address,
         ISSUED_AT_HEADER: str(now),

@@ -59,7 +59,7 @@ class Session:
     def signed_by(
         cls, account: LocalAccount, domain: Domain, public_key: bytes, not_after: int, rights: Rights, origin: str
     ) -> Self:
-        """The session, signed by the wallet of `account`."""
+        """Return the session, signed by the wallet of `account`."""
         message = _message(domain, public_key, not_after, rights, origin)
         return cls(public_key, not_after, rights, origin, bytes(account.sign_message(message).signature))
 
@@ -80,15 +80,15 @@ class Session:
         return ";".join((*parts, "0x" + self.signature.hex()))
 
     def has(self, *rights: Right) -> bool:
-        """Whether the session has one of these rights."""
+        """Return whether the session has one of these rights."""
         return not set(rights).isdisjoint(self.rights.split(","))
 
     def wallet(self, domain: Domain) -> str:
-        """Address of the wallet that signed the session for this grid. Raises BadRequestSignature."""
+        """Return the address of the wallet that signed the session for this grid. Raises BadRequestSignature."""
         return signer_of(_message(domain, self.public_key, self.not_after, self.rights, self.origin), self.signature)
 
     def key_hash(self, address: str) -> str:
-        """Names the key as a key of this wallet: another wallet that signs the same key gets another name."""
+        """Return a name for the key of this wallet. If another wallet signs the same key, its name differs."""
         return hashlib.sha256(to_canonical_address(address) + self.public_key).hexdigest()
 
     def require_current(self, now: int) -> None:

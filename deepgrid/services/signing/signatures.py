@@ -33,7 +33,7 @@ class Domain:
         }
 
     def message(self, types: dict[str, Any], values: dict[str, Any]) -> SignableMessage:
-        """The typed data to sign for this grid."""
+        """Return the typed data to sign for this grid."""
         return encode_typed_data(self.as_dict(), types, values)
 
 
@@ -42,12 +42,15 @@ class BadRequestSignature(Exception):
 
 
 def digest(message: SignableMessage) -> bytes:
-    """The 32 bytes that a wallet signs."""
+    """Return the 32 bytes that a wallet signs."""
     return keccak(b"\x19" + message.version + message.header + message.body)
 
 
 def signer_of(message: SignableMessage, signature: bytes) -> str:
-    """Address of the signer, with checksum. Raises BadRequestSignature for a malformed or malleable signature."""
+    """Return the address of the signer, with checksum.
+
+    Raises BadRequestSignature for a malformed or malleable signature.
+    """
     require_canonical(signature)
     try:
         return str(Account.recover_message(message, signature=signature))

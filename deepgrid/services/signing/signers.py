@@ -21,7 +21,10 @@ class Signer(Protocol):
     """Signs requests of one wallet."""
 
     def headers(self, domain: Domain, method: str, path: str, body: bytes, now: int) -> dict[str, str]:
-        """Headers that sign a request at `now` (unix seconds), with a fresh nonce. `path` includes the query."""
+        """Return the headers that sign a request at `now` (unix seconds), with a fresh nonce.
+
+        `path` includes the query.
+        """
         ...
 
 
@@ -81,7 +84,7 @@ class SessionKey:
         return {**headers_of(self.address, now, nonce, signature), SESSION_HEADER: self.session.header()}
 
     def sign(self, content: bytes) -> bytes:
-        """ECDSA with SHA-256: r and s in 64 bytes, as WebCrypto gives them."""
+        """Return ECDSA with SHA-256: r and s in 64 bytes, as WebCrypto gives them."""
         return bytes(DSS.new(self._key, "deterministic-rfc6979").sign(SHA256.new(content)))
 
     def __repr__(self) -> str:

@@ -171,7 +171,7 @@ class Database:
 
     @asynccontextmanager
     async def driver_connection(self) -> AsyncIterator[asyncpg.Connection]:
-        """A connection of PostgreSQL's driver. It never returns to the pool."""
+        """Yield a connection of PostgreSQL's driver. It never returns to the pool."""
         async with self._engine.connect() as connection:
             driver = (await connection.get_raw_connection()).driver_connection
             assert isinstance(driver, asyncpg.Connection)
@@ -198,7 +198,7 @@ class Database:
                 await connection.run_sync(change)
 
     async def last_step(self) -> str:
-        """The last step of the schema. Raises ConfigurationError if this release cannot back the database up."""
+        """Return the last step of the schema. Raises ConfigurationError if this release cannot back the database up."""
         with _usable():
             async with self._engine.connect() as connection:
                 return await connection.run_sync(schema.last_step)
@@ -218,7 +218,7 @@ class Database:
 
     @asynccontextmanager
     async def look(self) -> AsyncIterator[AsyncConnection]:
-        """A connection to look at a database that may not be prepared.
+        """Yield a connection to look at a database that may not be prepared.
 
         Raises ConfigurationError, also when the database cannot be used.
         """
@@ -233,7 +233,7 @@ class Database:
 
     @asynccontextmanager
     async def write(self) -> AsyncIterator[AsyncSession]:
-        """A transaction. It is committed at the end and rolled back on an exception."""
+        """Yield a transaction. It is committed at the end and rolled back on an exception."""
         async with self._one_writer or nullcontext(), self._sessions.begin() as session:
             yield session
 
@@ -248,7 +248,7 @@ class Database:
 
 
 def url_with_driver(url: str) -> URL:
-    """The URL with the driver that we use. Raises ConfigurationError."""
+    """Return the URL with the driver that we use. Raises ConfigurationError."""
     try:
         parsed = make_url(url)
         return parsed.set(drivername=DRIVERS[parsed.get_backend_name()])
@@ -269,13 +269,13 @@ def _usable() -> Iterator[None]:
 
 
 def file_of(url: str) -> Path | None:
-    """The SQLite file of a database's URL; None for PostgreSQL. Raises ConfigurationError for another URL."""
+    """Return the SQLite file of a database's URL; None for PostgreSQL. Raises ConfigurationError for another URL."""
     parsed = url_with_driver(url)
     return Path(parsed.database or "") if parsed.get_backend_name() == "sqlite" else None
 
 
 def sqlite_file(url: URL) -> Path:
-    """The file of this SQLite database. Raises ConfigurationError for one in memory."""
+    """Return the file of this SQLite database. Raises ConfigurationError for one in memory."""
     if not url.database or url.database == ":memory:":
         raise ConfigurationError("The services' database needs a file.", next_step="Use sqlite:///FILE.")
     return Path(url.database)

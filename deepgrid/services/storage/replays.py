@@ -83,7 +83,7 @@ class Fence:
 
     @classmethod
     async def read(cls, database: Database) -> Self:
-        """The fence of this database. It does not change while a process serves the database."""
+        """Return the fence of this database. It does not change while a process serves the database."""
         async with database.read() as session:
             return cls(await session.scalar(select(func.max(Restore.at))))
 

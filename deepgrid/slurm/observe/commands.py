@@ -43,7 +43,7 @@ FORGOTTEN_REASON = "forgotten"
 
 
 def phase_of(state: str) -> Phase:
-    """The phase of a job in Slurm's `state`; UNKNOWN for a state that this code does not know."""
+    """Return the phase of a job in Slurm's `state`; UNKNOWN for a state that this code does not know."""
     if state in _QUEUED:
         return Phase.QUEUED
     if state in _RUNNING:
@@ -52,7 +52,7 @@ def phase_of(state: str) -> Phase:
 
 
 def is_known(state: str) -> bool:
-    """Whether this code knows Slurm's `state`."""
+    """Return whether this code knows Slurm's `state`."""
     return phase_of(state) is not Phase.UNKNOWN
 
 
@@ -82,7 +82,7 @@ class Row:
     comment: str = ""
 
     def may_be_of(self, taken_at: int | None) -> bool:
-        """Whether this can be the job with this id that Slurm accepted at `taken_at`.
+        """Return whether this can be the job with this id that Slurm accepted at `taken_at`.
 
         A controller that lost its state reuses ids. A controller with an old state still shows the former jobs.
         """
@@ -133,7 +133,7 @@ class Sacct:
 
     @classmethod
     def argv(cls, names: Sequence[str], since: int, until: int | None = None, *, ids: Sequence[int] = ()) -> list[str]:
-        """The command for jobs that existed in this period (unix seconds): with these names or ids, or all jobs."""
+        """Return the command for jobs that existed in this period (unix seconds), with these names or ids, or all."""
         options = ["-S", _utc(since), *(("-E", _utc(until)) if until is not None else ())]
         options += ["--name", ",".join(names)] if names else []
         options += ["-j", ",".join(map(str, ids))] if ids else []
@@ -187,7 +187,9 @@ class Completions:
 
 
 def limit_minutes(text: str) -> int | None:
-    """Minutes of a time limit that Slurm prints: `5:00`, `1:05:00`, `2-01:05:00`; None for a word like `UNLIMITED`."""
+    """Return the minutes of a time limit that Slurm prints: `5:00`, `1:05:00`, `2-01:05:00`; None for a word like
+    `UNLIMITED`.
+    """
     found = re.fullmatch(r"(?:(?:([0-9]{1,9})-)?([0-9]{1,9}):)?([0-9]{1,9}):[0-9]{2}", text)
     if not found:
         return None
@@ -196,7 +198,7 @@ def limit_minutes(text: str) -> int | None:
 
 
 def first_complaint(text: str) -> str:
-    """The first line of Slurm's message, without the command's name before it."""
+    """Return the first line of Slurm's message, without the command's name before it."""
     for line in text.splitlines():
         if bare := re.sub(r"^(\w+: )?((error|fatal): )?(allocation failure: )?", "", line.strip()):
             return bare
@@ -204,12 +206,12 @@ def first_complaint(text: str) -> str:
 
 
 def is_outage(complaint: str) -> bool:
-    """Whether this message means that Slurm is down. Otherwise Slurm refused the request."""
+    """Return whether this message means that Slurm is down. Otherwise Slurm refused the request."""
     return re.search(OUTAGE_MESSAGES, complaint) is not None
 
 
 def columns(text: str, count: int, *, numeric: bool = True) -> Iterator[list[str]]:
-    """Rows of `count` columns; with `numeric`, only rows that begin with the ids of a job and of an account."""
+    """Yield the rows of `count` columns; with `numeric`, only rows that begin with the ids of a job and an account."""
     for line in text.split("\n"):
         row = [column.strip() for column in line.split("|", count - 1)]
         if len(row) == count and (not numeric or (is_id(row[0]) and is_id(row[1]))):
@@ -217,12 +219,12 @@ def columns(text: str, count: int, *, numeric: bool = True) -> Iterator[list[str
 
 
 def is_id(text: str) -> bool:
-    """Whether the text is the id of a job or an account, and nothing else."""
+    """Return whether the text is the id of a job or an account, and nothing else."""
     return re.fullmatch(r"[0-9]{1,10}", text) is not None
 
 
 def _is_later(row: Row, first: Mapping[tuple[int, str], int]) -> bool:
-    """Whether Slurm accepted this row's job after the job of the same id and account in `first`."""
+    """Return whether Slurm accepted this row's job after the job of the same id and account in `first`."""
     since = first.get((row.slurm_id, row.user))
     return since is not None and row.taken_at is not None and row.taken_at > since
 
@@ -243,7 +245,7 @@ def _number(text: str | None) -> int | None:
 
 
 def _utc(seconds: int) -> str:
-    """A time in the form that Slurm reads under TZ=UTC."""
+    """Return a time in the form that Slurm reads under TZ=UTC."""
     return f"{datetime.fromtimestamp(seconds, UTC):%FT%T}"
 
 
@@ -261,7 +263,7 @@ class Sinfo:
 
     @staticmethod
     def parse(text: str, *, responding_only: bool = True) -> Hardware:
-        """One figure per node, ordered by node name. `responding_only` omits nodes that do not respond (`*`)."""
+        """Return one figure per node, ordered by node name. `responding_only` omits nodes that do not respond (`*`)."""
         nodes = {}
         for name, cpus, memory, gres, state, _ in columns(text, 6, numeric=False):
             if is_id(cpus) and not (responding_only and "*" in state):
@@ -272,12 +274,12 @@ class Sinfo:
 
     @staticmethod
     def is_up(text: str) -> bool:
-        """Whether the partition takes jobs."""
+        """Return whether the partition takes jobs."""
         return any(row[5] == "up" for row in columns(text, 6, numeric=False))
 
 
 def count_gpus(gres: str) -> int:
-    """GPUs in a node's `Gres`: `gpu:a100:4(S:0-1),gpu:2` -> 6."""
+    """Return GPUs in a node's `Gres`: `gpu:a100:4(S:0-1),gpu:2` -> 6."""
     bare = re.sub(r"\([^)]*\)", "", gres)
     counts = [re.fullmatch(r"gpu(?::[^:]+)??(?::([0-9]{1,6}))?", item.strip()) for item in bare.split(",")]
     return sum(int(found[1] or 1) for found in counts if found)
@@ -293,6 +295,6 @@ def memory_mb(text: str) -> int:
 
 
 def _natural(name: str) -> tuple[tuple[int, int | str], ...]:
-    """A sort key that puts `n2` before `n10`."""
+    """Return a sort key that puts `n2` before `n10`."""
     parts = re.split(r"([0-9]{1,18})", name)  # every second part is a number
     return tuple((0, int(part)) if place % 2 else (1, part) for place, part in enumerate(parts) if part)

@@ -20,7 +20,7 @@ _LOWEST_ERROR = 4000 & 0x7F
 
 
 def wait_status(code: int, signal: int) -> int:
-    """The wait status that the chain stores as exit status: exit code 3 -> 768, signal 9 -> 9."""
+    """Return the wait status that the chain stores as exit status: exit code 3 -> 768, signal 9 -> 9."""
     return signal if signal else code << 8
 
 
@@ -54,6 +54,6 @@ def accounted_exit(text: str, state: str) -> int:
 
 
 def _pair(text: str) -> tuple[int, int] | None:
-    """Code and signal of `3:0`; None when it is something else."""
+    """Return code and signal of `3:0`; None when it is something else."""
     found = _PAIR.fullmatch(text)
     return (int(found[1]) & 0xFF, int(found[2]) & 0x7F) if found else None

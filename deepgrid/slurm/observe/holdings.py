@@ -25,7 +25,7 @@ class Entry:
     taken_at: int | None = None
 
     def has(self, row: Row) -> bool:
-        """Whether this entry is about the row's job."""
+        """Return whether this entry is about the row's job."""
         return self.user == row.user and row.may_be_of(self.taken_at)
 
 
@@ -41,12 +41,12 @@ class Ledger:
     in_doubt: frozenset[str] = frozenset()
 
     def claim_of(self, row: Row, like: JobKey) -> JobKey | None:
-        """The claim that this job belongs to, if it is of `like`'s grid; None for every other job."""
+        """Return the claim that this job belongs to, if it is of `like`'s grid; None for every other job."""
         entries = self.entries.get(row.slurm_id, ())
         return like.of_same_grid(entries[-1].folder) if entries and entries[-1].has(row) else None
 
     def is_foreign(self, row: Row) -> bool:
-        """Whether this is a job of a customer's account that belongs to no claim of any grid."""
+        """Return whether this is a job of a customer's account that belongs to no claim of any grid."""
         known = any(entry.user == row.user for entry in self.entries.get(row.slurm_id, ()))
         return row.user in self.customers - self.in_doubt and not known
 

@@ -41,7 +41,7 @@ Seen = Mapping[int, int]
 
 
 def is_refused_start(row: Row, marks: Marks, rows: Iterable[Row] = (), seen: Seen | None = None) -> bool:
-    """Whether the guard refused this start, given all `rows` of the claim and the runs that the supervisor saw."""
+    """Return whether the guard refused this start, by all `rows` of the claim and the runs that the supervisor saw."""
     if row.exit_status != GUARDED or row.started_at is None:
         return False
     if row.ended_at is not None and row.ended_at - row.started_at > LONGEST_REFUSAL_S:
@@ -53,23 +53,25 @@ def is_refused_start(row: Row, marks: Marks, rows: Iterable[Row] = (), seen: See
 
 
 def runs_of(rows: Sequence[Row], marks: Marks, seen: Seen | None = None) -> list[Row]:
-    """The rows that are not refused starts."""
+    """Return the rows that are not refused starts."""
     return [row for row in rows if not is_refused_start(row, marks, rows, seen)]
 
 
 def first_end(runs: Iterable[Row]) -> Row | None:
-    """The earliest final or requeued record with a known end. Later records are corrections or restarts."""
+    """Return the earliest final or requeued record with a known end. Later records are corrections or restarts."""
     ends = [row for row in runs if row.ended_at is not None and (row.state in FINAL or _was_requeued(row))]
     return min(ends, key=lambda row: row.ended_at or 0, default=None)
 
 
 def was_requeued(rows: Iterable[Row]) -> bool:
-    """Whether Slurm requeued the job after a start. Only its owner or an administrator can cause that."""
+    """Return whether Slurm requeued the job after a start. Only its owner or an administrator can cause that."""
     return any(row.restarts > 0 or _was_requeued(row) for row in rows)
 
 
 def spans(runs: Iterable[Row], seen: Seen | None = None) -> list[tuple[int, int]]:
-    """When the payload ran: each run with its first known end, and the seen runs, up to the last known end."""
+    """Return the times when the payload ran: each run with its first known end, and the seen runs, up to the last known
+    end.
+    """
     ends: dict[int, int] = {}
     for row in runs:
         if row.started_at is not None and row.ended_at is not None:
@@ -82,7 +84,7 @@ def spans(runs: Iterable[Row], seen: Seen | None = None) -> list[tuple[int, int]
 
 
 def seconds_in(found: Iterable[tuple[int, int]]) -> int:
-    """Seconds that these spans cover together. Overlaps count once."""
+    """Return the seconds that these spans cover together. Overlaps count once."""
     total, reached = 0, None
     for start, end in sorted(found):
         if reached is None or start > reached:
@@ -97,5 +99,8 @@ def _was_requeued(row: Row) -> bool:
 
 
 def _starts_before(row: Row, start: int) -> bool:
-    """Whether `row` started before `start`. The row of a resized job does not count: its next row is no new start."""
+    """Return whether `row` started before `start`.
+
+    The row of a resized job does not count: its next row is no new start.
+    """
     return row.state != "RESIZING" and row.started_at is not None and row.started_at < start

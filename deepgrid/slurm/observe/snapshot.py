@@ -75,11 +75,11 @@ class Snapshot:
     taken: dict[str, int] = field(default_factory=dict)  # when Slurm accepted the jobs, if known
 
     def was_tried(self, key: JobKey) -> bool:
-        """Whether the claim was ever handed to Slurm. No source can know a job of a claim that was not."""
+        """Return whether the claim was ever handed to Slurm. No source can know a job of a claim that was not."""
         return key.comment in self.users
 
     def queued(self, key: JobKey) -> SlurmJob | None:
-        """The claim's job in the queue, if it is there."""
+        """Return the claim's job in the queue, if it is there."""
         rows = self._of(key, self.queue)
         if not rows:
             return None
@@ -87,23 +87,23 @@ class Snapshot:
         return as_job(rows[0], requeued=requeued, began=self.marks_of(key).started)
 
     def ended(self, key: JobKey, seen: Seen | None = None) -> SlurmJob | None:
-        """The claim's end by the completion hook: its first final record, with the running time of all records."""
+        """Return the claim's end by the completion hook: its first final record, with the run time of all records."""
         return self._end(key, self._recorded(key), seen)
 
     def records_of(self, key: JobKey, rows: Iterable[Row], seen: Seen | None = None) -> Records:
-        """The claim's runs in rows of accounting or of the controller's memory."""
+        """Return the claim's runs in rows of accounting or of the controller's memory."""
         known = [row for row in self._of(key, rows) if row.reason != FORGOTTEN_REASON]
         if end := self._end(key, [*self._recorded(key), *known], seen):
             return Records(end)
         return Records(None, tuple(runs_of(known, self.marks_of(key), seen)))
 
     def refused_start(self, key: JobKey, rows: Iterable[Row], seen: Seen | None = None) -> bool:
-        """Whether the spool or these rows show a start of this claim that the guard refused."""
+        """Return whether the spool or these rows show a start of this claim that the guard refused."""
         known = [*self._recorded(key), *self._of(key, rows)]
         return any(is_refused_start(row, self.marks_of(key), known, seen) for row in known)
 
     def is_unclear(self, key: JobKey, end: SlurmJob) -> bool:
-        """Whether this end may belong to a second start, although the spool knows no first one.
+        """Return whether this end may belong to a second start, although the spool knows no first one.
 
         Either the guard refused a second start, and the controller lost the first one, or the payload ended with the
         guard's status. Accounting may know which.
@@ -111,7 +111,7 @@ class Snapshot:
         return end.exit_status == GUARDED and end.started_at is not None and self.marks_of(key).started
 
     def barred(self, key: JobKey) -> bool:
-        """Whether a tombstone exists and the script never passed its guard: nothing of the claim has run."""
+        """Return whether a tombstone exists and the script never passed its guard: nothing of the claim has run."""
         marks = self.marks_of(key)
         return marks.tombstone and not marks.started
 
@@ -119,7 +119,7 @@ class Snapshot:
         return self.marks.get(key.comment, NO_MARKS)
 
     def _end(self, key: JobKey, rows: Sequence[Row], seen: Seen | None) -> SlurmJob | None:
-        """The first end of a run. If the guard refused all starts after a requeue, the requeue is the end."""
+        """Return the first end of a run. If the guard refused all starts after a requeue, the requeue is the end."""
         marks = self.marks_of(key)
         runs = runs_of(rows, marks, seen)
         end = first_end(runs)
@@ -138,7 +138,7 @@ class Snapshot:
         )
 
     def _recorded(self, key: JobKey) -> list[Row]:
-        """The claim's completion records."""
+        """Return the claim's completion records."""
         slurm_id = self.ids.get(key.comment)
         if slurm_id is None and key.comment in self.refused:
             return []
@@ -152,7 +152,7 @@ class Snapshot:
         ]
 
     def _of(self, key: JobKey, rows: Iterable[Row]) -> list[Row]:
-        """The rows of the claim's job, by its recorded id, its account, and when Slurm accepted it."""
+        """Return the rows of the claim's job, by its recorded id, its account, and when Slurm accepted it."""
         if key.comment in self.reissued:
             return []
         slurm_id, user, taken = self.ids.get(key.comment), self.users.get(key.comment), self.taken.get(key.comment)
@@ -177,12 +177,12 @@ def as_job(
 
 
 def snapshot_command(settings: LoginSettings) -> list[str]:
-    """The command that takes a snapshot. It reads `snapshot_input` on standard input."""
+    """Return the command that takes a snapshot. It reads `snapshot_input` on standard input."""
     return call(_SNAPSHOT, settings.grid_root, *Squeue.argv())
 
 
 def snapshot_input(keys: Iterable[JobKey]) -> bytes:
-    """The watched claims, one per line."""
+    """Return the watched claims, one per line."""
     return "".join(f"{key.folder} {key.comment}\n" for key in keys).encode()
 
 
@@ -238,6 +238,6 @@ def _decoded(text: str) -> str:
 
 
 def _files(text: str) -> dict[str, str]:
-    """Inode and time of the last change of each file, by its path below the folder of all jobs."""
+    """Return inode and time of the last change of each file, by its path below the folder of all jobs."""
     lines = (line.partition(" ") for line in lines_of(text))
     return {path.rpartition("/jobs/")[2]: state for state, _, path in lines}

@@ -75,7 +75,7 @@ class Verdicts:
         self._histories: dict[JobKey, _History] = {}
 
     def from_snapshot(self, snapshot: Snapshot, keys: Iterable[JobKey], now: float) -> dict[JobKey, SlurmJob]:
-        """The verdicts by spool and queue. Claims that neither knows are omitted."""
+        """Return the verdicts by spool and queue. Claims that neither knows are omitted."""
         kept_s = self._settings.history_s
         self._histories = {key: known for key, known in self._histories.items() if now - known.used_at < kept_s}
         found: dict[JobKey, SlurmJob] = {}
@@ -107,7 +107,7 @@ class Verdicts:
         accounted: Sequence[Row],
         now: float,
     ) -> dict[JobKey, SlurmJob]:
-        """The verdicts on claims that the snapshot misses, by the controller's memory and by accounting."""
+        """Return the verdicts on claims that the snapshot misses, by the controller's memory and by accounting."""
         return {key: self._recorded(snapshot, key, remembered, accounted, now) for key in missing}
 
     def _recorded(
@@ -140,7 +140,7 @@ class Verdicts:
         return RUNAWAY if now - history.unfinished_since >= settings.runaway_s else ABSENT_BUT_ACCOUNTED
 
     def _was_emptied(self, snapshot: Snapshot, history: _History, now: float) -> bool:
-        """Whether the whole queue is empty, and held the claim a moment ago."""
+        """Return whether the whole queue is empty, and held the claim a moment ago."""
         return not snapshot.held and history.was_alive(now, self._settings.empty_queue_s)
 
     def _history(self, key: JobKey, now: float) -> _History:

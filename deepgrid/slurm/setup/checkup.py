@@ -36,7 +36,7 @@ class Facts:
 
 
 async def examine(login: Runner, cluster: Cluster) -> list[Finding]:
-    """All findings on a cluster; a single one if it is unreachable."""
+    """Return all findings on a cluster; a single one if it is unreachable."""
     try:
         facts = await ask(login, cluster.settings)
     except GridError as error:
@@ -122,7 +122,7 @@ def _locks(values: Mapping[str, str], settings: LoginSettings) -> Finding:
 
 
 def _ends(values: Mapping[str, str], settings: LoginSettings) -> Finding:
-    """Where the supervisor reads the ends of jobs, and which ends it could miss."""
+    """Return where the supervisor reads the ends of jobs, and which ends it could miss."""
     spool = f"{settings.grid_root}/spool"
     accounting = values.get("AccountingStorageType", "") == "accounting_storage/slurmdbd"
     if values.get("JobCompType") == COMPLETION_PLUGIN and values.get("hook SPOOL") == spool:
@@ -164,7 +164,7 @@ class AccountFacts:
 
 
 async def examine_accounts(login: Runner, settings: LoginSettings) -> list[Finding]:
-    """All findings on accounts; a single one if the login node does not answer."""
+    """Return all findings on accounts; a single one if the login node does not answer."""
     try:
         return judge_accounts(await ask_accounts(login, settings), settings)
     except GridError as error:
@@ -187,7 +187,7 @@ async def ask_accounts(login: Runner, settings: LoginSettings) -> AccountFacts:
 
 
 def named(settings: LoginSettings) -> list[str]:
-    """The accounts that the settings name, sorted and without duplicates."""
+    """Return the accounts that the settings name, sorted and without duplicates."""
     others = (settings.job_account, settings.own_account)
     return sorted({*settings.accounts.table.values(), *(name for name in others if name)})
 
@@ -201,7 +201,7 @@ def judge_accounts(facts: AccountFacts, settings: LoginSettings) -> list[Finding
 
 
 def _separation(facts: AccountFacts, settings: LoginSettings) -> Finding:
-    """Whether customers have separate accounts."""
+    """Return whether customers have separate accounts."""
     login, accounts, shared = facts.values["login"], settings.accounts, settings.job_account
     step = "Give each customer an account of its own in the Slurm login block (account_table, account_pattern)."
     if not accounts:
@@ -232,7 +232,7 @@ def _missing(facts: AccountFacts, settings: LoginSettings) -> Iterator[Finding]:
 
 
 def _becoming(facts: AccountFacts, settings: LoginSettings) -> Iterator[Finding]:
-    """Whether the login can submit jobs for the accounts."""
+    """Yield whether the login can submit jobs for the accounts."""
     login, uid = facts.values["login"], int(facts.values["uid"])
     foreign = [name for name, known in facts.accounts.items() if known.uid != uid]
     if settings.become is Become.UID:
@@ -254,7 +254,7 @@ def _becoming(facts: AccountFacts, settings: LoginSettings) -> Iterator[Finding]
 
 
 def _rights(facts: AccountFacts) -> Iterator[Finding]:
-    """Whether Slurm lets the login see and change jobs of other accounts."""
+    """Yield whether Slurm lets the login see and change jobs of other accounts."""
     values = facts.values
     login, level = values["login"], values.get("level", "")
     if values["uid"] == "0" or login == values.get("slurm_user") or level in ("Operator", "Administrator"):

@@ -67,7 +67,7 @@ def _submission(facts: Facts, login: LoginSettings) -> str:
 
 
 def _setting(name: str, wanted: str, loss: str) -> Callable[[Facts, LoginSettings], str]:
-    """A setting of slurm.conf whose list must contain the word `wanted`."""
+    """Return a setting of slurm.conf whose list must contain the word `wanted`."""
 
     def gap(facts: Facts, _: LoginSettings) -> str:
         value = facts.get(name, "")
@@ -78,7 +78,7 @@ def _setting(name: str, wanted: str, loss: str) -> Callable[[Facts, LoginSetting
 
 
 def _without(name: str, barred: str, loss: str) -> Callable[[Facts, LoginSettings], str]:
-    """A setting of slurm.conf whose list must not contain the word `barred`."""
+    """Return a setting of slurm.conf whose list must not contain the word `barred`."""
 
     def gap(facts: Facts, _: LoginSettings) -> str:
         words = {word.strip().casefold() for word in facts.get(name, "").split(",")}
@@ -190,13 +190,13 @@ async def ask_guards(login: Runner, settings: LoginSettings) -> Facts:
 
 
 def missing_guards(facts: Facts, settings: LoginSettings) -> dict[Guard, str]:
-    """The guards that a cluster lacks, each with a sentence on what is wrong."""
+    """Return the guards that a cluster lacks, each with a sentence on its fault."""
     found = {guard: guard.gap(facts, settings) for guard in GUARDS}
     return {guard: gap for guard, gap in found.items() if gap}
 
 
 def judge_guards(missing: Mapping[Guard, str], accepted: Collection[str], *, trust_customers: bool) -> list[Finding]:
-    """A finding for each missing guard: BAD, unless it is accepted or customers are trusted."""
+    """Return a finding for each missing guard: BAD, unless it is accepted or customers are trusted."""
     if not missing:
         return [Finding("guards", Level.GOOD, f"All {len(GUARDS)} guards against customers' jobs are active.")]
     findings = []
@@ -236,7 +236,7 @@ class Gate:
         self._query_at = 0.0
 
     async def why_closed(self) -> str:
-        """What the cluster lacks, in one sentence; empty when jobs may be claimed.
+        """Return the missing guards in one sentence; empty when jobs may be claimed.
 
         Raises SlurmUnreachable when this is unknown: then nothing may be claimed either.
         """

@@ -38,7 +38,7 @@ class Site:
         return Identities(self.facts["account"], int(self.facts["uid"]), int(self.facts["slurm_uid"]))
 
     def path(self, name: str) -> str:
-        """The path for a file of this name."""
+        """Return the path for a file of this name."""
         return self.facts["conf"] if name == "slurm.conf" else f"{self.facts['folder']}/{name}"
 
     @property
@@ -83,7 +83,7 @@ class Plan:
         return not (self.owner or self.files or self.wrapper or self.restart or self.by_hand)
 
     def as_script(self, site: Site) -> str:
-        """The plan as a shell script for root on the controller. At its end it says what remains to do by hand."""
+        """Return the plan as a shell script for root on the controller. At its end it lists the manual steps."""
         lines = ["#!/bin/sh", "# deepgrid: records of ended jobs, and protection of the names of jobs.", "set -eu"]
         if self.owner:
             lines += [
@@ -103,12 +103,12 @@ class Plan:
 
 
 def sudo_rule(site: Site) -> str:
-    """The line in sudoers that lets the supervisor run the wrapper."""
+    """Return the line in sudoers that lets the supervisor run the wrapper."""
     return f"{site.facts['account']} ALL=(root) NOPASSWD: {site.login.submit_wrapper}\n"
 
 
 def plan(site: Site) -> Plan:
-    """The plan for a site. It is empty if everything is installed."""
+    """Return the plan for a site. It is empty if everything is installed."""
     made = Plan()
     _plan_spool(site, made)
     _plan_wrapper(site, made)
@@ -127,18 +127,18 @@ def plan(site: Site) -> Plan:
 
 
 def hook(site: Site, name: str) -> str:
-    """The text of one of our hooks for this site."""
+    """Return the text of one of our hooks for this site."""
     return submit_hook(site.login, site.who) if name == "job_submit.lua" else completion_hook(site.spool)
 
 
 def option(conf: str, name: str) -> str:
-    """The value of an option in the text of slurm.conf; empty if it is missing. The last occurrence counts."""
+    """Return the value of an option in the text of slurm.conf; empty if it is missing. The last occurrence counts."""
     found = re.findall(rf"^[ \t]*{name}[ \t]*=[ \t]*([^\s#]*)", conf, re.MULTILINE | re.IGNORECASE)
     return str(found[-1]) if found else ""
 
 
 def with_option(conf: str, name: str, value: str) -> str:
-    """The text of slurm.conf with the option set: replaced where it exists, else added at the end."""
+    """Return the text of slurm.conf with the option set: replaced where it exists, else added at the end."""
     line = f"{name}={value}"
     present = rf"^[ \t]*{name}[ \t]*=[^\n]*"
     if re.search(present, conf, re.MULTILINE | re.IGNORECASE):
@@ -169,7 +169,7 @@ def _plan_wrapper(site: Site, made: Plan) -> None:
 
 
 def _completion(site: Site, made: Plan) -> dict[str, str]:
-    """Options for the completion hook; none if the site has another plugin or its own file."""
+    """Return options for the completion hook; none if the site has another plugin or its own file."""
     present = _present(site, "JobCompType")
     if present not in (*UNSET, COMPLETION_PLUGIN):
         made.by_hand.append(
@@ -181,7 +181,7 @@ def _completion(site: Site, made: Plan) -> dict[str, str]:
 
 
 def _submission(site: Site, made: Plan) -> dict[str, str]:
-    """Options for the hook that guards names and comments, added to the site's own plugins."""
+    """Return options for the hook that guards names and comments, in addition to the site's own plugins."""
     present = _present(site, "JobSubmitPlugins")
     plugins = [] if present in UNSET else present.split(",")
     if not _plan_file(site, "job_submit.lua", made):
@@ -190,7 +190,9 @@ def _submission(site: Site, made: Plan) -> dict[str, str]:
 
 
 def _present(site: Site, name: str) -> str:
-    """The present value of an option: from slurm.conf, else from slurmctld, as slurm.conf may include other files."""
+    """Return the present value of an option: from slurm.conf, else from slurmctld, because slurm.conf may include
+    files.
+    """
     return option(site.files.get("slurm.conf", ""), name) or site.facts.get(f"now {name}", "")
 
 
@@ -215,7 +217,7 @@ def _plan_file(site: Site, name: str, made: Plan) -> bool:
 
 
 def _settings(text: str) -> list[str]:
-    """The lines of a hook that differ between supervisors. Earlier hooks had no number if jobs came by sudo."""
+    """Return the lines of a hook that differ between supervisors. Earlier hooks had no number if jobs came by sudo."""
     return re.findall(r"^local (?:SPOOL|SUPERVISOR) = (?!nil).*$", text, re.MULTILINE)
 
 

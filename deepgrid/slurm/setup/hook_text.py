@@ -27,13 +27,13 @@ class Identities:
 
 
 def customer_names(login: LoginSettings, account: str) -> list[str]:
-    """Accounts of customers that the login block names, without the supervisor's own `account`."""
+    """Return accounts of customers that the login block names, without the supervisor's own `account`."""
     named = {*login.accounts.table.values(), *filter(None, [login.job_account])}
     return sorted(named - {account})
 
 
 def customers_may_submit(login: LoginSettings) -> bool:
-    """Whether the customers' own accounts submit the jobs: by sudo without the wrapper."""
+    """Return whether the customers' own accounts submit the jobs: by sudo without the wrapper."""
     return login.become is Become.SUDO and not login.submit_wrapper
 
 
@@ -68,7 +68,7 @@ def submit_wrapper(login: LoginSettings, account: str, slurm_conf: str) -> str:
 
 
 def version_of(text: str) -> str:
-    """The version in the text of a hook or of the wrapper."""
+    """Return the version in the text of a hook or of the wrapper."""
     found = re.search(r"""(?:VERSION = "|version=')([0-9a-f]*)""", text)
     return found[1] if found else ""
 

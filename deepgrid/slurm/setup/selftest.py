@@ -46,7 +46,7 @@ SELFTEST_DEFAULTS = SelfTestSettings()
 async def run_selftest(
     login: Login, cluster: Cluster, storage: Sequence[str], settings: SelfTestSettings = SELFTEST_DEFAULTS
 ) -> list[Finding]:
-    """Findings on leadership, on submission, and on what a node sees: the grid's folder and the roots of `storage`.
+    """Return findings on leadership, on submission, and on a node's view: the grid's folder and the roots of `storage`.
 
     Takes about half a minute.
     """
@@ -101,7 +101,7 @@ async def _test_submission(login: Login, cluster: Cluster) -> Finding:
 
 
 async def _test_node(cluster: Cluster, storage: Sequence[str], timeout_s: float) -> list[Finding]:
-    """What a job on a node sees. Does not wait for a partition that is busy or down."""
+    """Return findings on a job's view of its node. Does not wait for a partition that is busy or down."""
     root = cluster.settings.grid_root
     command = f"set -- {shlex.join([str(MANY_CONNECTIONS), *storage])}\n{LOOK_AT_NODE}"
     try:

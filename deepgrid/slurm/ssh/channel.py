@@ -44,7 +44,7 @@ class CommandResult:
 
 
 def marked(argv: Sequence[str]) -> str:
-    """A command line for the login node that prints MARK on both output streams, then executes the command."""
+    """Return a command line for the login node that prints MARK on both output streams, then executes the command."""
     script = f'printf %s {shlex.quote(MARK.decode())}; printf %s {shlex.quote(MARK.decode())} >&2; exec "$@"'
     return shlex.join(["sh", "-c", script, "sh", *argv])
 
@@ -70,7 +70,7 @@ def run_command(
 
 
 def _after_mark(stream: bytes) -> bytes:
-    """The output of the command itself."""
+    """Return the output of the command itself."""
     _, mark, output = stream.partition(MARK)
     if not mark:
         raise SlurmUnreachable("The login node ended the session before it ran the command.")
@@ -135,7 +135,7 @@ class LineChannel:
 
     @classmethod
     async def open(cls, opened: Callable[[], paramiko.Channel]) -> LineChannel:
-        """Talk to the command of the channel that `opened` opens (it may block). Raises what `opened` raises."""
+        """Talk to the command of the channel that `opened` opens (it may block). Raises the errors of `opened`."""
         threads = ThreadPoolExecutor(1, thread_name_prefix="ssh-line-channel")
         opening = asyncio.get_running_loop().run_in_executor(threads, opened)
         try:

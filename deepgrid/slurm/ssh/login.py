@@ -184,7 +184,10 @@ class Login:
         return fault
 
     def _still_waiting(self) -> SlurmUnreachable | ConfigurationError:
-        """The error during the pause before the next attempt. A ConfigurationError is repeated, as it does not pass."""
+        """Return the error during the pause before the next attempt.
+
+        A ConfigurationError is repeated, as it does not pass.
+        """
         if isinstance(self._fault, ConfigurationError):
             return ConfigurationError(self._fault.message, next_step=self._fault.next_step)
         return self._unreachable("cannot be reached; the next attempt follows after a pause")
@@ -200,7 +203,9 @@ class Login:
 
 
 def _is_refusal(fault: BaseException) -> bool:
-    """Whether the login node refused the key. paramiko raises the same class when the connection breaks meanwhile."""
+    """Return whether the login node refused the key. paramiko raises the same class when the connection breaks
+    meanwhile.
+    """
     lost = any(text in str(fault) for text in CONNECTION_LOST)
     return isinstance(fault, paramiko.AuthenticationException) and not lost
 
@@ -237,7 +242,7 @@ class MeteredLogin:
 
 
 def read_private_key(path: Path) -> paramiko.PKey:
-    """The private key in a file that only its owner can read. Raises ConfigurationError, and OSError."""
+    """Return the private key in a file that only its owner can read. Raises ConfigurationError, and OSError."""
     if path.stat().st_mode & 0o077:
         raise ConfigurationError(f"Others can read the key file {path}.", next_step=f"Run chmod 600 {path}.")
     try:
@@ -247,7 +252,7 @@ def read_private_key(path: Path) -> paramiko.PKey:
 
 
 def authorized_key(key_file: Path, name: str) -> str:
-    """The public half of a key as a line of sshd's authorized_keys, with `name` as its comment.
+    """Return the public half of a key as a line of sshd's authorized_keys, with `name` as its comment.
 
     Raises ConfigurationError when the key file cannot be used.
     """

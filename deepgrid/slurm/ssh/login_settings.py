@@ -43,7 +43,7 @@ class CustomerAccounts:
         return bool(self.table or self.pattern)
 
     def of(self, customer: str) -> str | None:
-        """The customer's own account; None if the customer has none."""
+        """Return the customer's own account; None if the customer has none."""
         address = customer.lower()
         if not _ADDRESS.fullmatch(address):
             return None
@@ -102,7 +102,7 @@ class LoginSettings:
         return self.become.value
 
     def account_of(self, customer: str) -> str:
-        """The account for a job of this customer (a wallet address); empty for the login's own.
+        """Return the account for a job of this customer (a wallet address); empty for the login's own.
 
         Raises SlurmError when this cluster does not serve the customer.
         """
@@ -123,7 +123,7 @@ def check_name(name: str) -> str:
 
 
 def as_expression(pattern: str) -> str:
-    """An extended regular expression for the names that a pattern can give; empty without a pattern."""
+    """Return an extended regular expression for the names that a pattern can give; empty without a pattern."""
     before, *rest = re.split(_PLACEHOLDER, pattern, maxsplit=1)
     if not rest:
         return ""
@@ -134,7 +134,7 @@ def as_expression(pattern: str) -> str:
 
 
 def no_account(customer: str) -> SlurmError:
-    """The error for a customer without an account on this cluster."""
+    """Return the error for a customer without an account on this cluster."""
     return SlurmError(f"This cluster has no Unix account for the customer {customer}.")
 
 

@@ -9,12 +9,12 @@ from deepgrid.slurm.ssh.channel import CommandResult
 
 
 def read_script(*names: str) -> str:
-    """The text of these files of `deepgrid.slurm.remote`, joined to one script."""
+    """Return the text of these files of `deepgrid.slurm.remote`, joined to one script."""
     return "".join((files("deepgrid.slurm.remote") / name).read_text() for name in names)
 
 
 def call(script: str, *arguments: object, interpreter: str = "sh") -> list[str]:
-    """The command that runs a script's text with these arguments."""
+    """Return the command that runs a script's text with these arguments."""
     return [interpreter, "-c", script, "deepgrid", *map(str, arguments)]
 
 
@@ -25,7 +25,7 @@ def lines_of(text: str) -> list[str]:
 
 
 def whole_answer(done: CommandResult) -> list[str]:
-    """The lines of a script before its last line, `end`. Raises SlurmUnreachable when `end` is missing."""
+    """Return the lines of a script before its last line, `end`. Raises SlurmUnreachable when `end` is missing."""
     lines = lines_of(done.text)
     if not lines or lines.pop() != "end":
         raise SlurmUnreachable("The answer of the login node was cut off.")

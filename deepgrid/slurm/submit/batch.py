@@ -110,7 +110,7 @@ class BatchJobs:
         return int(answer[1])
 
     async def output(self, name: str) -> str:
-        """The output of the job so far; only its end if it is longer than OUTPUT_LIMIT_BYTES."""
+        """Return the output of the job so far; only its end if it is longer than OUTPUT_LIMIT_BYTES."""
         return (await self._login.run(self._command("output", name, OUTPUT_LIMIT_BYTES))).text
 
     async def remove(self, name: str) -> None:
@@ -129,7 +129,7 @@ class BatchJobs:
             await asyncio.sleep(self._timing.poll_s)
 
     async def _complete_output(self, name: str) -> str:
-        """The output up to the mark that the script prints at its end."""
+        """Return the output up to the mark that the script prints at its end."""
         text = ""
         try:
             async with asyncio.timeout(self._timing.output_timeout_s):
@@ -162,6 +162,6 @@ class BatchJobs:
 
 
 def _last_lines(output: str) -> str:
-    """The last meaningful lines. Lines of srun and lines without letters or digits are omitted."""
+    """Return the last meaningful lines. Lines of srun and lines without letters or digits are omitted."""
     lines = [line.strip() for line in output.splitlines() if re.search(r"\w", line) and not line.startswith("srun: ")]
     return " ".join(lines[-LAST_LINES:])[-LAST_CHARACTERS:].rstrip(".") if lines else "it printed nothing"

@@ -56,7 +56,9 @@ class Leftovers:
         self._settings = settings
 
     async def find(self, like: JobKey, storage: str, keep_days: int) -> list[Leftover]:
-        """Folders of claims of `like`'s grid that did not change for `keep_days`, and all storage of its claims."""
+        """Return the folders of claims of `like`'s grid that did not change for `keep_days`, and all storage of its
+        claims.
+        """
         done = await self._login.run(self._command("find", like, storage, keep_days), timeout_s=COMMAND_TIMEOUT_S)
         found = []
         for kind, folder, name in _lines(done):
@@ -65,25 +67,25 @@ class Leftovers:
         return found
 
     async def outputs(self, like: JobKey) -> list[Output]:
-        """The outputs of claims of `like`'s grid that take more than 1 MiB."""
+        """Return the outputs of claims of `like`'s grid that take more than 1 MiB."""
         done = await self._login.run(self._command("outputs", like, ""), timeout_s=COMMAND_TIMEOUT_S)
         rows = [(like.of_same_grid(folder), kib) for _, folder, kib in _lines(done)]
         return [Output(key, int(kib) * KIB) for key, kib in rows if key and kib.isdecimal()]
 
     async def remove_outputs(self, like: JobKey, outputs: Iterable[Output]) -> list[Output]:
-        """Remove as many of these files as time allows, and return those that are gone."""
+        """Remove as many of these files as time allows. Returns the removed ones."""
         by_folder = {one.key.folder: one for one in outputs}
         gone = await self._remove(like, "", [f"output {folder}" for folder in by_folder])
         return [one for folder, one in by_folder.items() if ("output", folder) in gone]
 
     async def remove(self, like: JobKey, storage: str, leftovers: Iterable[Leftover]) -> list[Leftover]:
-        """Remove as many of these as time allows, and return the removed ones. Call again for the rest."""
+        """Remove as many of these as time allows. Returns the removed ones. Call again for the rest."""
         lines = {_line(one): one for one in leftovers}
         removed = await self._remove(like, storage, lines)
         return [one for one in lines.values() if (_kind(one), one.key.folder) in removed]
 
     async def _remove(self, like: JobKey, storage: str, lines: Iterable[str]) -> set[tuple[str, str]]:
-        """Kinds and folders of what was removed."""
+        """Remove leftovers. Returns the kinds and folders of the removed ones."""
         command = self._command("remove", like, storage, REMOVE_WITHIN_S)
         stdin = "".join(f"{line}\n" for line in lines).encode()
         done = await self._login.run(command, stdin=stdin, timeout_s=COMMAND_TIMEOUT_S)
@@ -103,7 +105,7 @@ def _line(one: Leftover) -> str:
 
 
 def _lines(done: CommandResult) -> list[tuple[str, str, str]]:
-    """The rows of the answer. Logs what the script skipped."""
+    """Return the rows of the answer. Logs what the script skipped."""
     words = [line.split(" ") for line in whole_answer(done)]
     for row in words:
         if row[0] == "skipped" and len(row) > 3:

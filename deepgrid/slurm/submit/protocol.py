@@ -55,7 +55,7 @@ class SubmitRequest:
 
     @classmethod
     def of(cls, job: Job, *, ship_output: bool) -> Self:
-        """A request for the job's resources on chain, and for the minutes that its credits buy."""
+        """Return a request for the job's resources on chain, and for the minutes that its credits buy."""
         wanted = job.definition
         return cls(
             ntasks=wanted.ntasks, cpus_per_task=wanted.cpus_per_task, mem_per_cpu_mb=wanted.mem_per_cpu_mb,
@@ -63,7 +63,7 @@ class SubmitRequest:
         )  # fmt: skip
 
     def arguments(self) -> list[str]:
-        """The request as options of sbatch."""
+        """Return the request as options of sbatch."""
         options = {"ntasks": self.ntasks, "cpus-per-task": self.cpus_per_task, "time": self.time_limit_minutes}
         if self.mem_per_cpu_mb:
             options["mem-per-cpu"] = self.mem_per_cpu_mb
@@ -92,7 +92,7 @@ class Term:
 
 
 def job_folder(settings: LoginSettings, key: JobKey) -> str:
-    """The claim's folder on the login node."""
+    """Return the claim's folder on the login node."""
     return f"{settings.grid_root}/jobs/{key.folder}"
 
 
@@ -119,7 +119,7 @@ def guarded(script: str, folder: str) -> bytes:
 
 
 def sbatch_arguments(settings: LoginSettings, key: JobKey, request: SubmitRequest) -> list[str]:
-    """The sbatch command, which the protocol runs in the job's account with the script on standard input."""
+    """Return the sbatch command, which the protocol runs in the job's account with the script on standard input."""
     folder = job_folder(settings, key)
     output = f"{folder}/output.log" if request.ship_output else f"{folder}/run/output.log"
     return [
@@ -132,14 +132,20 @@ def sbatch_arguments(settings: LoginSettings, key: JobKey, request: SubmitReques
 def protocol(
     settings: LoginSettings, verb: str, key: JobKey, *arguments: object, term: Term | None = None
 ) -> list[str]:
-    """The command that runs one verb of `protocol.sh` for one claim. `term` is the leader's term, if there is one."""
+    """Return the command that runs one verb of `protocol.sh` for one claim.
+
+    `term` is the leader's term, if there is one.
+    """
     return call(_PROTOCOL, verb, settings.grid_root, key.folder, key.name, key.comment, term or "", *arguments)
 
 
 def submit_command(
     settings: LoginSettings, key: JobKey, request: SubmitRequest, script: bytes, term: Term | None = None
 ) -> Sequence[str]:
-    """The command that submits `script`, which it reads on standard input. Raises SlurmError without an account."""
+    """Return the command that submits `script`, which it reads on standard input.
+
+    Raises SlurmError without an account.
+    """
     sbatch = sbatch_arguments(settings, key, request)
     account = (settings.account_of(request.customer), settings.submits_by)
     fixed = (INTENT_PATIENCE_S, len(script), OUTAGE_MESSAGES, request.time_limit_minutes, *account)
@@ -147,7 +153,7 @@ def submit_command(
 
 
 def parse_answer(done: CommandResult) -> tuple[str, str]:
-    """Word and text of the protocol's answer.
+    """Return word and text of the protocol's answer.
 
     Raises SlurmUnreachable for `later` and for a missing or unexpected answer, SlurmError for `refused` and
     `tombstone`, Deposed for `deposed`.

@@ -86,7 +86,7 @@ class ConcurrencyLimits:
                 self._by_account[account] = self._by_account[known]
 
     def forget(self, comment: str) -> None:
-        """The claim is over."""
+        """Forget the claim, which is over."""
         self._accounts.pop(comment, None)
 
     @asynccontextmanager

@@ -31,7 +31,7 @@ WITHOUT_ACCOUNTING = "the completion hook's records, as accounting is disabled"
 
 
 async def read_runs(cluster: Cluster, span: Span, grid: JobKey, claims: Sequence[JobKey]) -> Runs:
-    """The runs of `grid`'s grid during `span`, and the runs of `claims` of any age.
+    """Return the runs of `grid`'s grid during `span`, and the runs of `claims` of any age.
 
     Raises SlurmUnreachable when accounting or the login node does not answer.
     """
@@ -60,7 +60,7 @@ async def read_runs(cluster: Cluster, span: Span, grid: JobKey, claims: Sequence
 
 
 def _is_in(row: Row, span: Span) -> bool:
-    """Whether the job ran during any part of the period."""
+    """Return whether the job ran during any part of the period."""
     if row.started_at is None or row.started_at >= span.until:
         return False
     return row.ended_at is None or row.ended_at >= span.since
@@ -71,7 +71,7 @@ def _foreign(row: Row) -> ForeignJob:
 
 
 async def _marks(cluster: Cluster, claims: Iterable[JobKey]) -> Mapping[str, Marks]:
-    """The marks of these claims, by comment."""
+    """Return the marks of these claims, by comment."""
     keys, marks = list(claims), {}
     for first in range(0, len(keys), CLAIMS_PER_QUERY):
         snapshot = await cluster.snapshot(keys[first : first + CLAIMS_PER_QUERY])
@@ -80,7 +80,10 @@ async def _marks(cluster: Cluster, claims: Iterable[JobKey]) -> Mapping[str, Mar
 
 
 def _runs(key: JobKey, rows: Sequence[Row], marks: Marks) -> list[Run]:
-    """The runs of a claim, each by its first record with an end. The parts of a requeued job count as one run."""
+    """Return the runs of a claim, each by its first record with an end.
+
+    The parts of a requeued job count as one run.
+    """
     if was_requeued(rows) or any(row.state == "RESIZING" for row in rows):
         parts = runs_of(rows, marks)
         found = spans(parts)
@@ -118,7 +121,7 @@ def _ends_before(row: Row, other: Row) -> bool:
 
 
 async def _query_open_claims(cluster: Cluster, claims: Sequence[JobKey], rows: Sequence[Row]) -> list[Run]:
-    """The runs of these claims by completion records, by accounting, or by the queue."""
+    """Return the runs of these claims by completion records, by accounting, or by the queue."""
     found: list[Run] = []
     for first in range(0, len(claims), CLAIMS_PER_QUERY):
         some = claims[first : first + CLAIMS_PER_QUERY]

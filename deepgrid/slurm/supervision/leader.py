@@ -163,7 +163,7 @@ class Leader:
 
 
 def _describe_leader(other: Sequence[str]) -> str:
-    """The present leader for a log line, from the words "SINCE HOST PROCESS" of the leader's file."""
+    """Return the present leader for a log line, from the words "SINCE HOST PROCESS" of the leader's file."""
     match other:
         case [since, host, process] if since.isdigit():
             return f"process {process} on {host}, since {datetime.fromtimestamp(int(since), UTC):%F %T} UTC,"

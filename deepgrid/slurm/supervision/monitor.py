@@ -85,7 +85,7 @@ class SlurmMonitor:
             self._loop = asyncio.get_running_loop().create_task(self._watch_all(), name="slurm-monitor")
 
     def observe(self, key: JobKey) -> SlurmJob:
-        """The latest known state; UNKNOWN before the first answer, during an outage, and for unwatched claims."""
+        """Return the latest known state; UNKNOWN before the first answer, in an outage, and for unwatched claims."""
         watched = self._jobs.get(key)
         return watched.job if watched else UNKNOWN
 
@@ -138,7 +138,7 @@ class SlurmMonitor:
         self._publish(found)
 
     async def _query_missing(self, snapshot: Snapshot, missing: Sequence[JobKey]) -> dict[JobKey, SlurmJob]:
-        """Verdicts on jobs that neither queue nor spool knows. Jobs whose pause is not over keep their state."""
+        """Return verdicts on jobs that neither queue nor spool knows. Jobs whose pause is not over keep their state."""
         now = time.monotonic()
         due = [key for key in missing if (watched := self._jobs.get(key)) and watched.accounting_due_at <= now]
         if not due:
@@ -187,7 +187,7 @@ async def query_verdicts(cluster: Cluster, keys: Sequence[JobKey]) -> tuple[Snap
 async def query_missing(
     cluster: Cluster, snapshot: Snapshot, missing: Sequence[JobKey]
 ) -> tuple[dict[JobKey, SlurmJob], SlurmError | None]:
-    """The states of claims that the snapshot does not show, by the controller's memory and then by accounting.
+    """Return the states of claims that the snapshot does not show, by the controller's memory and then by accounting.
 
     Accounting is queried only for claims whose end the controller does not know. Neither is queried for claims that
     were never handed to Slurm. When a source does not answer, its error is returned, and the claims that it could have
@@ -207,6 +207,6 @@ async def query_missing(
 
 
 def _needs_accounting(snapshot: Snapshot, key: JobKey, remembered: Sequence[Row]) -> bool:
-    """Whether accounting may know more: no end is known, or only the end of the last of several runs."""
+    """Return whether accounting may know more: no end is known, or only the end of the last of several runs."""
     end = snapshot.records_of(key, remembered).end
     return end is None or end.requeued or snapshot.is_unclear(key, end)

@@ -185,12 +185,12 @@ class ClusterScreen(Form):
         ]
 
     def go_on(self) -> None:
-        """The last field: back to the first one."""
+        """Go from the last field back to the first one."""
         self.focus_next()
 
 
 def rate_at(cluster: Cluster, shape: Mapping[str, str]) -> Decimal:
-    """Credits per minute at a cluster for a shape of job, as it is typed. Raises InputError."""
+    """Return the credits per minute at a cluster for a typed shape of job. Raises InputError."""
 
     def number(name: str, least: int) -> int:
         text = shape[name]
@@ -203,12 +203,12 @@ def rate_at(cluster: Cluster, shape: Mapping[str, str]) -> Decimal:
 
 
 def shape_words(shape: Mapping[str, str]) -> str:
-    """A shape of job in words."""
+    """Return a shape of job in words."""
     return f"{shape['tasks']} x {shape['cpus']} CPU, {shape['memory']} MB per CPU, {shape['gpus']} GPU"
 
 
 def standing(cluster: Cluster) -> str:
-    """Why a cluster gets no jobs; empty if it does."""
+    """Return why a cluster gets no jobs; empty if it does."""
     return "banned" if cluster.banned else "" if cluster.approved else "waiting"
 
 

@@ -67,7 +67,7 @@ class Form(GridScreen):
         self.sending = False
 
     def fields(self) -> Sequence[Field]:
-        """The fields, from the top."""
+        """Return the fields, from the top."""
         raise NotImplementedError
 
     def body(self) -> Iterable[Widget]:
@@ -82,7 +82,7 @@ class Form(GridScreen):
         self.update()
 
     def value(self, name: str) -> str:
-        """What is typed in a field."""
+        """Return the typed value of a field."""
         return self.query_one(f"#{name}", Input).value.strip()
 
     def update(self) -> None:
@@ -94,11 +94,11 @@ class Form(GridScreen):
         self.query_one("#meaning", SideText).show([plain_line(""), *lines], stale=self.stale)
 
     def meaning(self) -> list[Line]:
-        """What the form means, in words. Raises InputError for fields that are wrong."""
+        """Return the meaning of the form in words. Raises InputError for wrong fields."""
         return []
 
     def confirmation(self) -> Confirmation:
-        """The question, what is sent in words, and the transaction. Raises InputError."""
+        """Return the question, the words for what is sent, and the transaction. Raises InputError."""
         raise NotImplementedError
 
     def draw(self) -> None:
@@ -149,7 +149,10 @@ class Form(GridScreen):
             self.app.pop_screen()
 
     def left_after(self, spent: Decimal) -> Decimal:
-        """Credits that are left after spending. Raises InputError if there are too few, or if they are unknown."""
+        """Return the credits that are left after spending.
+
+        Raises InputError if there are too few, or if they are unknown.
+        """
         account = self.live.account if self.live else None
         if account is None:
             raise InputError("Your balance is not known yet.")
@@ -165,12 +168,12 @@ class PathSuggester(Suggester):
         super().__init__(use_cache=False, case_sensitive=True)
 
     async def get_suggestion(self, value: str) -> str | None:
-        """The completed path; None if nothing fits."""
+        """Return the completed path; None if nothing fits."""
         return next(iter(completions(value)), None) if value else None
 
 
 def completions(value: str) -> Iterator[str]:
-    """Paths that start with `value`, in the order in which they are offered."""
+    """Yield the paths that start with `value`, in the order in which they are offered."""
     folder, _, start = value.rpartition("/")
     where = Path(f"{folder}/" if "/" in value else ".").expanduser()
     try:

@@ -79,11 +79,11 @@ class GridScreen(Screen[None], inherit_bindings=False):
         yield KeyBar(self.KEYS, id="keys")
 
     def body(self) -> Iterable[Widget]:
-        """The widgets between head and news. The first one is hidden while there is a sentence instead."""
+        """Return the widgets between head and news. The first one is hidden while there is a sentence instead."""
         return ()
 
     def below(self) -> Iterable[Widget]:
-        """The widgets between the body and the news."""
+        """Return the widgets between the body and the news."""
         return ()
 
     def on_mount(self) -> None:
@@ -140,7 +140,7 @@ class GridScreen(Screen[None], inherit_bindings=False):
             self._draw_news()
 
     def missing(self, what: str) -> str:
-        """Why there is nothing to show yet: it is being read, or cannot be."""
+        """Return why there is nothing to show yet: it is being read, or cannot be."""
         if self.grid_app.problem:
             return self.grid_app.problem
         if self.stale and self.live is not None:
@@ -153,9 +153,9 @@ class GridScreen(Screen[None], inherit_bindings=False):
         self.set_focus(field)  # `Widget.focus` would wait for its turn, behind these keys
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Keys that open a field, which come before those of widgets, are letters while one types."""
+        """Return whether an action may run. While the user types, keys that open a field are letters."""
         return not (action in OPENS_A_FIELD and isinstance(self.focused, Input))
 
     def action_leave(self) -> None:
-        """Go back to the screen before."""
+        """Go back to the previous screen."""
         self.app.pop_screen()

@@ -37,7 +37,7 @@ class JobActions(GridScreen):
         raise NotImplementedError
 
     def may_send(self) -> bool:
-        """Whether there is a key. Says so if not."""
+        """Return whether there is a key. Says so if not."""
         if self.grid_app.read_only:
             self.tell("This was opened read-only, without a key.", wrong=True)
         return not self.grid_app.read_only
@@ -64,7 +64,7 @@ class JobActions(GridScreen):
             pane.show(lines or [plain_line("There is no output yet.")])
 
     async def read_last_lines(self, job_id: int, size: int) -> list[Line]:
-        """The last lines of a job's output, cleaned, without colours; or why it cannot be read."""
+        """Return the last lines of a job's output, cleaned, without colours; or why it cannot be read."""
         from deepgrid.client.display.text import LogLines
 
         assert self.live is not None

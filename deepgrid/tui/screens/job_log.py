@@ -140,7 +140,7 @@ class LogScreen(JobActions):
             self.instead("" if count else self._nothing())
 
     def _nothing(self) -> str:
-        """Why there are no lines."""
+        """Return why there are no lines."""
         if self._ended:
             return "The job has no stored output."
         if self.stale or self.job.over:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def amount_of(text: str) -> Decimal:
-    """An amount that is typed. Raises InputError."""
+    """Return a typed amount. Raises InputError."""
     from deepgrid.client.job_values import credits_of, wei_of
 
     if not text:
@@ -37,7 +37,7 @@ class MoneyForm(Form):
         return self.live.terms
 
     def amount(self) -> Decimal:
-        """The amount that is typed. Raises InputError."""
+        """Return the typed amount. Raises InputError."""
         amount = amount_of(self.value("amount"))
         if not amount:
             raise InputError("Type an amount above 0.")

@@ -244,7 +244,7 @@ class SubmitForm(MoneyForm):
 
 
 def stamp_of(path: Path) -> object:
-    """Changes when the file does."""
+    """Return a value that changes when the file does."""
     try:
         status = path.stat()
     except (OSError, ValueError):
@@ -253,7 +253,7 @@ def stamp_of(path: Path) -> object:
 
 
 def text_of(path: Path) -> str:
-    """The beginning of a file; empty if it cannot be read."""
+    """Return the beginning of a file; empty if it cannot be read."""
     try:
         if not path.is_file():
             return ""
@@ -264,14 +264,14 @@ def text_of(path: Path) -> str:
 
 
 def minutes_of(text: str) -> int:
-    """A number of minutes that is typed. Raises InputError."""
+    """Return a typed number of minutes. Raises InputError."""
     if not (text.isascii() and text.isdigit() and len(text) < 9):
         raise InputError(f"{text!r} is not a number of minutes.")
     return int(text)
 
 
 def labels_of(text: str) -> tuple[list[str], list[str]]:
-    """What is typed as labels, as `uses` (`key=value`) and as conditions (all others)."""
+    """Return typed labels as `uses` (`key=value`) and as conditions (all others)."""
     words = text.split()
     uses = [word for word in words if "=" in word and not any(sign in word for sign in ("==", "<", ">", "!=", ":in:"))]
     return uses, [word for word in words if word not in uses]

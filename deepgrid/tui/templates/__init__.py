@@ -11,7 +11,7 @@ FOLDER = Path(__file__).parent
 
 
 def templates() -> list[tuple[str, str]]:
-    """Names of the templates, with the first words about each."""
+    """Return the names of the templates, with the first words about each."""
     return [(file.stem, _about(file)) for file in sorted(FOLDER.glob("*.yaml"))]
 
 

@@ -27,7 +27,7 @@ MOVES: list[BindingType] = [
 
 
 class Scroller(ScrollView, can_focus=True, inherit_bindings=False):
-    """Rows of text, of which only visible ones are made. Subclasses have `row_count` and `strip`."""
+    """Rows of text. Only visible ones are made. Subclasses have `row_count` and `strip`."""
 
     BINDINGS: ClassVar[list[BindingType]] = MOVES
     stale = False  # whether what is shown may be out of date; it is dimmed then
@@ -41,11 +41,11 @@ class Scroller(ScrollView, can_focus=True, inherit_bindings=False):
         raise NotImplementedError
 
     def strip(self, row: int, width: int) -> Strip:
-        """A row as it is drawn."""
+        """Return a row as it is drawn."""
         raise NotImplementedError
 
     def move(self, rows: int) -> None:
-        """Move by so many rows."""
+        """Move by this many rows."""
         self.scroll_to(y=self.scroll_offset.y + rows, animate=False, immediate=True, force=True)
 
     @property
@@ -71,12 +71,12 @@ class Scroller(ScrollView, can_focus=True, inherit_bindings=False):
         self.redraw()
 
     def render_line(self, y: int) -> Strip:
-        """A visible row. Called by Textual."""
+        """Return a visible row. Called by Textual."""
         self._drawn[y] = strip = self.line(y)
         return strip.simplify()  # fewer sequences
 
     def line(self, y: int) -> Strip:
-        """What this line of the widget shows."""
+        """Return the content of this line of the widget."""
         row, width = self.scroll_offset.y + y, self.size.width
         if row >= self.row_count:
             return Strip.blank(width)
@@ -97,7 +97,7 @@ class Scroller(ScrollView, can_focus=True, inherit_bindings=False):
 
 
 def changed_columns(before: Strip | None, now: Strip) -> tuple[int, int]:
-    """The first column that changed, and the first one behind all changes; the same column if none did."""
+    """Return the first changed column, and the first column after all changes; equal if nothing changed."""
     width = now.cell_length
     if before is None or before.cell_length != width:
         return 0, width
@@ -106,7 +106,7 @@ def changed_columns(before: Strip | None, now: Strip) -> tuple[int, int]:
 
 
 def _equal_columns(before: Iterable[Segment], now: Iterable[Segment]) -> int:
-    """Columns of the segments that both begin with."""
+    """Return the width of the segments at the beginning that both share."""
     columns = 0
     for one, other in zip(before, now, strict=False):
         if one != other:
@@ -116,5 +116,5 @@ def _equal_columns(before: Iterable[Segment], now: Iterable[Segment]) -> int:
 
 
 def plain_strip(text: str, style: Style | None = None) -> Strip:
-    """A row of one style. The text must be clean."""
+    """Return a row of one style. The text must be clean."""
     return Strip([Segment(text, style)])

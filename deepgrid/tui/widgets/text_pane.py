@@ -23,7 +23,7 @@ class Line:
     indent: int = 0
 
     def rows(self, width: int) -> list[Text]:
-        """The rows of the line at this width."""
+        """Return the rows of the line at this width."""
         if self.text.cell_len <= width:
             return [self.text]
         if not self.indent or width - self.indent < 10:
@@ -75,22 +75,22 @@ class SideText(TextPane, can_focus=False):
 
 
 def text_in_style(text: str, style: str) -> Text:
-    """A text with a style of its part: rich forgets the style of a whole text without parts."""
+    """Return a text with a style of its part: rich forgets the style of a whole text without parts."""
     return Text(end="").append(text, style or None)
 
 
 def pair(name: str, value: Text | str, style: str = "", indent: int = 12) -> Line:
-    """A line `name   value`, which wraps below its value."""
+    """Return a line `name   value`, which wraps below its value."""
     line = text_in_style(name.ljust(indent), "bold")
     line.append_text(value) if isinstance(value, Text) else line.append(value, style)
     return Line(line, indent)
 
 
 def heading(text: str) -> Line:
-    """A line that starts a section."""
+    """Return a line that starts a section."""
     return Line(text_in_style(text, "bold underline"))
 
 
 def plain_line(text: str, style: str = "", indent: int = 0) -> Line:
-    """A line of one style. The text must be clean."""
+    """Return a line of one style. The text must be clean."""
     return Line(text_in_style(text, style), indent)

@@ -55,19 +55,19 @@ Env = Annotated[tuple[EnvVar, ...], EMPTY_LIST]
 
 @cache
 def field_of(model: type[BaseModel], yaml_name: str) -> Any:
-    """The pydantic field with this YAML name, or None."""
+    """Return the pydantic field with this YAML name, or None."""
     return next((f for f in model.model_fields.values() if f.alias == yaml_name), None)
 
 
 @cache
 def yaml_names(model: type[BaseModel]) -> tuple[str, ...]:
-    """The YAML names of the model's fields."""
+    """Return the YAML names of the model's fields."""
     return tuple(field.alias or name for name, field in model.model_fields.items())
 
 
 @cache
 def model_in(annotation: Any) -> type[Model] | None:
-    """The one model inside `Model | None`, `tuple[Model, ...]` and the like."""
+    """Return the one model inside `Model | None`, `tuple[Model, ...]` and the like."""
     if isinstance(annotation, type) and issubclass(annotation, Model):
         return annotation
     return next((found for inner in get_args(annotation) if (found := model_in(inner))), None)
@@ -75,5 +75,5 @@ def model_in(annotation: Any) -> type[Model] | None:
 
 @cache
 def is_list(annotation: Any) -> bool:
-    """Whether an annotation is a list, or a list or None."""
+    """Return whether an annotation is a list, or a list or None."""
     return get_origin(annotation) is tuple or any(map(is_list, get_args(annotation)))

@@ -154,7 +154,7 @@ def _ip_or_domain(text: str) -> str:
 
 
 def _none_is(empty: object) -> BeforeValidator:
-    """An empty field, such as `env:`, means its default."""
+    """Return a validator for empty fields, such as `env:`, which mean their default."""
     return BeforeValidator(lambda value: empty if value is None else value)
 
 

@@ -29,14 +29,14 @@ MOST_SHOWN = 100  # per kind of fault
 
 
 def faults_in(job: JobParts) -> Iterator[Fault]:
-    """All disagreements between the parts of a job. Malformed parts are skipped."""
+    """Yield all disagreements between the parts of a job. Malformed parts are skipped."""
     yield from _where_known(_too_many(job))
     yield from _where_known(misplaced_networks(job))
     yield from _where_known(_in_steps(job))
 
 
 def faults_in_steps(steps: Sequence[Step], path: Path, job: JobParts, above: int = 0) -> Iterator[Fault]:
-    """The same for steps at `path` in this job, nested `above` levels deep."""
+    """Yield the same for steps at `path` in this job, nested `above` levels deep."""
     for place, step in steps_in(steps, path):
         if level(place) + above > MOST_NESTED:
             yield place, f"is nested deeper than {MOST_NESTED} steps"
@@ -46,7 +46,7 @@ def faults_in_steps(steps: Sequence[Step], path: Path, job: JobParts, above: int
 
 
 def _where_known(rule: Iterable[Fault]) -> Iterator[Fault]:
-    """The findings of a rule, until it reads a malformed part."""
+    """Yield the findings of a rule, until it reads a malformed part."""
     try:
         yield from rule
     except NotKnown:
@@ -63,12 +63,12 @@ def _in_steps(job: JobParts) -> Iterator[Fault]:
 
 
 def level(place: Path) -> int:
-    """The nesting level of a place, in steps."""
+    """Return the nesting level of a place, in steps."""
     return sum(isinstance(part, int) for part in place)
 
 
 def _oversized(step: Step, job: JobParts, place: Path) -> Iterator[Fault]:
-    """Resources of a step that exceed those of the whole job."""
+    """Yield resources of a step that exceed the whole job's."""
     if not step.run:
         return
     wanted, has = step.run.resources_in(job.resources), job.resources
@@ -87,7 +87,7 @@ def _too_parallel(step: Step, _job: JobParts, place: Path) -> Iterator[Fault]:
 
 
 def misplaced_waits(steps: Sequence[Step], path: Path) -> Iterator[tuple[Path, str]]:
-    """Entries of `dependsOn` that name no possible launch, each with its fault."""
+    """Yield entries of `dependsOn` that name no possible launch, each with its fault."""
     everywhere: dict[str, Path] = {}
     for place, step in steps_in(steps, path):
         if step.launch and step.launch.handle_name:
@@ -98,7 +98,7 @@ def misplaced_waits(steps: Sequence[Step], path: Path) -> Iterator[tuple[Path, s
 
 
 def _waits(steps: Sequence[Step], path: Path, known: list[str]) -> Iterator[tuple[Path, str, list[str]]]:
-    """Each wait, with the handles (in capitals) that are known at its place. Each launch is added to `known`."""
+    """Yield each wait, with the handles (in capitals) that are known at its place. Each launch is added to `known`."""
     for index, step in enumerate(steps):
         place = (*path, index)
         for number, handle in enumerate(vars(step).get("depends_on", ())):  # a malformed entry must not hide launches
@@ -150,7 +150,7 @@ def misplaced_networks(job: JobParts) -> Iterator[Fault]:
 
 
 def misplaced_interfaces(step: Step, job: JobParts, place: Path) -> Iterator[Fault]:
-    """Interfaces that cannot work in this step."""
+    """Yield interfaces that cannot work in this step."""
     for index, interface in enumerate(step.run.custom_network_interfaces if step.run else ()):
         where = (*place, "run", "customNetworkInterfaces", index)
         assert step.run

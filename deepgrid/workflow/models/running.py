@@ -185,7 +185,7 @@ class StepRun(Model):
         return self.map_uid is not None or self.map_gid is not None
 
     def resources_in(self, job: JobResources) -> ResolvedResources:
-        """The step's figures, with defaults from the job."""
+        """Return the step's figures, with defaults from the job."""
         own = self.resources or StepRunResources()
         return ResolvedResources(
             tasks=own.tasks or 1,

@@ -43,7 +43,7 @@ def steps_in(steps: Sequence[Step], path: Path) -> Iterator[tuple[Path, Step]]:
 
 
 def lists_in(step: Step) -> Iterator[tuple[Path, Sequence[Step]]]:
-    """The lists of steps directly inside a step, with their paths."""
+    """Yield the lists of steps directly inside a step, with their paths."""
     known = vars(step)
     yield ("steps",), known.get("steps", ())
     for name in ("for_", "launch", "use", "module"):
@@ -54,7 +54,7 @@ def lists_in(step: Step) -> Iterator[tuple[Path, Sequence[Step]]]:
 
 
 def models_in(model: Model, path: Path = ()) -> Iterator[tuple[Path, Model]]:
-    """A model and all models inside it."""
+    """Yield a model and all models inside it."""
     yield path, model
     for name, field in type(model).model_fields.items():
         value, place = vars(model).get(name), (*path, field.alias or name)

@@ -26,7 +26,7 @@ def write_text(target: Path, text: str, mode: int) -> None:
 
 
 def socket_folder(state: Path) -> Path:
-    """A short folder for unix sockets (their paths may have 108 bytes), private to this state folder.
+    """Return a short folder for unix sockets (their paths may have 108 bytes), private to this state folder.
 
     Raises ConfigurationError when another account owns a folder of this name.
     """
@@ -42,6 +42,6 @@ def socket_folder(state: Path) -> Path:
 
 
 def socket_path(state: Path) -> Path:
-    """Path of `socket_folder`, without creating it."""
+    """Return the path of `socket_folder`, without creating it."""
     digest = hashlib.sha256(str(state.resolve()).encode()).hexdigest()[:10]
     return Path("/tmp") / f"deepgrid-{digest}"

@@ -25,14 +25,14 @@ class PortBook:
         self._file = file
 
     def port(self, name: str) -> int:
-        """The port `name`, chosen at the first call. Raises ConfigurationError when no port is free."""
+        """Return the port `name`, chosen at the first call. Raises ConfigurationError when no port is free."""
         with self._open() as ports:
             if name not in ports:
                 ports[name] = self._choose(name, set(ports.values()))
             return ports[name]
 
     def known(self, name: str) -> int | None:
-        """The port `name`, or None if it was not chosen yet."""
+        """Return the port `name`, or None if it was not chosen yet."""
         with self._open() as ports:
             return ports.get(name)
 
@@ -44,7 +44,7 @@ class PortBook:
 
     @contextmanager
     def _open(self) -> Iterator[dict[str, int]]:
-        """The ports, under a lock. Changes are written back."""
+        """Yield the ports, under a lock. Changes are written back."""
         self._file.parent.mkdir(parents=True, exist_ok=True)
         with open(self._file, "a+") as book:
             fcntl.flock(book, fcntl.LOCK_EX)
@@ -69,7 +69,7 @@ class PortBook:
 
 
 def _range() -> tuple[int, int]:
-    """The first port of the range, and the end of the range (exclusive)."""
+    """Return the first port of the range, and the end of the range (exclusive)."""
     text = os.environ.get(RANGE, USUAL)
     match = re.fullmatch(r"(\d{4,5})-(\d{4,5})", text)
     if match is None or not 1024 <= int(match[1]) < int(match[2]) <= 65536:

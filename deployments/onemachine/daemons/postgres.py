@@ -57,7 +57,7 @@ class Postgres:
         self._drop_stale_lock()
 
     def daemon(self) -> Daemon:
-        """The server's process. It is ready when it accepts connections."""
+        """Return the server's process. It is ready when it accepts connections."""
         settings = [f"{name}={value}" for name, value in {**SETTINGS, "port": str(self.port)}.items()]
         argv = [self._binary("postgres"), "-D", str(self._data), *(part for one in settings for part in ("-c", one))]
         return Daemon("postgres", as_account(argv), ready=self._is_ready, stop_signal=signal.SIGINT)
@@ -80,7 +80,7 @@ class Postgres:
             raise ConfigurationError(f"PostgreSQL did not create the database {name}: {done.stderr.strip()}")
 
     def url(self, database: str) -> str:
-        """URL of a database for SQLAlchemy with asyncpg. It contains the password: never log it."""
+        """Return the URL of a database for SQLAlchemy with asyncpg. It contains the password: never log it."""
         return f"postgresql+asyncpg://{ACCOUNT}:{self._password}@{HOST}:{self.port}/{database}"
 
     @property
@@ -148,7 +148,7 @@ class Postgres:
 
     @staticmethod
     def _binary(name: str) -> str:
-        """Path of a program of the newest installed PostgreSQL."""
+        """Return the path of a program of the newest installed PostgreSQL."""
         found = sorted(Path("/usr/lib/postgresql").glob(f"*/bin/{name}"), key=lambda path: float(path.parts[-3]))
         if not found:
             raise ConfigurationError("PostgreSQL is not installed.", next_step="Run `./run setup`.")
@@ -156,7 +156,7 @@ class Postgres:
 
 
 def _is_attached(segment: Sequence[str]) -> bool:
-    """Whether a process uses the shared memory segment with this key and id. The kernel shows keys as signed."""
+    """Return whether a process uses the shared memory segment with this key and id. The kernel shows keys as signed."""
     key, number = int(segment[0]), segment[1]
     rows = (line.split() for line in Path("/proc/sysvipc/shm").read_text().splitlines()[1:])
     return any(int(row[0]) % 2**32 == key % 2**32 and row[1] == number and int(row[6]) > 0 for row in rows)
@@ -171,7 +171,7 @@ def as_account(argv: Sequence[str]) -> list[str]:
 
 
 def _capabilities() -> list[str]:
-    """Options that pass on the capability to enter closed folders, if we have it."""
+    """Return the options that pass on the capability to enter closed folders, if we have it."""
     status = Path("/proc/self/status").read_text()
     ours = int(status.split("CapEff:")[1].split()[0], 16)
     for name, number in PASSAGES.items():

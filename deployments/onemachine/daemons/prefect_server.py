@@ -32,13 +32,13 @@ class PrefectServer:
     port: int
 
     def daemon(self, database_url: str) -> Daemon:
-        """The server's process. It is ready when its API answers; the first start also runs the migrations."""
+        """Return the server's process. It is ready when its API answers; the first start also runs the migrations."""
         argv = [sys.executable, "-m", "prefect", "server", "start", "--host", HOST, "--port", str(self.port)]
         env = self.server_environment(database_url)
         return Daemon("prefect-server", argv, lambda: answers(self.port, "/api/health"), READY_WITHIN_S, env)
 
     def server_environment(self, database_url: str) -> dict[str, str]:
-        """Environment of a process of the server. It contains passwords: never log it."""
+        """Return the environment of a process of the server. It contains passwords: never log it."""
         make_private_folder(self.home)
         return {
             **SERVER,
@@ -49,7 +49,7 @@ class PrefectServer:
         }
 
     def environment(self) -> dict[str, str]:
-        """Environment of every client of this server. It contains the login: never log it."""
+        """Return the environment of every client of this server. It contains the login: never log it."""
         return {
             **QUIET,
             "PREFECT_HOME": str(self.home),
@@ -74,17 +74,17 @@ class PrefectServer:
         return self.home / "login"
 
     def ask(self, method: str, path: str, question: Mapping[str, object] | None = None) -> Any:
-        """The API's answer to the body `question`; None if it fails."""
+        """Return the API's answer to the body `question`; None if it fails."""
         header = {"Authorization": f"Basic {b64encode(self.login().encode()).decode()}"}
         return ask_json(self.port, method, path, question, header)
 
     def variable(self, name: str) -> object:
-        """Value of a Prefect variable, or None."""
+        """Return the value of a Prefect variable, or None."""
         found = self.ask("GET", f"/api/variables/name/{name}")
         return found["value"] if found else None
 
     def worker_seen(self, pool: str, since: datetime) -> bool:
-        """Whether a worker of the work pool has sent a heartbeat since that time."""
+        """Return whether a worker of the work pool has sent a heartbeat since that time."""
         workers = self.ask("POST", f"/api/work_pools/{pool}/workers/filter") or []
         seen = [worker["last_heartbeat_time"] for worker in workers]
         return any(time is not None and datetime.fromisoformat(time) >= since for time in seen)

@@ -14,21 +14,21 @@ PROBE_TIMEOUT_S = 5.0
 
 
 def listens(port: int) -> bool:
-    """Whether a connection to the loopback port is accepted."""
+    """Return whether a connection to the loopback port is accepted."""
     with socket.socket() as peer:
         peer.settimeout(PROBE_TIMEOUT_S)
         return peer.connect_ex((HOST, port)) == 0
 
 
 def connects(path: Path) -> bool:
-    """Whether a connection to the unix socket is accepted."""
+    """Return whether a connection to the unix socket is accepted."""
     with socket.socket(socket.AF_UNIX) as peer:
         peer.settimeout(PROBE_TIMEOUT_S)
         return peer.connect_ex(str(path)) == 0
 
 
 def answers(port: int, path: str) -> bool:
-    """Whether an HTTP GET on the loopback port is answered with a 2xx status."""
+    """Return whether an HTTP GET on the loopback port is answered with a 2xx status."""
     return _ask(port, "GET", path) is not None
 
 
@@ -39,7 +39,7 @@ def ask_json(
     question: Mapping[str, object] | None = None,
     headers: Mapping[str, str] | None = None,
 ) -> Any:
-    """The answer of a JSON API on the loopback port to the body `question`; None if it fails."""
+    """Return the answer of a JSON API on the loopback port to the body `question`; None if it fails."""
     sent = {"Content-Type": "application/json", **(headers or {})}
     answer = _ask(port, method, path, json.dumps(question or {}).encode(), sent)
     try:
@@ -49,7 +49,7 @@ def ask_json(
 
 
 def answers_rpc(port: int, method: str) -> bool:
-    """Whether a JSON-RPC service on the loopback port answers `method`. A service may listen earlier."""
+    """Return whether a JSON-RPC service on the loopback port answers `method`. A service may listen earlier."""
     answer = ask_json(port, "POST", "/", {"jsonrpc": "2.0", "id": 1, "method": method, "params": []})
     return isinstance(answer, dict) and "result" in answer
 

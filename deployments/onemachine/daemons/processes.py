@@ -45,7 +45,7 @@ class Daemon:
 
 
 def options(**values: object) -> list[str]:
-    """Options of a command: `key_file="k"` is `--key-file=k`."""
+    """Return the options of a command: `key_file="k"` is `--key-file=k`."""
     return [f"--{name.replace('_', '-')}={value}" for name, value in values.items()]
 
 
@@ -136,16 +136,16 @@ class ProcessTable:
             self._file(name).unlink(missing_ok=True)
 
     def alive(self, name: str) -> bool:
-        """Whether the recorded process still runs. Another process with its id does not count."""
+        """Return whether the recorded process still runs. Another process with its id does not count."""
         return self.pid(name) is not None
 
     def pid(self, name: str) -> int | None:
-        """Process id of a live process, else None."""
+        """Return the process id of a live process, else None."""
         record = self._read(name)
         return record.pid if record is not None and record.is_alive else None
 
     def names(self) -> list[str]:
-        """Names of all recorded processes, oldest first."""
+        """Return the names of all recorded processes, oldest first."""
         return [p.stem for p in sorted(self.run_dir.glob("*.json"), key=lambda p: p.stat().st_mtime_ns)]
 
     def log_path(self, name: str) -> Path:
@@ -167,7 +167,7 @@ class ProcessTable:
 
 
 def process_fields(pid: int) -> list[str] | None:
-    """The kernel's fields of a live process, from its state on; None if it ended, also as a zombie."""
+    """Return the kernel's fields of a live process, from its state on; None if it ended, also as a zombie."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
     except OSError:
@@ -187,7 +187,7 @@ def nginx(name: str, configuration: Path, ready: Callable[[], bool]) -> Daemon:
 
 
 def worker_account() -> str | None:
-    """Account of nginx's worker processes, which nginx must be told if root starts it."""
+    """Return the account of nginx's worker processes, which nginx needs if root starts it."""
     return pwd.getpwuid(0).pw_name if os.getuid() == 0 else None
 
 

@@ -55,26 +55,26 @@ class Anvil:
         return "The chain's state was cut off by a crash: the chain goes back to the grid's last start."
 
     def daemon(self) -> Daemon:
-        """The node's process; it has no accounts, mines nothing by itself and keeps the newest states only."""
+        """Return the node's process; it has no accounts, mines nothing by itself and keeps the newest states only."""
         argv = [_binary(), "--no-mining", "--quiet", *options(host=UNREACHABLE, port=ANY_PORT, ipc=SOCKET)]
         argv += options(chain_id=CHAIN_ID, hardfork="cancun", accounts=0, prune_history=STATES_KEPT)
         argv += options(state=self._state, state_interval=STATE_INTERVAL_S)
         return Daemon("anvil", argv, ready=lambda: answers_on(self.socket, "eth_chainId"), cwd=str(self.folder))
 
     def miner(self) -> Daemon:
-        """The process that asks the node for its blocks. It needs the node only while it mines."""
+        """Return the process that asks the node for its blocks. It needs the node only while it mines."""
         return Daemon(
             "miner", [sys.executable, "-m", "deployments.onemachine.node.miner", *options(socket=self.socket)]
         )
 
     def filter(self) -> Daemon:
-        """The filter process. It is ready when the node answers through it."""
+        """Return the filter process. It is ready when the node answers through it."""
         argv = [sys.executable, "-m", "deployments.onemachine.node.node_filter"]
         argv += options(port=self.port, socket=self.socket)
         return Daemon("node-filter", argv, ready=lambda: answers_rpc(self.port, "eth_chainId"))
 
     def private(self) -> NodeSocket:
-        """The node with all its methods, for the grid's own account."""
+        """Return the node with all its methods, for the grid's own account."""
         return NodeSocket(self.socket)
 
     def keep(self) -> None:
@@ -118,7 +118,7 @@ def _is_whole(file: Path) -> bool:
 
 
 def _binary() -> str:
-    """The anvil binary that npm installed for this machine's CPU."""
+    """Return the anvil binary that npm installed for this machine's CPU."""
     packages = Path(str(files("contracts"))) / "node_modules" / "@foundry-rs"
     for found in packages.glob("anvil-*/bin/anvil"):
         return str(found)

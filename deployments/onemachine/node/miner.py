@@ -32,7 +32,7 @@ class Pace:
     longest_s: float = 60.0
 
     def gap_s(self, idle_s: float) -> float:
-        """Seconds between the newest block and the next one, when the last transaction came `idle_s` ago."""
+        """Return seconds between the newest block and the next one, when the last transaction came `idle_s` ago."""
         return min(idle_s / self.thinning, self.longest_s)
 
 

@@ -53,7 +53,7 @@ class Refused(Exception):
 
 
 def allowed_request(request: object, allowed: frozenset[str] = ALLOWED) -> Json:
-    """The request to forward, with checked fields only. Raises Refused."""
+    """Return the request to forward, with checked fields only. Raises Refused."""
     fields = request if isinstance(request, dict) else {}
     number, method, params = fields.get("id"), fields.get("method"), fields.get("params", [])
     if isinstance(number, bool) or not isinstance(number, int | str) or not isinstance(method, str):
@@ -68,7 +68,7 @@ def allowed_request(request: object, allowed: frozenset[str] = ALLOWED) -> Json:
 
 
 def screen(message: str) -> tuple[bytes, bytes]:
-    """What of a WebSocket message the node gets, and the answer to the rest. Each may be empty."""
+    """Return the part of a WebSocket message for the node, and the answer to the rest. Each may be empty."""
     try:
         asked = json.loads(message, parse_constant=_refuse_number)
         if isinstance(asked, list):
@@ -87,7 +87,7 @@ class NodeFilter:
         self._node = node
 
     async def answer(self, body: bytes) -> bytes:
-        """The JSON answer. Raises OSError or TimeoutError when the node does not answer."""
+        """Return the JSON answer. Raises OSError or TimeoutError when the node does not answer."""
         try:
             asked = json.loads(body, parse_constant=_refuse_number)
             return await (self._batch(asked) if isinstance(asked, list) else self._single(asked))
@@ -116,7 +116,7 @@ class NodeFilter:
         return _encode([*answers, *refused] if isinstance(answers, list) else answers)
 
     async def handle(self, request: web.Request) -> web.Response:
-        """One HTTP request."""
+        """Handle one HTTP request."""
         try:
             async with asyncio.timeout(BODY_WITHIN_S):
                 body = await request.read()
@@ -142,7 +142,7 @@ class NodeWebSocket:
         self._clients = 0
 
     async def handle(self, request: web.Request) -> web.StreamResponse:
-        """One client, until either side ends the connection."""
+        """Serve one client until either side ends the connection."""
         if self._clients >= MOST_CLIENTS:
             raise web.HTTPServiceUnavailable(text=f"There are {MOST_CLIENTS} WebSocket clients already.")
         client = web.WebSocketResponse(max_msg_size=LONGEST_MESSAGE, heartbeat=PING_EVERY_S)

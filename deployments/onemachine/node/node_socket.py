@@ -31,11 +31,11 @@ class NodeSocket:
         self._slots = asyncio.Semaphore(AT_ONCE)
 
     async def call(self, method: str, *params: Any) -> Any:
-        """Result of one request. Raises ChainError for a refusal, and when the node does not answer."""
+        """Return the result of one request. Raises ChainError for a refusal, and when the node does not answer."""
         return (await self.batch([(method, params)]))[0]
 
     async def batch(self, requests: Sequence[tuple[str, Sequence[Any]]]) -> list[Any]:
-        """Results of many requests in order. Raises ChainError for the first refusal."""
+        """Return the results of many requests in order. Raises ChainError for the first refusal."""
         asked = [_request(number, method, params) for number, (method, params) in enumerate(requests)]
         try:
             answers = {one["id"]: one for one in json.loads(await self.exchange(json.dumps(asked).encode()))}
@@ -47,7 +47,10 @@ class NodeSocket:
         return [answers[number].get("result") for number in range(len(requests))]
 
     async def exchange(self, document: bytes) -> bytes:
-        """The node's answer to a JSON-RPC document without newlines. Raises OSError or TimeoutError without one."""
+        """Return the node's answer to a JSON-RPC document without newlines.
+
+        Raises OSError or TimeoutError without one.
+        """
         async with self._connection() as (reader, writer), asyncio.timeout(WITHIN_S):
             writer.write(document + b"\n")
             await writer.drain()
@@ -64,7 +67,7 @@ class NodeSocket:
 
     @asynccontextmanager
     async def _connection(self) -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
-        """An exclusive connection. It is reused only after a complete exchange."""
+        """Yield an exclusive connection. It is reused only after a complete exchange."""
         async with self._slots:
             pair = self._take_idle() or await self.connect()
             try:
@@ -75,7 +78,7 @@ class NodeSocket:
             self._idle.append(pair)
 
     def _take_idle(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter] | None:
-        """An idle connection that is still open, or None. A restarted node has closed all of them."""
+        """Return an idle connection that is still open, or None. A restarted node has closed all of them."""
         while self._idle:
             reader, writer = self._idle.pop()
             if not reader.at_eof() and not writer.is_closing():
@@ -84,13 +87,13 @@ class NodeSocket:
         return None
 
     async def connect(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-        """A new connection, which the caller closes. Raises OSError when the node does not listen."""
+        """Return a new connection, which the caller closes. Raises OSError when the node does not listen."""
         with _short_path(self._file) as path:
             return await asyncio.open_unix_connection(path, limit=LONGEST_ANSWER)
 
 
 def answers_on(file: Path, method: str) -> bool:
-    """Whether the node behind the socket answers `method`. Never raises."""
+    """Return whether the node behind the socket answers `method`. Never raises."""
     with suppress(OSError), socket.socket(socket.AF_UNIX) as peer, _short_path(file) as path:
         peer.settimeout(PROBE_WITHIN_S)
         peer.connect(path)

@@ -61,7 +61,7 @@ class Plan(BaseModel):
         return [operator_pool(OPERATOR_NAME), *(provider_pool(cluster.name) for cluster in self.clusters)]
 
     def digest(self) -> str:
-        """A digest of the plan, and of the code whose description Prefect stores."""
+        """Return a digest of the plan, and of the code whose description Prefect stores."""
         digest = hashlib.sha256(self.model_dump_json().encode())
         sources = [path for folder in ("blocks", "flows") for path in (REPOSITORY / folder).rglob("*.py")]
         for source in sorted([*sources, *(REPOSITORY / "deployments").rglob("prefect.yaml")]):

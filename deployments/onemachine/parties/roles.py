@@ -48,12 +48,12 @@ LOGIN_FIELDS = "host port user key_file known_hosts_file grid_root partition job
 
 
 def services_listen(state: Path) -> bool:
-    """Whether the services listen for the proxy. Those of earlier releases listened at its ports."""
+    """Return whether the services listen for the proxy. Services of earlier releases listened at its ports."""
     return connects(_sockets(state) / "http.sock")
 
 
 def _sockets(state: Path) -> Path:
-    """Folder in which the services listen for the proxy."""
+    """Return the folder in which the services listen for the proxy."""
     return socket_path(state) / "services"
 
 
@@ -85,7 +85,7 @@ class Roles:
         return nginx(PROXY, configuration, lambda: listens(self.services_port))
 
     def services(self) -> Daemon:
-        """The Job Definition and log services. They are ready when they answer through the proxy."""
+        """Return the Job Definition and log services. They are ready when they answer through the proxy."""
         env = {"DEEPGRID_BOOK": str(self.book), "DEEPGRID_SERVICES_DATABASE": self.postgres.url("services")}
         argv = [str(self.dps), "services", "serve", "--migrate", "--sockets", str(_sockets(self.state))]
         argv += ["--secret-file", str(self.state / "services" / "secret")]
@@ -98,7 +98,7 @@ class Roles:
         return Daemon("services", argv, is_ready, SERVED_WITHIN_S, env)
 
     def web(self) -> Daemon:
-        """The customer's web app. Each of its addresses with a fresh one-time token is in `web_address`."""
+        """Return the customer's web app. Each of its addresses with a fresh one-time token is in `web_address`."""
         port = self.ports.port("web")
         argv = [str(self.dps), "web", "--no-browser", "--port", str(port), "--address-file", str(self.web_address)]
         env = self.customer_environment()
@@ -110,13 +110,13 @@ class Roles:
         return self.state / "web" / "address"
 
     def operator(self) -> Daemon:
-        """The meta-scheduler's process."""
+        """Return the meta-scheduler's process."""
         return self._flow_runner(
             "operator", [str(self.dps), "operator", "serve", OPERATOR_NAME], operator_pool(OPERATOR_NAME)
         )
 
     def supervisor(self, offer: Offer) -> Daemon:
-        """The supervisor of one cluster. When it is ready, the provider is registered on chain."""
+        """Return the supervisor of one cluster. When it is ready, the provider is registered on chain."""
         name = f"supervisor-{offer.name}"
         return self._flow_runner(name, [str(self.dps), "provider", "serve", offer.name], provider_pool(offer.name))
 
@@ -150,7 +150,7 @@ class Roles:
                 Path(root).chmod(0o1777)
 
     def make_accounts(self, customer: str) -> list[str]:
-        """The customer's accounts on each cluster, by wallet address; none where all jobs share our account.
+        """Return the customer's accounts on each cluster, by wallet address; none where all jobs share our account.
 
         Raises ConfigurationError for a malformed address, or when an account cannot be created.
         """
@@ -167,7 +167,7 @@ class Roles:
         return Path(sys.executable).parent / "dps"
 
     def customer_environment(self) -> dict[str, str]:
-        """Environment of `dps` for the grid's customer."""
+        """Return the environment of `dps` for the grid's customer."""
         return self._environment(CUSTOMER, {})
 
     def write_environments(self) -> None:

@@ -27,7 +27,7 @@ TRUSTS = (
 
 
 def choose_job_account(state: Path) -> tuple[str | None, str]:
-    """The account of jobs (None: our own), and a note for the user when jobs are not isolated.
+    """Return the account of jobs (None: our own), and a note for the user when jobs are not isolated.
 
     A missing account is created. This needs root, and a state folder that other accounts may enter.
     """
@@ -45,17 +45,18 @@ def choose_job_account(state: Path) -> tuple[str | None, str]:
 
 
 def prefix(cluster: str) -> str:
-    """Prefix of the names of a cluster's customer accounts. The digits of the wallet follow."""
+    """Return prefix of the names of a cluster's customer accounts. The digits of the wallet follow."""
     return f"dg-{cluster}-"
 
 
 def pattern(cluster: str) -> str:
-    """Pattern of a cluster's customer accounts, for `account_pattern` of a SlurmLogin block."""
+    """Return pattern of a cluster's customer accounts, for `account_pattern` of a SlurmLogin block."""
     return f"{prefix(cluster)}{{digits:{DIGITS}}}"
 
 
 def admit(cluster: str, address: str, book: Path) -> str:
-    """The customer's account on the cluster, by wallet address. A missing account is created, and recorded in `book`.
+    """Return the customer's account on the cluster, by wallet address. A missing account is created, and recorded in
+    `book`.
 
     Raises ConfigurationError for a malformed address, or when the account cannot be created.
     """
@@ -70,7 +71,7 @@ def admit(cluster: str, address: str, book: Path) -> str:
 
 
 def recorded_accounts(book: Path) -> list[str]:
-    """The accounts in `book`."""
+    """Return the accounts in `book`."""
     return book.read_text().split() if book.exists() else []
 
 
@@ -95,7 +96,7 @@ def _change(name: str, command: list[str]) -> None:
 
 
 def exists(name: str) -> bool:
-    """Whether this machine has the account."""
+    """Return whether this machine has the account."""
     try:
         pwd.getpwnam(name)
     except KeyError:

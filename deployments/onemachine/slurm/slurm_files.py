@@ -80,12 +80,12 @@ def make_database(folder: Path, temporary: Path, log: Path) -> None:
 
 
 def own_account() -> str:
-    """Name of our account, independent of the environment."""
+    """Return the name of our account, independent of the environment."""
     return pwd.getpwuid(os.getuid()).pw_name
 
 
 def root_is_locked() -> bool:
-    """Whether our password field begins with `!`. Without PAM, sshd treats such an account as locked."""
+    """Return whether our password field begins with `!`. Without PAM, sshd treats such an account as locked."""
     try:
         lines = Path("/etc/shadow").read_text().splitlines()
     except OSError:
@@ -94,5 +94,5 @@ def root_is_locked() -> bool:
 
 
 def short_host_name() -> str:
-    """The host name that Slurm compares with `SlurmctldHost`."""
+    """Return the host name that Slurm compares with `SlurmctldHost`."""
     return socket.gethostname().split(".")[0]

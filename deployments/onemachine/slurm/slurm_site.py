@@ -96,7 +96,7 @@ class SlurmSite:
             self._prepare_cluster(spec)
 
     def daemons(self) -> list[Daemon]:
-        """All daemons in the order of their start. Each may start when the previous one is ready."""
+        """Return all daemons in the order of their start. Each may start when the previous one is ready."""
         per_cluster = [d for spec in self.clusters.values() for d in self._cluster_daemons(spec)]
         return [self._munged(), self._mariadbd(), self._slurmdbd(), *per_cluster]
 
@@ -158,7 +158,7 @@ class SlurmSite:
                 subprocess.run([self._folder(cluster) / "epilog"], env=env, check=False)
 
     def login(self, cluster: str) -> LoginSettings:
-        """Settings of the cluster's login node, for its supervisor. Call after `prepare`."""
+        """Return the settings of the cluster's login node, for its supervisor. Call after `prepare`."""
         grid, ssh = f"{self._folder(cluster)}/grid", self._folder(cluster) / "ssh"
         host, keys = (HOST, self._port(f"{cluster}-sshd")), (ssh / "client_ed25519", ssh / "known_hosts")
         login = LoginSettings(*host, files.own_account(), *keys, grid, PARTITION)
@@ -172,7 +172,7 @@ class SlurmSite:
         return {"SLURM_CONF": str(self._folder(cluster) / "slurm.conf")}
 
     def _common_values(self) -> dict[str, Any]:
-        """Values of all templates. They ask `port` for a port by its name."""
+        """Return the values of all templates. They ask `port` for a port by its name."""
         common = {"port": self._port, "sockets": self._sockets, "munge_socket": self._munge_socket}
         return common | {"user": files.own_account(), "host": files.short_host_name(), "partition": PARTITION}
 
@@ -185,7 +185,7 @@ class SlurmSite:
         return self._private / "db.sock"
 
     def _are_apart(self, cluster: str) -> bool:
-        """Whether each customer has an account of its own."""
+        """Return whether each customer has a separate account."""
         return self.clusters[cluster].own_accounts and self.job_account is not None
 
     def _account_book(self, cluster: str) -> Path:
@@ -256,7 +256,7 @@ class SlurmSite:
 
 
 def _node_serves(env: dict[str, str], node: str) -> Callable[[], bool]:
-    """Whether the node accepts or runs jobs. After a restart it may still run older jobs."""
+    """Return whether the node accepts or runs jobs. After a restart it may still run older jobs."""
 
     def probe() -> bool:
         command = ["sinfo", "-h", "-N", "-n", node, "-o", "%T"]

@@ -40,7 +40,7 @@ def _kill(victims: Collection[int]) -> None:
 
 
 def _family(sockets: Path, marks: list[bytes]) -> set[int]:
-    """Process ids of step daemons and job processes, with all their descendants; never our own ancestors."""
+    """Return the process ids of step daemons and job processes, with all their descendants; never our own ancestors."""
     parents = _parents()
     inodes = _socket_inodes(sockets)
     family = {pid for pid in parents if _is_step(pid, inodes) or _is_job(pid, marks)}
@@ -57,7 +57,7 @@ def _with_descendants(family: set[int], parents: dict[int, int]) -> set[int]:
 
 
 def _parents() -> dict[int, int]:
-    """Parent of each live process."""
+    """Return parent of each live process."""
     fields = {int(entry): process_fields(int(entry)) for entry in os.listdir("/proc") if entry.isdigit()}
     return {pid: int(found[1]) for pid, found in fields.items() if found is not None}
 

@@ -46,12 +46,12 @@ async def check(key: str, answers: Answers) -> str:
 
 
 def path_of(text: str) -> Path:
-    """An absolute path, also of one that begins with ~."""
+    """Return an absolute path, also of one that begins with ~."""
     return Path(text).expanduser().absolute()
 
 
 def login_settings(answers: Answers) -> LoginSettings:
-    """How to reach the login node, by the answers so far. Raises ConfigurationError."""
+    """Return how to reach the login node, by the answers so far. Raises ConfigurationError."""
     host, port, user = answers["login.host"], int(answers["login.port"]), answers["login.user"]
     keys = path_of(answers["login.key_file"]), path_of(answers["login.known_hosts_file"])
     grid_root, partition = answers.get("login.grid_root", "/"), answers.get("login.partition", "main")
@@ -61,7 +61,7 @@ def login_settings(answers: Answers) -> LoginSettings:
 
 
 def read_login(answers: Answers) -> str:
-    """The login of the Prefect server, from its file; empty without one. Raises ConfigurationError."""
+    """Return the login of the Prefect server, from its file; empty without one. Raises ConfigurationError."""
     text = answers.get("prefect.login_file", "")
     if not text:
         return ""
@@ -76,7 +76,7 @@ def read_login(answers: Answers) -> str:
 
 @asynccontextmanager
 async def open_login(settings: LoginSettings) -> AsyncIterator[Login]:
-    """The login node, closed at the end of the block."""
+    """Yield the login node, closed at the end of the block."""
     login = Login(settings)
     try:
         yield login
@@ -166,7 +166,10 @@ async def _own_account(answers: Answers) -> str:
 
 
 async def _require(settings: LoginSettings, account: str | None, without: str) -> str:
-    """The sentence `without` if no account is named. Raises ConfigurationError if the login node does not know it."""
+    """Return the sentence `without` if no account is named.
+
+    Raises ConfigurationError if the login node does not know it.
+    """
     if account is None:
         return without
     async with open_login(settings) as login:
@@ -184,7 +187,7 @@ async def _state(answers: Answers) -> str:
 
 
 def is_known_host(settings: LoginSettings) -> bool:
-    """Whether the known_hosts file names this login node."""
+    """Return whether the known_hosts file names this login node."""
     known = paramiko.HostKeys()
     try:
         known.load(str(settings.known_hosts_file))
@@ -194,7 +197,10 @@ def is_known_host(settings: LoginSettings) -> bool:
 
 
 async def fetch_host_key(settings: LoginSettings) -> paramiko.PKey:
-    """The key that the login node shows now. Nothing says yet that it is the right one. Raises SlurmUnreachable."""
+    """Return the key that the login node shows now. Nothing says yet that it is the right one.
+
+    Raises SlurmUnreachable.
+    """
     return await asyncio.to_thread(_read_host_key, settings)
 
 

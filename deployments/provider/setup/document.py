@@ -50,7 +50,7 @@ class Document:
 
     @classmethod
     def read(cls, path: Path) -> Document:
-        """The file, or an empty one if there is none. Raises ConfigurationError if it cannot be used."""
+        """Return the file, or an empty one if there is none. Raises ConfigurationError if it cannot be used."""
         try:
             return cls(path, path.read_text("utf-8"))
         except FileNotFoundError:
@@ -63,12 +63,12 @@ class Document:
         return tomlkit.dumps(self._toml)
 
     def values(self) -> dict[str, Any]:
-        """All settings as plain values, by section."""
+        """Return all settings as plain values, by section."""
         values: dict[str, Any] = self._toml.unwrap()
         return values
 
     def answers(self) -> dict[str, str]:
-        """The settings that are questions or decide which apply, as a person types them, by key."""
+        """Return the settings that are questions or decide which apply, as a person types them, by key."""
         found = {}
         for key in (*BY_KEY, ACCOUNT_TABLE):
             section, _, name = key.rpartition(".")

@@ -46,7 +46,10 @@ class Plan:
 
 
 def blocks_of(values: dict[str, Any]) -> list[Block]:
-    """The blocks that a settings file describes, the provider's last. Raises ConfigurationError for a wrong value."""
+    """Return the blocks that a settings file describes, the provider's last.
+
+    Raises ConfigurationError for a wrong value.
+    """
     try:
         key_file = path_of(values["grid"]["key_file"])
         grid = Grid(address_book=path_of(values["grid"]["address_book"]))
@@ -110,7 +113,7 @@ async def create_pool(client: PrefectClient, name: str) -> None:
 
 
 def deployments_of(cluster: str) -> list[dict[str, Any]]:
-    """The deployments of prefect.yaml for this cluster."""
+    """Return the deployments of prefect.yaml for this cluster."""
     text = PREFECT_FILE.read_text().replace("{{ $CLUSTER }}", cluster)
     found: list[dict[str, Any]] = yaml.safe_load(text)["deployments"]
     return found
@@ -122,7 +125,7 @@ def _fields(section: str, values: dict[str, Any]) -> dict[str, Any]:
 
 
 async def _changes(block: Block, name: str) -> list[str]:
-    """What differs from the block that Prefect has."""
+    """Return the differences from Prefect's block."""
     try:
         before = await type(block).aload(name)
     except ValueError:

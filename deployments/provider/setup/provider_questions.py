@@ -29,7 +29,7 @@ class Question:
     applies: Callable[[Answers], bool] = lambda _: True
 
     def proposal(self, answers: Answers, settings: Path) -> str:
-        """The proposed answer."""
+        """Return the proposed answer."""
         return self.usual if isinstance(self.usual, str) else self.usual(answers, settings)
 
 
@@ -42,7 +42,7 @@ def _cluster(_: Answers, settings: Path) -> str:
 
 
 def _file(name: str, otherwise: str) -> Callable[[Answers, Path], str]:
-    """A file beside the settings file, if the provider's key is there too."""
+    """Return a file beside the settings file, if the provider's key is there too."""
 
     def usual(answers: Answers, settings: Path) -> str:
         folder = settings.absolute().parent
@@ -52,7 +52,7 @@ def _file(name: str, otherwise: str) -> Callable[[Answers, Path], str]:
 
 
 def _apart(answers: Answers) -> bool:
-    """Whether customers have accounts of their own."""
+    """Return whether customers have separate accounts."""
     return bool(answers.get("login.account_pattern") or answers.get("login.account_table"))
 
 
