@@ -15,7 +15,7 @@ import pytest
 
 from deepgrid.lifecycle.job import JobKey
 from deepgrid.sbatch import Containers, StoragePaths, render
-from deepgrid.services.script_check import check_script
+from deepgrid.services.script_check import check_grammar
 from deepgrid.slurm.cluster import Cluster
 from deepgrid.slurm.supervision.monitor import SlurmMonitor
 from deepgrid.workflow import Definition
@@ -68,7 +68,7 @@ def sandbox() -> Iterator[Sandbox]:
 
 def definition(head: Mapping[str, Any], *steps: Mapping[str, Any]) -> Definition:
     job = Definition.model_validate({"resources": RESOURCES, **head, "steps": steps})
-    check_script(render(job, StoragePaths()))
+    check_grammar(render(job, StoragePaths()))
     return job
 
 

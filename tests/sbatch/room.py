@@ -58,7 +58,7 @@ class Room(Bench):
         for old in (self.root / "calls").iterdir():
             old.unlink()
         made = job(steps, env)
-        lint(made, self.storage, containers)
+        lint(made, containers)
         self.containers = containers
         return self.run(made, SLURM_STEP_ID="3", SLURM_PROCID="0", HOME=str(self.root))
 

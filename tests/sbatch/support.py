@@ -15,8 +15,8 @@ from pathlib import Path
 from deepgrid.sbatch import Containers, StoragePaths, render, render_parts
 from deepgrid.sbatch.render import USUAL
 from deepgrid.services.admission.checks import ACROSS_PARTS, linted_parts
-from deepgrid.services.script_check import check_script, lint_script
-from deepgrid.workflow import Definition, parse
+from deepgrid.services.script_check import check_grammar, lint_script
+from deepgrid.workflow import Definition, parse, without_texts
 
 SRUN = """#!/bin/sh
 n=$(date +%s%N)-$$ # steps may run at the same time
@@ -150,10 +150,10 @@ def lines(bench: Bench, steps: str, env: str = "[]") -> tuple[int, list[str]]:
     return outcome.status, outcome.output.splitlines()
 
 
-def lint(job: Definition, storage: StoragePaths, containers: Containers = USUAL) -> None:
-    """Check the job's script as a whole, and its parts as the services do."""
-    check_script(render(job, storage, containers))
-    for part in linted_parts(render_parts(job, storage, containers)):
+def lint(job: Definition, containers: Containers = USUAL) -> None:
+    """Check the job's script as the services do: its parts without their texts, each only once."""
+    check_grammar(render(job, StoragePaths(), containers))
+    for part in linted_parts(render_parts(without_texts(job), StoragePaths(), containers)):
         _lint_part(part)
 
 
@@ -162,11 +162,14 @@ def _lint_part(part: str) -> None:
     lint_script(part, without=ACROSS_PARTS)
 
 
-def run(bench: Bench, head: dict[str, object], *commands: str) -> Outcome:
+def job_with(head: dict[str, object], *commands: str) -> Definition:
+    """A job with these fields, and a step per command."""
     resources = {"tasks": 1, "cpusPerTask": 1, "memPerCpu": 1, "gpus": 0}
     steps = [{"run": {"command": command}} for command in commands]
-    job = parse(json.dumps({"resources": resources, **head, "steps": steps}), "job").model
-    lint(job, bench.storage)
-    outcome = bench.run(job)
+    return parse(json.dumps({"resources": resources, **head, "steps": steps}), "job").model
+
+
+def run(bench: Bench, head: dict[str, object], *commands: str) -> Outcome:
+    outcome = bench.run(job_with(head, *commands))
     assert bench.left_behind() == []
     return outcome

@@ -123,7 +123,7 @@ def test_every_example_is_run_by_some_test() -> None:
 @pytest.mark.parametrize("name", PRINTS)
 def test_an_example_does_what_it_says(name: str, bench: Bench, servers: Servers) -> None:
     job = example(name, servers)
-    lint(job, bench.storage)
+    lint(job)
     outcome = bench.run(job)
     assert printed(name, outcome.output) == PRINTS[name]
     assert outcome.status == STATUS.get(name, 0)

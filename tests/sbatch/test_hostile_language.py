@@ -49,7 +49,7 @@ def recorders(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Recorders]:
 several = st.lists(cases(), min_size=AT_ONCE, max_size=AT_ONCE)
 
 
-@settings(max_examples=100 // AT_ONCE, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=50 // AT_ONCE, deadline=None, suppress_health_check=list(HealthCheck))
 @given(several)
 def test_hostile_fields_change_nothing_but_themselves(recorders: Recorders, drawn: list[Case]) -> None:
     recorders.check(drawn)

@@ -31,7 +31,7 @@ def test_a_hostile_working_folder_is_just_a_folder(bench: Bench, data: st.DataOb
     assert not (bench.root / CANARY).exists()
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=8, deadline=None)  # shellcheck takes a third of a second
 @given(hostile(), hostile())
 def test_hostile_text_passes_the_checkers(one: str, other: str) -> None:
     run = StepRun(command=one, env=(EnvVar(key="B", value=other),), work_dir="/" + one)

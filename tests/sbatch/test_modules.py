@@ -40,7 +40,7 @@ WRITES = r"""
 
 def test_inputs_reach_the_module_and_outputs_reach_later_steps_with_a_prefix(bench: Bench) -> None:
     steps = "\n- run: {command: 'echo EARLIER=1 >>\"$DEEPSQUARE_ENV\"'}" + WRITES.replace("\n    ", "\n")
-    lint(job(steps), StoragePaths())
+    lint(job(steps))
     outcome = bench.run(job(steps, env="[{key: WHO, value: the job}]"))
     assert outcome.status == 0, outcome.output
     first, second, after = (call.env for call in outcome.calls[1:])

@@ -155,7 +155,7 @@ ls /mnt /run/wireguard | grep conf
 env | grep -c -e __dg -e PrivateKey
 cat /proc/[0-9]*/cmdline | tr '\\0' ' ' >"$DEEPSQUARE_SHARED_WORLD_TMP/args\""""
     made = step("slirp4netns", command, interfaces)
-    lint(made, sandbox.storage)
+    lint(made)
     if does(sandbox, made, 0, ["lo", "net0", "wg0", "wg1", "through", "0"], prepare=prepare):
         arguments = (Path(sandbox.storage.world_tmp) / "args").read_text()
         assert "network_interior" in arguments
@@ -191,7 +191,7 @@ steps:
 @pytest.mark.parametrize("stack", EITHER)
 def test_steps_meet_in_a_virtual_network(sandbox: Sandbox, stack: str) -> None:
     made = job(MEET.replace("STACK", stack))
-    lint(made, sandbox.storage)
+    lint(made)
     does(
         sandbox,
         made,

@@ -17,7 +17,7 @@ STEPS = """
 
 def _ran(bench: Bench, definition: Definition) -> Outcome:
     assert from_canonical(canonical(definition)) == definition
-    lint(definition, bench.storage)
+    lint(definition)
     outcome = bench.run(definition)
     assert bench.left_behind() == []
     return outcome

@@ -10,7 +10,16 @@ import zipfile
 import pytest
 
 from tests.sbatch.store import SHOWN, Store
-from tests.sbatch.support import Bench, run
+from tests.sbatch.support import Bench, job_with, lint, run
+
+HTTP = {"http": {"url": "http://127.0.0.1:1/x"}}
+S3 = {"s3": {"region": "r", "bucketUrl": "s3://b", "path": "/p", "accessKeyId": "a", "secretAccessKey": "s",
+             "endpointUrl": "http://127.0.0.1:1"}}  # fmt: skip
+
+
+@pytest.mark.parametrize("where", [HTTP, S3], ids=["http", "s3"])
+def test_scripts_with_transfers_pass_the_checkers(where: dict[str, object]) -> None:
+    lint(job_with({"input": where, "output": where, "inputMode": 511, "continuousOutputSync": True}, ":"))
 
 
 def tar() -> bytes:

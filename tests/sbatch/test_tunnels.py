@@ -93,7 +93,7 @@ def through(
     sandbox: Sandbox, made: Definition, folder: Path, meanwhile: str, *, port: int = 2200, password: str = ""
 ) -> list[str]:
     """Run the step until `meanwhile` has ended it. Returns its output with each port as PORT; empty without a tun."""
-    lint(made, sandbox.storage)
+    lint(made)
     if not has_tun():
         outcome = sandbox.run(made, hide_tun=True)
         assert (outcome.status, outcome.output.splitlines()[-1]) == (UNAVAILABLE, NO_TUN)
