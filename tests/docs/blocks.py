@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 from markdown_it import MarkdownIt
@@ -82,14 +83,15 @@ def commands(script: str) -> list[list[str]]:
     return found
 
 
-def inline_commands() -> list[tuple[str, str]]:
+@cache
+def inline_commands() -> tuple[tuple[str, str], ...]:
     """Return commands in inline code of the pages' text, each with its page."""
     found = []
     for page in PAGES:
-        for token in _tokens(page):
+        for token in tokens(page):
             spans = [child.content for child in token.children or () if child.type == "code_inline"]
             found += [(name(page), span) for span in spans if re.match(r"(?:dps|\./run) ", span)]
-    return found
+    return tuple(found)
 
 
 def _simple(words: list[str]) -> list[list[str]]:
@@ -108,7 +110,7 @@ def _simple(words: list[str]) -> list[list[str]]:
 def _of(page: Path) -> list[Block]:
     found = []
     before: Token | None = None
-    for token in _tokens(page):
+    for token in tokens(page):
         if token.type in ("fence", "code_block") and token.map:
             marker = MARKER.fullmatch(before.content) if before and before.type == "html_block" else None
             reason = marker[1] if marker else ""
@@ -117,5 +119,7 @@ def _of(page: Path) -> list[Block]:
     return found
 
 
-def _tokens(page: Path) -> list[Token]:
+@cache
+def tokens(page: Path) -> list[Token]:
+    """The parts of a page. Do not change them: they are shared."""
     return MarkdownIt("commonmark").enable("table").parse(page.read_text())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 LOGGED = ("deepgrid", "orchestration", "tasks", "flows", "deployments")
@@ -20,6 +21,7 @@ class LogLine:
     event: str
 
 
+@cache
 def log_lines(root: Path) -> list[LogLine]:
     """Return every log line of the code below `root`, except `debug`, by file."""
     found = set()

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 import subprocess
+from functools import cache
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from markdown_it import MarkdownIt
 from pymdownx.slugs import slugify
 
+from tests.docs.blocks import tokens
 from tests.docs.pages import PAGES, ROOT, name
 
 SLUG = slugify(case="lower")
@@ -31,8 +32,7 @@ def test_paths_of_pages_that_files_name_exist() -> None:
 
 
 def _links(page: Path) -> list[str]:
-    tokens = MarkdownIt("commonmark").enable("table").parse(page.read_text())
-    inner = [child for token in tokens for child in token.children or ()]
+    inner = [child for token in tokens(page) for child in token.children or ()]
     links = [child.attrs.get("href") or child.attrs.get("src") for child in inner]
     return [str(link) for link in links if link and not re.match(r"[a-z]+:", str(link))]
 
@@ -43,9 +43,9 @@ def _exists(page: Path, link: str) -> bool:
     return target.exists() and (not anchor or anchor in _anchors(target))
 
 
+@cache
 def _anchors(page: Path) -> set[str]:
-    tokens = MarkdownIt("commonmark").enable("table").parse(page.read_text())
-    headings = [after for before, after in pairwise(tokens) if before.type == "heading_open"]
+    headings = [after for before, after in pairwise(tokens(page)) if before.type == "heading_open"]
     return {SLUG("".join(child.content for child in heading.children or ()), "-") for heading in headings}
 
 
