@@ -14,6 +14,7 @@ from typing import Any
 
 import httpx
 import pytest
+import pytest_asyncio
 from playwright.async_api import Browser, Page, async_playwright
 
 from deepgrid.chain.client import Chain
@@ -29,7 +30,10 @@ from tests.grid.prefect_ui import CHROMIUM, QUIET
 from tests.waiting import until
 from tests.web.local_web import LocalWeb, lasting_port, local_web
 
-pytestmark = pytest.mark.skipif(os.getuid() != 0, reason="only root starts a process as another account")
+pytestmark = [
+    pytest.mark.skipif(os.getuid() != 0, reason="only root starts a process as another account"),
+    pytest.mark.asyncio(loop_scope="module"),
+]
 
 TAKEN = "took the token"
 FUNDS, STOLEN = 1000, 900
@@ -76,12 +80,20 @@ def grid(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Grid]:
         yield grid
 
 
-@pytest.fixture
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def browser() -> AsyncIterator[Browser]:
     async with async_playwright() as playwright:
         browser = await playwright.chromium.launch(executable_path=CHROMIUM, args=QUIET)
         yield browser
         await browser.close()
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def page(browser: Browser) -> AsyncIterator[Page]:
+    """A page with a storage of its own."""
+    page = await browser.new_page()
+    yield page
+    await page.close()
 
 
 @asynccontextmanager
@@ -95,7 +107,7 @@ async def customer(grid: Grid, folder: Path) -> AsyncIterator[tuple[Chain, Walle
         yield chain, wallet
 
 
-@pytest.fixture
+@pytest_asyncio.fixture(loop_scope="module")
 async def target(grid: Grid, tmp_path: Path) -> AsyncIterator[Target]:
     async with customer(grid, tmp_path) as (chain, wallet):
         assert wallet.key_file is not None
@@ -128,10 +140,9 @@ def forged(seen: Seen, url: str) -> Iterator[dict[str, str]]:
     gain="nothing: the browser sends it no secret of the signer",
     defence="the session's secret is in the storage of the page's origin; cookies do not count",
 )
-async def test_the_customer_follows_one_link(target: Target, browser: Browser) -> None:
+async def test_the_customer_follows_one_link(target: Target, page: Page) -> None:
     address = target.web.address()
     url = address.partition("/#")[0]
-    page = await browser.new_page()
     await page.goto(address)
     await page.get_by_text(f"{FUNDS} credits").wait_for()
     with thief_at(httpx.URL(url).host) as thief:
@@ -210,10 +221,9 @@ async def test_another_account_that_hangs_up(target: Target) -> None:
     gain="the secret of a session that has ended",
     defence="sessions end with the process, and each start begins with none",
 )
-async def test_a_secret_is_worth_nothing_after_a_restart(grid: Grid, browser: Browser, tmp_path: Path) -> None:
+async def test_a_secret_is_worth_nothing_after_a_restart(grid: Grid, page: Page, tmp_path: Path) -> None:
     wallet, port = grid.new_key(tmp_path.name), lasting_port()
     assert wallet.key_file is not None
-    page = await browser.new_page()
     with local_web(grid.book, wallet.key_file, tmp_path, port) as web:
         address = web.address()
         await page.goto(address)
@@ -237,9 +247,8 @@ async def test_a_secret_is_worth_nothing_after_a_restart(grid: Grid, browser: Br
     gain="nothing",
     defence="the page of `dps web` keeps its session key in memory only: a new one needs no consent of the user",
 )
-async def test_no_session_key_stays_behind(target: Target, browser: Browser) -> None:
+async def test_no_session_key_stays_behind(target: Target, page: Page) -> None:
     address = target.web.address()
-    page = await browser.new_page()
     await page.goto(address)
     await page.get_by_text(f"{FUNDS} credits").click()
     await page.get_by_role("button", name="Open", exact=True).click()
@@ -259,11 +268,10 @@ async def test_no_session_key_stays_behind(target: Target, browser: Browser) -> 
     gain="nothing: the token goes to another origin",
     defence="each start of `dps web` has a new address in 127.0.0.0/8, so no page can be there before",
 )
-async def test_a_page_that_was_planted_before_the_start(grid: Grid, browser: Browser, tmp_path: Path) -> None:
+async def test_a_page_that_was_planted_before_the_start(grid: Grid, page: Page, tmp_path: Path) -> None:
     port = lasting_port()
     async with customer(grid, tmp_path) as (chain, wallet):
         assert wallet.key_file is not None
-        page = await browser.new_page()
         with thief_at("127.0.0.1", port, PLANTED.replace("CALL", json.dumps(theft(chain)))) as thief:
             await page.goto(thief.url)
             await page.wait_for_function("document.title === 'planted'")

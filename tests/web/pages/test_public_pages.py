@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from typing import Literal
 
 import pytest
+import pytest_asyncio
 from playwright.async_api import Browser
 
 from tests.client.replay import Replay
@@ -15,7 +16,7 @@ from tests.web.pages.browsing import Visit, browser, visiting
 from tests.web.pages.public import SHOWN, STATES, pages_of
 from tests.web.pages.serving import PageServer, recording
 
-pytestmark = pytest.mark.timeout(300)
+pytestmark = [pytest.mark.timeout(300), pytest.mark.asyncio(loop_scope="module")]
 
 NARROWEST, PHONE, DESK = 320, 375, 1280
 Looks = tuple[tuple[Literal["light", "dark"], int], ...]
@@ -24,7 +25,7 @@ OTHER_LOOKS: Looks = (("dark", DESK), ("light", PHONE))
 WARNINGS = ".notice.warn, .notice.bad"
 
 
-@pytest.fixture
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def running() -> AsyncIterator[Browser]:
     async with browser() as one:
         yield one
@@ -47,7 +48,7 @@ async def in_state(running: Browser, state: str, name: str) -> AsyncIterator[Vis
 
 
 @pytest.mark.parametrize(
-    "looks", [QUICK_LOOKS, pytest.param(OTHER_LOOKS, marks=pytest.mark.long)], ids=["half", "other half"]
+    "looks", [QUICK_LOOKS, pytest.param(OTHER_LOOKS, marks=pytest.mark.deep)], ids=["half", "other half"]
 )
 @pytest.mark.parametrize("state", STATES)
 async def test_each_state_is_accessible_and_fits(running: Browser, state: str, looks: Looks) -> None:
