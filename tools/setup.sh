@@ -133,7 +133,7 @@ install_python() {
 ensure_prefect() {
   local uv=.grid/uv/bin/uv folder=.grid/prefect-$1 wanted="prefect==$1"
   [ -x "$uv" ] || die "nothing was set up here yet; ./run setup does that"
-  [ "$1" != newest ] || wanted=$(sed -n 's/^  "\(prefect>[^"]*\)".*/\1/p' tools/project/pyproject.toml)
+  [ "$1" != newest ] || wanted=$(allowed_prefect)
   say "installing $wanted into $folder"
   {
     adopt_pip_index &&
@@ -143,6 +143,16 @@ ensure_prefect() {
       "$uv" pip install --python "$folder/bin/python" --index-strategy unsafe-best-match --upgrade-package prefect "$wanted"
   } >>"$setup_log" 2>&1 ||
     die "Prefect $1 could not be installed: is there a network, or such a release? The log is $setup_log"
+}
+
+# allowed_prefect: prints which releases of Prefect the project allows.
+allowed_prefect() { sed -n 's/^  "\(prefect>[^"]*\)".*/\1/p' tools/project/pyproject.toml; }
+
+# newest_prefect: prints the newest release of Prefect that the project allows, as `prefect==VERSION`. Installs nothing.
+newest_prefect() {
+  adopt_pip_index &&
+    allowed_prefect | .grid/uv/bin/uv pip compile --quiet --no-deps --no-header --no-annotate --python-version 3.11 \
+      --index-strategy unsafe-best-match -
 }
 
 # ensure_prover halmos|slither: installs a prover in its own environment .grid/NAME, because it pins other versions.
