@@ -78,16 +78,14 @@ def test_each_number_and_list_of_a_scheduled_flow_is_bounded(name: str) -> None:
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[dict[str, str]]:
-    """Environment for commands of a Prefect with the deployments of both roles."""
+    """Environment for commands of a Prefect with the deployments of the provider."""
     with prefect_test_harness(server_startup_timeout=300):
-        env = {**os.environ, "PREFECT_API_URL": PREFECT_API_URL.value() or "", "OPERATOR": NAME, "CLUSTER": NAME}
+        env = {**os.environ, "PREFECT_API_URL": PREFECT_API_URL.value() or "", "CLUSTER": NAME}
         with get_client(sync_client=True) as client:
-            for pool in ("processes", *(f"{role}-{NAME}" for role in ROLES)):
+            for pool in ("processes", f"provider-{NAME}"):
                 client.create_work_pool(WorkPoolCreate(name=pool, type="process"))
-        for role in ROLES:
-            file = f"deployments/{role}/prefect.yaml"
-            done = command(env, "deploy", "--all", "--prefect-file", file)
-            assert done.returncode == 0, done.stdout + done.stderr
+        done = command(env, "deploy", "--all", "--prefect-file", "deployments/provider/prefect.yaml")
+        assert done.returncode == 0, done.stdout + done.stderr
         yield env
 
 
@@ -102,7 +100,6 @@ def command(env: dict[str, str], *words: str) -> subprocess.CompletedProcess[str
     [
         ("collect_zombies", "keep_days=0", "0 is less than the minimum of 2"),
         ("collect_zombies", "grace_s=601", "601 is greater than the maximum of 600"),
-        ("expire_claims", "silent_hours=23", "23 is less than the minimum of 24"),
         ("benchmark_cluster", 'programs=["hpl","hpl","hpl","hpl","hpl"]', "is too long"),
     ],
 )
