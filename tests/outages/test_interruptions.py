@@ -14,7 +14,7 @@ from tests.grid.customer import Customer
 from tests.grid.gates import Gate
 from tests.grid.support import cold, in_slurm, steps
 
-pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.deep, pytest.mark.timeout(900)]
 
 SUPERVISORS = ("supervisor-alpha", "supervisor-beta")
 STEPS = {"prefect-server": "prefect"}  # processes whose step of `up` has another name
@@ -24,8 +24,8 @@ STEPS = {"prefect-server": "prefect"}  # processes whose step of `up` has anothe
     ("names", "sig"),
     [
         (("prefect-server",), SIGKILL),
-        pytest.param(SUPERVISORS, SIGKILL, marks=pytest.mark.deep),
-        pytest.param((*SUPERVISORS, "prefect-server"), SIGTERM, marks=pytest.mark.deep),
+        (SUPERVISORS, SIGKILL),
+        ((*SUPERVISORS, "prefect-server"), SIGTERM),
         (("operator",), SIGKILL),
     ],
     ids=lambda value: value.name if isinstance(value, Signals) else "+".join(value),
