@@ -12,7 +12,7 @@ from tests.grid.customer import PATIENCE_S, Customer
 from tests.grid.runs import FINAL, api, run_until, tasks_of
 from tests.grid.support import HEAD, cold, in_slurm, steps
 
-pytestmark = pytest.mark.timeout(600)
+pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]
 
 
 @pytest.fixture(scope="module")
@@ -70,6 +70,7 @@ async def test_a_job_that_no_cluster_can_run_waits_and_says_why(customer: Custom
     assert settled.refunded_wei == (await customer.job(job_id)).locked_wei
 
 
+@pytest.mark.deep
 async def test_a_cancelled_job_leaves_slurm(customer: Customer) -> None:
     job_id = customer.submit(steps("sleep 600"))
     await customer.until(job_id, lambda job: job.status is JobStatus.RUNNING)
@@ -84,6 +85,7 @@ async def test_a_cancelled_job_leaves_slurm(customer: Customer) -> None:
     await customer.settlement(job_id)
 
 
+@pytest.mark.deep
 async def test_a_killed_supervisor_loses_no_job_and_bills_no_extra_minute(customer: Customer) -> None:
     job_id = customer.submit(steps("sleep 20", "echo survived"))
     job = await customer.until(job_id, lambda job: job.status is JobStatus.RUNNING)

@@ -6,8 +6,12 @@ import asyncio
 import os
 import subprocess
 
+import pytest
+
 from tests.grid.customer import DPS, PATIENCE_S, Customer
 from tests.grid.runs import unscheduled
+
+pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]
 
 
 def doctor(customer: Customer) -> subprocess.CompletedProcess[str]:
