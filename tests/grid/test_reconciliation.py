@@ -32,7 +32,7 @@ from tests.grid.writers import writer_of
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
 
-JOBS = 50
+JOBS = 10
 LOCKED_WEI = 100 * 10**18
 BOOKS = ("reconcile_billing/alpha", "reconcile_billing/beta", "reconcile_billing/grid")
 

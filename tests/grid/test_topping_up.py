@@ -28,6 +28,7 @@ FLOW = "top_up_jobs/{}"
 ON_ALPHA = "name=alpha"
 AUTO = "auto_top_up/grid"
 SLICES = 2
+ROUND_S = 5
 SAVED_MINUTES = 5  # with 300 credits
 # One of beta's two whole nodes. 100 credits pay for one minute.
 NODE = {"gpus: 0": "gpus: 2", "cpusPerTask: 1": "cpusPerTask: 8", "memPerCpu: 100": "memPerCpu: 1000"}
@@ -126,6 +127,7 @@ async def _top_up_while_paid(customer: Customer) -> list[str]:
     said: list[str] = []
     deadline = time.monotonic() + 60 * SLICES + PATIENCE_S
     while not said or "cannot pay" not in said[-1]:
+        await asyncio.sleep(ROUND_S if said else 0)
         run = await run_now(customer.grid, AUTO, operator="grid")
         assert run["state"]["type"] == "COMPLETED", run["state"]
         said.append(run["state"]["message"])
