@@ -81,6 +81,9 @@ def test_up_and_down_put_right_whatever_was_killed(state: Path) -> None:
     services = re.search(r"^proxy +\d+ +(127\.0\.0\.1:\d+), gRPC", status.stdout, re.M)
     assert services is not None and services[1] == address, "its address book names the address of the services"
 
+    _shows_a_job_to_its_bill(command(state, "demo", "--exit"))
+    assert command(state, "status").returncode == 0, "the demo stops only a grid that it started"
+
     for name in ("prefect-server", "alpha-n1", "munged", "operator", "web"):
         table.stop(name, signal.SIGKILL)
     assert command(state, "down").returncode == 0
@@ -105,8 +108,13 @@ def test_services_of_an_earlier_release_give_way_to_the_proxy(tmp_path: Path) ->
         grid.down()
 
 
+@pytest.mark.deep
 def test_the_demo_shows_a_job_to_its_bill_and_leaves_nothing_running(state: Path) -> None:
-    done = command(state, "demo", "--exit")
+    _shows_a_job_to_its_bill(command(state, "demo", "--exit"))
+    wait_until(lambda: processes_of(state) == [], lambda: processes_of(state))
+
+
+def _shows_a_job_to_its_bill(done: subprocess.CompletedProcess[str]) -> None:
     assert done.returncode == 0, done.stderr
     positions = [
         done.stdout.index(word) for word in ("PENDING", "META-SCHEDULED", "RUNNING", "FINISHED", "Bill", "refund")
@@ -115,7 +123,6 @@ def test_the_demo_shows_a_job_to_its_bill_and_leaves_nothing_running(state: Path
     assert "Hello world" in done.stdout
     assert re.search(r"flow run with its tasks: http://127\.0\.0\.1:\d+/runs", done.stdout)
     assert WEB_ADDRESS.search(done.stdout)
-    wait_until(lambda: processes_of(state) == [], lambda: processes_of(state))
 
 
 def _open_web_app(printed: str) -> None:
