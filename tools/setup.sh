@@ -122,10 +122,17 @@ install_python() {
       adopt_pip_index &&
       { venv_is_usable || "$uv" venv --clear --python "$python" .venv; } &&
       "$uv" pip sync --python .venv/bin/python --index-strategy unsafe-best-match --require-hashes constraints.txt &&
-      "$uv" pip install --python .venv/bin/python --no-deps --no-build-isolation --editable . --editable tools/project
+      "$uv" pip install --python .venv/bin/python --no-deps --no-build-isolation --editable . --editable tools/project &&
+      compile_python
   } >>"$setup_log" 2>&1 ||
     die "the Python packages could not be installed: is there a network, or a package index? The log is $setup_log"
   python_stamp >.venv/stamp
+}
+
+# compile_python: keeps the bytecode of all modules. Without it, each process compiles all modules of Prefect at its start,
+# where it may not write into their folders or PYTHONDONTWRITEBYTECODE is set. That is a third of the start.
+compile_python() {
+  .venv/bin/python -m compileall -q -j 0 .venv/lib blocks deepgrid deployments flows orchestration tasks
 }
 
 # ensure_prefect VERSION|newest: installs the project with another release of Prefect into .grid/prefect-VERSION. Only what
