@@ -29,8 +29,8 @@ POLL_S = 0.05
 class Daemon:
     """A long-running process and its readiness check.
 
-    `ready` is polled until it is true, for at most `ready_within_s`. `env` is added to our environment. A process that
-    runs already gets `reload_signal`, if there is one, to read its files again.
+    `ready` is polled until it is true, every `poll_s`, for at most `ready_within_s`. `env` is added to our environment.
+    A process that runs already gets `reload_signal`, if there is one, to read its files again.
     """
 
     name: str
@@ -42,6 +42,7 @@ class Daemon:
     stop_signal: signal.Signals = signal.SIGTERM
     stop_within_s: float = 20.0
     reload_signal: signal.Signals | None = None
+    poll_s: float = POLL_S
 
 
 def options(**values: object) -> list[str]:
@@ -115,7 +116,7 @@ class ProcessTable:
                 raise self._failure(daemon.name, "ended while starting")
             if time.monotonic() > deadline:
                 raise self._failure(daemon.name, f"does not serve after {daemon.ready_within_s:.0f} s")
-            time.sleep(POLL_S)
+            time.sleep(daemon.poll_s)
 
     def stop(self, name: str, sig: signal.Signals | None = None) -> None:
         """Stop one process and the rest of its process group, if they still run.

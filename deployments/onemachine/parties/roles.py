@@ -7,6 +7,7 @@ import subprocess
 import sys
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +38,7 @@ from orchestration.pools import PROCESSES, operator_pool, provider_pool
 
 COMMANDS = ("dps", "prefect")
 SERVED_WITHIN_S = 120.0
+POLL_S = 0.5  # each answer of Prefect takes processor time that the starting processes need
 PROXY = "proxy"
 SERVICES_GRPC, SERVICES_METRICS = "services-grpc", "services-metrics"  # further ports of the services
 # Processes that use a port of another name.
@@ -200,7 +202,8 @@ class Roles:
     def _flow_runner(self, name: str, argv: list[str], pool: str, **settings: str) -> Daemon:
         since = datetime.now(UTC)
         env = {**settings, **self.prefect.environment()}
-        return Daemon(name, argv, lambda: self.prefect.worker_seen(pool, since), SERVED_WITHIN_S, env)
+        ready = partial(self.prefect.worker_seen, pool, since)
+        return Daemon(name, argv, ready, SERVED_WITHIN_S, env, poll_s=POLL_S)
 
     def _plan(self) -> Plan:
         operator: dict[str, Any] = {"approve_label_changes": True, "state": self.state / "operator"}
