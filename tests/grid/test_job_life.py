@@ -12,7 +12,7 @@ from tests.grid.customer import PATIENCE_S, Customer
 from tests.grid.runs import FINAL, api, run_until, tasks_of
 from tests.grid.support import HEAD, cold, in_slurm, steps
 
-pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,7 @@ import pytest
 from tests.grid.customer import DPS, PATIENCE_S, Customer
 from tests.grid.runs import unscheduled
 
-pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
 
 
 def doctor(customer: Customer) -> subprocess.CompletedProcess[str]:
