@@ -20,6 +20,6 @@ def span(name: str) -> AbstractContextManager[object]:
 
 
 def set_tracer(tracer: Span | None) -> None:
-    """From now on, spans are those of this tracer; None for no spans."""
+    """Use this tracer for spans from now on; None for no spans."""
     global _tracer  # noqa: PLW0603 - one tracer per process
     _tracer = tracer

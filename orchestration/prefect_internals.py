@@ -128,7 +128,10 @@ async def run_in_process(
     let_go: Callable[[], bool],
     continues: bool,
 ) -> None:
-    """Run the flow to its end in this event loop, and report the run's states. The arguments are those of `_Engine`."""
+    """Run the flow to its end in this event loop, and report the run's states.
+
+    The arguments are the same as for `_Engine`.
+    """
     engine = _Engine[Any, Any](
         flow=flow, run=run, parameters=parameters, scope=scope, let_go=let_go, continues=continues
     )
@@ -147,7 +150,7 @@ async def as_task(task: Task[P, Coroutine[Any, Any, R]], *args: P.args, **kwargs
 
 
 async def create_runs(client: PrefectClient, deployment: UUID, runs: Sequence[DeploymentFlowRunCreate]) -> list[UUID]:
-    """Create runs of the deployment in one transaction. Returns their ids, also those of runs that existed.
+    """Create runs of the deployment in one transaction. Returns their ids, including ids of runs that existed.
 
     Raises ValueError when the server refuses one.
     """

@@ -30,9 +30,9 @@ async def is_transient(_task: Task[..., Any], _run: TaskRun, state: State[Any]) 
 def side_effect(name: str, retries: int = RETRIES) -> Callable[[Callable[P, R]], Task[P, R]]:
     """Make a function a task that retries transient errors, by default for about half a minute.
 
-    Its runs have this name, to the letter: a provider chooses the cluster's name in it, so it is no template. The task
-    keeps the function's name and docstring. Its result is never cached or persisted: it reads the truth each time, and
-    scripts hold secrets.
+    Its runs have this name, to the letter: a provider chooses the cluster's name in it, so it is not a template. The
+    task keeps the function's name and docstring. Its result is never cached or persisted: it reads the truth each time,
+    and scripts hold secrets.
     """
     return task(
         task_run_name=lambda: name,

@@ -1,4 +1,4 @@
-"""Traces of this process, sent by OTLP: spans of Prefect's runs, and inside them those of SSH and chain."""
+"""Traces of this process, sent by OTLP: spans of Prefect's runs, with spans of SSH and chain inside them."""
 
 from __future__ import annotations
 

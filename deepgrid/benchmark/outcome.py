@@ -51,7 +51,7 @@ def updated(last: tuple[Label, ...], outcomes: Sequence[Outcome], own: tuple[Lab
     """
     values = {label.key: label.value for label in last if is_measured(label.key)}
     for outcome in outcomes:
-        if not outcome.problem:  # a success drops labels that it no longer reports, such as that of a removed GPU
+        if not outcome.problem:  # a success drops labels that it no longer reports, such as the label of a removed GPU
             values = {key: value for key, value in values.items() if not key.startswith(_PREFIXES[outcome.program])}
         values |= {label.key: label.value for label in outcome.labels}
     return tuple(Label(key, values[key]) for key in sorted(values.keys() - {label.key for label in own}))

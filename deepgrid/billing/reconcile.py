@@ -24,7 +24,7 @@ NEVER_SETTLED_GRACE_S = 3600  # a job should be settled within an hour of its en
 class Totals:
     """Sums in wei: of the jobs in the books, of their transfers, and of the contract's balance now.
 
-    The contract's figures are those of the whole grid. `deposits` is None in the books of one provider.
+    The contract's figures cover the whole grid. `deposits` is None in the books of one provider.
     """
 
     jobs: int
@@ -95,7 +95,7 @@ def reconcile(
     tolerance_minutes: int = 1,
     never_settled_grace_s: int = NEVER_SETTLED_GRACE_S,
 ) -> Reconciliation:
-    """Reconcile the books of `provider` with the `runs` of its Slurm; without both, those of the whole grid."""
+    """Reconcile the books of `provider` with the `runs` of its Slurm; without both, reconcile the whole grid."""
     rows = join(ledger, runs, provider)
     runs_of = by_claim(runs.runs if runs is not None else ())
     side = Side(ledger, runs, runs_of, span, tolerance_minutes, never_settled_grace_s)

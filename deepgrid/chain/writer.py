@@ -134,7 +134,7 @@ class Writer(BatchWriter):
         return await self._send("MetaScheduler", "topUpJobDelegate", coded_id(job_id))
 
     async def panic_job(self, job_id: int, error: str) -> Receipt:
-        """End a hot job with a full refund, however long it ran; `error` is for the customer."""
+        """End a hot job with a full refund for any run time; `error` is for the customer."""
         return await self._send("MetaScheduler", "panicJob", coded_id(job_id), short_error(error))
 
     async def set_constant(self, setter: str, value: int) -> Receipt:
@@ -200,7 +200,7 @@ class Writer(BatchWriter):
 
         `exit_status` is Slurm's wait status (768 for exit code 3).
 
-        A reorganisation may have dropped the RUNNING report. The contract takes some ends for those of a job that never
+        A reorganisation may have dropped the RUNNING report. For some ends, the contract assumes that the job never
         ran, and bills nothing. With such an end, RUNNING is reported in the same transaction.
         """
         end = Report(job_id, status, minutes, error, exit_status)

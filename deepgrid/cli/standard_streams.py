@@ -66,7 +66,7 @@ class _Errors(io.TextIOWrapper):
 
 
 def take_streams() -> None:
-    """Replace the standard streams by those of this module. Closed ones get a stand-in.
+    """Replace the standard streams by the streams of this module. Closed ones get a stand-in.
 
     Without it, the next file or connection would get the number of a closed stream, and output would go there.
     Terminals stay as they are: `input` drops a Ctrl-C that comes while it flushes a stream of this module.

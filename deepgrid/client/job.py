@@ -236,8 +236,8 @@ class AsyncJob:
                 yield line
 
     async def output(self, follow: bool = False) -> AsyncIterator[bytes]:
-        """Yield the job's output as it was written, in pieces of any size. When another cluster starts it, it begins
-        anew.
+        """Yield the job's output as it was written, in pieces of any size. When another cluster starts it, the output
+        begins again.
 
         Args:
             follow: Go on until the output is complete.

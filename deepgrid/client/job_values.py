@@ -34,7 +34,7 @@ def wei_of(amount: Credits) -> int:
     """Return the wei in an amount of credits.
 
     Raises:
-        InputError: The amount is a float, is negative, has more than 18 decimals, or is no amount.
+        InputError: The amount is a float, is negative, has more than 18 decimals, or is not an amount.
     """
     if isinstance(amount, float):
         raise InputError(

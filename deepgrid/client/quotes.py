@@ -74,7 +74,7 @@ class Quote:
 
 
 async def quote_for(chain: Chain, order: Order, minutes: int) -> Quote:
-    """Return the quote for an order that runs `minutes`, 1 to those of one year. Raises InputError or ChainError."""
+    """Return the quote for an order that runs `minutes`, from 1 to one year. Raises InputError or ChainError."""
     if not 1 <= minutes <= MAX_LIMIT_MINUTES:
         raise InputError(f"A job cannot run for {minutes} minutes.", next_step=f"Give 1 to {MAX_LIMIT_MINUTES}.")
     head = await chain.head()

@@ -123,7 +123,7 @@ class CustomerSession:
 
         Args:
             order: The order.
-            salt: 32 bytes that make the hash unpredictable. The default are random ones.
+            salt: 32 bytes that make the hash unpredictable. By default they are random.
 
         Returns:
             The definition's hash. Without a salt it is new for every call.

@@ -16,7 +16,7 @@ from deepgrid.errors import ChainError, ContractError, InputError
 
 
 class AsyncWallet:
-    """The balances of one address. `AsyncGrid.wallet` is that of the customer."""
+    """The balances of one address. `AsyncGrid.wallet` is the customer's."""
 
     def __init__(self, connect: Callable[[], Awaitable[Connection]], address: str) -> None:
         self._connect = connect
@@ -91,7 +91,7 @@ class AsyncWallet:
             ) from None  # fmt: skip
 
     def _repr_html_(self) -> str:
-        return wallet_html(self.address)  # a display cannot await balances; that of the sync class shows them
+        return wallet_html(self.address)  # a display cannot await balances; the sync class shows them
 
     async def _html(self) -> str:
         """Return the display of the sync class. While the node does not answer, it has the address only."""

@@ -48,7 +48,7 @@ class Workflow:
         return render(self.definition, StoragePaths())
 
     def env(self, variables: Mapping[str, object] | None = None, /, **more: object) -> Workflow:
-        """Return a copy with these environment variables, which replace those of the same name.
+        """Return a copy with these environment variables, which replace variables with the same name.
 
         Args:
             variables: Values by name. A value is written as `str` writes it.

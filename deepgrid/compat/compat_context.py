@@ -18,12 +18,12 @@ from deepgrid.services.context import Context
 HTTPS_PORT = 443
 _HOST = re.compile(r"[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?(:[0-9]{1,5})?\Z")
 FETCHES_WAITING_PER_ADDRESS = 4
-NICENESS = 5  # of checks: those of signed uploads come first
+NICENESS = 5  # of checks: signed uploads come first
 
 
 @dataclass(frozen=True)
 class CompatLimits:
-    """Limits beside those of the services. Times are seconds, sizes bytes. An address is a source address."""
+    """Limits in addition to the services'. Times are seconds, sizes bytes. An address is a source address."""
 
     running: int = 256  # requests over HTTP and gRPC. Those of signed requests are counted apart.
     # definitions without a signature, which have no owner until a job names them
@@ -60,7 +60,7 @@ class CompatSettings:
     limits: CompatLimits = field(default_factory=CompatLimits)
 
     def __post_init__(self) -> None:
-        """Raise ConfigurationError for an entry that is no host."""
+        """Raise ConfigurationError for an entry that is not a host."""
         for entry in self.module_hosts:
             if not _HOST.match(entry):
                 raise ConfigurationError(

@@ -1,6 +1,5 @@
-"""The web app in front of another application: pages, relay, grid description and checks. The rest is handed on.
-
-It has limits of its own. Open pages behind one address never meet those of the services' `Gate`.
+"""The web app in front of another application: pages, relay, grid description and checks. All other requests are
+forwarded. It has its own limits. Open pages behind one address never count at the services' `Gate`.
 """
 
 from __future__ import annotations

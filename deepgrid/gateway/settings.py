@@ -14,7 +14,7 @@ STATIC = Path(__file__).parent / "static"
 class WebLimits:
     """Limits of the web app. Times are seconds, sizes bytes. An address is a source address (IPv6: its /64).
 
-    They are generous per address, because 1,000 open pages may share one: that of a proxy or of a university. Equal
+    They are generous per address, because 1,000 open pages may share one, for example of a proxy or a university. Equal
     reads are joined, so what an address may cost the node is limited apart from its requests. The price of a read is 1
     for each `call_gas`.
     """

@@ -22,8 +22,8 @@ DAY_S = 86400
 def is_suspect(job: Job, slurm: SlurmJob, *, submitted: bool) -> bool:
     """Return whether a claim must be examined again: it is hot on chain, and Slurm does not have it.
 
-    `submitted` says whether Slurm ever accepted it. A claimed job that was not submitted yet is no zombie:
-    its run continues. A job for which Slurm did not answer is not one either.
+    `submitted` says whether Slurm ever accepted it. A claimed job that was not submitted yet is not a zombie: its run
+    continues. A job for which Slurm did not answer is not one either.
     """
     if not job.status.claimed or slurm.phase not in (Phase.ABSENT, Phase.ENDED):
         return False

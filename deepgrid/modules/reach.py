@@ -21,9 +21,9 @@ _KEPT = ("GIT_SSH", "GIT_SSH_COMMAND", "GIT_SSL_CAINFO", "GIT_SSL_CAPATH", "GIT_
 
 @dataclass(frozen=True)
 class ModuleLimits:
-    """Bounds on the modules of one workflow; the defaults are those of `docs/reference/modules.md`.
+    """Bounds on the modules of one workflow; `docs/reference/modules.md` lists the defaults.
 
-    uses: modules in all, those in modules included.
+    uses: modules in all, including modules in modules.
     depth: how deep modules may use modules.
     within_s: for all modules together.
     fetch_within_s: for each call of git.

@@ -35,7 +35,7 @@ class Outcome:
 
 
 async def read_hardware(session: ProviderSession) -> Hardware:
-    """Read the nodes of the partition from Slurm. Nodes that do not respond count too, so an outage is no change."""
+    """Read the nodes of the partition from Slurm. Nodes that do not respond count too, so an outage is not a change."""
     return await session.cluster.hardware(responding_only=False)
 
 

@@ -1,6 +1,6 @@
 """Runs on the node, as the command of a job of `remote`: calls the pickled function, prints its result as text.
 
-It has the standard library only, and whatever the container has. Cloudpickle comes with the job.
+It may use only the standard library and the packages of the container. Cloudpickle comes with the job.
 """
 
 import base64

@@ -101,7 +101,7 @@ def map(
     python: str = "python3",
     name: str | None = None,
 ) -> Iterator[Call]:
-    """Call a function once per item. Each call is a job of its own. It returns when the first jobs can be requested.
+    """Call a function once per item. Each call is a separate job. It returns when the first jobs can be requested.
 
     Args:
         grid: The grid.

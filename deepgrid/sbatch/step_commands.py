@@ -22,7 +22,7 @@ from deepgrid.workflow.models import Definition, EnvVar, StepRun
 COMMAND, FOLDER = "__dg_command", "__dg_work_dir"
 
 # The text that the step's shell runs. Slurm sends signals to all processes of a step. The traps keep the shell alive
-# until its program has ended. Then the shell exits with the program's status, or with that of the signal.
+# until its program has ended. Then the shell exits with the program's status, or with the signal's.
 _EVALUATED = (
     'for __dg_n in 1 2 3 10 12 14 15; do trap "exit \\$((\\$? ? \\$? : 128 + $__dg_n))" "$__dg_n"; done; '
     f'eval "unset -v __dg_n {COMMAND}; ${COMMAND}"'

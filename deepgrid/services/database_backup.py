@@ -183,7 +183,7 @@ async def back_up(
 ) -> Manifest:
     """Write database and secret file into a new archive. Raises ConfigurationError.
 
-    The secret file must be that of the database, also if it is left out.
+    The secret file must belong to the database, even if the archive omits it.
     """
     file_backup.require_new(archive)
     if not secret_file.exists():

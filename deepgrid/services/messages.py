@@ -14,7 +14,7 @@ MAX_SMALL_BODY_BYTES = 8 * 1024
 MAX_LOG_CHUNK_BYTES = 1024 * 1024
 MAX_NOTICE_CHARS = 500
 MAX_NOTICES_AT_ONCE = 200
-MAX_NOTICES_BODY_BYTES = 512 * 1024  # that many of the longest notices fit, whatever their characters
+MAX_NOTICES_BODY_BYTES = 512 * 1024  # that many of the longest notices fit, with any characters
 MAX_WAIT_S = 25.0
 
 DefinitionHash = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]

@@ -21,10 +21,9 @@ def served_as_header() -> str:
 
 
 def check(header: str | None) -> None:
-    """Raise ConfigurationError if services with this header do not serve what this release speaks.
+    """Raise ConfigurationError if services with this header do not serve this release's version.
 
-    None is the header of a release before it existed, which served version 1. A header that makes no sense is no
-    reason to refuse.
+    None is the header of a release before it existed, which served version 1. A malformed header is not refused.
     """
     served = {int(one) for one in re.findall(r"\b[0-9]{1,6}\b", header or "1")}
     if not served or SPOKEN in served:

@@ -46,8 +46,8 @@ async def serve(
 ) -> None:
     """Serve the grid of the address book until SIGTERM or SIGINT.
 
-    `in_front` makes an application that takes all requests, and hands on those of the services. `existing_clients` does
-    the same behind it, and serves gRPC; without it, there is no socket for that.
+    `in_front` makes an application that takes all requests, and forwards the services' requests. `existing_clients`
+    does the same behind it, and serves gRPC; without it, there is no socket for that.
 
     Raises ConfigurationError (address book, database, secret file, sockets, missing shellcheck) and ChainError.
     """

@@ -79,7 +79,7 @@ class ServiceMetrics(Collector):
 
 
 class Measured:
-    """ASGI middleware: records each answer, also those of the middleware inside."""
+    """ASGI middleware: records each answer, including answers of the middleware inside."""
 
     def __init__(self, app: ASGIApp, metrics: ServiceMetrics) -> None:
         self._app = app

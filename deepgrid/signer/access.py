@@ -29,7 +29,7 @@ logger = logging.getLogger(__name__)
 
 
 class Denied(Exception):
-    """The request is refused, as its page has no session or it is malformed. `status` is that of the answer."""
+    """The request is refused, because its page has no session or it is malformed. `status` is the answer's."""
 
     def __init__(self, status: int, sentence: str) -> None:
         super().__init__(sentence)

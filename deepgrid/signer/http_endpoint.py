@@ -57,7 +57,7 @@ class PageStorage:
 
 
 def _texts(named: Any) -> dict[str, str]:
-    """Those values that are texts. Raises ValueError if these are no named values."""
+    """Return the values, which must be texts. Raises ValueError if these are no named values."""
     if not isinstance(named, dict):
         raise ValueError("these are no named values")
     return {name: text for name, text in named.items() if isinstance(text, str)}

@@ -1,7 +1,6 @@
-"""Hands requests of the page on to the grid's services, unchanged, so that their signatures hold.
-
-Cookies stay here: browsers send those of all ports of this machine. The secret of the local signer's session stays
-here too. Origin goes on, because the services' sessions name theirs.
+"""Forwards requests of the page unchanged to the grid's services, so that their signatures stay valid. Cookies stay
+here: browsers send the cookies of all ports of this machine. The secret of the local signer's session stays here too.
+Origin is forwarded, because the services' sessions name theirs.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ TIMEOUT_S = 60.0  # the services hold a poll of a log for up to 25 s
 CONNECT_WITHIN_S = 10.0
 LARGEST_BODY = 8 * 1024 * 1024
 
-# Of one connection, of this host, or set anew.
+# Headers of one connection or of this host, and headers that are set again.
 _DROPPED = (
     "host connection keep-alive proxy-authenticate proxy-authorization te trailer upgrade transfer-encoding"
     " content-length cookie set-cookie referer date server x-grid-signer"

@@ -99,7 +99,7 @@ class Overview:
         return [Remark(datetime.fromtimestamp(one.at, UTC), one.kind, one.text) for one in notices]
 
     async def record(self, provider: str) -> TrackRecord:
-        """Return how many jobs a cluster started, refused, panicked and let time out. Raises ChainError."""
+        """Return the numbers of jobs that a cluster started, refused, panicked and let time out. Raises ChainError."""
         connection = await self.grid._connect()
         return await connection.reads.track_record(provider)
 

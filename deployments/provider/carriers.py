@@ -1,9 +1,9 @@
 """Keeps a carrier for every claim of a provider: its own run or, while Prefect is down, a fallback in this process.
 
-Claims without a run's carrier are found without a request. Only if there are some is Prefect asked, with one request
-for all of them, and `orchestration.runs.carrier_table` says what happens to their runs. When Prefect does not answer,
-a fallback carries each claim with the same steps until the claim's run takes over. If a fallback settled the claim,
-the run completes later, even after a restart of the supervisor.
+Claims without a run's carrier are found without a request. Only if there are some, one request asks Prefect for all of
+them, and `orchestration.runs.carrier_table` says what happens to their runs. When Prefect does not answer, a fallback
+carries each claim with the same steps until the claim's run takes over. If a fallback settled the claim, the run
+completes later, even after a restart of the supervisor.
 """
 
 from __future__ import annotations

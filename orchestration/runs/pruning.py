@@ -38,7 +38,7 @@ async def old_runs(
 
 
 async def delete_runs(client: PrefectClient, runs: Sequence[FlowRun], before: datetime) -> int:
-    """Delete those of the runs that still are in a final state since before that time. Returns their number."""
+    """Delete the runs that are still in a final state since before that time. Returns their number."""
     deleted = 0
     for at in range(0, len(runs), BATCH_SIZE):
         ids = [run.id for run in runs[at : at + BATCH_SIZE]]

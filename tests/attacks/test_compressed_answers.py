@@ -24,7 +24,7 @@ BOMB = gzip.compress(gzip.compress(bytes(256 * MIB)))
 
 
 class Bomb(BaseHTTPRequestHandler):
-    """Answers everything with two codings, each of which makes the answer larger."""
+    """Answers everything with two codings. Each makes the answer larger."""
 
     def do_GET(self) -> None:
         self.send_response(200)

@@ -43,8 +43,8 @@ CASES: dict[str, tuple[dict[str, str], dict[str, Known], LoginSettings, str, Lev
     ),
     "table, one missing": (ROOT, {"bob": Known(1002)}, TABLE, "accounts", Level.BAD, "no account alice:"),
     "table, one is root": (ROOT, {**THERE, "bob": Known(0)}, TABLE, "accounts", Level.BAD, "bob is root"),
-    "pattern": ({**ROOT, "like": "7"}, {}, PATTERN, "accounts", Level.GOOD, "ds-{digits:24}, 7 of which"),
-    "pattern, no account exists": ({**ROOT, "like": "0"}, {}, PATTERN, "accounts", Level.WARNING, "0 of which"),
+    "pattern": ({**ROOT, "like": "7"}, {}, PATTERN, "accounts", Level.GOOD, "ds-{digits:24}; the login node lists 7"),
+    "pattern, no account exists": ({**ROOT, "like": "0"}, {}, PATTERN, "accounts", Level.WARNING, "lists 0 of them"),
     "uid without root": (GRID, THERE, TABLE, "become", Level.BAD, "grid is not root"),
     "pattern by uid without root": ({**GRID, "like": "0"}, {}, PATTERN, "become", Level.BAD, "grid is not root"),
     "sudo": (GRID, GRANTED, SUDO, "become", Level.GOOD, "by sudo"),
@@ -107,7 +107,7 @@ async def test_a_real_site_by_uid(box: Box, alice: str) -> None:
     assert "no account nobody-is-called-so" in (await examined(lacking))["accounts"].words
     assert (await examined(replace(table, accounts=CustomerAccounts(pattern="ds-{digits}"))))[
         "accounts"
-    ].words.endswith("0 of which the login node lists.")
+    ].words.endswith("the login node lists 0 of them.")
 
 
 @pytest.mark.long  # starts a second sshd, and adds an operator to accounting

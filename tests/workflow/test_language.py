@@ -76,7 +76,7 @@ ELSEWHERE = "can only wait for launches before this step in the same scope; a is
          "steps[0].launch.steps[0].dependsOn[0]: can only wait for launches before this step in the same scope; "
          "b is later or in another scope"),
         ([launch("a", launch("b", wait("a")))],
-         "steps[0].launch.steps[0].launch.steps[0].dependsOn[0]: would wait for a, of which this step is a part"),
+         "steps[0].launch.steps[0].launch.steps[0].dependsOn[0]: would wait for a, which contains this step"),
         ([launch("a"), wait("b")], "steps[1].dependsOn[0]: no step launches b"),
         ([launch("server"), wait("sever")], "no step launches sever (did you mean server?)"),
         ([launch("a"), {"steps": [wait("a")], "catch": [{}]}], f"steps[1].steps[0].dependsOn[0]: {ELSEWHERE}"),

@@ -60,7 +60,7 @@ class Draft:
         return cls(file, standing)
 
     def begin(self, first_block: int) -> None:
-        """Start anew: no contract is older than `first_block`."""
+        """Start again: no contract is older than `first_block`."""
         self.notes.first_block = first_block
         self.notes.contracts = {}
 

@@ -1,4 +1,4 @@
-"""Follows the jobs of one provider. What the rest of the grid does costs nothing.
+"""Follows the jobs of one provider. Activity in the rest of the grid costs nothing.
 
 The contract keeps a provider's queue and the list of its claimed jobs; no event names the provider of a change. So the
 length of the queue is polled with one small request, and the claimed jobs are read every few seconds, or at once when

@@ -120,7 +120,7 @@ class Interface:
     def decode(self, function: str, data: bytes) -> Any:
         """Return the result of `function`: one value, or a tuple if it returns several.
 
-        Raises ChainError if `data` is no such result: no contract, or another one, is at the address.
+        Raises ChainError if `data` is not such a result: no contract, or another one, is at the address.
         """
         values = decode_fields(self._functions[function]["outputs"], data)
         return values[0] if len(values) == 1 else tuple(values)
@@ -128,7 +128,7 @@ class Interface:
     def arguments(self, data: bytes) -> tuple[str, dict[str, Any]]:
         """Return the function and the arguments by name of call data.
 
-        Raises ChainError if it is no call of this contract.
+        Raises ChainError if it is not a call of this contract.
         """
         for function, known in self._selectors.items():
             if known == f"0x{data[:4].hex()}":

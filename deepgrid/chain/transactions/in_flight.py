@@ -225,8 +225,8 @@ class InFlight:
         """Send all transactions that are not mined again, in order, for a higher fee if they became too cheap.
 
         After the chain went back this includes transactions that were mined before. A nonce may have no known
-        transaction: that of a dead process, lost with the node's memory. An empty transfer to the same account
-        fills it. Otherwise all later transactions would wait forever.
+        transaction: a dead process sent it, and the node's memory lost it. An empty transfer to the same account fills
+        it. Otherwise all later transactions would wait forever.
         """
         known = {**self._settled, **self._in_flight}
         if self._next_nonce - self._mined > len(known) + MOST_FILLERS:

@@ -128,7 +128,7 @@ async def panic(
     key: KeyFile = DEFAULT_KEY,
     book: BookFile = None,
 ) -> None:
-    """End a job with a full refund, however long it ran (operator's key)."""
+    """End a job with a full refund for any run time (operator's key)."""
     if why and reason:
         raise InputError("The reason is given twice.")
     async with as_sender(key, book) as session:

@@ -162,9 +162,9 @@ def create(key: KeyFile = DEFAULT_KEY) -> None:
 
 @key.command("import")
 def import_key(key: KeyFile = DEFAULT_KEY) -> None:
-    """Put a private key that you have into a key file that only you can read, and print its address.
+    """Put an existing private key into a key file that only you can read, and print its address.
 
-    The key is asked for, or read from standard input if that is no terminal. It is never an argument.
+    The key is asked for, or read from standard input if that is not a terminal. It is never an argument.
     """
     text = ask_for_key() if sys.stdin.isatty() else sys.stdin.readline(MAX_LINE)
     print_result(store_key(text, key_path(key)).address)

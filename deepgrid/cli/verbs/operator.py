@@ -1,4 +1,4 @@
-"""`dps operator`: administers the contracts of the grid, and moves it from those of one release to those of another.
+"""`dps operator`: administers the contracts of the grid, and moves the grid to the contracts of another release.
 
 Writes use the contract's setters. A new platform cut takes two calls: one announces it, a later one applies it
 after the notice period.

@@ -20,7 +20,7 @@ from deepgrid.lifecycle.states import JobStatus
 if TYPE_CHECKING:
     from deepgrid.client.quotes import Quote
 
-# For jobs without an exit status of their own. 124 is that of timeout(1); the others are next to it.
+# For jobs without an exit status. 124 is the status of timeout(1); the others are next to it.
 WITHOUT_STATUS = {
     JobStatus.FINISHED: 0,
     JobStatus.FAILED: 1,

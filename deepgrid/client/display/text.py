@@ -1,8 +1,7 @@
-"""Text for a terminal: nothing that a stranger wrote on chain or in a log may steer it.
-
-Of a job's output, colours and bold letters are kept, written anew so that they hide no text. Concealed, blinking and
-other text becomes usual text. A colour goes if one could hardly read it on its background. Where one of both is the
-terminal's own, it may be black or white.
+"""Text for a terminal: strangers' text on chain or in a log must not control the terminal. Colours and bold letters in
+a job's output are kept, rewritten so that they hide no text. Concealed, blinking and other text becomes usual text. A
+colour goes if one could hardly read it on its background. Where one of both is the terminal's own, it may be black or
+white.
 """
 
 from __future__ import annotations
@@ -58,7 +57,7 @@ PLAIN = Look()
 
 
 class Repainter:
-    """Writes the colours of one line anew. `change` takes the codes of a sequence, `end` ends all colours."""
+    """Rewrites the colours of one line. `change` takes the codes of a sequence, `end` ends all colours."""
 
     def __init__(self) -> None:
         self._asked, self._shown = PLAIN, PLAIN
@@ -145,7 +144,7 @@ def _values(colour: Colour, bold: bool = False) -> list[Colour]:
     return [(_STEPS[red_green // 6], _STEPS[red_green % 6], _STEPS[blue])]
 
 
-# Colours are written anew. Whatever else follows ESC moves the cursor, sets titles or talks to the terminal.
+# Colours are rewritten. All other sequences after ESC move the cursor, set titles or talk to the terminal.
 _ESCAPE = re.compile(
     rf"""{COLOUR.pattern}
     | \x1b\[[0-?]*[ -/]*[@-~]                     # CSI

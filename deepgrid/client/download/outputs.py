@@ -129,7 +129,10 @@ def output_of(
 async def download_output(
     output: TransportData | None, to: Path, only: str | Sequence[str] | None, settings: ClientSettings
 ) -> list[Path]:
-    """Fetch the files of an output into a folder. Arguments, result and errors are those of `AsyncJob.download`."""
+    """Fetch the files of an output into a folder.
+
+    Arguments, result and errors are the same as for `AsyncJob.download`.
+    """
     patterns = [only] if isinstance(only, str) else only
     wanted = partial(_matches, patterns)
     if output is not None and output.s3 is not None:

@@ -29,7 +29,7 @@ class Piece:
 
     Attributes:
         chunk: The chunk. It ends the output of its claim if it is final.
-        claim: 1 for the first claim that was read, 2 for the next one, which starts anew.
+        claim: 1 for the first claim that was read, 2 for the next one, which starts again.
         final: Whether this is the last piece.
     """
 
@@ -134,7 +134,7 @@ class _End:
 
 
 async def _end_of(connection: Connection, job_id: int, count: int, *, follow: bool) -> _End:
-    """Return the end of the stored output, with at least `count` whole lines if the last 16 MiB hold so many.
+    """Return the end of the stored output, with at least `count` whole lines if the last 16 MiB have that many.
 
     With `follow`, an unfinished last line stays in the decoder.
     """

@@ -417,8 +417,8 @@ class Job:
             ServiceError: Without `follow`, the services do not answer.
         """
     def output(self, follow: bool = False) -> Iterator[bytes]:
-        """Yield the job's output as it was written, in pieces of any size. When another cluster starts it, it begins
-        anew.
+        """Yield the job's output as it was written, in pieces of any size. When another cluster starts it, the output
+        begins again.
 
         Args:
             follow: Go on until the output is complete.
@@ -651,7 +651,7 @@ class JobSet:
     def _repr_html_(self) -> str: ...
 
 class Wallet:
-    """The balances of one address. `Grid.wallet` is that of the customer."""
+    """The balances of one address. `Grid.wallet` is the customer's."""
     @property
     def address(self) -> str:
         """The address."""

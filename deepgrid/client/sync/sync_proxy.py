@@ -1,7 +1,6 @@
-"""Base of the sync classes: an object of theirs runs the methods of an async object.
-
-The members of a sync class are made from those of the async class, when Python defines it. A method has the arguments
-and the docstring of the async one. What it returns has sync objects in place of async ones.
+"""Base of the sync classes: their objects run the methods of an async object. The members of a sync class are made from
+the async class when Python defines it. A method has the arguments and the docstring of the async one. Its result has
+sync objects in place of async ones.
 """
 
 from __future__ import annotations

@@ -139,7 +139,7 @@ async def _send(call: Call, batch: Sequence[bytes]) -> None:
 
 
 def _source_of(call: Call) -> str:
-    """Return the source address that the proxy names; without one, that of the connection."""
+    """Return the source address that the proxy names; without one, the connection's address."""
     assert call.metadata is not None
     named = str(call.metadata.get("x-forwarded-for", "")).rpartition(",")[2].strip()
     peer = call.peer.addr()

@@ -44,7 +44,7 @@ class Read:
     price: int = 1
 
     def with_most_gas(self, limits: WebLimits) -> Read | None:
-        """Return the same call with all gas that a call may have; None if it had that already, or is no call."""
+        """Return the same call with all gas that a call may have; None if it had that already, or is not a call."""
         if self.method != "eth_call" or int(self.params[0]["gas"], 16) >= limits.most_call_gas:
             return None
         params = [self.params[0] | {"gas": hex(limits.most_call_gas)}, *self.params[1:]]

@@ -85,7 +85,7 @@ class SharedReads:
         found, before = Head.of(await self._upstream.ask_now(NEWEST)), self._head
         if found and before and found.hash != before.hash:
             follows = found.number == before.number + 1 and found.parent == before.hash
-            if not follows and found.number <= before.number + 1:  # the chain was reorganised, or began anew
+            if not follows and found.number <= before.number + 1:  # the chain was reorganised, or began again
                 self._kept.clear()
                 self._asked.clear()
                 self._kept_bytes = 0
@@ -95,7 +95,7 @@ class SharedReads:
     def _keep(self, key: tuple[int, str], done: asyncio.Future[Answer]) -> None:
         waiting = self._asked.get(key)
         if waiting is None or waiting.future is not done:
-            return  # of a chain that began anew
+            return  # of a chain that began again
         del self._asked[key]
         if done.cancelled() or not done.result().is_final:
             return

@@ -141,7 +141,7 @@ class Upstream:
         self._places.release()
 
     async def _exchange(self, batch: list[Waiting]) -> None:
-        """Answer all reads of the batch, whatever happens."""
+        """Answer all reads of the batch, even after a failure."""
         try:
             await self._answer(batch)
         except BaseException:

@@ -39,7 +39,7 @@ class LogShippingSettings:
     max_pushes: int = 8  # at the same time
 
     def chunk_bytes(self, jobs: int) -> int:
-        """Return the bytes that are read of each of so many jobs at once."""
+        """Return the bytes to read at once of each job, for this number of jobs."""
         return max(1, min(int(self.bytes_per_s * self.poll_s), self.read_bytes // jobs, MAX_LOG_CHUNK_BYTES))
 
 

@@ -1,7 +1,7 @@
 """The order in which customers are served: by dominant share with decay, and by age. Pure.
 
 A customer's *share* is the largest part that it takes of any resource: Dominant Resource Fairness (Ghodsi et
-al., NSDI 2011). What it takes is the mean of present use and of past use (`scheduling.past_use`).
+al., NSDI 2011). Its use is the mean of present use and of past use (`scheduling.past_use`).
 
 A job's *key* is the share that its customer had with all its earlier jobs served; the lowest key comes first.
 So customers take turns, and 10,000 jobs of one delay the first job of another by one turn. The oldest job of

@@ -1,4 +1,4 @@
-"""Which clusters have the nodes for a job, and what the others lack. The rules are those of `fit.misfit`."""
+"""Finds the clusters that have the nodes for a job, and what the others lack, by the rules of `fit.misfit`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which clusters meet conditions on labels. The rules are those of `fit.compare`: all ANDed, a missing label fails."""
+"""Finds clusters that meet conditions on labels, by the rules of `fit.compare`: all ANDed, a missing label fails."""
 
 from __future__ import annotations
 

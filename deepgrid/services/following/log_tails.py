@@ -64,9 +64,9 @@ class LogTails:
     async def follow(self, job_id: int, reader: str, offset: int = 0) -> AsyncIterator[Piece]:
         """Yield the output of a job from `offset` on, as it arrives, for the job's customer.
 
-        Ends when the log is complete: the last piece is final, and may be empty. When the job is claimed anew, the rest
-        of the earlier claim comes first, then the output of the new claim from its offset 0 on. Nothing is read ahead
-        for a follower that takes its time.
+        Ends when the log is complete: the last piece is final, and may be empty. When the job is claimed again, the
+        rest of the earlier claim comes first, then the output of the new claim from its offset 0 on. Nothing is read
+        ahead for a follower that takes its time.
 
         `reader` is the authenticated address of the follower. A negative `offset` counts from the present end. Refuses
         with 403 if the reader is not the job's customer, with 404 if there is no such job, and with 503 (try again) if

@@ -130,6 +130,6 @@ async def _has_no_output(session: AsyncSession, job: Job) -> bool:
 
 
 def _is_silent(job: Job, log: LogState, now: int) -> bool:
-    """Return whether the provider of a job that is over sent nothing for so long that nothing is expected any more."""
+    """Return whether the silence of an ended job's provider is so long that nothing more is expected."""
     silence_s = SILENCE_S if log.pending else LATE_OUTPUT_S
     return now - log.updated_at > silence_s and abs(now - job.ended_at) > LATE_OUTPUT_S

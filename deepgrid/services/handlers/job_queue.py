@@ -1,7 +1,7 @@
 """The queue of the grid: jobs that are assigned or running, and the position of those that wait. It is public.
 
 `GET /v1/queue` is the queue oracle of existing clients. The answers come from one snapshot. It is read from the chain
-at most every few seconds, however many clients ask.
+at most every few seconds, for any number of clients.
 """
 
 from __future__ import annotations

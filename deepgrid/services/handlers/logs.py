@@ -100,7 +100,7 @@ async def read(
     offset: OffsetOrTail = 0,
     wait: Annotated[float, Query(ge=0, le=MAX_WAIT_S)] = 0,
 ) -> Response:
-    """Return output from `offset` on; a negative one counts from the end of what is stored.
+    """Return output from `offset` on; a negative one counts from the end of the stored output.
 
     If there is no output yet, wait up to `wait` seconds for output or for the end.
     """

@@ -85,7 +85,7 @@ def sign(account: LocalAccount, domain: Domain, method: str, path: str, body: by
 
 
 def require_form(headers: Mapping[str, str], now: int) -> None:
-    """Raise BadRequestSignature if a header is missing, malformed or too old, whatever the body is."""
+    """Raise BadRequestSignature if a header is missing, malformed or too old, for any body."""
     _parsed(headers, now)
 
 

@@ -182,7 +182,8 @@ class Database:
                 driver.terminate()
 
     async def prepare(self, *, migrate: bool = False) -> None:
-        """Create the tables of an empty database. Refuse, or with `migrate` change, those of an earlier release.
+        """Create the tables of an empty database. Refuse the tables of an earlier release, or change them with
+        `migrate`.
 
         Raises ConfigurationError, also when the database cannot be used.
         """

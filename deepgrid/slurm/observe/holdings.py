@@ -53,7 +53,7 @@ class Ledger:
 
 @dataclass(frozen=True, slots=True)
 class Holdings:
-    """The jobs in a queue: those of claims, and those of customers' accounts that belong to no claim.
+    """The jobs in a queue: jobs of claims, and jobs of customers' accounts that belong to no claim.
 
     `accounts` are the numeric ids of the accounts of the claims' jobs.
     """

@@ -20,7 +20,7 @@ from deepgrid.slurm.observe.exit_codes import wait_status
 GUARD_STATUS = 125
 GUARDED = wait_status(GUARD_STATUS, 0)
 CLOCK_SKEW_S = 2  # at most, between the login node and slurmctld
-LONGEST_REFUSAL_S = 60  # a start that lasts longer is a run, whatever the clocks say
+LONGEST_REFUSAL_S = 60  # a start that lasts longer is a run, independent of the clocks
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +101,6 @@ def _was_requeued(row: Row) -> bool:
 def _starts_before(row: Row, start: int) -> bool:
     """Return whether `row` started before `start`.
 
-    The row of a resized job does not count: its next row is no new start.
+    The row of a resized job does not count: its next row is not a new start.
     """
     return row.state != "RESIZING" and row.started_at is not None and row.started_at < start

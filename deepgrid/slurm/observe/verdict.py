@@ -40,12 +40,12 @@ class VerdictSettings:
     """For how long evidence counts, in seconds."""
 
     empty_queue_s: float = 60.0  # an empty queue proves nothing about a job that it held so recently
-    runaway_s: float = 900.0  # accounting alone keeps a job from being absent for so long
-    remembered_s: float = 30.0  # every controller remembers an ended job for so long (MinJobAge, by default 300 s)
+    runaway_s: float = 900.0  # accounting alone keeps a job from being absent for this long
+    remembered_s: float = 30.0  # every controller remembers an ended job for this long (MinJobAge, by default 300 s)
 
     @property
     def history_s(self) -> float:
-        """The history of a claim is kept for so long after its last use."""
+        """Seconds for which the history of a claim is kept after its last use."""
         return 4 * self.runaway_s
 
 

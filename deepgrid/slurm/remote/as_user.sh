@@ -3,7 +3,7 @@
 me=$(id -u)
 
 # as_user SECONDS COMMAND...: runs the command in the job's account, with the rights of that account only, also if we
-# are root. Sets said to its output, of which it reads 16 KiB at most. Fails as the command does, and with status 124 if
+# are root. Sets said to at most 16 KiB of its output. Fails like the command, and with status 124 if
 # it takes longer.
 #
 # The account can stop, kill and trace this process, and take its descriptors. So it gets no descriptor but its own three

@@ -210,7 +210,7 @@ def _separation(facts: AccountFacts, settings: LoginSettings) -> Finding:
         return Finding("accounts", Level.WARNING, words, step)
     if accounts.pattern:
         like = int(facts.values.get("like") or 0)
-        words = f"Customers have accounts like {accounts.pattern}, {like} of which the login node lists."
+        words = f"Customers have accounts like {accounts.pattern}; the login node lists {like} of them."
         if like:
             return Finding("accounts", Level.GOOD, words)
         return Finding("accounts", Level.WARNING, words, "Create the accounts; a customer without one is refused.")

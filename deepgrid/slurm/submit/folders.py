@@ -124,11 +124,10 @@ class OwnFolders:
         self._table = set(settings.accounts.table.values())  # until they had their turn
 
     async def make(self, customer: str, prefixes: Sequence[str]) -> None:
-        """Make the folders for this customer's account. The first call also makes those of the account table.
-
-        The others of the table get TABLE_WITHIN_S together. Those that are late wait for their own first job.
-        `prefixes` are the paths without the account's number. Logs which names other accounts have taken: jobs then
-        use folders with random names. Raises SlurmError when this cluster does not serve the customer.
+        """Make the folders for this customer's account. The first call also makes the folders of the account table,
+        within TABLE_WITHIN_S for all. Late ones wait for their own first job. `prefixes` are the paths without the
+        account's number. Logs which names other accounts have taken: jobs then use folders with random names. Raises
+        SlurmError when this cluster does not serve the customer.
         """
         account = self._settings.account_of(customer) or self._settings.user
         async with self._making[account]:

@@ -1,7 +1,7 @@
 """One sbatch per claim: the request, the guarded script, and the login node's answer.
 
 `protocol.sh` is the protocol itself. It runs on the login node under the lock of the job's folder. The payload runs at
-most once per claim, whatever fails: the guard at the beginning of the script stops a second start.
+most once per claim, despite any failure: the guard at the beginning of the script stops a second start.
 """
 
 from __future__ import annotations

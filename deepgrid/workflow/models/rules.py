@@ -119,7 +119,7 @@ def _waits(steps: Sequence[Step], path: Path, known: list[str]) -> Iterator[tupl
 
 def _sentence(place: Path, handle: str, known: Sequence[str], launched: Path | None) -> str:
     if launched is not None and place[: len(launched)] == launched:
-        return f"would wait for {handle}, of which this step is a part, forever"
+        return f"would wait for {handle}, which contains this step, forever"
     if launched is not None:
         return f"can only wait for launches before this step in the same scope; {handle} is later or in another scope"
     near = difflib.get_close_matches(handle.upper(), known, n=1)

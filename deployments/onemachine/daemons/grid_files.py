@@ -19,7 +19,7 @@ def render_template(name: str, target: Path, mode: int = 0o644, **values: object
 
 
 def write_text(target: Path, text: str, mode: int) -> None:
-    """Write a file with exactly `mode`, whatever the umask."""
+    """Write a file with exactly `mode`, for any umask."""
     target.touch(mode=mode)
     target.chmod(mode)
     target.write_text(text)

@@ -20,7 +20,8 @@ from deployments.onemachine.daemons.processes import Daemon, options
 from deployments.onemachine.node.node_socket import NodeSocket, answers_on
 
 CHAIN_ID = 179188
-# Readers need the state of a block that they have just seen: this many blocks, at least so many seconds, stay readable.
+# Readers need the state of a block that they have just seen: this many blocks, and at least this many seconds, stay
+# readable.
 STATES_KEPT = 64
 STATE_INTERVAL_S = 5  # a kill -9 may lose this much; anvil writes the whole state each time
 # anvil requires a TCP port. On Linux a server can listen on a multicast address, to which no client can connect.

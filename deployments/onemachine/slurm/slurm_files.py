@@ -34,7 +34,7 @@ def put_hook(file: Path, text: str) -> None:
 
 
 def make_folder(path: Path, mode: int) -> Path:
-    """Create `path` with exactly `mode`, whatever the umask."""
+    """Create `path` with exactly `mode`, for any umask."""
     path.mkdir(parents=True, exist_ok=True)
     path.chmod(mode)
     return path
