@@ -1,4 +1,4 @@
-"""What the doctors of all roles find: one sentence about one subject, and what to do."""
+"""Findings of the doctors of all roles: one sentence about one subject, and the next step."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Finding:
 
     @property
     def complaint(self) -> str:
-        """What is wrong and what to do; empty if the subject works."""
+        """The fault and the next step; empty if the subject works."""
         return "" if self.level is Level.GOOD else f"{self.words} {self.next_step}".strip()
 
     @classmethod

@@ -1,4 +1,4 @@
-"""How we speak HTTP with others: which URLs may carry secrets, whose certificates count, and how large answers may be.
+"""Rules for HTTP with other parties: URLs that may carry secrets, trusted certificates, and the size of answers.
 
 Definitions hold passwords of storage and registries. Over http any host on the path can read and change them.
 """

@@ -103,7 +103,7 @@ class _Engine(AsyncFlowRunEngine[P, R]):
 
     @asynccontextmanager
     async def setup_run_context(self, client: PrefectClient | None = None) -> AsyncIterator[None]:
-        """As in Prefect, but without reading the run from the server a second time."""
+        """Set up the context as Prefect does, without reading the run from the server a second time."""
         known = copy(client or self.client)
         known.read_flow_run = self._known_run  # type: ignore[method-assign]
         async with super().setup_run_context(known):

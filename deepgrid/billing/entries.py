@@ -23,7 +23,10 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class Settlement:
-    """How a deposit was divided: paid + cut + refunded = what the job held at its end, in wei. `at` in unix seconds."""
+    """The division of a deposit: paid + cut + refunded = the amount that the job held at its end, in wei.
+
+    `at` in unix seconds.
+    """
 
     job_id: int
     provider: str

@@ -17,7 +17,10 @@ LOW_GAS_UNITS = 100
 
 @dataclass(frozen=True, slots=True)
 class GasUse:
-    """What a role pays gas for: its units of work, such as jobs. The steps say how to get the first coins, and more."""
+    """The gas costs of a role, by its units of work, such as jobs.
+
+    The steps say how to get the first coins, and more.
+    """
 
     units: str
     gas_per_unit: int

@@ -149,7 +149,7 @@ class Writer(BatchWriter):
         return await self._send("MetaScheduler", "applyDeepsquareCut")
 
     async def accept_requests(self, accepted: bool) -> Receipt:
-        """Open or close the grid for new jobs. Existing jobs go on (the admin's key)."""
+        """Open or close the grid for new jobs. Existing jobs continue (the admin's key)."""
         return await self._send("MetaScheduler", "setEnableRequestNewJob", accepted)
 
     async def withdraw_cut(self, amount_wei: int) -> Receipt:

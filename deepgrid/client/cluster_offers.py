@@ -117,7 +117,7 @@ class Clusters(tuple[Cluster, ...]):
 
 @dataclass(frozen=True, slots=True)
 class ClusterOffer:
-    """What one cluster would be for a job. Strangers choose names; they are shown without control characters.
+    """The offer of one cluster for a job. Strangers choose names; they are shown without control characters.
 
     Attributes:
         cluster: Name of the cluster.

@@ -1,4 +1,4 @@
-"""What a customer orders: a workflow, the credits to lock, and the terms on which a cluster may run it."""
+"""A customer's order: a workflow, the credits to lock, and the terms on which a cluster may run it."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """What one cluster charges for a job.
+    """The price of one cluster for a job.
 
     Attributes:
         cluster: Name of the cluster.

@@ -1,4 +1,4 @@
-"""Settings and limits of what the services do for existing clients, and the context of their requests."""
+"""Settings and limits of the services for existing clients, and the context of their requests."""
 
 from __future__ import annotations
 
@@ -49,10 +49,9 @@ class CompatLimits:
 
 @dataclass(frozen=True)
 class CompatSettings:
-    """What the services do for existing clients.
-
-    `module_hosts`: `HOST` or `HOST:PORT` of the git servers whose modules are fetched for clients that do not sign.
-    `private_module_hosts`: whether these hosts may be at private addresses.
+    """Settings of the services for existing clients. `module_hosts`: `HOST` or `HOST:PORT` of the git servers whose
+    modules are fetched for clients that do not sign. `private_module_hosts`: whether these hosts may be at private
+    addresses.
     """
 
     module_hosts: tuple[str, ...] = ()

@@ -1,4 +1,6 @@
-"""What the services' git may reach for strangers: the hosts that the operator lists, at addresses checked before."""
+"""The hosts that the services' git may reach for strangers: the ones that the operator lists, at addresses checked
+before.
+"""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What browsers reach: the pages of the web app, the relay to the chain's node, and checks of workflows."""
+"""The endpoints for browsers: the pages of the web app, the relay to the chain's node, and checks of workflows."""

@@ -7,7 +7,7 @@ from enum import Enum
 
 
 class Phase(Enum):
-    """Where a claimed job stands at the cluster."""
+    """The phase of a claimed job at the cluster."""
 
     UNKNOWN = "unknown"  # not queried yet, or the login node did not answer: this proves nothing
     ABSENT = "absent"  # queue, spool and accounting have no trace of this claim

@@ -1,4 +1,4 @@
-"""Which modules may be read, within which limits, and how git reaches their repositories.
+"""The modules that may be read, their limits, and the ways in which git reaches their repositories.
 
 On the customer's machine, git reaches them as the customer's own git does, or by mirrors.
 """
@@ -56,7 +56,7 @@ class Unavailable(Exception):
 
 
 class Reach(Protocol):
-    """What the resolution of modules may reach, and how."""
+    """The repositories that the resolution of modules may reach, and how."""
 
     def require(self, source: Source) -> None:
         """Raise Unavailable if a module must not be read from there."""

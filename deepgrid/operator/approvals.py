@@ -1,7 +1,7 @@
 """Approves providers' proposals that change only measured labels, if the operator has enabled that.
 
-A proposal is read and checked again right before its approval, and approved by the hash of what was checked.
-The contract reverts when another proposal waits by then.
+A proposal is read and checked again right before its approval, and approved by the checked hash. The contract reverts
+if another proposal waits at that time.
 """
 
 from __future__ import annotations

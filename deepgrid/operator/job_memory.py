@@ -1,4 +1,4 @@
-"""The hot jobs of the grid as last reported, and what their changes tell about providers and customers."""
+"""The hot jobs of the grid as last reported, and conclusions from their changes about providers and customers."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ logger = logging.getLogger(__name__)
 
 LAST_KEPT = 10_000
 REPEAT_S = 300.0  # least time between two notices with the same reason and another place in the line
-LATER_S = 60  # a reservation that moves by more is told at once
+LATER_S = 60  # a reservation that moves by more gives a notice at once
 
 Notice = tuple[int, str, str]  # job, kind, text
 
@@ -108,7 +108,7 @@ class WaitingNotices:
     """Makes the notices, and remembers the last one of each job, so that no round repeats it."""
 
     def __init__(self) -> None:
-        self._last: dict[int, tuple[Waiting, str, float]] = {}  # what was told, in which words, monotonic time
+        self._last: dict[int, tuple[Waiting, str, float]] = {}  # the last notice, its words, monotonic time
 
     def changed(self, waiting: Sequence[Waiting]) -> list[Notice]:
         """Return notices for jobs with a new reason, and at times for those whose place changed. Forgets all other

@@ -1,4 +1,4 @@
-"""The steps of one round of the meta-scheduler: read, decide, assign, tell.
+"""The steps of one round of the meta-scheduler: read, decide, assign, notify.
 
 A round can be killed at any line. The contract skips a job that was assigned before. The reasons of assignments are
 stored before the transaction, so that the next round can tell the customers of those that were mined.
@@ -32,7 +32,7 @@ OVERTAKEN = frozenset({"JobHotStatusOnly", "InvalidTransition", "SameStatusError
 
 
 class Snapshot:
-    """What a round reads. No dataclass: Prefect would search its jobs for task runs, which takes seconds."""
+    """The input of a round. Not a dataclass: Prefect would search its jobs for task runs, which takes seconds."""
 
     def __init__(
         self, now: int, hot: Sequence[Job], providers: Sequence[tuple[Provider, TrackRecord]],
@@ -57,7 +57,7 @@ class Snapshot:
 
 
 class Decision:
-    """What a round decided, and how long that took. No dataclass, as above."""
+    """The decision of a round, and its duration. Not a dataclass, as above."""
 
     def __init__(self, snapshot: Snapshot, found: Round, use: Usage, seconds: float) -> None:
         self.snapshot = snapshot

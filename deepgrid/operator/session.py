@@ -1,4 +1,4 @@
-"""The operator's side: the open connections, and what the operator knows of jobs, providers and refusals.
+"""The operator's side: the open connections, and the operator's knowledge of jobs, providers and refusals.
 
 The steps of a round are in `rounds`; the other steps are in `expiry`, `delegated_top_ups` and `approvals`.
 """
@@ -137,7 +137,7 @@ class OperatorSession:
         }
         unread = [one for entries in recent.values() for one in entries if one.reason is None]
         slots = asyncio.Semaphore(REASONS_AT_ONCE)
-        with contextlib.suppress(TimeoutError):  # what is missing then is read in the next round
+        with contextlib.suppress(TimeoutError):  # jobs that are missing then are read in the next round
             async with asyncio.timeout(REASONS_WITHIN_S):
                 await asyncio.gather(*(self._read_reason(one, slots) for one in unread))
         return {

@@ -1,4 +1,4 @@
-"""What customers' jobs kept from others, noted from the changes of the jobs and kept in the operator's store."""
+"""Past use of customers' jobs, counted from the changes of the jobs and kept in the operator's store."""
 
 from __future__ import annotations
 

@@ -23,9 +23,7 @@ _MIRROR = re.compile(r"https?://[A-Za-z0-9.-]+(:[0-9]{1,5})?")
 
 @dataclass(frozen=True, slots=True)
 class Containers:
-    """How a cluster runs containers.
-
-    `apptainer`: the program's name or path on the nodes.
+    """Configuration of a cluster's containers. `apptainer`: the program's name or path on the nodes.
     `hosted`: the folder of the provider's own images.
     `pyxis`: whether srun has this plugin.
     `mirrors`: addresses of registries that the cluster reaches under another name, such as

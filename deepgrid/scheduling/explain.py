@@ -1,4 +1,4 @@
-"""What each cluster would be for one job, and why the others cannot take it. Needs no numpy.
+"""The offer of each cluster for one job, and why the others cannot take it. Needs no numpy.
 
 For one job and all clusters, this is the same decision as the tables make for all jobs. `quote` only gives the prices.
 """

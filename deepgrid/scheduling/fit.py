@@ -18,7 +18,7 @@ _ORDER: dict[str, Callable[[Any, Any], bool]] = {
 
 
 class Lack(IntEnum):
-    """What hardware lacks for a job, in the order in which it is looked for."""
+    """The things that hardware can lack for a job, in the order of the checks."""
 
     NOTHING = 0
     SENSE = 1  # the job asks for no task or no CPU

@@ -1,4 +1,4 @@
-"""What a round of the scheduler reads and returns, as plain values. Needs no numpy.
+"""The input and output of the scheduler's rounds, as plain values. Needs no numpy.
 
 A round gets the pending jobs and the market: the clusters with their hot jobs. It returns assignments, and
 for each job that stays pending the reason and its place in the line. Money is an int of wei, times are unix
@@ -14,7 +14,7 @@ from typing import NamedTuple, Self
 from deepgrid.lifecycle.job import Job, JobDefinition, Provider
 from deepgrid.lifecycle.states import JobStatus
 
-MOST_EVENTS = 50.0  # what the counters of a provider's whole life count as, at most
+MOST_EVENTS = 50.0  # limit for the counters of a provider's whole life
 
 
 class Resources(NamedTuple):
@@ -130,7 +130,7 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class Weights:
-    """How much each part of the score counts. A part is 0 at its best, about 1 when clearly worse."""
+    """The weight of each part of the score. A part is 0 at its best, about 1 when clearly worse."""
 
     start: float = 1.0
     price: float = 1.0
@@ -215,7 +215,7 @@ class Round:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """What one cluster would be for a job.
+    """The offer of one cluster for a job.
 
     Attributes:
         provider: Its address.

@@ -1,4 +1,5 @@
-"""When a cluster has room for one more job: its queue is simulated, in the order in which claims are served. Pure.
+"""Estimates when a cluster has room for one more job. Simulates its queue in the order in which claims are served.
+Pure.
 
 The simulation is pessimistic in time: jobs run to their limits, and no job overtakes another. It is optimistic
 in space: it counts the resources of a cluster in total, not per node.

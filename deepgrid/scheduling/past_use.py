@@ -1,4 +1,4 @@
-"""What the jobs of a customer kept from others, and what follows for its next jobs. Pure.
+"""Past use of a customer's jobs, and its effect on the next ones. Pure.
 
 A job keeps its resources from others from its assignment to its end, whether it runs or not. The average of what a
 customer kept, with exponential decay, is its past use, as in HTCondor's user priority. Use of one half life ago counts
@@ -37,7 +37,7 @@ class Hold:
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """What a customer's ended jobs kept from others.
+    """Past use by a customer's ended jobs.
 
     Attributes:
         past: Average resources in use, at unix time `at`.

@@ -1,4 +1,4 @@
-"""How fast a cluster is for a kind of job, from the benchmark labels. Pure.
+"""The speed of a cluster for a kind of job, from the benchmark labels. Pure.
 
 A job that asks for GPUs is of the kind `gpu`: GFLOPS per GPU count, where the benchmark ran on GPUs. Other jobs of
 several tasks are `parallel`: the geometric mean of GFLOPS per CPU and MB/s between two nodes counts. The rest is

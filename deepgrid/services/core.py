@@ -25,7 +25,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass
 class ServiceCore:
-    """What handlers and readers of logs share. `clock` gives unix seconds."""
+    """The part that handlers and readers of logs share. `clock` gives unix seconds."""
 
     domain: Domain
     chain: Chain

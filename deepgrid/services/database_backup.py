@@ -42,7 +42,7 @@ GRID = ("chain_id", "meta_scheduler", "credit", "provider_manager")
 
 
 class Manifest(file_backup.Contents):
-    """What a backup holds. `schema_step` is the last migration.
+    """The content of a backup. `schema_step` is the last migration.
 
     `secret_sha256` is of the key, also if the archive does not hold it.
     """

@@ -22,10 +22,10 @@ DefinitionHash = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
 
 @dataclass(frozen=True, slots=True)
 class LogPosition:
-    """How far a log is delivered, in bytes.
+    """The delivered part of a log, in bytes.
 
     `offset` counts the log, `source` the provider's file. `left_out` are bytes of the file that are not in the log.
-    `most` is what the service keeps per log.
+    `most` is the limit that the service keeps per log.
     """
 
     offset: int = 0

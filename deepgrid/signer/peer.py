@@ -1,6 +1,5 @@
-"""Admits one account of this machine, where the system tells which account sends a request over loopback.
-
-Linux tells it to every process, by the socket diagnosis of netlink. Other systems tell it only to root.
+"""Admits one account of this machine, if the system reveals which account sends a request over loopback. Linux reveals
+it to every process, by the socket diagnosis of netlink. Other systems reveal it only to root.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ logger = logging.getLogger(__name__)
 class OwnAccount:
     """Middleware: answers the account of this process, and root, which can read the key file anyway.
 
-    Where the system does not tell the account, it says so at the start, and answers all.
+    If the system does not reveal the account, it says so at the start, and answers all.
     """
 
     def __init__(self, app: ASGIApp) -> None:

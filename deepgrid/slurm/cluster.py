@@ -219,7 +219,7 @@ class Cluster:
         return {key: page.data for key, page in pages.items() if page.data}
 
     async def read_output_pages(self, offsets: Mapping[JobKey, int], limit: int) -> dict[JobKey, OutputPage]:
-        """As `read_output`, with the size of each output. Omits jobs whose output cannot be read."""
+        """Read like `read_output`, with the size of each output. Omits jobs whose output cannot be read."""
         lines = "".join(f"{key.folder} {offset}\n" for key, offset in offsets.items())
         done = await self._login.run(call(_OUTPUT, self.settings.grid_root, limit), stdin=lines.encode())
         answers = [line.split(" ") for line in whole_answer(done)]

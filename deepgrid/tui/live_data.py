@@ -1,7 +1,6 @@
-"""What the app knows of its customer: balances and jobs, read again every two seconds, and whether the grid answers.
-
-Of many jobs, the ids are read once, then the newest page, then what the screen shows. Jobs that are over never change
-and are not read again.
+"""The app's data on its customer: balances and jobs, read again every two seconds, and whether the grid answers. The
+ids of many jobs are read once, then the newest page, then the visible ones. Jobs that are over never change and are not
+read again.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a live display of one customer reads: balances, new jobs, pages of jobs, remarks, the terms of the grid.
+"""The reads of a live display of one customer: balances, new jobs, pages of jobs, remarks, the terms of the grid.
 
 `AsyncGrid` answers single questions; an `Overview` is asked again and again, and reads only what may have changed.
 """

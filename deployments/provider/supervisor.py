@@ -32,7 +32,7 @@ OPEN_RETRY_S = 2.0
 REGISTER_RETRY_S = 30.0
 REGISTER_TIMEOUT_S = 60.0
 DRAIN_POLL_S = 5.0
-LOGS_WITHIN_S = 600.0  # what is not delivered then stays incomplete
+LOGS_WITHIN_S = 600.0  # logs that are not delivered then stay incomplete
 
 logger = logging.getLogger(__name__)
 

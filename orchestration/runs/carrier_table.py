@@ -35,7 +35,7 @@ class Run(StrEnum):
 
 
 class Carrier(StrEnum):
-    """What carries the claim in the process that serves the pool."""
+    """The carrier of the claim in the process that serves the pool."""
 
     RUN = "its run"
     FALLBACK = "a fallback"  # carries the claim without a run
@@ -44,7 +44,7 @@ class Carrier(StrEnum):
 
 
 class Step(StrEnum):
-    """What happens to the run."""
+    """The step that is taken with the run."""
 
     LEAVE = "leave"
     CREATE = "create"

@@ -1,4 +1,4 @@
-"""What each error of the contracts means, as a sentence for the user and the next step."""
+"""The meaning of each error of the contracts, as a sentence for the user and a next step."""
 
 from __future__ import annotations
 

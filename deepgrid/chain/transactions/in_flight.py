@@ -36,7 +36,10 @@ MOST_FILLERS = 100  # dead processes leave a few lost nonces; if more are missin
 
 @dataclass(frozen=True, slots=True)
 class SenderSettings:
-    """How a sender shares its key, follows its transactions and raises their fees. Times are in seconds."""
+    """Settings of a sender: how it shares its key, follows its transactions and raises their fees.
+
+    Times are in seconds.
+    """
 
     poll_s: float = 0.1  # between two polls of the node for the transactions in flight
     longest_pause_s: float = 2.0  # between two polls while the node does not answer

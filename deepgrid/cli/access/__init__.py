@@ -1,1 +1,1 @@
-"""What a verb works with: the grid and its address book, the key file, settings of the environment, and consent."""
+"""The resources of a verb: the grid and its address book, the key file, settings of the environment, and consent."""

@@ -1,6 +1,6 @@
 """Variables of the existing client of the grid, from the environment and from `.env` files.
 
-They name what an address book and a key file name: `--book`, `--key`, DEEPGRID_BOOK and DPS_KEY_FILE come first.
+They replace an address book and a key file: `--book`, `--key`, DEEPGRID_BOOK and DPS_KEY_FILE come first.
 """
 
 from __future__ import annotations

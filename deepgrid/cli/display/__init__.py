@@ -1,1 +1,1 @@
-"""What verbs print: tables, lists, single objects, and the findings of doctors."""
+"""The output of verbs: tables, lists, single objects, and the findings of doctors."""

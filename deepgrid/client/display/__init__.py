@@ -1,1 +1,1 @@
-"""What jobs look like: states, ends and remarks in words, safe for terminals and notebooks."""
+"""The display of jobs: states, ends and remarks in words, safe for terminals and notebooks."""

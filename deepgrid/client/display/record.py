@@ -88,7 +88,7 @@ JOB_COLUMNS = (">ID", "STATE", "NAME", "CLUSTER", "SUBMITTED", ">COST", ">LOCKED
 
 @dataclass(frozen=True)
 class QueuePlace:
-    """Where a job waits.
+    """The place of a job in a queue.
 
     Attributes:
         position: Its position, from 1, among the jobs that wait for the same. None if the queue names no positions.

@@ -1,4 +1,4 @@
-"""Where a job is watched: one cell of a notebook, which is drawn again, or lines of a terminal or file."""
+"""Screens to watch a job: one cell of a notebook, which is redrawn, or lines of a terminal or file."""
 
 from __future__ import annotations
 

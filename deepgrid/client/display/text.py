@@ -32,7 +32,7 @@ Colour = tuple[int, ...]  # red, green and blue, or the number in the terminal's
 
 
 class Look(NamedTuple):
-    """How text looks."""
+    """The look of text."""
 
     bold: bool = False
     text: Colour = ()

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from deepgrid.workflow import Definition
     from deepgrid.workflow.models.transport import HTTPData, S3Data, TransportData
 
-ARCHIVE = "output.zip"  # what a job calls the archive of several files
+ARCHIVE = "output.zip"  # a job's name for the archive of several files
 
 SIGNED_FOR_S = 3600
 REFUSED = frozenset({"AccessDenied", "InvalidAccessKeyId", "SignatureDoesNotMatch", "403", "401", "AllAccessDisabled"})

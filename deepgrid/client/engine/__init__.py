@@ -1,1 +1,1 @@
-"""What jobs, job sets and the grid share: one connection, one poller of jobs, one reader of logs."""
+"""The parts that jobs, job sets and the grid share: one connection, one poller of jobs, one reader of logs."""

@@ -1,8 +1,8 @@
 """Idempotency keys: the same key with the same definition finds the same job, from any machine with that wallet.
 
-The salt of the definition's hash is an HMAC of the key's text, and the hash is on chain. So the chain itself is the
-record of what was requested. Files beside the key file only keep processes of one machine from requesting at the same
-time, and tell when a key is used again with another definition. They hold no definition and no key text.
+The salt of the definition's hash is an HMAC of the key's text, and the hash is on chain. So the chain itself records
+all requests. Files beside the key file only keep processes of one machine from requesting at the same time, and tell
+when a key is used again with another definition. They hold no definition and no key text.
 """
 
 from __future__ import annotations
@@ -131,7 +131,7 @@ def open_private(file: Path) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """What a key stands for: the fingerprint of a definition, and the hash of the first job to be requested."""
+    """The use of a key: the fingerprint of a definition, and the hash of the first job to be requested."""
 
     fingerprint: str
     first_hash: str
@@ -202,7 +202,7 @@ def _file_lock(file: Path) -> Iterator[None]:
 
 
 class RequestedJobs:
-    """An index of all jobs of a customer. It is read once, and from then on only what is new.
+    """An index of all jobs of a customer. It is read once, and then only new entries are read.
 
     The hash of a job never changes.
     """

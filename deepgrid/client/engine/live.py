@@ -113,7 +113,7 @@ async def read_remarks(connection: Connection, job_id: int) -> tuple[Remark, ...
 
 
 class LiveView:
-    """Collects the news of one job. It remembers what it told already."""
+    """Collects the news of one job. It remembers the news that it has reported."""
 
     def __init__(self, connection: Connection, job_id: int) -> None:
         self._connection = connection
@@ -252,7 +252,7 @@ class LiveView:
         if output.done():
             output.result()
 
-    # -- telling -----------------------------------------------------------------------------
+    # -- reporting -----------------------------------------------------------------------------
 
     def _put(self, event: JobEvent) -> None:
         self._news.put_nowait(event)

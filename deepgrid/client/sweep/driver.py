@@ -233,7 +233,7 @@ def _first(errors: BaseExceptionGroup[GridError]) -> GridError:
 
 
 class Capacity:
-    """How many jobs of a sweep may be requested now, by its limits and the customer's credits.
+    """Limits the number of jobs that a sweep may request now, by its settings and the customer's credits.
 
     Places are filled a quarter at a time, or after `refill_s` seconds, so that few transactions are needed.
     """

@@ -54,7 +54,7 @@ class Entry:
 
     @property
     def result(self) -> AsyncJob | Unsubmitted:
-        """What became of it. It must be over."""
+        """The result of the entry, which must be over."""
         result = self.unsubmitted or self.job
         assert result is not None
         return result

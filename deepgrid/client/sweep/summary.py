@@ -1,4 +1,4 @@
-"""What became of the jobs of a sweep, as values."""
+"""The results of a sweep's jobs, as values."""
 
 from __future__ import annotations
 

@@ -75,7 +75,10 @@ def read_document(_context: Any, data: dict[str, Any]) -> DocumentNode:
 
 
 class TooLarge(BaseException):
-    """The answer holds too many fields. It is no Exception, because for one GraphQL would go on with the next field."""
+    """The answer holds too many fields.
+
+    It is not an Exception, because then GraphQL would continue with the next field.
+    """
 
 
 def limited_answer() -> Callable[..., Any]:

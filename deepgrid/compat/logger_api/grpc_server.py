@@ -27,7 +27,7 @@ from deepgrid.services.admission.limits import source_of
 from deepgrid.services.edge.listeners import BACKLOG
 
 STOP_WITHIN_S = 3.0
-LEAST_WINDOW_BYTES = 2**16 - 1  # what a client may send ahead; a request is smaller
+LEAST_WINDOW_BYTES = 2**16 - 1  # bytes that a client may send ahead; a request is smaller
 CONFIGURATION = Configuration(
     http2_connection_window_size=LEAST_WINDOW_BYTES, http2_stream_window_size=LEAST_WINDOW_BYTES
 )

@@ -55,7 +55,7 @@ def reader_of(request: ReadRequest, now: int) -> str:
 
 
 def watcher_of(request: WatchListRequest, now: int) -> str:
-    """As `reader_of`. Takes the address in the text in lower case and as sent."""
+    """Return the signer like `reader_of`. Accepts the address in the text in lower case and as sent."""
     addresses = (request.address.lower(), request.address)
     return _verified([f"watchList:{address}/{request.timestamp}" for address in addresses], request, now)
 
@@ -137,7 +137,7 @@ async def check_health(context: CompatContext, _source: str, message: bytes) -> 
 
 
 async def watch_health(context: CompatContext, source: str, message: bytes) -> Batches:
-    """As `check_health`, now and at every change."""
+    """Answer like `check_health`, now and at every change."""
     request = _parsed(HealthCheckRequest, message)
     told = b""
     with _counted(context, source, f"health {source}"):

@@ -1,4 +1,4 @@
-"""How a call ends other than well: a gRPC status and a sentence."""
+"""Failed ends of calls: a gRPC status and a sentence."""
 
 from __future__ import annotations
 

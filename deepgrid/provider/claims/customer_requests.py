@@ -18,7 +18,7 @@ logger = logging.getLogger(__name__)
 
 
 class RequestOutcome(Enum):
-    """What was done about one job. The values are sentences with a gap for `job 7` or `job 7, 8`."""
+    """The result for one job. The values are sentences with a gap for `job 7` or `job 7, 8`."""
 
     CARRIER_WOKEN = "Woke the carrier of {}."
     RUN_SCHEDULED = "No process carried {}: its run is scheduled."

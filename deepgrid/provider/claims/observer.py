@@ -69,7 +69,7 @@ class ClaimObserver:
         )  # fmt: skip
 
     def note_submission(self) -> None:
-        """Slurm has the job: what was seen before the submission proves no absence."""
+        """Note that Slurm has the job: observations before the submission do not prove its absence."""
         self.attempt = Attempt()
         self._absent_since = None
 

@@ -50,7 +50,7 @@ class OutputReader(Protocol):
 
 
 class LogSink(Protocol):
-    """The log service as the shipper sees it. `ship_log` returns the position from which to go on."""
+    """The log service as the shipper sees it. `ship_log` returns the position to continue from."""
 
     async def ship_log(
         self,
@@ -134,7 +134,7 @@ class LogShipper:
         self._streams[key].ending = True
 
     async def finish(self, key: JobKey) -> None:
-        """As `end` for a job that is followed, and wait for it up to `drain_s`. Shipping goes on after that."""
+        """End the log like `end` if the job is followed, and wait up to `drain_s`. Shipping continues after that."""
         stream = self._streams.get(key)
         if stream is None:
             return

@@ -1,4 +1,4 @@
-"""Which clusters can take a job at all: nodes, labels, price. Jobs that ask for the same share the answer.
+"""Finds the clusters that can take a job: by nodes, labels and price. Jobs that ask for the same share the answer.
 
 `Board` holds the clusters of a market with their tables. Its tables are kept from round to round while the
 hardware, the labels or the prices that they are made of stay the same.

@@ -1,4 +1,4 @@
-"""How good clusters are for a job: a weighted sum of parts, the lowest is best. Pure.
+"""Scores clusters for a job: a weighted sum of parts, the lowest is best. Pure.
 
 Each part is 0 for the best cluster, and about 1 for a clearly worse one. `FIXED` parts do not change during a
 round; `MOVING` parts do, as the round fills clusters. To add a part, write a function, add its weight to
@@ -26,7 +26,7 @@ Facts = TypeVar("Facts")
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """What clusters are for a job; one element per cluster. A speed of 0 means not measured."""
+    """The terms of clusters for a job; one element per cluster. A speed of 0 means not measured."""
 
     rates: Floats
     speeds: Floats
@@ -35,7 +35,7 @@ class Terms:
 
 @dataclass(frozen=True, slots=True)
 class Room:
-    """How busy clusters are; one element per cluster.
+    """The load of clusters; one element per cluster.
 
     `waits_s` are seconds to the estimated start. `loads` are the taken parts of the clusters, 0 to 1.
     """

@@ -1,4 +1,4 @@
-"""What waiting jobs are told: which clusters cannot take them and why, and their place in the line."""
+"""Reasons for waiting jobs: the clusters that cannot take them and why, and the place in the line."""
 
 from __future__ import annotations
 

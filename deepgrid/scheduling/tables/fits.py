@@ -18,7 +18,10 @@ LARGEST = 2**31
 
 
 class Shape(NamedTuple):
-    """What a job asks of nodes. Jobs with the same shape fit the same clusters. `gpus` is for the whole job."""
+    """The resources that a job requests of nodes. Jobs with the same shape fit the same clusters.
+
+    `gpus` is for the whole job.
+    """
 
     ntasks: int
     cpus_per_task: int
@@ -44,7 +47,7 @@ Ints = npt.NDArray[np.int64]
 
 
 class FitTable:
-    """What each cluster lacks for a shape.
+    """The things that each cluster lacks for a shape.
 
     The nodes of a cluster are compressed into types with a count, those with the most GPUs first.
     """

@@ -1,4 +1,4 @@
-"""When each cluster has room for a job, for all clusters at once, while a round fills them.
+"""Estimates when each cluster has room for a job, for all clusters at once, while a round fills them.
 
 Each cluster has steps as of `occupancy.free_steps`. They are merged to at most `STEPS`: what becomes free at a
 merged step counts from the next one on. So a merged table is later than the exact one, never earlier.
@@ -49,7 +49,7 @@ class StartTable:
         self._free = np.zeros((3, count, STEPS))
         self._stale = set(range(count))  # clusters whose steps are not in the two arrays
         self._reserved = np.full(count, np.inf)  # start of the job that reserved the cluster
-        self._spare = np.full((3, count), np.inf)  # what that job leaves
+        self._spare = np.full((3, count), np.inf)  # resources that this job leaves
         for cluster in range(count):
             self._note(cluster)
 

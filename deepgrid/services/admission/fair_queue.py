@@ -1,4 +1,4 @@
-"""What waits for several parties, who take turns: a party with much to do delays no other."""
+"""A queue for several parties that take turns: a party with much work delays no other."""
 
 from __future__ import annotations
 

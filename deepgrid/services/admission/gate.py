@@ -78,7 +78,7 @@ class Admission:
 class Gate:
     """ASGI middleware: refuses requests above the limits of strangers, before reading them.
 
-    It also tells each handler the source address.
+    It also gives each handler the source address.
     """
 
     def __init__(self, app: ASGIApp, admission: Admission) -> None:

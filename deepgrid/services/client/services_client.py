@@ -186,7 +186,7 @@ class ServicesClient:
     ) -> LogPosition:  # fmt: skip
         """Append `data`, at most 1 MiB, to the log of one claim, if the log ends at `at`.
 
-        Returns the position from which to go on: `after` if the data was stored, else where the log ends.
+        Returns the position to continue from: `after` if the data was stored, else where the log ends.
         """
         place = f"offset={at.offset}&source={after.source}&left_out={after.left_out}&pending={pending}"
         end = f"final={'true' if final else 'false'}&claimed_at={claimed_at}"

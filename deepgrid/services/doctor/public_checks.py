@@ -1,4 +1,6 @@
-"""What others reach: the sockets, nginx with the file of this release, the URLs of the address book, and metrics."""
+"""Checks of the public side: the sockets, nginx with the file of this release, the URLs of the address book, and
+metrics.
+"""
 
 from __future__ import annotations
 

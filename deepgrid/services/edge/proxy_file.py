@@ -16,7 +16,7 @@ from deepgrid.files.text_templates import text_templates
 from deepgrid.safe_http import is_loopback
 
 RECORDED = "# settings: "
-DIGEST = "@digest@"  # of the file, which nginx tells at /v1/proxy
+DIGEST = "@digest@"  # of the file, which nginx reports at /v1/proxy
 REFUSALS = (
     ("@large", 413, "the body is too large"),
     ("@many", 429, "too many requests of your address; try again in 1 s"),
@@ -49,7 +49,7 @@ class EdgeLimits:
 
 
 class ProxySettings(BaseModel):
-    """What an operator chooses. All of it stands in the file's second line, so that the doctor can make it again."""
+    """The operator's choices. The file's second line has all of them, so that the doctor can make the file again."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 

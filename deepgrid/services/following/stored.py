@@ -103,7 +103,7 @@ async def pieces_from(
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """What readers are told about the end of a log.
+    """Information for readers about the end of a log.
 
     `over`: nothing will be added. `closed`: its provider said so, or no output was expected. `left_out` and `pending`
     are as in `LogState`.

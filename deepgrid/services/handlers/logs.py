@@ -31,7 +31,7 @@ OffsetOrTail = Annotated[int, Query(gt=-(2**53), lt=2**53)]
 
 @dataclass(frozen=True, slots=True)
 class ChunkQuery:
-    """Where a chunk belongs, by the query of its request.
+    """The place of a chunk, by the query of its request.
 
     `offset`: position of its first byte in the log. `source`: position behind it in the provider's file. `left_out`:
     bytes of the file that the log leaves out before this position. `pending`: bytes of it that follow. Without
@@ -186,7 +186,7 @@ async def _append(
 
 
 class Facts(TypedDict, total=False):
-    """What the provider needs to go on after a restart, as in `Appended`."""
+    """The values that a provider needs to continue after a restart, as in `Appended`."""
 
     next_source: int
     left_out: int

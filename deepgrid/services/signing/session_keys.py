@@ -43,7 +43,7 @@ _PARTS = {
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """What a wallet has signed: this P-256 key has these rights until `not_after` (unix seconds).
+    """The text that a wallet has signed: this P-256 key has these rights until `not_after` (unix seconds).
 
     `public_key` is an uncompressed point of 65 bytes. `origin` is the web origin whose pages use the key; it is
     empty for programs.

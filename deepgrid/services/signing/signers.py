@@ -1,4 +1,4 @@
-"""What signs the requests of a client: the wallet, or a session key of the wallet."""
+"""Signers of a client's requests: the wallet, or a session key of the wallet."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the services keep: tables in SQLite or PostgreSQL, used nonces, and the encryption of customers' data.
+"""The data of the services: tables in SQLite or PostgreSQL, used nonces, and the encryption of customers' data.
 
 `database` has the tables. A change of a table needs a step in `deepgrid.services.schema`. `vault` encrypts, `replays`
 refuses requests that come twice, also after a restore.

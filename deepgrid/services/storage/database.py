@@ -134,7 +134,7 @@ class NoticeRecord(Table):
 
 
 class Cursor(Table):
-    """How far a named reader has read."""
+    """The position of a named reader."""
 
     __tablename__ = "grid_cursor"
     name: Mapped[str] = mapped_column(primary_key=True)

@@ -1,4 +1,4 @@
-"""What Slurm's answers mean. Pure: text in, values out.
+"""The meaning of Slurm's answers. Pure: text in, values out.
 
 `commands` builds argument lists and parses outputs, `exit_codes` reads exit codes. `snapshot` joins queue and spool of
 one moment, `run_records` separates runs from refused starts, `holdings` maps jobs to claims, and `verdict` decides the

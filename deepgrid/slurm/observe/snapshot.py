@@ -51,7 +51,7 @@ _SNAPSHOT = read_script("identity.sh", "snapshot.sh")
 
 @dataclass(frozen=True, slots=True)
 class Records:
-    """What accounting or the controller's memory knows of a claim: its end, or the records without an end."""
+    """Accounting's or the controller's knowledge of a claim: its end, or the records without an end."""
 
     end: SlurmJob | None = None
     unfinished: tuple[Row, ...] = ()
@@ -71,7 +71,7 @@ class Snapshot:
     gone: frozenset[str] = frozenset()  # claims without a folder: not made yet, or removed
     whole: bool = True  # False if spool or job folders could not be read; then a missing claim may still exist
     held: int = 0  # number of jobs in the whole queue, of all users
-    reissued: frozenset[str] = frozenset()  # claims whose id belongs to another claim by now
+    reissued: frozenset[str] = frozenset()  # claims whose id now belongs to another claim
     taken: dict[str, int] = field(default_factory=dict)  # when Slurm accepted the jobs, if known
 
     def was_tried(self, key: JobKey) -> bool:

@@ -54,7 +54,7 @@ VERDICT_DEFAULTS = VerdictSettings()
 
 @dataclass(slots=True)
 class _History:
-    """What earlier snapshots showed of a claim. Times are seconds of the monotonic clock, except in `ran`."""
+    """The history of a claim in earlier snapshots. Times are seconds of the monotonic clock, except in `ran`."""
 
     used_at: float
     ran: dict[int, int] = field(default_factory=dict)  # by the cluster's clock, see `Seen`

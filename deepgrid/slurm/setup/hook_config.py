@@ -63,7 +63,7 @@ class FileChange:
 
 @dataclass(slots=True)
 class Plan:
-    """What to do, in this order: the spool folder, files (slurm.conf last), then a restart of slurmctld.
+    """The steps, in this order: the spool folder, files (slurm.conf last), then a restart of slurmctld.
 
     `wrapper` is the submission wrapper, which only root can install. `by_hand` lists what only an administrator can
     decide. `lines` are the lines that slurm.conf must contain afterwards.

@@ -226,7 +226,7 @@ class MeteredLogin:
         self._report = report
 
     async def run(self, argv: Sequence[str], *, stdin: bytes = b"", timeout_s: float | None = None) -> CommandResult:
-        """As `Login.run`."""
+        """Run a command like `Login.run`."""
         try:
             with span(f"ssh {PurePath(argv[0]).name}"):
                 result = await self._login.run(argv, stdin=stdin, timeout_s=timeout_s)

@@ -1,4 +1,4 @@
-"""How to reach a login node, which Unix account a customer's jobs run under, and how the login submits for it. Pure."""
+"""Settings of a login node: its address, the Unix accounts of customers' jobs, and submission for them. Pure."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _PLACEHOLDER = re.compile(r"\{(address|digits)(?::(\d{1,2}))?\}", re.ASCII)
 
 
 class Become(Enum):
-    """How the login submits for another account."""
+    """The way in which the login submits for another account."""
 
     UID = "uid"  # `sbatch --uid`, which needs root
     SUDO = "sudo"  # `sudo -n -u ACCOUNT`, which needs a rule in sudoers

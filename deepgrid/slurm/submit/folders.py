@@ -34,7 +34,7 @@ _OWN_FOLDERS = read_script("as_user.sh", "own_folders.sh")
 
 @dataclass(frozen=True, slots=True)
 class Leftover:
-    """What a claim left: its own folder, or a storage folder of its job if `storage` names one."""
+    """A leftover of a claim: its own folder, or a storage folder of its job if `storage` names one."""
 
     key: JobKey
     storage: str = ""

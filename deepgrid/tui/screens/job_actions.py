@@ -1,4 +1,4 @@
-"""What can be done with a job: the same keys in the table of jobs, on the job's screen and in its log."""
+"""Actions on a job: the same keys in the table of jobs, on the job's screen and in its log."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 DRAW_S = 0.1
 POLL_S = 2.0
 LINES_AT_ONCE = 500  # then keys are answered
-TAIL_LINES = 500  # are read first, as the end is what one wants to see
+TAIL_LINES = 500  # are read first, because users want to see the end
 
 
 class LogScreen(JobActions):

@@ -1,4 +1,4 @@
-"""What tables and texts share: they draw only visible rows, and move by the same keys."""
+"""Base of tables and texts: they draw only visible rows, and move by the same keys."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Scroller(ScrollView, can_focus=True, inherit_bindings=False):
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
-        self._drawn: dict[int, Strip] = {}  # what was drawn last, by line of the widget
+        self._drawn: dict[int, Strip] = {}  # the last drawing, by line of the widget
 
     @property
     def row_count(self) -> int:

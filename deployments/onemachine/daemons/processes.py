@@ -52,7 +52,7 @@ def options(**values: object) -> list[str]:
 
 @dataclass(frozen=True)
 class _Record:
-    """What later commands know of a process. `born` is None if it ended before its start time could be read."""
+    """The record of a process for later commands. `born` is None if it ended before its start time could be read."""
 
     pid: int
     born: int | None

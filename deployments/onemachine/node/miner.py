@@ -21,7 +21,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Pace:
-    """How often a block is mined.
+    """The pace of mining.
 
     Each `block_s` seconds while transactions come. Without any, the gap between blocks is the idle time divided by
     `thinning`, at most `longest_s`. A pending transaction is mined at the next tick.

@@ -1,1 +1,1 @@
-"""What operator, providers and customers have on the one machine: keys, blocks, pools, deployments, processes."""
+"""The parts of operator, providers and customers on the one machine: keys, blocks, pools, deployments, processes."""

@@ -1,4 +1,4 @@
-"""When the database was restored from a backup."""
+"""Add the times when the database was restored from a backup."""
 
 from __future__ import annotations
 
