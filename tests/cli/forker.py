@@ -8,6 +8,7 @@ The second command ends with the status or the signal of `dps`, and passes signa
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import select
@@ -46,6 +47,7 @@ def serve(path: str) -> None:
 
     for name in PRELOADED:
         import_module(name)
+    gc.freeze()  # a collection in a fork would copy all that was imported
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     server = socket.socket(socket.AF_UNIX)
     server.bind(f"{path}.new")
