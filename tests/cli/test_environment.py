@@ -26,6 +26,11 @@ class Existing(Dps):
 
     variables: dict[str, str] = field(default_factory=dict)
 
+    @classmethod
+    def of(cls, dps: Dps, variables: dict[str, str] | None = None) -> Existing:
+        """The command of `dps` with these variables."""
+        return cls(dps.home, dps.book, dps.key, variables or {}, forker=dps.forker)
+
     @property
     def environment(self) -> dict[str, str]:
         own = ("DEEPGRID_BOOK", "DPS_KEY_FILE")
@@ -44,7 +49,7 @@ def variables_of(live: Live, key: Path) -> dict[str, str]:
 
 @pytest.fixture
 def existing(live: Live, dps: Dps) -> Existing:
-    return Existing(dps.home, dps.book, dps.key, variables_of(live, dps.key), forker=dps.forker)
+    return Existing.of(dps, variables_of(live, dps.key))
 
 
 def write_env(folder: Path, variables: dict[str, str], name: str = ".env", mode: int = 0o600) -> None:
@@ -77,7 +82,7 @@ async def test_a_job_is_submitted_with_them(existing: Existing) -> None:
 
 
 async def test_an_env_file_works_as_the_variables_do_and_is_named(dps: Dps, existing: Existing) -> None:
-    bare = Existing(dps.home, dps.book, dps.key)
+    bare = Existing.of(dps)
     write_env(dps.home, existing.variables)
     outcome = await run(bare, "credit", "get")
     contract = existing.variables["METASCHEDULER_SMART_CONTRACT"]
@@ -88,18 +93,18 @@ async def test_the_order_is_options_own_variables_theirs_files(dps: Dps, existin
     wrong = dict.fromkeys(("METASCHEDULER_RPC", "SBATCH_ENDPOINT"), "http://127.0.0.1:1")
     write_env(dps.home, existing.variables | wrong)
     assert (await run(existing, "credit", "get")).out == "1000\n"  # the environment before the file
-    misled = Existing(dps.home, dps.book, dps.key, existing.variables | wrong)
+    misled = Existing.of(dps, existing.variables | wrong)
     assert "cannot be reached" in (await run(misled, "credit", "get")).err
     assert (await run(misled, "credit", "get", "--book", str(dps.book))).out == "1000\n"
-    own = Existing(dps.home, dps.book, dps.key, misled.variables | {"DEEPGRID_BOOK": str(dps.book)})
+    own = Existing.of(dps, misled.variables | {"DEEPGRID_BOOK": str(dps.book)})
     assert (await run(own, "credit", "get")).out == "1000\n"
     write_env(dps.home, existing.variables, ".env.local")
-    assert (await run(Existing(dps.home, dps.book, dps.key), "credit", "get")).out == "1000\n"
+    assert (await run(Existing.of(dps), "credit", "get")).out == "1000\n"
 
 
 async def test_a_contract_that_is_none_is_said(existing: Existing) -> None:
     variables = existing.variables | {"METASCHEDULER_SMART_CONTRACT": ADDRESS}
-    outcome = await run(Existing(existing.home, existing.book, existing.key, variables), "credit", "get")
+    outcome = await run(Existing.of(existing, variables), "credit", "get")
     assert (outcome.status, outcome.err) == (2, f"dps: There is no MetaScheduler contract at {ADDRESS}.\n")
 
 
@@ -174,7 +179,7 @@ def oracle() -> Iterator[str]:
 
 async def test_the_oracle_of_the_variable_is_asked(dps: Dps, job_id: int) -> None:
     with oracle() as url:
-        asking = Existing(dps.home, dps.book, dps.key, {
+        asking = Existing.of(dps, {
             "METASCHEDULER_ORACLE": url, "DEEPGRID_BOOK": str(dps.book), "DPS_KEY_FILE": str(dps.key),
         })  # fmt: skip
         outcome = await run(asking, "job", "get", str(job_id))
