@@ -9,19 +9,13 @@ import asyncio
 import sys
 from pathlib import Path
 
-from deepgrid.compat.compat_context import CompatLimits, CompatSettings
-from deepgrid.services.admission import Limits
-from deepgrid.services.admission.limits import Rate
+from tests.compat.graphql.support import UNLIMITED, UNLIMITED_COMPAT
 from tests.services.support import starting
-
-MANY = Rate(10_000, 10_000)
 
 
 async def main(folder: Path) -> None:
-    limits = Limits(strangers_per_address=MANY)
-    compat = CompatSettings(limits=CompatLimits(submissions_per_address=MANY))
     async with starting(folder) as start:
-        print((await start(limits=limits, compat=compat)).url, flush=True)
+        print((await start(limits=UNLIMITED, compat=UNLIMITED_COMPAT)).url, flush=True)
         await asyncio.to_thread(sys.stdin.read)
 
 

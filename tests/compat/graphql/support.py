@@ -7,8 +7,13 @@ from typing import Any
 
 import httpx
 
+from deepgrid.compat.compat_context import CompatLimits, CompatSettings
+from deepgrid.services.admission import Limits, Rate
 from tests.services.support import Grid
 
+MANY = Rate(10_000, 10_000)
+UNLIMITED = Limits(strangers_per_address=MANY)
+UNLIMITED_COMPAT = CompatSettings(limits=CompatLimits(submissions_per_address=MANY))
 SUBMIT = "mutation Submit($job: Job!) { submit(job: $job) }"
 VALIDATE = "mutation V($module: Module!) { validate(module: $module) }"
 JSON = {"Content-Type": "application/json"}

@@ -18,6 +18,8 @@ from tests.compat.graphql.hostile import FRAGMENTS, HOSTILE
 from tests.compat.graphql.support import JSON, SUBMIT, ask, job_with, post
 from tests.services.support import Grid
 
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
 
 @pytest.mark.parametrize("name", HOSTILE)
 async def test_a_hostile_request_is_refused_with_a_sentence(

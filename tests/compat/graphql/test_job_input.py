@@ -193,3 +193,9 @@ def outcome(read: Callable[[Any], Model], given: Any) -> object:
         return read(given)
     except FaultyInput as error:
         return error.faults
+
+
+def test_a_whole_job_has_no_faults() -> None:
+    with pytest.raises(FaultyInput) as caught:
+        definition_from(WHOLE_JOB | {"inputMode": -1})
+    assert len(caught.value.faults) == 1, "the example used by the other tests is valid"

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from deepgrid.compat.graphql.job_input import FaultyInput, definition_from
 from deepgrid.errors import ConfigurationError
 from deepgrid.services.app import ServicesSettings
 from deepgrid.services.serve import serve
@@ -15,7 +14,6 @@ from tests.compat.graphql.support import (
     RESOURCES,
     SUBMIT,
     VALIDATE,
-    WHOLE_JOB,
     WHOLE_MODULE,
     ask,
     job_with,
@@ -24,7 +22,10 @@ from tests.compat.graphql.support import (
 )
 from tests.services.support import Grid, Start
 
+pytestmark = pytest.mark.asyncio(loop_scope="module")
 
+
+@pytest.mark.asyncio(loop_scope="function")
 async def test_a_job_is_stored_under_the_hash_of_the_answer(start: Start) -> None:
     grid = await start(debug_scripts=True)
     found = await ask(grid, SUBMIT, job=run_with(command="echo one"))
@@ -160,9 +161,3 @@ async def test_what_the_types_do_not_allow_is_status_422(grid: Grid, job: object
     sentences = " ".join(entry["message"] for entry in answer.json()["errors"])
     assert where in sentences
     assert kind in sentences
-
-
-def test_a_whole_job_has_no_faults() -> None:
-    with pytest.raises(FaultyInput) as caught:
-        definition_from(WHOLE_JOB | {"inputMode": -1})
-    assert len(caught.value.faults) == 1, "the example used by the other tests is valid"

@@ -13,6 +13,7 @@ from deepgrid.services.admission import Limits, Rate
 from tests.compat.graphql.support import post
 from tests.services.support import Grid, Start
 
+pytestmark = pytest.mark.asyncio(loop_scope="module")
 ORIGIN = {"Origin": "https://app.example"}
 PREFLIGHT = {**ORIGIN, "Access-Control-Request-Method": "POST", "Access-Control-Request-Headers": "content-type"}
 
@@ -59,6 +60,7 @@ async def test_nothing_else_is_for_other_origins(grid: Grid, path: str) -> None:
             assert not [name for name in answer.headers if name.startswith("access-control")]
 
 
+@pytest.mark.asyncio(loop_scope="function")
 async def test_pages_can_read_refusals(start: Start) -> None:
     grid = await start(limits=Limits(strangers_per_address=Rate(0.001, 1)))
     for status in (200, 429):
