@@ -24,9 +24,9 @@ def grid(tmp_path: Path) -> Iterator[Grid]:
         yield running
 
 
-async def test_a_grid_moves_to_new_contracts_with_all_credits(grid: Grid, tmp_path: Path) -> None:
+async def test_a_grid_moves_to_new_contracts_with_all_credits(grid: Grid, forker: Path, tmp_path: Path) -> None:
     old_file, new_file = grid.book.save(tmp_path / "grid.json"), tmp_path / "new.json"
-    dps, admin = Dps(tmp_path, old_file, grid.operator_key), Wallet.load(grid.operator_key).address
+    dps, admin = Dps(tmp_path, old_file, grid.operator_key, forker=forker), Wallet.load(grid.operator_key).address
     async with await Chain.connect(grid.book) as chain:
         people = await gather_people(grid, chain, "old")
         finished_id, waiting_id = await people.running(), await people.request()
@@ -79,7 +79,7 @@ async def retire(dps: Dps, people: People, waiting_id: int) -> None:
     assert (again.status, "withdrawn" in again.out) == (0, False)
 
 
-async def test_books_that_are_not_of_two_grids_are_refused(grid: Grid, tmp_path: Path) -> None:
+async def test_books_that_are_not_of_two_grids_are_refused(grid: Grid, forker: Path, tmp_path: Path) -> None:
     file = grid.book.save(tmp_path / "grid.json")
-    said = await Dps(tmp_path, file, grid.operator_key).run("operator", "move-credits", "--from", file)
+    said = await Dps(tmp_path, file, grid.operator_key, forker=forker).run("operator", "move-credits", "--from", file)
     assert (said.status, "not of two grids" in said.err) == (2, True)
