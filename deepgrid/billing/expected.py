@@ -7,7 +7,7 @@ passed by its own clock.
 
 from __future__ import annotations
 
-from deepgrid.billing.entries import Run
+from deepgrid.billing.entries import Ledger, Run
 from deepgrid.billing.formulas import Bill, bill
 from deepgrid.lifecycle.decide import FAULTS
 from deepgrid.lifecycle.job import Job
@@ -22,17 +22,18 @@ def run_minutes(run: Run | None) -> int:
     return started_minutes(run.started_at, run.ended_at) if run.ran_s is None else minutes_begun(run.ran_s)
 
 
-def expected_minutes(job: Job, run: Run | None, *, fee_minutes: int, timeout_minutes: int) -> int:
-    """Return the minutes that a cold job's settlement should bill for `run`, by the contract's current constants."""
+def expected_minutes(ledger: Ledger, job_id: int, run: Run | None) -> int:
+    """Minutes that the settlement of a cold job should bill for `run`, by the contract's current constants."""
+    job = ledger.jobs[job_id]
     if job.started_at == 0 or job.status is JobStatus.PANICKED:
         return 0
     ran = 0 if run is not None and run.state in FAULTS else run_minutes(run)
     until = job.ended_at
     if job.has_cancel_request:
-        until = min(until, job.cancel_requested_at + 60 * timeout_minutes)
+        until = min(until, job.cancel_requested_at + 60 * ledger.claim_timeout_minutes)
     minutes = min(ran, started_minutes(job.started_at, until), job.granted_minutes)
     if job.status is JobStatus.CANCELLED and job.has_cancel_request:
-        return max(minutes, min(fee_minutes, job.granted_minutes))
+        return max(minutes, min(ledger.cancellation_fee_minutes, job.granted_minutes))
     return minutes
 
 

@@ -6,7 +6,7 @@ There is one row per claim, with the key `job_id` and `claimed_at`. A job withou
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -14,15 +14,16 @@ import pandas as pd
 
 from deepgrid.billing.entries import Ledger, Purpose, Run, Runs, Settlement
 from deepgrid.billing.expected import expected_minutes, run_minutes
+from deepgrid.lifecycle.job import Job
 
 KEY = ["job_id", "claimed_at"]
 SETTLED, OPEN, GIVEN_BACK = "settled", "open", "given back"
 
-CHAIN_COLUMNS = [
-    *KEY, "outcome", "status", "provider", "customer", "locked", "brought_forward", "billed", "paid", "cut",
-    "refunded", "still_locked", "tx",
-]  # fmt: skip
-MOVED_COLUMNS = ["job_id", "deposit", "top_up", "paid_out", "refund_out"]
+DIVIDED = ["locked", "brought_forward", "paid", "cut", "refunded", "still_locked"]
+FIGURES = [*DIVIDED[:2], "billed", *DIVIDED[2:]]
+MOVED = ["deposit", "top_up", "paid_out", "refund_out"]
+MONEY = [*DIVIDED, *MOVED]
+CHAIN_COLUMNS = [*KEY, "outcome", "status", "provider", "customer", *FIGURES, "tx"]
 RUN_COLUMNS = [*KEY, "slurm_id", "slurm_state", "slurm_start", "slurm_end", "starts"]
 
 
@@ -37,34 +38,29 @@ def chain_frame(ledger: Ledger, provider: str | None = None) -> pd.DataFrame:
     for job_id, job in ledger.jobs.items():
         is_open = job_id not in settled_in and (job.status.hot or job_id in settled_at_all)
         if is_open and ledger.requested.get(job_id, 0) <= ledger.last_block and _is_held_by(ledger, job_id, provider):
-            rows.append(_open(ledger, job_id))
+            rows.append(_open(ledger, job))
     if provider is not None:
         rows += _given_back(ledger, provider)
-    return _frame(rows, CHAIN_COLUMNS)
+    return _frame(([row[name] for name in CHAIN_COLUMNS] for row in rows), CHAIN_COLUMNS)
 
 
 def moved_frame(ledger: Ledger) -> pd.DataFrame:
     """Wei transferred for each job in the period: deposit and top-ups in, payments to provider and customer out."""
-    columns = {
-        Purpose.DEPOSIT: "deposit", Purpose.TOP_UP: "top_up", Purpose.PAID: "paid_out", Purpose.REFUND: "refund_out",
-        Purpose.RELEASE: "refund_out",
-    }  # fmt: skip
-    sums: dict[int, dict[str, Any]] = defaultdict(lambda: dict.fromkeys(columns.values(), 0))
+    purposes = (Purpose.DEPOSIT, Purpose.TOP_UP, Purpose.PAID, Purpose.REFUND)
+    columns = dict(zip(purposes, MOVED, strict=True)) | {Purpose.RELEASE: "refund_out"}
+    sums: dict[int, dict[str, int]] = defaultdict(lambda: dict.fromkeys(MOVED, 0))
     for transfer in ledger.transfers:
         if transfer.job_id is not None and ledger.in_period(transfer.block):
             sums[transfer.job_id][columns[transfer.purpose]] += transfer.wei
-    return _frame([{"job_id": job_id, **sums[job_id]} for job_id in sorted(sums)], MOVED_COLUMNS)
+    return _frame(([job_id, *sums[job_id].values()] for job_id in sorted(sums)), ["job_id", *MOVED])
 
 
 def runs_frame(runs: Iterable[Run]) -> pd.DataFrame:
     """First start of each claim at Slurm (or its job that never started), and the number of its starts."""
     rows = []
-    for (job_id, claimed_at), mine in sorted(by_claim(runs).items()):
-        first = first_run(mine)
-        rows.append({
-            "job_id": job_id, "claimed_at": claimed_at, "slurm_id": first.slurm_id, "slurm_state": first.state,
-            "slurm_start": first.started_at, "slurm_end": first.ended_at, "starts": len(starts(mine)),
-        })  # fmt: skip
+    for claim, mine in sorted(by_claim(runs).items()):
+        run = first_run(mine)
+        rows.append([*claim, run.slurm_id, run.state, run.started_at, run.ended_at, len(starts(mine))])
     return _frame(rows, RUN_COLUMNS)
 
 
@@ -101,55 +97,46 @@ def released_in_period(ledger: Ledger, job_id: int) -> int:
     return sum(one.wei for one in ledger.releases.get(job_id, ()) if ledger.in_period(one.block))
 
 
-def _settled(ledger: Ledger, settlement: Settlement) -> dict[str, Any]:
-    job = ledger.jobs[settlement.job_id]
-    return {
-        **_common(ledger, job.id), "outcome": SETTLED, "status": job.status.words, "provider": settlement.provider,
-        "billed": settlement.billed_minutes, "paid": settlement.paid_wei, "cut": settlement.cut_wei,
-        "refunded": settlement.refunded_wei + released_in_period(ledger, job.id), "still_locked": 0,
-        "tx": settlement.tx_hash,
-    }  # fmt: skip
+def _settled(ledger: Ledger, end: Settlement) -> dict[str, Any]:
+    job = ledger.jobs[end.job_id]
+    refunded = end.refunded_wei + released_in_period(ledger, job.id)
+    figures = {"billed": end.billed_minutes, "paid": end.paid_wei, "cut": end.cut_wei, "refunded": refunded}
+    about = {"outcome": SETTLED, "status": job.status.words, "provider": end.provider, "tx": end.tx_hash}
+    return _with_deposit(ledger, job) | figures | about
 
 
-def _open(ledger: Ledger, job_id: int) -> dict[str, Any]:
-    job, common = ledger.jobs[job_id], _common(ledger, job_id)
+def _open(ledger: Ledger, job: Job) -> dict[str, Any]:
+    row, released = _with_deposit(ledger, job), released_in_period(ledger, job.id)
     status = job.status.words if job.status.hot else "settled later"
-    released = released_in_period(ledger, job_id)
-    return {
-        **common, "outcome": OPEN, "status": status, "provider": job.provider, "refunded": released,
-        "still_locked": common["locked"] - released,
-    }  # fmt: skip
+    about = {"outcome": OPEN, "status": status, "provider": job.provider}
+    return row | about | {"refunded": released, "still_locked": row["locked"] - released}
 
 
-def _common(ledger: Ledger, job_id: int) -> dict[str, Any]:
-    """Common columns of settled and open jobs. An older job brings its deposit forward into the period."""
-    job, locked = ledger.jobs[job_id], locked_at_end(ledger, job_id)
-    topped_up = sum(one.wei for one in ledger.top_ups.get(job_id, ()) if ledger.in_period(one.block))
-    return {
-        "job_id": job_id, "claimed_at": job.claimed_at, "customer": job.customer, "locked": locked,
-        "brought_forward": 0 if job_id in ledger.requested else locked - topped_up,
-        "billed": 0, "paid": 0, "cut": 0, "refunded": 0, "tx": "",
-    }  # fmt: skip
+def _with_deposit(ledger: Ledger, job: Job) -> dict[str, Any]:
+    """The row of a settled or open job. An older job brings its deposit forward into the period."""
+    locked = locked_at_end(ledger, job.id)
+    topped_up = sum(one.wei for one in ledger.top_ups.get(job.id, ()) if ledger.in_period(one.block))
+    brought_forward = 0 if job.id in ledger.requested else locked - topped_up
+    return _row(job, job.claimed_at) | {"locked": locked, "brought_forward": brought_forward}
+
+
+def _row(job: Job, claimed_at: int) -> dict[str, Any]:
+    """The row of a claim. All its figures are 0."""
+    return {"job_id": job.id, "claimed_at": claimed_at, "customer": job.customer, "tx": "", **dict.fromkeys(FIGURES, 0)}
 
 
 def _given_back(ledger: Ledger, provider: str) -> list[dict[str, Any]]:
-    """Return claims of the period that were given back. Their money is in the books of the next provider."""
-    blocks: dict[int, list[int]] = defaultdict(list)
-    for one in ledger.given_back:
-        if one.provider == provider:
-            blocks[one.job_id].append(one.block)
+    """Claims of the period that were given back. Their money is in the books of the next provider."""
+    returned_in = {one.job_id: one.block for one in ledger.given_back if one.provider == provider}  # the last time
+    about = {"outcome": GIVEN_BACK, "status": GIVEN_BACK, "provider": provider}
     return [
-        {
-            "job_id": claim.job_id, "claimed_at": claim.at, "outcome": GIVEN_BACK, "status": GIVEN_BACK,
-            "provider": provider, "customer": ledger.jobs[claim.job_id].customer, "locked": 0, "brought_forward": 0,
-            "billed": 0, "paid": 0, "cut": 0, "refunded": 0, "still_locked": 0, "tx": claim.tx_hash,
-        }
+        _row(ledger.jobs[claim.job_id], claim.at) | about | {"tx": claim.tx_hash}
         for claim in ledger.claims
         if claim.provider == provider
         and ledger.in_period(claim.block)
-        and any(block >= claim.block for block in blocks[claim.job_id])
+        and returned_in.get(claim.job_id, -1) >= claim.block
         and ledger.jobs[claim.job_id].claimed_at != claim.at
-    ]  # fmt: skip
+    ]
 
 
 def _is_held_by(ledger: Ledger, job_id: int, provider: str | None) -> bool:
@@ -161,14 +148,8 @@ def _is_held_by(ledger: Ledger, job_id: int, provider: str | None) -> bool:
     return job.provider == provider and job.claimed_at > 0 and claimed_in <= ledger.last_block
 
 
-def _frame(rows: list[dict[str, Any]], columns: list[str]) -> pd.DataFrame:
-    return pd.DataFrame([[row[name] for name in columns] for row in rows], columns=columns, dtype=object)
-
-
-MONEY = [
-    "locked", "brought_forward", "paid", "cut", "refunded", "still_locked", "deposit", "top_up", "paid_out",
-    "refund_out",
-]  # fmt: skip
+def _frame(rows: Iterable[Sequence[Any]], columns: list[str]) -> pd.DataFrame:
+    return pd.DataFrame(list(rows), columns=columns, dtype=object)
 
 
 def join(ledger: Ledger, runs: Runs | None, provider: str | None = None) -> pd.DataFrame:
@@ -187,25 +168,17 @@ def join(ledger: Ledger, runs: Runs | None, provider: str | None = None) -> pd.D
     rows = _plain(rows)
     keys = list(zip(rows["job_id"], rows["claimed_at"], strict=True))
     rows["ran"] = _objects([run_minutes(known.get(key)) for key in keys])
-    rows["expected"] = _objects(
-        [
-            _expected(ledger, key[0], known.get(key)) if runs is not None and outcome == SETTLED else None
-            for key, outcome in zip(keys, rows["outcome"], strict=True)
-        ]
-    )
+    expected = [
+        expected_minutes(ledger, key[0], known.get(key)) if runs is not None and outcome == SETTLED else None
+        for key, outcome in zip(keys, rows["outcome"], strict=True)
+    ]
+    rows["expected"] = _objects(expected)
     return rows.sort_values(KEY, ignore_index=True)
 
 
 def records(rows: pd.DataFrame) -> list[dict[str, Any]]:
     """Return the rows as dicts, with unchanged values."""
     return [dict(zip(rows.columns, values, strict=True)) for values in rows.itertuples(index=False, name=None)]
-
-
-def _expected(ledger: Ledger, job_id: int, run: Run | None) -> int:
-    return expected_minutes(
-        ledger.jobs[job_id], run,
-        fee_minutes=ledger.cancellation_fee_minutes, timeout_minutes=ledger.claim_timeout_minutes,
-    )  # fmt: skip
 
 
 def _plain(rows: pd.DataFrame) -> pd.DataFrame:

@@ -37,14 +37,10 @@ def draw(result: Reconciliation) -> bytes:
 
 def _draw_credits(axes: Axes, result: Reconciliation) -> None:
     totals = result.totals
-    bars = {
-        "in": [("brought forward", totals.brought_forward), ("transferred in", totals.taken)],
-        "out": [
-            ("paid", totals.paid), ("cut", totals.cut), ("refunded", totals.refunded),
-            ("still locked", totals.still_locked),
-        ],
-    }  # fmt: skip
-    for at, (bar, parts) in enumerate(bars.items()):
+    incoming = [("brought forward", totals.brought_forward), ("transferred in", totals.taken)]
+    outgoing = [("paid", totals.paid), ("cut", totals.cut), ("refunded", totals.refunded)]
+    outgoing.append(("still locked", totals.still_locked))
+    for at, (bar, parts) in enumerate((("in", incoming), ("out", outgoing))):
         left = 0.0
         for number, (label, wei) in enumerate(parts):
             width = wei / WEI_PER_CREDIT  # only the length of a bar; the exact sums are in the report

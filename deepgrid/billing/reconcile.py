@@ -14,7 +14,7 @@ import pandas as pd
 from deepgrid.billing.credits import format_credits
 from deepgrid.billing.differences import Finding, PaidBack, Side, findings, paid_back
 from deepgrid.billing.entries import ForeignJob, Ledger, Purpose, Runs, Span
-from deepgrid.billing.frames import GIVEN_BACK, by_claim, join, records
+from deepgrid.billing.frames import DIVIDED, GIVEN_BACK, by_claim, join, records
 
 NAMED_IN_MESSAGE = 10
 NEVER_SETTLED_GRACE_S = 3600  # a job should be settled within an hour of its end in Slurm
@@ -102,13 +102,12 @@ def reconcile(
     found = [finding for row in records(rows) for finding in findings(row, side)]
     rows = _shown(rows, found)
     totals = _totals(ledger, rows, provider)
-    return Reconciliation(
-        name=name, span=span, rows=rows, totals=totals, imbalances=tuple(_imbalances(ledger, totals)),
-        differences=tuple(one for one in found if one.kind is not None),
-        notes=tuple(one for one in found if one.kind is None),
-        sources=f"contract events, token transfers, {runs.source}" if runs else "contract events, token transfers",
-        paid_back=paid_back(rows, ledger), foreign=runs.foreign if runs else (),
-    )  # fmt: skip
+    differences = tuple(one for one in found if one.kind is not None)
+    notes = tuple(one for one in found if one.kind is None)
+    imbalances, repaid = tuple(_imbalances(ledger, totals)), paid_back(rows, ledger)
+    sources = "contract events, token transfers" + (f", {runs.source}" if runs else "")
+    foreign = runs.foreign if runs else ()
+    return Reconciliation(name, span, rows, differences, notes, totals, imbalances, sources, repaid, foreign)
 
 
 def needs_older_strays(ledger: Ledger) -> bool:
@@ -132,27 +131,27 @@ def _shown(rows: pd.DataFrame, found: list[Finding]) -> pd.DataFrame:
 
 
 def _totals(ledger: Ledger, rows: pd.DataFrame, provider: str | None) -> Totals:
-    def total(column: str) -> int:
-        return sum(rows[column])
-
+    moves = [one for one in ledger.transfers if ledger.in_period(one.block)]
     moved: Counter[Purpose] = Counter()
-    own_pay = 0
-    for one in ledger.transfers:
-        if ledger.in_period(one.block):
-            moved[one.purpose] += one.wei
-            own_pay += one.wei if one.purpose is Purpose.PAID and one.payee == provider else 0
-    everybody = provider is None
-    taken = moved[Purpose.DEPOSIT] + moved[Purpose.TOP_UP] if everybody else total("deposit") + total("top_up")
+    for one in moves:
+        moved[one.purpose] += one.wei
+    taken, paid_out = moved[Purpose.DEPOSIT] + moved[Purpose.TOP_UP], moved[Purpose.PAID]
+    refund_out = moved[Purpose.REFUND] + moved[Purpose.RELEASE]
+    if provider is not None:
+        taken, refund_out = sum(rows["deposit"]) + sum(rows["top_up"]), sum(rows["refund_out"])
+        paid_out = sum(one.wei for one in moves if one.purpose is Purpose.PAID and one.payee == provider)
     return Totals(
         jobs=len({row["job_id"] for row in records(rows) if row["outcome"] not in (None, GIVEN_BACK)}),
-        brought_forward=total("brought_forward"), taken=taken, locked=total("locked"), paid=total("paid"),
-        cut=total("cut"), refunded=total("refunded"), still_locked=total("still_locked"),
-        paid_out=moved[Purpose.PAID] if everybody else own_pay,
-        refund_out=moved[Purpose.REFUND] + moved[Purpose.RELEASE] if everybody else total("refund_out"),
-        withdrawn=moved[Purpose.WITHDRAWAL], strays=moved[Purpose.STRAY],
-        platform_cut=ledger.platform_cut_wei, balance=ledger.balance_wei,
-        deposits=_deposits(ledger) if everybody else None,
-    )  # fmt: skip
+        **{column: sum(rows[column]) for column in DIVIDED},
+        taken=taken,
+        paid_out=paid_out,
+        refund_out=refund_out,
+        withdrawn=moved[Purpose.WITHDRAWAL],
+        strays=moved[Purpose.STRAY],
+        platform_cut=ledger.platform_cut_wei,
+        balance=ledger.balance_wei,
+        deposits=_deposits(ledger) if provider is None else None,
+    )
 
 
 def _imbalances(ledger: Ledger, totals: Totals) -> list[str]:

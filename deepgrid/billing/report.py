@@ -29,7 +29,11 @@ def page(result: Reconciliation, picture: bytes) -> str:
     ]
     if result.differences:
         parts += ["## Differences", _findings(result.differences)]
-    parts += [f"![plot](data:image/png;base64,{_text(picture)})", "## Totals", _totals(result.totals)]
+    parts += [
+        f"![plot](data:image/png;base64,{base64.b64encode(picture).decode()})",
+        "## Totals",
+        _totals(result.totals),
+    ]
     if result.paid_back:
         parts += ["## Paid back again and again", _paid_back(result.paid_back)]
     if result.foreign:
@@ -64,18 +68,14 @@ def stored(result: Reconciliation) -> pd.DataFrame:
 
 
 def _shown(row: dict[str, Any]) -> dict[str, Any]:
-    shown = {
-        "job": row["job_id"], "difference": row["difference"] or "", "status": row["status"] or "only in Slurm",
-        "billed min": row["billed"], "locked": row["locked"], "paid": row["paid"], "cut": row["cut"],
-        "refunded": row["refunded"], "still locked": row["still_locked"], "claimed": format_time(row["claimed_at"]),
-    }  # fmt: skip
-    for name in ("locked", "paid", "cut", "refunded", "still locked"):
-        shown[name] = format_credits(shown[name])
+    shown = {"job": row["job_id"], "difference": row["difference"] or "", "status": row["status"] or "only in Slurm"}
+    shown["billed min"] = row["billed"]
+    for name in ("locked", "paid", "cut", "refunded", "still_locked"):
+        shown[name.replace("_", " ")] = format_credits(row[name])
+    shown["claimed"] = format_time(row["claimed_at"])
     if "slurm_id" in row:
-        shown |= {
-            "ran min": row["ran"], "Slurm job": row["slurm_id"], "Slurm state": row["slurm_state"],
-            "Slurm start": format_time(row["slurm_start"]), "Slurm end": format_time(row["slurm_end"]),
-        }  # fmt: skip
+        shown |= {"ran min": row["ran"], "Slurm job": row["slurm_id"], "Slurm state": row["slurm_state"]}
+        shown |= {"Slurm start": format_time(row["slurm_start"]), "Slurm end": format_time(row["slurm_end"])}
     return {**shown, "transaction": row["tx"] or ""}
 
 
@@ -110,20 +110,22 @@ def _plain(text: str) -> str:
 
 
 def _totals(totals: Totals) -> str:
-    lines = ["| credits | |", "|---|--:|"]
-    figures = [
-        ("brought forward", totals.brought_forward), ("transferred in", totals.taken), ("**locked**", totals.locked),
-        ("paid to providers", totals.paid), ("kept as cut", totals.cut), ("refunded", totals.refunded),
-        ("still locked", totals.still_locked),
-    ]  # fmt: skip
+    figures = {
+        "brought forward": totals.brought_forward,
+        "transferred in": totals.taken,
+        "**locked**": totals.locked,
+        "paid to providers": totals.paid,
+        "kept as cut": totals.cut,
+        "refunded": totals.refunded,
+        "still locked": totals.still_locked,
+    }
     if totals.deposits is not None:
-        figures += [
-            ("withdrawn by the platform", totals.withdrawn), ("sent to the contract for no job", totals.strays),
-            ("deposits of hot jobs now", totals.deposits), ("cut in the contract now", totals.platform_cut),
-            ("**the contract's balance now**", totals.balance),
-        ]  # fmt: skip
-    return "\n".join([*lines, *(f"| {what} | {format_credits(wei)} |" for what, wei in figures)])
-
-
-def _text(picture: bytes) -> str:
-    return base64.b64encode(picture).decode()
+        figures |= {
+            "withdrawn by the platform": totals.withdrawn,
+            "sent to the contract for no job": totals.strays,
+            "deposits of hot jobs now": totals.deposits,
+            "cut in the contract now": totals.platform_cut,
+            "**the contract's balance now**": totals.balance,
+        }
+    rows = [f"| {what} | {format_credits(wei)} |" for what, wei in figures.items()]
+    return "\n".join(["| credits | |", "|---|--:|", *rows])
