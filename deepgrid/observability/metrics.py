@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import Enum
+from functools import partial
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector
 from prometheus_client.core import GaugeMetricFamily
@@ -97,63 +98,59 @@ class Liveness:
         ]
 
 
-class RpcCounters:
-    """Counts requests to the chain's node and failed exchanges. `prefix` begins the names of both metrics."""
+class ChainMetrics(Collector):
+    """Metrics of the chain's node and of the gas money of a `role`. `prefix` begins their names.
 
-    def __init__(self, prefix: str, registry: CollectorRegistry) -> None:
-        self._calls = Counter(f"{prefix}_rpc_calls", "Requests to the chain's node.", registry=registry)
-        self._errors = Counter(
-            f"{prefix}_rpc_errors", "Exchanges with the chain's node that failed.", ["reason"], registry=registry
-        )
+    A subclass registers itself when its own metrics are complete.
+    """
+
+    def __init__(self, prefix: str, role: str) -> None:
+        self.registry = CollectorRegistry()
+        counter, gauge = partial(Counter, registry=self.registry), partial(Gauge, registry=self.registry)
+        self._calls = counter(f"{prefix}_rpc_calls", "Requests to the chain's node.")
+        self._errors = counter(f"{prefix}_rpc_errors", "Exchanges with the chain's node that failed.", ["reason"])
+        self._block = gauge(f"{prefix}_block", "Block up to which the chain was followed.")
+        words = f"Gas money of the {role} in coins of 10^18 wei; a float, so wei beyond 16 digits are lost."
+        self._gas = gauge(f"{prefix}_gas_coins", words)
+        self._gas.set(math.nan)  # not read yet: 0 would raise an alert
         for reason in ("unreachable", "refused"):  # make the labels known before their first event
             self._errors.labels(reason)
+        ProcessCollector(registry=self.registry)
 
     def asked(self, requests: int, error: ChainError | None) -> None:
-        """Count a batch of requests, and its error. A revert by a contract is an answer."""
+        """Count a batch of requests to the chain's node, and its error. A revert by a contract is an answer."""
         self._calls.inc(requests)
         if error is not None and not (isinstance(error, NodeRefused) and error.data is not None):
             self._errors.labels("refused" if isinstance(error, NodeRefused) else "unreachable").inc()
 
+    def set_gas_balance(self, wei: int) -> None:
+        """Record the balance that pays for gas."""
+        self._gas.set(wei / WEI_PER_COIN)
 
-class Metrics(Collector):
+
+class Metrics(ChainMetrics):
     """Counters, gauges and histograms of one session, and its liveness."""
 
     def __init__(self) -> None:
+        super().__init__("deepgrid", "provider")
         self.liveness = Liveness()
-        self.registry = registry = CollectorRegistry()
         self._hot: dict[int, JobStatus] = {}
         self._claimable = 0
         self.epoch: Callable[[], int | None] = lambda: None  # of this process's leadership; set by the session
         self.carried: Callable[[], Mapping[JobKey, Phase]] = dict  # claims that carriers drive; set by the session
-        self._submit = Histogram(
-            "deepgrid_claim_to_sbatch_seconds", "From a job's claim to Slurm's acceptance, in seconds.",
-            buckets=SUBMIT_BUCKETS_S, registry=registry,
-        )  # fmt: skip
-        self._settle = Histogram(
-            "deepgrid_end_to_settled_seconds", "From a job's end at Slurm to its settlement on chain, in seconds.",
-            buckets=SETTLE_BUCKETS_S, registry=registry,
-        )  # fmt: skip
-        self._settled = Counter("deepgrid_settled_jobs", "Jobs settled by this process.", ["state"], registry=registry)
-        self._ssh = Counter("deepgrid_ssh_commands", "Commands on the login node.", registry=registry)
-        self._ssh_errors = Counter(
-            "deepgrid_ssh_errors", "Commands on the login node without an answer.", ["reason"], registry=registry
-        )
-        self._rpc = RpcCounters("deepgrid", registry)
-        self._block = Gauge("deepgrid_block", "Block up to which the chain was followed.", registry=registry)
-        self._spool = Gauge(
-            "deepgrid_spool_records", "Completion records that wait, of carried claims and of others.", ["claim"],
-            registry=registry,
-        )  # fmt: skip
-        self._gas = Gauge(
-            "deepgrid_gas_coins",
-            "Gas money of the provider in coins of 10^18 wei; a float, so wei beyond 16 digits are lost.",
-            registry=registry,
-        )
-        self._gas.set(math.nan)  # not read yet: 0 would raise an alert
+        counter, histogram = partial(Counter, registry=self.registry), partial(Histogram, registry=self.registry)
+        words = "From a job's claim to Slurm's acceptance, in seconds."
+        self._submit = histogram("deepgrid_claim_to_sbatch_seconds", words, buckets=SUBMIT_BUCKETS_S)
+        words = "From a job's end at Slurm to its settlement on chain, in seconds."
+        self._settle = histogram("deepgrid_end_to_settled_seconds", words, buckets=SETTLE_BUCKETS_S)
+        self._settled = counter("deepgrid_settled_jobs", "Jobs settled by this process.", ["state"])
+        self._ssh = counter("deepgrid_ssh_commands", "Commands on the login node.")
+        self._ssh_errors = counter("deepgrid_ssh_errors", "Commands on the login node without an answer.", ["reason"])
+        words = "Completion records that wait, of carried claims and of others."
+        self._spool = Gauge("deepgrid_spool_records", words, ["claim"], registry=self.registry)
         for reason in ("unreachable", "refused"):
             self._ssh_errors.labels(reason)
-        ProcessCollector(registry=registry)
-        registry.register(self)
+        self.registry.register(self)
 
     # -- hooks -------------------------------------------------------------------------------
 
@@ -165,13 +162,14 @@ class Metrics(Collector):
         self.liveness.note(Need.LOGIN, error)
 
     def asked(self, requests: int, error: ChainError | None) -> None:
-        """Count a batch of requests to the chain's node, and its error. A revert by a contract is an answer."""
-        self._rpc.asked(requests, error)
+        """As in `ChainMetrics`. A refusal shows that the node lives."""
+        super().asked(requests, error)
         self.liveness.note(Need.CHAIN, None if isinstance(error, NodeRefused) else error)
 
-    def caught_up(self, head: Block) -> None:
-        """Record that the chain was followed up to this block."""
-        self._block.set(head.number)
+    def followed(self, head: Block | None) -> None:
+        """Record that the chain was followed, up to this block if it is known."""
+        if head is not None:
+            self._block.set(head.number)
         self.liveness.note(Need.BLOCKS)
 
     def saw(self, jobs: Iterable[Job], address: str, claimable: int) -> None:
@@ -193,10 +191,6 @@ class Metrics(Collector):
         if ended_at is not None:
             self._settle.observe(max(0.0, time.time() - ended_at))
 
-    def set_gas_balance(self, wei: int) -> None:
-        """Record the provider's gas balance."""
-        self._gas.set(wei / WEI_PER_COIN)
-
     def spooled(self, comments: Iterable[str]) -> None:
         """Count the records in the spool, given the comments of all of them."""
         ours = {key.comment for key in self.carried()}
@@ -206,41 +200,31 @@ class Metrics(Collector):
 
     def collect(self) -> Iterator[GaugeMetricFamily]:
         """Yield the metrics that are computed at each scrape. The registry calls this."""
-        carried = self.carried()
-        yield _family(
-            "deepgrid_jobs", "Hot jobs of this provider by state on chain.", "state",
-            {
-                **_tally((status.words for status in self._hot.values()), (one.words for one in JobStatus if one.hot)),
-                JobStatus.META_SCHEDULED.words: self._claimable,
-            },
-        )  # fmt: skip
-        yield _family(
-            "deepgrid_slurm_jobs", "Carried claims by what Slurm says of them.", "phase",
-            _tally((phase.value for phase in carried.values()), (one.value for one in Phase)),
-        )  # fmt: skip
-        epoch = self.epoch()
+        states = tally_of((one.words for one in self._hot.values()), (one.words for one in JobStatus if one.hot))
+        states[JobStatus.META_SCHEDULED.words] = self._claimable
+        yield family_of("deepgrid_jobs", "Hot jobs of this provider by state on chain.", "state", states)
+        carried, epoch = self.carried(), self.epoch()
+        phases = tally_of((phase.value for phase in carried.values()), (one.value for one in Phase))
+        yield family_of("deepgrid_slurm_jobs", "Carried claims by what Slurm says of them.", "phase", phases)
         yield GaugeMetricFamily("deepgrid_leader", "1 while this process leads its provider.", epoch is not None)
         yield GaugeMetricFamily("deepgrid_leader_epoch", "Epoch of its leadership, 0 without one.", epoch or 0)
         yield GaugeMetricFamily("deepgrid_carriers", "Carriers alive.", len(carried))
-        yield _family(
-            "deepgrid_last_answer_timestamp_seconds", "When it last answered, unix seconds; 0 for never.", "of",
-            {need.name.lower(): self.liveness.last(need) for need in Need},
-        )  # fmt: skip
-        yield GaugeMetricFamily(
-            "deepgrid_prefect_answers", "1 if Prefect's API answered when last asked.", self.liveness.well(Need.PREFECT)
-        )
-        yield GaugeMetricFamily(
-            "deepgrid_healthy", "1 while the supervisor can do its work.", not self.liveness.complaints()
-        )
+        last = {need.name.lower(): self.liveness.last(need) for need in Need}
+        words = "When it last answered, unix seconds; 0 for never."
+        yield family_of("deepgrid_last_answer_timestamp_seconds", words, "of", last)
+        answers, healthy = self.liveness.well(Need.PREFECT), not self.liveness.complaints()
+        yield GaugeMetricFamily("deepgrid_prefect_answers", "1 if Prefect's API answered when last asked.", answers)
+        yield GaugeMetricFamily("deepgrid_healthy", "1 while the supervisor can do its work.", healthy)
 
 
-def _tally(found: Iterable[str], names: Iterable[str]) -> dict[str, float]:
-    """Return how often each name was found, zeros included."""
+def tally_of(found: Iterable[str], names: Iterable[str]) -> dict[str, float]:
+    """How often each name was found, zeros included."""
     tally = Tally(found)
     return {name: tally[name] for name in names}
 
 
-def _family(name: str, words: str, label: str, values: Mapping[str, float]) -> GaugeMetricFamily:
+def family_of(name: str, words: str, label: str, values: Mapping[str, float]) -> GaugeMetricFamily:
+    """A gauge with one value per value of `label`."""
     family = GaugeMetricFamily(name, words, labels=[label])
     for value, figure in values.items():
         family.add_metric([value], figure)

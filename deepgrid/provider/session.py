@@ -233,10 +233,7 @@ async def follow_jobs(session: ProviderSession) -> AsyncIterator[OwnChange]:
     Carriers that wait for a changed job are woken.
     """
     metrics = session.metrics
-    own = OwnJobs(
-        session.chain, session.address, caught_up=metrics.caught_up,
-        answered=lambda: metrics.liveness.note(Need.BLOCKS),
-    )  # fmt: skip
+    own = OwnJobs(session.chain, session.address, looked=metrics.followed)
     with metrics.liveness.expecting(Need.BLOCKS):
         async for change in own.changes():
             metrics.saw(change.jobs, session.address, change.claimable)

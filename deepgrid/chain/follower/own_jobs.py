@@ -45,15 +45,19 @@ class OwnJobs:
     """Follows the jobs of `provider` while `changes` is iterated."""
 
     def __init__(
-        self, chain: Chain, provider: str, settings: OwnJobsSettings | None = None, *,
-        caught_up: Callable[[Block], None] = lambda _: None, answered: Callable[[], None] = lambda: None,
-    ) -> None:  # fmt: skip
-        """`caught_up` is called with the head when the claimed jobs were read, `answered` after each look."""
+        self,
+        chain: Chain,
+        provider: str,
+        settings: OwnJobsSettings = OwnJobsSettings(),
+        *,
+        looked: Callable[[Block | None], None] = lambda _: None,
+    ) -> None:
+        """`looked` is called after each look: with the head if the claimed jobs were read."""
         self._chain = chain
         self._provider = provider
-        self._settings = settings or OwnJobsSettings()
-        self._caught_up = caught_up
-        self._answered = answered
+        self._settings = settings
+        self._looked = looked
+        self._head: Block | None = None  # of the last look
         self._claimed: dict[int, Job] = {}  # as last reported
         self._claimable = 0
         self._swept_at = -1e9
@@ -74,7 +78,7 @@ class OwnJobs:
                 await asyncio.sleep(pause_s * random.uniform(0.5, 1.0))
                 continue
             failures = 0
-            self._answered()
+            self._looked(self._head)
             if change is not None or not started:
                 started = True
                 yield change or OwnChange([], self._claimable)
@@ -85,7 +89,8 @@ class OwnJobs:
         return bool(self._claimed or self._claimable)
 
     async def _look(self) -> OwnChange | None:
-        """Return the change since the last look, if any."""
+        """The change since the last look, if any."""
+        self._head = None
         before, self._claimable = self._claimable, await self._chain.claimable(self._provider)
         pause_s = self._settings.sweep_s if self._claimed else self._settings.idle_sweep_s
         is_due = asyncio.get_running_loop().time() - self._swept_at >= pause_s
@@ -94,11 +99,10 @@ class OwnJobs:
 
     async def _sweep(self) -> list[Job]:
         """Read the claimed jobs, and those that were claimed before; returns the changed ones."""
-        head = await self._chain.head()
+        self._head = await self._chain.head()
         ids = {*self._claimed, *await self._chain.claimed_jobs(self._provider)}
         jobs = await self._chain.jobs(sorted(ids)) if ids else []
         changed = [job for job in jobs if self._claimed.get(job.id) != job]
         self._claimed = {job.id: job for job in jobs if job.status.claimed and job.provider == self._provider}
         self._swept_at = asyncio.get_running_loop().time()
-        self._caught_up(head)
         return changed
