@@ -204,10 +204,9 @@ def request_args(request: Request) -> tuple[Any, ...]:
 
 
 def report_args(report: Report) -> tuple[Any, ...]:
-    """Return a report as arguments of `providerSetJobStatus`, and as an item of `providerSetJobStatuses`."""
-    return (
-        coded_id(report.job_id), int(report.status), report.minutes, short_error(report.error), report.exit_status,
-    )  # fmt: skip
+    """A report as arguments of `providerSetJobStatus`, and as an item of `providerSetJobStatuses`."""
+    ran = report.minutes, short_error(report.error), report.exit_status
+    return coded_id(report.job_id), int(report.status), *ran
 
 
 def short_error(error: str) -> str:
@@ -216,11 +215,8 @@ def short_error(error: str) -> str:
 
 
 def _claimed(event: Event) -> Claimed:
-    args = event.args
-    return Claimed(
-        job_id=event.job_id, customer=args["customer"], granted_minutes=args["maxDurationMinute"],
-        definition=definition_of(args["definition"]), tx_hash=event.tx_hash,
-    )  # fmt: skip
+    customer, minutes = event.args["customer"], event.args["maxDurationMinute"]
+    return Claimed(event.job_id, customer, minutes, definition_of(event.args["definition"]), event.tx_hash)
 
 
 def _skipped(event: Event) -> Skipped:

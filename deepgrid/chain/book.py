@@ -77,9 +77,8 @@ class AddressBook(BaseModel):
     @property
     def contracts(self) -> dict[str, str]:
         """The addresses of the contracts by name."""
-        return {
-            "MetaScheduler": self.meta_scheduler, "Credit": self.credit, "ProviderManager": self.provider_manager,
-        }  # fmt: skip
+        found = {"MetaScheduler": self.meta_scheduler, "Credit": self.credit}
+        return found | {"ProviderManager": self.provider_manager}
 
     @classmethod
     def load(cls, path: Path | str | None = None) -> AddressBook:

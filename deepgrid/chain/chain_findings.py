@@ -44,10 +44,8 @@ def judge_clock(block_time: int) -> Finding:
     """
     ahead_s = block_time - time.time()
     if ahead_s > MAX_CLOCK_SKEW_S:
-        return Finding(
-            "clock", Level.WARNING, f"The newest block is {ahead_s:.0f} s ahead of this machine's clock.",
-            "Run an NTP client.",
-        )  # fmt: skip
+        words = f"The newest block is {ahead_s:.0f} s ahead of this machine's clock."
+        return Finding("clock", Level.WARNING, words, "Run an NTP client.")
     return Finding("clock", Level.GOOD, "This machine's clock is not behind the chain's.")
 
 

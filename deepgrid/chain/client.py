@@ -20,7 +20,6 @@ from deepgrid.lifecycle.job import Job, Provider
 JOBS_PER_CALL = 50  # keeps a page of jobs with long labels below the gas limit of calls at nodes
 PROVIDERS_PER_CALL = 20
 IDS_PER_CALL = 1000
-LOGS_AT_ONCE = 200  # decoded in one go
 
 
 class Chain(Reader):
@@ -114,12 +113,10 @@ class Chain(Reader):
         return bool(await self._read("MetaScheduler", "enableRequestNewJob"))
 
     async def constants(self) -> Constants:
-        """Return the settings that apply to new jobs."""
-        names = (
-            "minimumAmount", "deepsquareCut", "claimJobTimeout", "cancellationFeeMinute", "topUpSliceDurationMin",
-            "billDurationDeltaMinute",
-        )  # fmt: skip
-        return Constants(*await self._read_many([("MetaScheduler", name) for name in names]))
+        """The settings that apply to new jobs."""
+        amounts = ("minimumAmount", "deepsquareCut")
+        times = ("claimJobTimeout", "cancellationFeeMinute", "topUpSliceDurationMin", "billDurationDeltaMinute")
+        return Constants(*await self._read_many([("MetaScheduler", name) for name in (*amounts, *times)]))
 
     async def cut(self) -> Cut:
         """Return the platform's cut for new assignments, and the announced next one."""
@@ -139,11 +136,8 @@ class Chain(Reader):
         return provider_of(version, approved=approved is not None, waiting=proposed is not None)
 
     async def providers_changed(self, first_block: int, last_block: int) -> bool:
-        """Return whether a provider registered, or was approved, removed, banned or admitted again, in these blocks."""
-        wanted = {
-            "address": self.book.provider_manager, "fromBlock": hex(first_block), "toBlock": hex(last_block),
-        }  # fmt: skip
-        return bool(await self.rpc.call("eth_getLogs", wanted))
+        """Whether a provider registered, or was approved, removed, banned or admitted again, in these blocks."""
+        return bool(await self.logs(self.book.provider_manager, first_block, last_block))
 
     async def proposal(self, address: str) -> Provider | None:
         """Return the provider's proposal that waits for approval; None if none waits."""

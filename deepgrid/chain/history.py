@@ -23,6 +23,12 @@ class Transition:
     block: int
     tx_hash: str
 
+    @classmethod
+    def of(cls, event: Event, at: int) -> Transition:
+        before = JobStatus(event.args["from"]) if "from" in event.args else None
+        after = JobStatus(event.args.get("to", JobStatus.PENDING))
+        return cls(before, after, at, event.block, event.tx_hash)
+
 
 async def history(chain: Reader, job_id: int, times: dict[str, int]) -> list[Transition]:
     """Return transitions of the job whose struct JobTime is `times`.
@@ -37,14 +43,7 @@ async def history(chain: Reader, job_id: int, times: dict[str, int]) -> list[Tra
         events += await chain.events(start, min(last, start + BLOCKS_PER_QUERY - 1), names)
     own = [event for event in events if event.job_id == job_id]
     time_of = await _times(chain, own)
-    return [
-        Transition(
-            before=JobStatus(event.args["from"]) if "from" in event.args else None,
-            after=JobStatus(event.args.get("to", JobStatus.PENDING)),
-            at=time_of[event.block], block=event.block, tx_hash=event.tx_hash,
-        )
-        for event in own
-    ]  # fmt: skip
+    return [Transition.of(event, time_of[event.block]) for event in own]
 
 
 async def settlement(chain: Reader, job_id: int, times: dict[str, int]) -> Settlement | None:
@@ -62,11 +61,8 @@ async def settlement(chain: Reader, job_id: int, times: dict[str, int]) -> Settl
 def settlement_in(event: Event, at: int) -> Settlement:
     """Return the settlement in a JobSettledEvent of the time `at`."""
     args = event.args
-    return Settlement(
-        job_id=event.job_id, provider=args["provider"], customer=args["customer"],
-        billed_minutes=args["billedMinutes"], paid_wei=args["paid"], cut_wei=args["cut"],
-        refunded_wei=args["refunded"], at=at, block=event.block, tx_hash=event.tx_hash,
-    )  # fmt: skip
+    parties, shares = (args["provider"], args["customer"]), (args["paid"], args["cut"], args["refunded"])
+    return Settlement(event.job_id, *parties, args["billedMinutes"], *shares, at, event.block, event.tx_hash)
 
 
 async def _times(chain: Reader, events: list[Event]) -> dict[int, int]:

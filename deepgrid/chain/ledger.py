@@ -28,9 +28,8 @@ from deepgrid.errors import ChainError
 
 T = TypeVar("T")
 
-NAMES = (
-    "JobCreated", "ClaimJobEvent", "JobRefusedEvent", "JobSettledEvent", "BilledTooMuchEvent", "CancelReleasedEvent",
-)  # fmt: skip
+STATES = ("JobCreated", "ClaimJobEvent", "JobRefusedEvent", "JobSettledEvent")
+NAMES = (*STATES, "BilledTooMuchEvent", "CancelReleasedEvent")
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +44,11 @@ DEFAULTS = LedgerSettings()
 
 
 async def read_ledger(
-    chain: Chain, span: Span, hot: Iterable[int] = (), provider: str | None = None, settings: LedgerSettings = DEFAULTS
+    chain: Chain,
+    span: Span,
+    hot: Iterable[int] = (),
+    provider: str | None = None,
+    settings: LedgerSettings = DEFAULTS,
 ) -> Ledger:
     """Return the entries of the whole grid over `span`, with their jobs: all, or those of `provider`.
 
@@ -60,24 +63,28 @@ async def read_ledger(
     later = await _read_logs(chain, head.number + 1, newest.number, settings)
     events, moved = events + later[0], moved + later[1]
     ids = sorted({event.job_id for event in events if provider in (None, event.args.get("provider"))} | set(hot))
-    jobs, constants, balance, cut = await asyncio.gather(
-        chain.jobs(ids, newest.number), chain.constants(),
-        chain.balance(chain.book.meta_scheduler, newest.number), chain.platform_cut(newest.number),
-    )  # fmt: skip
+    contract, at = chain.book.meta_scheduler, newest.number
+    jobs, constants = await asyncio.gather(chain.jobs(ids, at), chain.constants())
+    balance, cut = await asyncio.gather(chain.balance(contract, at), chain.platform_cut(at))
     transfers = await _transfers(chain, events, moved, settings)
     times = await _times(chain, events, (head, newest), settings)
+    named = {name: [event for event in events if event.name == name] for name in NAMES}
     return Ledger(
-        first_block=first, last_block=end - 1 if end <= head.number else newest.number, head_block=newest.number,
-        requested={event.job_id: event.block for event in events if event.name == "JobCreated"},
-        claims=tuple(_claim(event, times) for event in events if event.name == "ClaimJobEvent"),
-        given_back=tuple(_given_back(event) for event in events if event.name == "JobRefusedEvent"),
-        settlements=tuple(settlement_in(e, times[e.block]) for e in events if e.name == "JobSettledEvent"),
+        first_block=first,
+        last_block=end - 1 if end <= head.number else at,
+        head_block=at,
+        requested={one.job_id: one.block for one in named["JobCreated"]},
+        claims=tuple(_claim(one, times) for one in named["ClaimJobEvent"]),
+        given_back=tuple(map(_given_back, named["JobRefusedEvent"])),
+        settlements=tuple(settlement_in(one, times[one.block]) for one in named["JobSettledEvent"]),
         transfers=transfers,
-        reported_too_much={e.job_id: e.args["billingAmount"] for e in events if e.name == "BilledTooMuchEvent"},
+        reported_too_much={one.job_id: one.args["billingAmount"] for one in named["BilledTooMuchEvent"]},
         jobs={job.id: job for job in jobs},
         cancellation_fee_minutes=constants.cancellation_fee_minutes,
-        claim_timeout_minutes=constants.claim_timeout_minutes, balance_wei=balance, platform_cut_wei=cut,
-    )  # fmt: skip
+        claim_timeout_minutes=constants.claim_timeout_minutes,
+        balance_wei=balance,
+        platform_cut_wei=cut,
+    )
 
 
 async def read_older_strays(chain: Chain, ledger: Ledger, settings: LedgerSettings = DEFAULTS) -> int:

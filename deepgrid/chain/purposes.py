@@ -80,6 +80,4 @@ class _Reader:
 
     def _add(self, log: Event, purpose: Purpose, job_id: int | None) -> None:
         args = log.args
-        self.found.append(
-            Transfer(purpose, job_id, args["from"], args["to"], args["value"], log.block, log.tx_hash)
-        )  # fmt: skip
+        self.found.append(Transfer(purpose, job_id, args["from"], args["to"], args["value"], log.block, log.tx_hash))

@@ -133,13 +133,7 @@ class Reader(Node):
         """
         contract = interface("MetaScheduler")
         topics = [contract.topic(name) for name in names] or contract.topics()
-        wanted = {
-            "address": self.book.meta_scheduler,
-            "fromBlock": hex(first_block),
-            "toBlock": "latest" if last_block is None else hex(last_block),
-            "topics": [topics],
-        }
-        logs = await self.rpc.call("eth_getLogs", wanted)
+        logs = await self.logs(self.book.meta_scheduler, first_block, last_block, [topics])
         events: list[Event] = []
         for at in range(0, len(logs), LOGS_AT_ONCE):
             with making_sense("events"):

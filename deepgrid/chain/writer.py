@@ -42,9 +42,15 @@ class Writer(BatchWriter):
         return await self._send("Credit", "approve", self.chain.book.meta_scheduler, amount_wei)
 
     async def request_job(
-        self, definition: JobDefinition, locked_wei: int, name: str, delegate: bool = False,
-        *, wishes: Wishes = NO_WISHES, approve_first: int | None = None,
-    ) -> int:  # fmt: skip
+        self,
+        definition: JobDefinition,
+        locked_wei: int,
+        name: str,
+        delegate: bool = False,
+        *,
+        wishes: Wishes = NO_WISHES,
+        approve_first: int | None = None,
+    ) -> int:
         """Request a job and lock `locked_wei` for it; returns its id.
 
         `delegate` lets the grid top the job up from the own allowance. The contract keeps the `wishes`. With
@@ -54,14 +60,7 @@ class Writer(BatchWriter):
         coded, function = coded_wishes(wishes), "requestNewJob"
         if any(coded):
             args, function = (*args, coded), "requestNewJobWithWishes"
-        if approve_first is None:
-            receipt = await self._send("MetaScheduler", function, *args)
-        else:
-            spender = self.chain.book.meta_scheduler
-            _, receipt = await asyncio.gather(
-                self._send("Credit", "approve", spender, approve_first, gas=APPROVE_GAS),
-                self._send("MetaScheduler", function, *args, gas=_request_gas(definition)),
-            )
+        receipt = await self._send_approved(approve_first, _request_gas(definition), function, *args)
         job_id = self._event(receipt, "NewJobRequestEvent").job_id
         self.chain.seen_jobs.add([job_id])
         return job_id
@@ -78,15 +77,7 @@ class Writer(BatchWriter):
 
         With `approve_first` (wei) a transaction just before sets the allowance.
         """
-        args = (coded_id(job_id), amount_wei)
-        if approve_first is None:
-            return await self._send("MetaScheduler", "topUpJob", *args)
-        spender = self.chain.book.meta_scheduler
-        _, receipt = await asyncio.gather(
-            self._send("Credit", "approve", spender, approve_first, gas=APPROVE_GAS),
-            self._send("MetaScheduler", "topUpJob", *args, gas=TOP_UP_GAS),
-        )
-        return receipt
+        return await self._send_approved(approve_first, TOP_UP_GAS, "topUpJob", coded_id(job_id), amount_wei)
 
     async def set_delegate_spending(self, job_id: int, allowed: bool) -> Receipt:
         """Allow or forbid the grid to top an own job up from the own allowance."""
@@ -211,6 +202,16 @@ class Writer(BatchWriter):
         for skipped in self._skipped(receipt):
             if skipped.index:  # the chain usually has the RUNNING report, and skips it
                 raise skipped.reason
+        return receipt
+
+    async def _send_approved(self, allowance_wei: int | None, gas: int, function: str, *args: Any) -> Receipt:
+        """Call `function`, with an allowance just before if it is given. `gas` is for the call behind an allowance."""
+        if allowance_wei is None:
+            return await self._send("MetaScheduler", function, *args)
+        _, receipt = await asyncio.gather(
+            self._send("Credit", "approve", self.chain.book.meta_scheduler, allowance_wei, gas=APPROVE_GAS),
+            self._send("MetaScheduler", function, *args, gas=gas),
+        )
         return receipt
 
     async def _report(self, report: Report) -> Receipt:

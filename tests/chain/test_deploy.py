@@ -9,7 +9,7 @@ import pytest
 
 from deepgrid.chain.book import AddressBook
 from deepgrid.chain.client import Chain
-from deepgrid.chain.deploy.deploy import DeploySettings, Roles, deploy, deploy_to_book
+from deepgrid.chain.deploy.deploy import DeploySettings, Earlier, Roles, deploy, deploy_to_book
 from deepgrid.chain.transactions.sender import Sender
 from deepgrid.chain.transactions.transaction import Call, Receipt
 from deepgrid.chain.transactions.wallet import Wallet
@@ -25,7 +25,7 @@ ROLE = "METASCHEDULER_ROLE"
 async def test_an_existing_grid_is_kept_and_gets_missing_roles(grid: Grid) -> None:
     admin = Wallet.load(grid.operator_key)
     second = Roles.all_of(grid.new_key("second-operator").address)
-    kept = await deploy(grid.anvil.url, admin, second, standing=grid.book)
+    kept = await deploy(grid.anvil.url, admin, second, Earlier(grid.book))
     assert (kept.meta_scheduler, kept.credit) == (grid.book.meta_scheduler, grid.book.credit)
     assert (kept.provider_manager, kept.first_block) == (grid.book.provider_manager, grid.book.first_block)
     assert kept.sent == 2
@@ -33,7 +33,7 @@ async def test_an_existing_grid_is_kept_and_gets_missing_roles(grid: Grid) -> No
         assert await chain.has_role(ROLE, second.assign[0])
         assert await chain.has_role(ROLE, second.approve[0], "ProviderManager")
         head = (await chain.head()).number
-        assert (await deploy(grid.anvil.url, admin, second, standing=grid.book)).sent == 0
+        assert (await deploy(grid.anvil.url, admin, second, Earlier(grid.book))).sent == 0
         assert (await chain.head()).number == head
 
 
@@ -42,7 +42,7 @@ async def test_roles_may_have_separate_keys(grid: Grid) -> None:
     assigner, panicker, approver = (grid.new_key(f"duty-{name}").address for name in ("assign", "panic", "approve"))
     said: list[str] = []
     duties = Roles((assigner,), (panicker,), (approver,))
-    await deploy(grid.anvil.url, admin, duties, standing=grid.book, tell=said.append)
+    await deploy(grid.anvil.url, admin, duties, Earlier(grid.book), tell=said.append)
     assert f"{approver} approves providers from now on" in said
     async with await Chain.connect(grid.book) as chain:
         for contract, holders in {"MetaScheduler": {assigner, panicker}, "ProviderManager": {approver}}.items():
@@ -53,7 +53,7 @@ async def test_roles_may_have_separate_keys(grid: Grid) -> None:
 async def test_only_an_admin_grants_roles(grid: Grid) -> None:
     stranger = grid.new_key("would-be-admin")
     with pytest.raises(ContractError, match="lacks the role"):
-        await deploy(grid.anvil.url, stranger, Roles.all_of(stranger.address), standing=grid.book)
+        await deploy(grid.anvil.url, stranger, Roles.all_of(stranger.address), Earlier(grid.book))
 
 
 async def test_book_of_a_lost_chain_is_an_error_or_replaced(grid: Grid) -> None:
@@ -61,8 +61,8 @@ async def test_book_of_a_lost_chain_is_an_error_or_replaced(grid: Grid) -> None:
     duties = Roles.all_of(admin.address)
     lost = grid.book.model_copy(update={"credit": "0x" + "ab" * 20})
     with pytest.raises(ConfigurationError, match="Credit at 0xabab.* has caught up"):
-        await deploy(grid.anvil.url, admin, duties, standing=lost)
-    fresh = await deploy(grid.anvil.url, admin, duties, standing=lost, replace_lost=True)
+        await deploy(grid.anvil.url, admin, duties, Earlier(lost))
+    fresh = await deploy(grid.anvil.url, admin, duties, Earlier(lost, replace_lost=True))
     assert fresh.meta_scheduler != grid.book.meta_scheduler
     found = grid.book.model_copy(
         update={name: getattr(fresh, name) for name in ("credit", "provider_manager", "meta_scheduler", "first_block")}
@@ -72,7 +72,7 @@ async def test_book_of_a_lost_chain_is_an_error_or_replaced(grid: Grid) -> None:
         assert await chain.job_count() == 0
     mixed = grid.book.model_copy(update={"credit": fresh.credit})
     with pytest.raises(ConfigurationError, match="do not belong together"):
-        await deploy(grid.anvil.url, admin, duties, standing=mixed)
+        await deploy(grid.anvil.url, admin, duties, Earlier(mixed))
 
 
 async def test_book_of_another_chain_is_not_overwritten(grid: Grid, tmp_path: Path) -> None:

@@ -8,7 +8,8 @@ So it sends nothing while another transaction of the key is in flight.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -78,11 +79,17 @@ class DeploySettings:
     lock_wait_s: float = 1.0
 
 
-DEFAULTS = DeploySettings()
+@dataclass(frozen=True, slots=True)
+class Earlier:
+    """What earlier runs left: the contracts of the book `standing`, and the progress of a killed run in `draft_file`.
 
+    The contracts are kept. If they are missing on the chain, this is an error. With `replace_lost` (a development chain
+    that began anew) they are deployed again instead.
+    """
 
-def _silent(_line: str) -> None:
-    pass
+    standing: AddressBook | None = None
+    draft_file: Path | None = None
+    replace_lost: bool = False
 
 
 async def deploy_to_book(
@@ -93,8 +100,8 @@ async def deploy_to_book(
     endpoints: Mapping[str, str | None],
     *,
     replace_lost: bool = False,
-    tell: Callable[[str], None] = _silent,
-    settings: DeploySettings = DEFAULTS,
+    tell: Callable[[str], None] = lambda _: None,
+    settings: DeploySettings = DeploySettings(),
 ) -> tuple[AddressBook, int]:
     """Call `deploy` for the address book at `where`, and write the book at the end.
 
@@ -103,38 +110,31 @@ async def deploy_to_book(
     """
     standing = AddressBook.load(where) if where.exists() else None
     draft_file = where.with_name(f"{where.name}.deploying")
-    grid = await deploy(
-        rpc_url, admin, roles, standing=standing, draft_file=draft_file, replace_lost=replace_lost, tell=tell,
-        settings=settings, authorities=endpoints.get("authorities"),
-    )  # fmt: skip
-    book = AddressBook.model_validate({
-        "chain_id": grid.chain_id, "credit": grid.credit, "provider_manager": grid.provider_manager,
-        "meta_scheduler": grid.meta_scheduler, "first_block": grid.first_block, **endpoints,
-    })  # fmt: skip
+    earlier, authorities = Earlier(standing, draft_file, replace_lost), endpoints.get("authorities")
+    grid = await deploy(rpc_url, admin, roles, earlier, tell=tell, settings=settings, authorities=authorities)
+    contracts = asdict(grid)
+    sent = contracts.pop("sent")
+    book = AddressBook.model_validate({**contracts, **endpoints})
     if book != standing:
         book.save(where)
     draft_file.unlink(missing_ok=True)
-    return book, grid.sent
+    return book, sent
 
 
 async def deploy(
     rpc_url: str,
     admin: Wallet,
     roles: Roles,
+    earlier: Earlier = Earlier(),
     *,
-    standing: AddressBook | None = None,
-    draft_file: Path | None = None,
-    replace_lost: bool = False,
-    tell: Callable[[str], None] = _silent,
-    settings: DeploySettings = DEFAULTS,
+    tell: Callable[[str], None] = lambda _: None,
+    settings: DeploySettings = DeploySettings(),
     authorities: str | None = None,
 ) -> Deployment:
     """Deploy and link Credit, ProviderManager and MetaScheduler, and grant `roles`.
 
-    `admin` pays the gas, and becomes admin of the contracts and minter of credits. The contracts of the book `standing`
-    are kept. If they are missing on the chain, this is an error. With `replace_lost` (a development chain that began
-    anew) they are deployed again instead. `draft_file` keeps the progress of a killed run. `tell` gets one line per
-    step. `authorities` are certificates (PEM) to trust for the node besides the system's.
+    `admin` pays the gas, and becomes admin of the contracts and minter of credits. `tell` gets one line per step.
+    `authorities` are certificates (PEM) to trust for the node besides the system's.
 
     Raises ConfigurationError for a book or draft of another chain, ChainError if the node does not answer or another
     process deploys with this key, ContractError if the key may not grant roles.
@@ -144,14 +144,12 @@ async def deploy(
     async with await Node.at(rpc_url, authorities) as node, NonceLease(lock, settings.lock_wait_s):
         sender = Sender(node, admin)
         try:
-            return await _Deploying(node, sender, tell, settings).run(roles, standing, draft_file, replace_lost)
+            return await _Deploying(node, sender, tell, settings).run(roles, earlier)
         finally:
             await sender.close()
 
 
 class _Deploying:
-    """One run of a deployment."""
-
     def __init__(self, node: Node, sender: Sender, tell: Callable[[str], None], settings: DeploySettings) -> None:
         self._settings = settings
         self._node = node
@@ -159,17 +157,13 @@ class _Deploying:
         self._tell = tell
         self._sent = 0
 
-    async def run(
-        self, roles: Roles, standing: AddressBook | None, draft_file: Path | None, replace_lost: bool
-    ) -> Deployment:
-        kept = None if standing is None else await self._kept(standing, replace_lost)
+    async def run(self, roles: Roles, earlier: Earlier) -> Deployment:
+        kept = None if earlier.standing is None else await self._kept(earlier.standing, earlier.replace_lost)
         await self._wait_for_earlier()
-        grid = kept or await self._create_all(Draft.open(draft_file, self._node.chain_id, self._sender.address))
+        grid = kept or await self._create_all(Draft.open(earlier.draft_file, self._node.chain_id, self._sender.address))
         for grant in grants(grid, roles):
             await self._give(grant)
-        return Deployment(
-            grid.chain_id, grid.credit, grid.provider_manager, grid.meta_scheduler, grid.first_block, self._sent
-        )
+        return replace(grid, sent=self._sent)
 
     async def _kept(self, book: AddressBook, replace_lost: bool) -> Deployment | None:
         """Return the contracts of the book; None if they must be replaced."""
@@ -203,7 +197,7 @@ class _Deploying:
     # -- contracts ---------------------------------------------------------------------------
 
     async def _create_all(self, draft: Draft) -> Deployment:
-        if not await self._found(draft, "Credit", _creation("Credit")):
+        if not await self._found(draft, "Credit", interface("Credit").creation()):
             draft.begin((await self._node.head()).number + 1)
         credit = await self._create(draft, "Credit")
         manager = await self._create(draft, "ProviderManager")
@@ -211,8 +205,8 @@ class _Deploying:
         return Deployment(self._node.chain_id, credit, manager, scheduler, draft.notes.first_block)
 
     async def _create(self, draft: Draft, name: str, *args: str) -> str:
-        """Return the address of the contract. Creates it unless an earlier run did."""
-        data = _creation(name, *args)
+        """Address of the contract; creates it unless an earlier run did."""
+        data = interface(name).creation(*args)
         if found := await self._found(draft, name, data):
             self._tell(f"{name} exists at {found}")
             return found
@@ -237,10 +231,9 @@ class _Deploying:
 
     async def _wait_for_earlier(self) -> None:
         """Wait until all transactions of an earlier run are mined: before that, their effects cannot be read."""
-        await self._node.until_mined(
-            self._sender.address, self._settings.in_flight_wait_s, poll_s=self._settings.poll_s,
-            waits=lambda: self._tell(f"Waiting for an earlier transaction of {self._sender.address} to be mined"),
-        )  # fmt: skip
+        address, settings = self._sender.address, self._settings
+        told = partial(self._tell, f"Waiting for an earlier transaction of {address} to be mined")
+        await self._node.until_mined(address, settings.in_flight_wait_s, poll_s=settings.poll_s, waits=told)
 
     # -- roles -------------------------------------------------------------------------------
 
@@ -270,9 +263,8 @@ def grants(grid: Deployment, roles: Roles) -> list[Grant]:
     wiring = Grant(*manager, "METASCHEDULER_CONTRACT_ROLE", grid.meta_scheduler, linked)
     who = dict.fromkeys((*roles.assign, *roles.panic))  # each once, in order
     assigning = [Grant(*scheduler, role, account, f"{account} assigns and panics jobs") for account in who]
-    approving = [
-        Grant(*manager, role, account, f"{account} approves providers") for account in dict.fromkeys(roles.approve)
-    ]
+    who = dict.fromkeys(roles.approve)
+    approving = [Grant(*manager, role, account, f"{account} approves providers") for account in who]
     return [wiring, *assigning, *approving]
 
 
@@ -282,10 +274,6 @@ def _created_by(sender: str, number: int) -> str:
     from web3.utils.address import get_create_address
 
     return str(get_create_address(HexAddress(HexStr(sender)), Nonce(number)))
-
-
-def _creation(name: str, *args: str) -> str:
-    return interface(name).creation(*args)
 
 
 def _hash(data: str) -> str:

@@ -129,11 +129,7 @@ async def _transfers(chain: Chain, token: str, first: int, last: int) -> AsyncIt
     """Sender, receiver and wei of each transfer in these blocks, in order."""
     contract = interface("Credit")
     for start in range(first, last + 1, BLOCKS_AT_ONCE):
-        end = min(last, start + BLOCKS_AT_ONCE - 1)
-        wanted = {
-            "address": token, "fromBlock": hex(start), "toBlock": hex(end), "topics": [contract.topic("Transfer")],
-        }  # fmt: skip
-        for log in await chain.rpc.call("eth_getLogs", wanted):
+        for log in await chain.logs(token, start, min(last, start + BLOCKS_AT_ONCE - 1), [contract.topic("Transfer")]):
             with making_sense("transfers"):
                 event = contract.event(log)
                 assert event is not None

@@ -40,9 +40,14 @@ class Follower:
     """Keeps `index` at the chain's head while `changes` is iterated."""
 
     def __init__(
-        self, chain: Chain, index: JobIndex, *, poll_s: float = POLL_S, sweep_s: float = SWEEP_S,
+        self,
+        chain: Chain,
+        index: JobIndex,
+        *,
+        poll_s: float = POLL_S,
+        sweep_s: float = SWEEP_S,
         caught_up: Callable[[Block], None] = lambda _: None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         """`caught_up` is called with the head after each poll that reported all changes up to it."""
         self._caught_up = caught_up
         self._chain = chain
@@ -196,7 +201,6 @@ class Follower:
         return changed
 
     def _last_report(self, job_id: int) -> Job | None:
-        """Return the job as it was last reported."""
         return self._known.get(job_id) or self._ended.get(job_id)
 
     def _remember(self, job: Job) -> None:

@@ -69,12 +69,15 @@ def decode_fields(fields: Sequence[dict[str, Any]], data: bytes) -> list[Any]:
     return [_named(field, value) for field, value in zip(fields, values, strict=True)]
 
 
+def decode_named(fields: Sequence[dict[str, Any]], data: bytes) -> dict[str, Any]:
+    """The same by the names of the fields."""
+    return {field["name"]: value for field, value in zip(fields, decode_fields(fields, data), strict=True)}
+
+
 def foreign() -> ChainError:
-    """Return the error for data that this grid's contracts would not return."""
-    return ChainError(
-        "The chain returned data that does not come from this grid's contracts.",
-        transient=False, next_step="Check the addresses in the address book.",
-    )  # fmt: skip
+    """The error for data that this grid's contracts would not return."""
+    what = "The chain returned data that does not come from this grid's contracts."
+    return ChainError(what, transient=False, next_step="Check the addresses in the address book.")
 
 
 def _named(field: dict[str, Any], value: Any) -> Any:
@@ -132,9 +135,7 @@ class Interface:
         """
         for function, known in self._selectors.items():
             if known == f"0x{data[:4].hex()}":
-                fields = self._functions[function]["inputs"]
-                values = decode_fields(fields, data[4:])
-                return function, {field["name"]: value for field, value in zip(fields, values, strict=True)}
+                return function, decode_named(self._functions[function]["inputs"], data[4:])
         raise foreign()
 
     def topic(self, event: str) -> str:
@@ -151,10 +152,13 @@ class Interface:
         Raises ChainError for a log of another contract with the same topic and other fields.
         """
         known = self._events.get(log["topics"][0]) if log["topics"] else None
-        return None if known is None else Event(
-            name=known["name"], args=_arguments(known["inputs"], log), block=int(log["blockNumber"], 16),
-            block_hash=log["blockHash"], tx_hash=log["transactionHash"], log_index=int(log["logIndex"], 16),
-        )  # fmt: skip
+        if known is None:
+            return None
+        args, (block, index) = (
+            _arguments(known["inputs"], log),
+            (int(log[name], 16) for name in ("blockNumber", "logIndex")),
+        )
+        return Event(known["name"], args, block, log["blockHash"], log["transactionHash"], index)
 
     def _encode_args(self, function: str, fields: Sequence[dict[str, Any]], args: Sequence[Any]) -> str:
         try:

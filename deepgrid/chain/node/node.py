@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from types import TracebackType
 from typing import Any, Self
 
 from deepgrid.chain.node.node_errors import Asked, Request, making_sense
@@ -108,6 +107,11 @@ class Node:
         raws = await self.rpc.batch([("eth_getBlockByNumber", [hex(number), False]) for number in numbers])
         return [None if raw is None else Block.of(raw) for raw in raws]
 
+    async def logs(self, address: str, first: int, last: int | None, topics: Sequence[Any] = ()) -> Any:
+        """Raw logs of a contract in these blocks (inclusive), in order. A `last` of None means the newest block."""
+        blocks = {"fromBlock": hex(first), "toBlock": "latest" if last is None else hex(last)}
+        return await self.rpc.call("eth_getLogs", {"address": address, **blocks, "topics": topics})
+
     async def gas_money(self, address: str) -> int:
         """Return balance of `address` in the chain's own currency, which pays for transactions, in wei."""
         answer = await self.rpc.call("eth_getBalance", address, "latest")
@@ -165,7 +169,5 @@ class Node:
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.close()

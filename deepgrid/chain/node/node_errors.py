@@ -9,9 +9,9 @@ from typing import Any, TypeAlias
 from deepgrid.errors import ChainError
 
 BUSY_CODES = (-32005, -32016, -32097)  # rate and resource limits of the common nodes
+OVERLOADED = ("rate limit", "too many requests", "internal error", "internal server error")
 # A node that keeps few states may drop one between the arrival of a request and its answer.
-PASSING = ("rate limit", "blockoutofrange", "header not found", "missing trie node",
-           "internal error", "internal server error", "too many requests")  # fmt: skip
+LOST_STATE = ("blockoutofrange", "header not found", "missing trie node")
 
 Request: TypeAlias = tuple[str, Sequence[Any]]
 Asked: TypeAlias = Callable[[int, ChainError | None], None]  # number of requests in one exchange, and its error
@@ -27,8 +27,12 @@ class NodeRefused(ChainError):
         self.code = code if isinstance(code, int) else 0
         self.reason = str(error.get("message", ""))[:300]
         self.data = _revert_data(error.get("data"))
-        passing = self.code in BUSY_CODES or any(words in self.reason.lower() for words in PASSING)
+        passing = self.code in BUSY_CODES or self.says(*OVERLOADED, *LOST_STATE)
         super().__init__(f"The chain's node refused {method}: {self.reason}.", transient=passing)
+
+    def says(self, *words: str) -> bool:
+        """Whether the reason contains any of these words, which are in lower case."""
+        return any(one in self.reason.lower() for one in words)
 
 
 @contextmanager

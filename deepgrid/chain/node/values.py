@@ -161,11 +161,10 @@ def _address_or_none(address: str) -> str | None:
 
 
 def provider_of(raw: dict[str, Any], *, approved: bool, waiting: bool) -> Provider:
-    """Return a Provider from the struct Provider."""
-    return Provider(
-        address=raw["addr"], hardware=hardware_of(raw["providerHardware"]), prices=prices_of(raw["providerPrices"]),
-        labels=labels_of(raw["labels"]), approved=approved, banned=raw["isBanned"], waiting_for_approval=waiting,
-    )  # fmt: skip
+    """A Provider from the struct Provider."""
+    hardware, prices, labels = raw["providerHardware"], raw["providerPrices"], labels_of(raw["labels"])
+    offer = hardware_of(hardware), prices_of(prices), labels
+    return Provider(raw["addr"], *offer, approved, raw["isBanned"], waiting)
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from eth_typing import BlockNumber
 from eth_utils.crypto import keccak
 
 from deepgrid.billing.credits import format_credits
-from deepgrid.chain.node.contract import CONTRACTS, decode_fields, interface, selector
+from deepgrid.chain.node.contract import CONTRACTS, decode_named, interface, selector
 from deepgrid.chain.node.node import Rpc
 from deepgrid.chain.node.node_errors import NodeRefused, making_sense
 from deepgrid.chain.transactions.error_sentences import PANICS, SENTENCES, TOKEN_TEXTS
@@ -29,14 +29,7 @@ if TYPE_CHECKING:
 ADMIN = "DEFAULT_ADMIN_ROLE"
 ROLES = (ADMIN, "METASCHEDULER_ROLE", "METASCHEDULER_CONTRACT_ROLE", "MINTER_ROLE")
 OUT_OF_GAS = "OutOfGas"
-TOO_MUCH_GAS = (
-    "out of gas",
-    "outofgas",
-    "memoryoog",
-    "gas required exceeds",
-    "exceeds block gas limit",
-    "gas limit too high",
-)
+TOO_MUCH_GAS = ("out of gas", "outofgas", "memoryoog", "gas required exceeds", "block gas limit", "gas limit too high")
 SOLIDITY_ERRORS: tuple[dict[str, Any], ...] = (
     {"type": "error", "name": "Error", "inputs": [{"name": "message", "type": "string"}]},
     {"type": "error", "name": "Panic", "inputs": [{"name": "code", "type": "uint256"}]},
@@ -66,19 +59,18 @@ def contract_error(data: bytes) -> ContractError:
     known = _table().get(data[:4])
     try:
         if known is None:
-            return ContractError(_plain_revert(data))
-        args = {
-            field["name"]: value
-            for field, value in zip(known["inputs"], decode_fields(known["inputs"], data[4:]), strict=True)
-        }
+            what = f"an unknown reason (0x{data[:4].hex()})" if len(data) >= 4 else "no reason"
+            return ContractError(f"The contract refused the call and gave {what}.")
+        args = decode_named(known["inputs"], data[4:])
     except ChainError:
         return ContractError("The contract refused the call; its revert data cannot be decoded.")
     name: str = known["name"]
     if name == "Panic":
         message, next_step = f"The contract failed: {PANICS.get(args['code'], hex(args['code']))}.", ""
     elif name == "Error":
-        unknown = ("Error", f"The contract refused: {args['message']}.", "")
-        name, message, next_step = TOKEN_TEXTS.get(args["message"], unknown)
+        unknown = ("Error", f"The contract refused: {args['message']}.")
+        name, message = TOKEN_TEXTS.get(args["message"], unknown)
+        _, next_step = SENTENCES.get(name, ("", ""))
     else:
         message, next_step = SENTENCES.get(name, (f"The contract refused: {name}.", ""))
         message = _SentenceFormatter().vformat(message, (), args)
@@ -90,10 +82,9 @@ def refusal(error: ChainError) -> GridError:
     if isinstance(error, NodeRefused):
         if error.data:
             return contract_error(error.data)
-        reason = error.reason.lower()
-        if any(words in reason for words in TOO_MUCH_GAS):
+        if error.says(*TOO_MUCH_GAS):
             return ContractError("The call takes more gas than a transaction may have.", name=OUT_OF_GAS)
-        if "revert" in reason:
+        if error.says("revert"):
             return ContractError("The contract refused the call and gave no reason.")
     return error
 
@@ -104,33 +95,6 @@ def too_large(error: GridError) -> bool:
     FailedCall counts too: if RareCalls runs out of gas, the MetaScheduler only sees that its call failed.
     """
     return isinstance(error, ContractError) and error.name in (OUT_OF_GAS, "FailedCall")
-
-
-def refused_sending(error: NodeRefused, address: str) -> GridError:
-    """Return the error for a transaction of `address` that the node refused."""
-    if "insufficient funds" in error.reason.lower():
-        return ChainError(f"{address} cannot pay for gas.", next_step=f"Send gas money to {address}.")
-    return refusal(error)
-
-
-def already_known(error: NodeRefused) -> bool:
-    """Return whether the node already has this transaction."""
-    return "already" in error.reason.lower()
-
-
-def number_taken(error: NodeRefused) -> bool:
-    """Return whether another transaction has the nonce."""
-    return "nonce too low" in error.reason.lower() or too_cheap(error)
-
-
-def too_cheap(error: NodeRefused) -> bool:
-    """Return whether another transaction has the nonce. A higher fee would replace it."""
-    return "underpriced" in error.reason.lower()
-
-
-def below_base_fee(error: NodeRefused) -> bool:
-    """Return whether the base fee outgrew the offer since the fees were read."""
-    return "less than block base fee" in error.reason.lower()
 
 
 async def unless_overtaken(sending: Awaitable[object], overtaken: Collection[str]) -> ContractError | None:
@@ -166,11 +130,6 @@ async def mined_revert_reason(rpc: Rpc, sender: str, call: Call, gas: int, recei
             if not isinstance(error, NodeRefused):
                 raise
     return ContractError(f"{call.title} was reverted when it was mined, and would succeed now.")
-
-
-def _plain_revert(data: bytes) -> str:
-    what = f"an unknown reason (0x{data[:4].hex()})" if len(data) >= 4 else "no reason"
-    return f"The contract refused the call and gave {what}."
 
 
 @functools.cache

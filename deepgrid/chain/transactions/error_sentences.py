@@ -118,17 +118,18 @@ SENTENCES: dict[str, tuple[str, str]] = {
     "OwnableUnauthorizedAccount": ("{account} is not the contract's owner.", "Use the owner's key."),
 }
 
-# Text of a token's error -> the error of newer tokens with the same meaning, its sentence, next step. Credit keeps the
-# texts of OpenZeppelin 4, because existing clients show them.
-TOKEN_TEXTS: dict[str, tuple[str, str, str]] = {
+# Text of a token's error -> the error of newer tokens with the same meaning, and its sentence. Credit keeps the texts
+# of OpenZeppelin 4, because existing clients show them. They come without figures.
+TOKEN_TEXTS: dict[str, tuple[str, str]] = {
     "ERC20: transfer amount exceeds balance": (
-        "ERC20InsufficientBalance", "The account that pays has too few credits.", "Get more credits.",
+        "ERC20InsufficientBalance",
+        "The account that pays has too few credits.",
     ),
     "ERC20: insufficient allowance": (
-        "ERC20InsufficientAllowance", "The grid may not spend that many credits of the account that pays.",
-        "Raise the allowance with `dps allowance set`.",
+        "ERC20InsufficientAllowance",
+        "The grid may not spend that many credits of the account that pays.",
     ),
-}  # fmt: skip
+}
 
 PANICS = {
     0x01: "an assertion failed",

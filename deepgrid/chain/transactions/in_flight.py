@@ -16,19 +16,17 @@ from eth_typing import HexStr
 
 from deepgrid.chain.node.node import Node
 from deepgrid.chain.node.node_errors import NodeRefused, making_sense
-from deepgrid.chain.transactions.contract_errors import (
-    already_known,
-    below_base_fee,
-    mined_revert_reason,
-    number_taken,
-    refused_sending,
-    too_cheap,
-)
+from deepgrid.chain.transactions.contract_errors import mined_revert_reason, refusal
 from deepgrid.chain.transactions.transaction import PLAIN_TRANSFER_GAS, Call, Fees, Outgoing, Receipt
 from deepgrid.chain.transactions.wallet import Wallet
 from deepgrid.errors import ChainError, GridError
 
 log = logging.getLogger(__name__)
+
+# Words of nodes that refuse a transaction: they have it, its nonce is taken, one with a higher fee would replace the
+# other transaction with its nonce, or the base fee outgrew its offer.
+ALREADY_KNOWN, NUMBER_TAKEN, TOO_CHEAP = "already", "nonce too low", "underpriced"
+BELOW_BASE_FEE = "less than block base fee"
 
 RENUMBER_ATTEMPTS = 3
 MOST_FILLERS = 100  # dead processes leave a few lost nonces; if more are missing, this is another chain
@@ -151,9 +149,9 @@ class InFlight:
             return True
         del self._in_flight[nonce]
         self._next_nonce = nonce
-        if number_taken(refused):
+        if refused.says(NUMBER_TAKEN, TOO_CHEAP):
             return False
-        outgoing.fail(refused_sending(refused, self._wallet.address))
+        outgoing.fail(self._explain(refused))
         return True
 
     def _sign(self, outgoing: Outgoing, nonce: int, fees: Fees) -> None:
@@ -165,9 +163,9 @@ class InFlight:
             with making_sense("a transaction's hash"):
                 await self._rpc.w3.eth.send_raw_transaction(HexStr(outgoing.raw))
         except NodeRefused as error:
-            if error.transient or below_base_fee(error):  # checked again later, with the fees of that time
+            if error.transient or error.says(BELOW_BASE_FEE):  # checked again later, with the fees of that time
                 return None
-            if not already_known(error):
+            if not error.says(ALREADY_KNOWN):
                 return error
         except ChainError as error:
             log.warning("cannot send %s, trying again: %s", outgoing.call.title, error)
@@ -250,13 +248,19 @@ class InFlight:
     def _refused_again(self, outgoing: Outgoing, refused: NodeRefused) -> None:
         log.debug("The node refused a repeated transaction: title=%s error=%s", outgoing.call.title, refused.reason)
         outgoing.reached = True
-        if too_cheap(refused):
+        if refused.says(TOO_CHEAP):
             outgoing.outbid = True
-        elif not number_taken(refused):
+        elif not refused.says(NUMBER_TAKEN):
             # It will never be mined. Later transactions must not wait for it: the next pass fills its nonce.
-            outgoing.fail(refused_sending(refused, self._wallet.address))
+            outgoing.fail(self._explain(refused))
             self._in_flight.pop(outgoing.nonce, None)
             self._settled.pop(outgoing.nonce, None)
+
+    def _explain(self, refused: NodeRefused) -> GridError:
+        if refused.says("insufficient funds"):
+            address = self._wallet.address
+            return ChainError(f"{address} cannot pay for gas.", next_step=f"Send gas money to {address}.")
+        return refusal(refused)
 
     async def fees(self) -> Fees:
         """Current fees of a transaction."""

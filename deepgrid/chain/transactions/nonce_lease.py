@@ -13,7 +13,6 @@ import fcntl
 import os
 from contextlib import suppress
 from pathlib import Path
-from types import TracebackType
 
 from deepgrid.errors import ChainError, ConfigurationError
 
@@ -57,9 +56,7 @@ class NonceLease:
                     ) from None
             await asyncio.sleep(POLL_S)
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         if self._descriptor is not None:
             os.close(self._descriptor)  # closing drops the lock
             self._descriptor = None

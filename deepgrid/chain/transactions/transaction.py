@@ -48,10 +48,8 @@ class Receipt:
 
     @classmethod
     def of(cls, raw: dict[str, Any]) -> Receipt:
-        return cls(
-            tx_hash=raw["transactionHash"], block=int(raw["blockNumber"], 16), block_hash=raw["blockHash"],
-            gas_used=int(raw["gasUsed"], 16), logs=raw["logs"], contract=raw.get("contractAddress"),
-        )  # fmt: skip
+        block, gas_used = (int(raw[name], 16) for name in ("blockNumber", "gasUsed"))
+        return cls(raw["transactionHash"], block, raw["blockHash"], gas_used, raw["logs"], raw.get("contractAddress"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,11 +103,10 @@ class Outgoing:
     def sign(self, account: LocalAccount, chain_id: int, nonce: int, fees: Fees) -> None:
         """Sign for `nonce`. A second signature with other fees adds a second hash, and either may be mined."""
         assert self.gas is not None
-        fields: dict[str, Any] = {
-            "type": 2, "chainId": chain_id, "nonce": nonce, "gas": self.gas, "data": self.call.data,
-            "value": self.call.value_wei,
-            "maxFeePerGas": fees.limit, "maxPriorityFeePerGas": fees.tip,
-        }  # fmt: skip
+        call = {"data": self.call.data, "value": self.call.value_wei, "gas": self.gas}
+        place = {"type": 2, "chainId": chain_id, "nonce": nonce}
+        offer = {"maxFeePerGas": fees.limit, "maxPriorityFeePerGas": fees.tip}
+        fields: dict[str, Any] = {**place, **call, **offer}
         if self.call.to is not None:
             fields["to"] = self.call.to
         signed = account.sign_transaction(fields)
