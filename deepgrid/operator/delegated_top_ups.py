@@ -13,12 +13,9 @@ from deepgrid.scheduling.top_ups import Funds, Slice, Unpaid, near_end, plan
 logger = logging.getLogger(__name__)
 
 # Contract errors for a job that ended, and for credits or authority that were withdrawn meanwhile.
-OVERTAKEN = frozenset(
-    {
-        "NoSpendingAuthority", "RunningScheduledStatusOnly", "RemainingTimeAboveLimit",
-        "ERC20InsufficientAllowance", "ERC20InsufficientBalance", "CancelRequested",
-    }
-)  # fmt: skip
+OUT_OF_CREDITS = {"ERC20InsufficientAllowance", "ERC20InsufficientBalance"}
+OVERTAKEN = OUT_OF_CREDITS | {"NoSpendingAuthority", "RunningScheduledStatusOnly", "RemainingTimeAboveLimit"}
+OVERTAKEN |= {"CancelRequested"}
 
 
 async def plan_slices(session: OperatorSession, ahead_minutes: int) -> list[Slice | Unpaid]:

@@ -19,9 +19,12 @@ class JobMemory:
     """Keeps hot jobs, who gave them back, when they should start, and how reliable each provider was lately."""
 
     def __init__(
-        self, store: OperatorStore, metrics: OperatorMetrics, settings: SchedulerSettings,
+        self,
+        store: OperatorStore,
+        metrics: OperatorMetrics,
+        settings: SchedulerSettings,
         clock: Callable[[], float] = time.time,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self._store = store
         self._metrics = metrics
         self._half_life_s = settings.half_life_s

@@ -9,7 +9,6 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from deepgrid.errors import GridError, InputError, NotFound
 from deepgrid.operator.store import DueNotice, OperatorStore
@@ -21,32 +20,21 @@ from deepgrid.services.messages import MAX_NOTICES_AT_ONCE
 logger = logging.getLogger(__name__)
 
 LAST_KEPT = 10_000
-REPEAT_S = 300.0  # least time between two notices with the same reason and another place in the line
-LATER_S = 60  # a reservation that moves by more gives a notice at once
+REPEAT_S = 300.0  # a job that only changes its place in the line gets no more than one notice in this time
+LONGEST_RETRY_S = 60.0  # between two attempts while the services are down; the first pause is a second
+LATER_S = 60  # a customer is told at once when a reservation moves by more
 
 Notice = tuple[int, str, str]  # job, kind, text
-
-
-@dataclass(frozen=True, slots=True)
-class NoticeSettings:
-    """Pauses between attempts while the services are down."""
-
-    retry_s: float = 1.0
-    longest_retry_s: float = 60.0
 
 
 class NoticeBoard:
     """The notices of one operator."""
 
-    def __init__(
-        self, services: ServicesClient, store: OperatorStore, last_job: Callable[[], int],
-        settings: NoticeSettings = NoticeSettings(),
-    ) -> None:  # fmt: skip
+    def __init__(self, services: ServicesClient, store: OperatorStore, last_job: Callable[[], int]) -> None:
         """`last_job` returns the highest job id that is on the chain."""
         self._services = services
         self._store = store
         self._last_job = last_job
-        self._settings = settings
         self._posting = asyncio.Lock()
         self._wanted = asyncio.Event()
         self._failure = ""
@@ -84,7 +72,7 @@ class NoticeBoard:
             if await self.post():
                 failures = 0
                 continue
-            await asyncio.sleep(min(self._settings.longest_retry_s, self._settings.retry_s * 2 ** min(failures, 10)))
+            await asyncio.sleep(min(LONGEST_RETRY_S, 2.0**failures))
             failures += 1
 
     async def _post(self, due: list[DueNotice]) -> bool:

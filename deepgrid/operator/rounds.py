@@ -10,16 +10,17 @@ import asyncio
 import logging
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import astuple
 
-from deepgrid.chain.node.values import TrackRecord
 from deepgrid.chain.transactions.contract_errors import unless_overtaken
 from deepgrid.lifecycle.job import Job, Provider
 from deepgrid.lifecycle.states import JobStatus
-from deepgrid.operator.session import OperatorSession
+from deepgrid.operator.session import Entry, OperatorSession
 from deepgrid.operator.use_ledger import holds_of
 from deepgrid.scheduling.expiry import gives_up_at, in_turns
 from deepgrid.scheduling.market import ClusterState, HotJob, Market, Reliability, Round, Usage
 from deepgrid.scheduling.past_use import usage_at
+from deepgrid.scheduling.rounds.scheduler import Refusals
 from deepgrid.scheduling.speed import measured_speeds
 
 logger = logging.getLogger(__name__)
@@ -35,9 +36,14 @@ class Snapshot:
     """The input of a round. Not a dataclass: Prefect would search its jobs for task runs, which takes seconds."""
 
     def __init__(
-        self, now: int, hot: Sequence[Job], providers: Sequence[tuple[Provider, TrackRecord]],
-        refusals: dict[int, dict[str, str]], exhausted: Sequence[Job] = (), given_up: Sequence[Job] = (),
-    ) -> None:  # fmt: skip
+        self,
+        now: int,
+        hot: Sequence[Job],
+        providers: Sequence[Entry],
+        refusals: Refusals,
+        exhausted: Sequence[Job] = (),
+        given_up: Sequence[Job] = (),
+    ) -> None:
         """Pending jobs: `exhausted` were given back by too many providers, `given_up` must not be assigned any more."""
         over = {job.id for job in (*exhausted, *given_up)}
         self.now = now
@@ -81,7 +87,8 @@ async def read_market(session: OperatorSession) -> Snapshot:
 
 async def decide(session: OperatorSession, seen: Snapshot) -> Decision:
     """Match the pending jobs, in a thread: the event loop stays free."""
-    records = {one.address: session.memory.record(one.address, _whole_life(life)) for one, life in seen.providers}
+    lives = {one.address: Reliability.of_life(*astuple(life)) for one, life in seen.providers}
+    records = {address: session.memory.record(address, life) for address, life in lives.items()}
     accounts = session.memory.use.accounts()
 
     def match() -> tuple[Round, Usage]:
@@ -139,13 +146,10 @@ async def tell(session: OperatorSession, decision: Decision, assigned: int, ende
     session.next_round_at = _next_round(session, decision, ended)
     session.metrics.decided(len(waiting), decision.seconds)
     errors_s, session.metrics.errors_s = session.metrics.errors_s, []
-    session.store.add_round(
-        {
-            "at": decision.snapshot.now, "pending": len(decision.snapshot.pending), "assigned": assigned,
-            "waiting": len(waiting), "decided_s": round(decision.seconds, 3),
-            "start_error_s": round(sum(errors_s) / len(errors_s)) if errors_s else None,
-        }
-    )  # fmt: skip
+    error_s = round(sum(errors_s) / len(errors_s)) if errors_s else None
+    seen = decision.snapshot
+    counts = {"at": seen.now, "pending": len(seen.pending), "assigned": assigned, "waiting": len(waiting)}
+    session.store.add_round({**counts, "decided_s": round(decision.seconds, 3), "start_error_s": error_s})
 
 
 def _next_round(session: OperatorSession, decision: Decision, ended: int) -> float | None:
@@ -168,18 +172,12 @@ def _market_of(
     for job in sorted(hot, key=lambda job: (-job.status, job.assigned_at, job.id)):
         if job.provider is not None:
             busy.setdefault(job.provider, []).append(HotJob.of(job, now))
-    return Market(
-        [
-            ClusterState(one, busy.get(one.address, ()), records.get(one.address, Reliability()), measured_speeds(one))
-            for one in providers
-            if one.in_force
-        ],
-        now,
-    )
-
-
-def _whole_life(record: TrackRecord) -> Reliability:
-    return Reliability.of_life(record.started, record.refused, record.panicked, record.timed_out)
+    clusters = [
+        ClusterState(one, busy.get(one.address, ()), records.get(one.address, Reliability()), measured_speeds(one))
+        for one in providers
+        if one.in_force
+    ]
+    return Market(clusters, now)
 
 
 def _latest(now: int) -> int:
@@ -188,7 +186,6 @@ def _latest(now: int) -> int:
 
 
 async def _panic(session: OperatorSession, job: Job) -> int:
-    """End a job with an error. Returns how many ended."""
     tries = session.memory.given_back(job.id)
     last = tries[-1]
     reason = f"clusters gave it back {len(tries)} times, the limit; the last one was {last.provider}"

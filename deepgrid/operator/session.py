@@ -24,7 +24,6 @@ from deepgrid.chain.transactions.wallet import Wallet
 from deepgrid.chain.writer import Writer
 from deepgrid.errors import GridError
 from deepgrid.lifecycle.job import Job, Provider
-from deepgrid.lifecycle.states import JobStatus
 from deepgrid.operator.job_memory import JobMemory
 from deepgrid.operator.notice_board import NoticeBoard, WaitingNotices
 from deepgrid.operator.operator_metrics import OperatorMetrics
@@ -99,12 +98,6 @@ class OperatorSession:
         if self.followed is not None:
             return [self.memory.hot[job_id] for job_id in ids if job_id in self.memory.hot]
         return [job for job in await self.chain.jobs(ids) if job.status.hot]
-
-    async def pending(self) -> list[Job]:
-        """Return jobs that wait for a cluster."""
-        if self.followed is None:
-            return [job for job in await self.chain.jobs(self.index.pending()) if job.status is JobStatus.PENDING]
-        return [job for job in await self.hot() if job.status is JobStatus.PENDING]
 
     async def providers(self) -> list[Entry]:
         """Return all providers with their records: as last seen by the watcher, else read from the chain."""

@@ -32,7 +32,7 @@ async def test_an_unclaimed_job_comes_back_after_its_time_and_stays_away_from_th
     assert office.notices == [(job_id, "expired", taken.reason)]
     assert "did not claim it within 10 min" in taken.reason
     await office.catch_up()
-    (pending,) = await office.session.pending()
+    (pending,) = await office.session.chain.jobs(office.session.index.pending())
     assert await office.session.refusals([pending]) == {job_id: {provider: taken.reason}}
     assert await overdue(office) == []
 
@@ -47,7 +47,7 @@ async def test_a_second_provider_that_lets_a_job_time_out_is_left_out_too(office
         (taken,) = await overdue(office)
         assert await take_back(office.session, taken)
         await office.catch_up()
-        (pending,) = await office.session.pending()
+        (pending,) = await office.session.chain.jobs(office.session.index.pending())
         refusals = await office.session.refusals([pending])
         if set(refusals[job_id]) == {first.address}:
             await office.people.operator.meta_schedule(job_id, second.address)
