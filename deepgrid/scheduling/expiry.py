@@ -53,10 +53,8 @@ class TakeBack:
     panic: bool = False
 
 
-def overdue(
-    jobs: Iterable[Job], providers: Mapping[str, Provider], patience: Patience, now: int
-) -> list[TakeBack]:  # fmt: skip
-    """Return the jobs whose provider has timed out at `now` (the chain's time), oldest first.
+def overdue(jobs: Iterable[Job], providers: Mapping[str, Provider], patience: Patience, now: int) -> list[TakeBack]:
+    """The jobs whose provider has timed out at `now` (the chain's time), oldest first.
 
     `providers` maps the addresses of all registered providers. Removed providers are missing.
     """

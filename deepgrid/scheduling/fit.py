@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from enum import IntEnum
+from operator import eq, ge, gt, le, lt, ne
 from typing import Any
 
 from deepgrid.lifecycle.job import Affinity, Asked, Hardware, Label
 
-_ORDER: dict[str, Callable[[Any, Any], bool]] = {
-    "<": operator.lt, "<=": operator.le, "==": operator.eq, "=": operator.eq,
-    ">=": operator.ge, ">": operator.gt, "!=": operator.ne,
-}  # fmt: skip
+_ORDER: dict[str, Callable[[Any, Any], bool]] = {"<": lt, "<=": le, "==": eq, "=": eq, ">=": ge, ">": gt, "!=": ne}
 
 
 class Lack(IntEnum):

@@ -64,10 +64,7 @@ def estimated_start(steps: list[Step], needs: Resources) -> float:
 
 
 def _after(free: Step, ended: Step) -> Step:
-    """Return the free resources after the end of this job."""
-    return Step(
-        max(free.at, ended.at), free.cpus + ended.cpus, free.mem_mb + ended.mem_mb, free.gpus + ended.gpus
-    )  # fmt: skip
+    return Step(max(free.at, ended.at), free.cpus + ended.cpus, free.mem_mb + ended.mem_mb, free.gpus + ended.gpus)
 
 
 def _seconds(job: HotJob) -> float:

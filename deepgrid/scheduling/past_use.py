@@ -82,10 +82,8 @@ class Account:
         return self.cancels * _left(now - self.cancelled_at, half_life_s)
 
 
-def usage_at(
-    now: int, accounts: Mapping[str, Account], holds: Iterable[Hold], settings: SchedulerSettings
-) -> Usage:  # fmt: skip
-    """Return past and present use per customer: of the ended jobs, and of the holds that go on."""
+def usage_at(now: int, accounts: Mapping[str, Account], holds: Iterable[Hold], settings: SchedulerSettings) -> Usage:
+    """Past and present use per customer: of the ended jobs, and of the holds that go on."""
     half_life_s = settings.half_life_s
     past = {one: account.past_at(now, half_life_s) for one, account in accounts.items()}
     present: dict[str, Resources] = {}

@@ -8,10 +8,10 @@ import numpy.typing as npt
 from deepgrid.billing.credits import format_credits
 from deepgrid.billing.formulas import MAX_LIMIT_MINUTES
 from deepgrid.lifecycle.job import Job, Prefer
-from deepgrid.scheduling.market import Assignment, SchedulerSettings
+from deepgrid.scheduling.market import Assignment, SchedulerSettings, Waiting
 from deepgrid.scheduling.rounds import reasons, score
 from deepgrid.scheduling.rounds.candidates import Board, Suitable, Task
-from deepgrid.scheduling.rounds.waiting import Held, obstacles
+from deepgrid.scheduling.rounds.waiting import obstacles
 from deepgrid.scheduling.tables.starts import StartTable
 
 Floats = npt.NDArray[np.float64]
@@ -29,7 +29,7 @@ class Placement:
         self._weights = {prefer: score.preferring(settings.weights, prefer) for prefer in Prefer}
         self._backlog_s = np.zeros(len(board.states))  # work of the jobs that wait for each cluster
 
-    def decide(self, task: Task) -> Assignment | Held:
+    def decide(self, task: Task) -> Assignment | Waiting:
         """Assign the job, or hold it back."""
         soon, count = self._soon(task)
         if count and self._starts.reservations:
@@ -111,7 +111,7 @@ class Placement:
         reason = f"{provider.name} fits at {rate} credits per minute, {reasons.chosen(choices, task.job.wishes.prefer)}"
         return Assignment(task.job.id, provider.address, reason, int(start))
 
-    def _hold(self, task: Task, kept: int) -> Held:
+    def _hold(self, task: Task, kept: int) -> Waiting:
         """Keep the job pending. The first job that waits for a cluster reserves its start there."""
         suitable, starts = task.suitable, self._starts
         waits_s = self._queue_waits(suitable)
@@ -120,12 +120,17 @@ class Placement:
         if has_reservation:
             starts.reserve(cluster, suitable.needs, starts.start(suitable.needs, cluster))
         wait_s = float(waits_s[cluster])
-        part = max(
-            needs / all_ for needs, all_ in zip(suitable.needs.tolist(), starts.total[cluster], strict=True) if all_
-        )
+        wanted = zip(suitable.needs.tolist(), starts.total[cluster], strict=True)
+        part = max(needs / all_ for needs, all_ in wanted if all_)
         self._backlog_s[cluster] += part * _seconds(task.job, float(suitable.rates[cluster]))
         estimate = int(starts.now + wait_s) if wait_s < UNKNOWN_S else 0
-        return Held(self._why(task, kept), self._board.states[cluster].provider.name, estimate, has_reservation)
+        return Waiting(
+            task.job.id,
+            self._why(task, kept),
+            estimated_start=estimate,
+            cluster=self._board.states[cluster].provider.name,
+            has_reservation=has_reservation,
+        )
 
     def _why(self, task: Task, kept: int) -> str:
         full = reasons.full(task.count - kept)

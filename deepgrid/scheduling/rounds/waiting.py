@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import replace
 
 import numpy as np
 
@@ -13,16 +13,6 @@ from deepgrid.scheduling.market import Waiting
 from deepgrid.scheduling.rounds import reasons
 from deepgrid.scheduling.rounds.candidates import Board, Task, affordable_wei
 from deepgrid.scheduling.rounds.fairness import FairShare, Share
-
-
-@dataclass(frozen=True, slots=True)
-class Held:
-    """A job that stays pending: the reason, and where and when it should start (unix time, 0 for unknown)."""
-
-    reason: str
-    cluster: str
-    estimated_start: int
-    has_reservation: bool
 
 
 def why_nowhere(board: Board, task: Task, max_tries: int) -> str:
@@ -52,7 +42,6 @@ def obstacles(board: Board, task: Task) -> list[reasons.Count]:
 
 
 def _unsuitable(board: Board, task: Task) -> list[reasons.Count]:
-    """Return clusters without the nodes or the labels."""
     lacks = board.lacks(task.asks)
     codes = np.bincount(lacks, minlength=len(Lack)).tolist()
     shape = task.suitable.shape
@@ -76,15 +65,12 @@ class Line:
         self._length = 0
         self._shares: dict[str, Share] = {}
 
-    def append(self, job: Job, held: Held) -> Waiting:
-        """Return the job as the last in the line so far."""
+    def append(self, job: Job, held: Waiting) -> Waiting:
+        """The job as the last in the line so far."""
         share = self._shares.get(job.customer)
         if share is None:
             share = self._shares[job.customer] = self._fair.share(job.customer)
         others = self._length - self._own[job.customer]
         self._own[job.customer] += 1
         self._length += 1
-        return Waiting(
-            job.id, held.reason, self._length, others, share.value, held.estimated_start, held.cluster,
-            share.resource, held.has_reservation,
-        )  # fmt: skip
+        return replace(held, position=self._length, ahead_of_others=others, share=share.value, resource=share.resource)

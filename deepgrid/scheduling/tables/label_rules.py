@@ -29,10 +29,8 @@ class _Sorted:
         """Mark the clusters whose value satisfies `value op wanted`. An unknown `op` means equality."""
         first, after = bisect_left(self._values, wanted), bisect_right(self._values, wanted)
         end = len(self._values)
-        ranges = {
-            "<": [(0, first)], "<=": [(0, after)], ">=": [(first, end)], ">": [(after, end)],
-            "!=": [(0, first), (after, end)],
-        }  # fmt: skip
+        below, above = (0, first), (after, end)
+        ranges = {"<": [below], "<=": [(0, after)], ">=": [(first, end)], ">": [above], "!=": [below, above]}
         for start, stop in ranges.get(op, [(first, after)]):
             row[self._clusters[start:stop]] = True
 

@@ -130,7 +130,6 @@ class StartTable:
         self.load[cluster] = max((all_cpus - cpus) * per_cpu, (all_mem - mem) * per_mb, (all_gpus - gpus) * per_gpu)
 
     def _refresh(self) -> None:
-        """Bring the arrays of steps up to date."""
         for cluster in self._stale:
             steps = self._steps[cluster]
             padding: list[Amounts] = [(np.inf, *steps[-1][1:])] * (STEPS - len(steps))
