@@ -19,6 +19,8 @@ BYTES_PER_NUMBER = 8
 KEY, WHICH = "compute.gflops", "compute.benchmark"
 _RESULT = re.compile(r"^[ \t]*(HPL[_-](?:AI|MxP)\s+)?W[RC]+\d\w*(?:\s+\d+){4}\s+\S+\s+(\S+)", re.M | re.I)
 
+_PRINT_REPORT = "sed -n '/^Begin of HPL section/,/^End of HPL section/p' hpccoutf.txt"
+
 # One value of each: right-looking panels, 1-ring modified broadcast, depth 1, mixed swapping.
 _INPUT = """\
 HPLinpack benchmark input file
@@ -108,32 +110,24 @@ def whole_blocks(order: float, block_size: int) -> int:
 
 
 def options(problem: Problem) -> list[str]:
-    """Return the options of sbatch: every CPU and all memory of the nodes."""
-    return [
-        f"--nodes={problem.nodes}", f"--ntasks={problem.nodes * problem.ranks_per_node}",
-        f"--ntasks-per-node={problem.ranks_per_node}", f"--cpus-per-task={problem.cpus_per_rank}", "--mem=0",
-        *([f"--gpus-per-node={problem.ranks_per_node}"] if problem.by_gpus else []),
-    ]  # fmt: skip
+    """Options of sbatch: every CPU and all memory of the nodes."""
+    ranks = problem.ranks_per_node
+    nodes = [f"--nodes={problem.nodes}", f"--ntasks={problem.nodes * ranks}", f"--ntasks-per-node={ranks}"]
+    gpus = [f"--gpus-per-node={ranks}"] if problem.by_gpus else []
+    return [*nodes, f"--cpus-per-task={problem.cpus_per_rank}", "--mem=0", *gpus]
 
 
 def script(problem: Problem, settings: BenchmarkSettings) -> str:
-    """Return the batch script. It prints HPL's report."""
+    """The batch script. It prints HPL's report."""
+    shell, file, program = "#!/bin/bash", "hpccinf.txt", f"hpcc\n{_PRINT_REPORT}"
     if problem.by_gpus:
-        return "\n".join([
-            "#!/bin/bash -l",
-            "set -e",
-            f"export OMP_NUM_THREADS={problem.cpus_per_rank}",
-            f"printf %s {shlex.quote(problem.input_file())} > HPL.dat",
-            f"mpirun {settings.mpi_options} -n {problem.p * problem.q} {settings.hpl_mxp}",
-        ])  # fmt: skip
-    return "\n".join([
-        "#!/bin/bash",
-        "set -e",
-        f"export OMP_NUM_THREADS={problem.cpus_per_rank}",
-        f"printf %s {shlex.quote(problem.input_file())} > hpccinf.txt",
-        f"mpirun {settings.mpi_options} -n {problem.p * problem.q} hpcc",
-        "sed -n '/^Begin of HPL section/,/^End of HPL section/p' hpccoutf.txt",
-    ])  # fmt: skip
+        shell, file, program = "#!/bin/bash -l", "HPL.dat", settings.hpl_mxp
+    return f"""\
+{shell}
+set -e
+export OMP_NUM_THREADS={problem.cpus_per_rank}
+printf %s {shlex.quote(problem.input_file())} > {file}
+mpirun {settings.mpi_options} -n {problem.p * problem.q} {program}"""
 
 
 def parse(output: str) -> tuple[float, str]:

@@ -36,14 +36,10 @@ def options(nodes: int) -> list[str]:
 
 
 def script(nodes: int, settings: BenchmarkSettings) -> str:
-    """Return the batch script, for two or more nodes."""
-    return "\n".join([
-        "#!/bin/bash",
-        "set -e",
-        f"printf %s {shlex.quote(_PINGPONG)} > pingpong.py",
-        f"mpirun {settings.mpi_options} -n {nodes} --map-by ppr:1:node {settings.python} pingpong.py",
-        *([settings.speedtest] if settings.speedtest else []),
-    ])  # fmt: skip
+    """The batch script, for two or more nodes."""
+    copy = f"printf %s {shlex.quote(_PINGPONG)} > pingpong.py"
+    run = f"mpirun {settings.mpi_options} -n {nodes} --map-by ppr:1:node {settings.python} pingpong.py"
+    return "\n".join(["#!/bin/bash", "set -e", copy, run, *filter(None, [settings.speedtest])])
 
 
 def parse(output: str) -> dict[str, float]:

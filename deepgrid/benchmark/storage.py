@@ -40,11 +40,8 @@ def script(paths: StoragePaths, settings: BenchmarkSettings) -> str:
     """Return the batch script. It measures one volume after the other."""
     folders = folders_of(paths)
     measures = [f"measure {volume} {shlex.quote(folders[volume])}" for volume in settings.volumes]
-    return "\n".join([
-        "#!/bin/bash",
-        f"SIZE={settings.fio_size_mb}m RUNTIME={round(settings.fio_seconds * 1000)}ms",
-        _MEASURE, *measures,
-    ])  # fmt: skip
+    limits = f"SIZE={settings.fio_size_mb}m RUNTIME={round(settings.fio_seconds * 1000)}ms"
+    return "\n".join(["#!/bin/bash", limits, _MEASURE, *measures])
 
 
 def folders_of(paths: StoragePaths) -> dict[str, str]:

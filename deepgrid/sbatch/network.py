@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from deepgrid.sbatch.quoting import Quoted, quote
-from deepgrid.workflow.models import Definition, StepRun, VNet, Wireguard
+from deepgrid.workflow.models import Definition, StepRun, Wireguard
 from deepgrid.workflow.models.walk import steps_in
 
 
@@ -35,7 +35,7 @@ def hubs(job: Definition) -> list[Hub]:
     for _, step in steps_in(job.steps, ()):
         for interface in step.run.custom_network_interfaces if step.run else ():
             if interface.vnet:
-                peers[interface.vnet.name].add(_ip(interface.vnet))
+                peers[interface.vnet.name].add(str(ipaddress.ip_interface(interface.vnet.address).ip))
     return [
         Hub(
             number,
@@ -86,7 +86,3 @@ def _configuration(interface: Wireguard) -> str:
         lines += [f"Endpoint = {peer.endpoint}"] if peer.endpoint else []
         lines += [f"PersistentKeepalive = {peer.persistent_keepalive}"] if peer.persistent_keepalive else []
     return "\n".join(lines) + "\n"
-
-
-def _ip(interface: VNet) -> str:
-    return str(ipaddress.ip_interface(interface.address).ip)

@@ -53,12 +53,11 @@ def render_parts(
 ) -> ScriptParts:
     """Return the batch script as `render` gives it, in its two parts."""
     blocks, names = blocks_of(job)
-    images = Images([block.step for block in blocks], containers, folders)
-    values = {
-        "job": job, "storage": storage, "blocks": blocks, "names": names, "images": images,
-        "has_modules": any(block.step.module for block in blocks), "networks": uses_networks(job), "hubs": hubs(job),
-        "relays": any(block.step.launch or (block.step.for_ and block.step.for_.parallel) for block in blocks),
-    }  # fmt: skip
+    every = [block.step for block in blocks]
+    values = {"job": job, "storage": storage, "blocks": blocks, "names": names}
+    values |= {"images": Images(every, containers, folders), "has_modules": any(step.module for step in every)}
+    values |= {"networks": uses_networks(job), "hubs": hubs(job)}
+    values["relays"] = any(step.launch or (step.for_ and step.for_.parallel) for step in every)
     preamble, steps = (_environment().get_template(name).render(values) for name in ("preamble.sh.j2", "steps.sh.j2"))
     return ScriptParts(preamble, steps)
 
@@ -179,10 +178,12 @@ def _blocks(steps: Sequence[Step], path: Path, prefix: str) -> Iterator[Block]:
         yield from _blocks(inner, (*place, *where), name)
         yield from _blocks(step.catch, (*place, "catch"), f"{name}_catch")
         yield from _blocks(step.finally_, (*place, "finally"), f"{name}_finally")
-        yield Block(
-            Quoted(name), Quoted(dotted(place)), step,
-            _names(inner, name), _names(step.catch, f"{name}_catch"), _names(step.finally_, f"{name}_finally"),
-        )  # fmt: skip
+        functions = (
+            _names(inner, name),
+            _names(step.catch, f"{name}_catch"),
+            _names(step.finally_, f"{name}_finally"),
+        )
+        yield Block(Quoted(name), Quoted(dotted(place)), step, *functions)
 
 
 def _inner(step: Step) -> tuple[Sequence[Step], tuple[str, ...]]:
