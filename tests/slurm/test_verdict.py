@@ -17,15 +17,15 @@ from deepgrid.slurm.observe.verdict import (
     REFUSED_START,
     RUNAWAY,
     SUDDENLY_EMPTY,
-    VERDICT_DEFAULTS,
     Verdicts,
+    VerdictSettings,
 )
 from tests.slurm.rows import KEY, OURS, RECORDED
 
 EMPTIED_S, RUNAWAY_S, REMEMBERED_S = (
-    VERDICT_DEFAULTS.empty_queue_s,
-    VERDICT_DEFAULTS.runaway_s,
-    VERDICT_DEFAULTS.remembered_s,
+    VerdictSettings().empty_queue_s,
+    VerdictSettings().runaway_s,
+    VerdictSettings().remembered_s,
 )
 RUNNING = replace(OURS, state="RUNNING", ended_at=None)
 OTHER = replace(KEY, job_id=6)

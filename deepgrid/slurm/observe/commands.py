@@ -7,6 +7,7 @@ phase is UNKNOWN. All times are unix seconds (`SLURM_TIME_FORMAT=%s`).
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -51,11 +52,6 @@ def phase_of(state: str) -> Phase:
     return Phase.ENDED if state in FINAL else Phase.UNKNOWN
 
 
-def is_known(state: str) -> bool:
-    """Return whether this code knows Slurm's `state`."""
-    return phase_of(state) is not Phase.UNKNOWN
-
-
 @dataclass(frozen=True, slots=True)
 class Row:
     """One job, or one run of it, as one source shows it.
@@ -94,20 +90,17 @@ class Row:
 class Squeue:
     """The controller's jobs of all accounts and partitions; with `ended`, also jobs that ended within MinJobAge."""
 
-    FIELDS = (
-        "jobid", "userid", "state", "starttime", "endtime", "exit_code", "timelimit", "restartcnt",
-        "submittime", "nodelist", "reason",
-    )  # fmt: skip
+    FIELDS = "jobid,userid,state,starttime,endtime,exit_code,timelimit,restartcnt,submittime,nodelist,reason"
 
     @classmethod
     def argv(cls, *, ended: bool = False) -> list[str]:
-        columns = ",".join(f"{field}:|" for field in cls.FIELDS)
+        columns = ",".join(f"{field}:|" for field in cls.FIELDS.split(","))
         return [*COMMAND_PREFIX, "squeue", "-h", "-a", *(("-t", "all") if ended else ()), "-O", columns]
 
-    @classmethod
-    def parse(cls, text: str) -> list[Row]:
+    @staticmethod
+    def parse(text: str) -> list[Row]:
         rows = []
-        for row in columns(text, len(cls.FIELDS)):
+        for row in columns(text, 11):
             slurm_id, user, state, start, end, raw, limit, restarts, taken, nodes, reason = row
             # Slurm shows forecasts as start and end of jobs that have none yet.
             started_at = _seconds(start) if nodes and phase_of(state) is not Phase.QUEUED else None
@@ -115,10 +108,9 @@ class Squeue:
             exit_status, exit_reason = exit_of(raw, state)
             waiting_reason = reason.removesuffix("|")
             shown = exit_reason if state in FINAL else "" if waiting_reason == "None" else waiting_reason
-            rows.append(Row(
-                int(slurm_id), user, state, started_at, ended_at, exit_status, shown,
-                None if state in FINAL else limit_minutes(limit), _number(restarts) or 0, _seconds(taken),
-            ))  # fmt: skip
+            minutes = None if state in FINAL else limit_minutes(limit)
+            ran = Row(int(slurm_id), user, state, started_at, ended_at, exit_status, shown, minutes)
+            rows.append(replace(ran, restarts=_number(restarts) or 0, taken_at=_seconds(taken)))
         return rows
 
 
@@ -147,11 +139,8 @@ class Sacct:
             reason = FORGOTTEN_REASON if state == "CANCELLED" else ""
             state = state.split()[0] if state else ""
             started_at = None if nodes in ("", "None assigned") else _seconds(start)
-            ended_at, taken_at = _seconds(end), _seconds(taken)
-            rows.append(Row(
-                int(slurm_id), user, state, started_at, ended_at, accounted_exit(code, state), reason,
-                taken_at=taken_at,
-            ))  # fmt: skip
+            ended_at, taken_at, status = _seconds(end), _seconds(taken), accounted_exit(code, state)
+            rows.append(Row(int(slurm_id), user, state, started_at, ended_at, status, reason, taken_at=taken_at))
         first: dict[tuple[int, str], int] = {}  # by id and account: the earliest record that can have a successor
         for row in rows:
             if row.state in _CAN_CONTINUE and row.taken_at is not None:
@@ -167,22 +156,20 @@ class Completions:
     def parse(text: str) -> list[Row]:
         rows = []
         for block in text.split("\n\n"):
-            field: dict[str, str] = {}
+            field: dict[str, str] = defaultdict(str)
             for line in block.split("\n"):
                 key, _, value = line.partition("=")
                 field.setdefault(key, value)
-            number, state_number = (_number(field.get(k)) for k in ("job_id", "job_state"))
+            number, state_number = _number(field["job_id"]), _number(field["job_state"])
             if number is None or state_number is None:
                 continue
             state = _state(state_number)
-            exit_status, reason = exit_of(field.get("exit_code", ""), state)
-            started = field.get("nodes", "") not in ("", "nil", "(null)", "None assigned")
-            rows.append(Row(
-                number, field.get("user_id", ""), state,
-                _seconds(field.get("start_time", "")) if started else None, _seconds(field.get("end_time", "")),
-                exit_status, reason, restarts=_number(field.get("restart_cnt")) or 0,
-                name=field.get("name", ""), comment=field.get("comment", ""),
-            ))  # fmt: skip
+            exit_status, reason = exit_of(field["exit_code"], state)
+            started = field["nodes"] not in ("", "nil", "(null)", "None assigned")
+            started_at, ended_at = _seconds(field["start_time"]) if started else None, _seconds(field["end_time"])
+            ran = Row(number, field["user_id"], state, started_at, ended_at, exit_status, reason)
+            restarts = _number(field["restart_cnt"]) or 0
+            rows.append(replace(ran, restarts=restarts, name=field["name"], comment=field["comment"]))
         return rows
 
 
@@ -237,9 +224,9 @@ def _state(number: int) -> str:
     return _BY_NUMBER[base] if base < len(_BY_NUMBER) else f"STATE_{base}"
 
 
-def _number(text: str | None) -> int | None:
+def _number(text: str) -> int | None:
     try:
-        return int(float(text or ""))
+        return int(float(text))
     except (ValueError, OverflowError):  # such as "inf"
         return None
 

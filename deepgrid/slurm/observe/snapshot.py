@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from deepgrid.errors import SlurmUnreachable
 from deepgrid.lifecycle.job import JobKey
@@ -84,7 +84,7 @@ class Snapshot:
         if not rows:
             return None
         requeued = was_requeued((*rows, *self._recorded(key)))
-        return as_job(rows[0], requeued=requeued, began=self.marks_of(key).started)
+        return replace(as_job(rows[0]), requeued=requeued, began=self.marks_of(key).started)
 
     def ended(self, key: JobKey, seen: Seen | None = None) -> SlurmJob | None:
         """Return the claim's end by the completion hook: its first final record, with the run time of all records."""
@@ -128,8 +128,8 @@ class Snapshot:
         if end is None:
             return None
         found = spans([*runs, end], seen)
-        return as_job(
-            end,
+        return replace(
+            as_job(end),
             requeued=was_requeued(rows),
             began=marks.started,
             stopped=end.state == "CANCELLED" and marks.tombstone,
@@ -138,7 +138,6 @@ class Snapshot:
         )
 
     def _recorded(self, key: JobKey) -> list[Row]:
-        """Return the claim's completion records."""
         slurm_id = self.ids.get(key.comment)
         if slurm_id is None and key.comment in self.refused:
             return []
@@ -159,21 +158,11 @@ class Snapshot:
         return [row for row in rows if row.slurm_id == slurm_id and row.user == user and row.may_be_of(taken)]
 
 
-def as_job(
-    row: Row,
-    *,
-    requeued: bool = False,
-    began: bool = False,
-    stopped: bool = False,
-    ran_s: int | None = None,
-    started_at: int | None = None,
-) -> SlurmJob:
-    """Convert a row for the lifecycle. `started_at` is the claim's first start, if it differs from the row's."""
+def as_job(row: Row) -> SlurmJob:
+    """Convert a row for the lifecycle."""
     phase = Phase.ENDED if row.state == REQUEUED and row.ended_at is not None else phase_of(row.state)
-    return SlurmJob(
-        phase, row.slurm_id, row.state, started_at or row.started_at, row.ended_at, row.exit_status, row.reason,
-        row.limit_minutes, stopped, ran_s, requeued, began,
-    )  # fmt: skip
+    end = row.exit_status, row.reason, row.limit_minutes
+    return SlurmJob(phase, row.slurm_id, row.state, row.started_at, row.ended_at, *end)
 
 
 def snapshot_command(settings: LoginSettings) -> list[str]:
@@ -221,13 +210,10 @@ def parse_snapshot(done: CommandResult) -> Snapshot:
     if queue is None:
         raise SlurmUnreachable("The login node gave an answer without a queue.")
     whole = ["unread"] not in lines
-    refused, reissued = (
-        frozenset(c for c, state in states.items() if state == word) for word in ("refused", "reissued")
-    )
-    return Snapshot(
-        tuple(queue), tuple(completions), users, ids, refused, clock, marks, frozenset(gone), whole, held, reissued,
-        taken,
-    )  # fmt: skip
+    refused = frozenset(comment for comment, state in states.items() if state == "refused")
+    reissued = frozenset(comment for comment, state in states.items() if state == "reissued")
+    facts = users, ids, refused, clock, marks, frozenset(gone), whole, held, reissued, taken
+    return Snapshot(tuple(queue), tuple(completions), *facts)
 
 
 def _decoded(text: str) -> str:

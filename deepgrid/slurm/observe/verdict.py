@@ -19,15 +19,14 @@ from dataclasses import dataclass, field, replace
 
 from deepgrid.lifecycle.job import JobKey
 from deepgrid.lifecycle.slurm_state import ABSENT, Phase, SlurmJob
-from deepgrid.slurm.observe.commands import REQUEUED, Row, is_known
+from deepgrid.slurm.observe.commands import REQUEUED, Row, phase_of
 from deepgrid.slurm.observe.run_records import Seen
 from deepgrid.slurm.observe.snapshot import Snapshot
 
 UNREAD = SlurmJob(Phase.UNKNOWN, reason="the cluster's completion records cannot be read")
 SUDDENLY_EMPTY = SlurmJob(Phase.UNKNOWN, reason="the cluster's whole queue is suddenly empty")
-ABSENT_BUT_ACCOUNTED = SlurmJob(
-    Phase.UNKNOWN, reason="accounting shows an unfinished job, but the queue does not have it"
-)
+_ACCOUNTED = "accounting shows an unfinished job, but the queue does not have it"
+ABSENT_BUT_ACCOUNTED = SlurmJob(Phase.UNKNOWN, reason=_ACCOUNTED)
 RUNAWAY = SlurmJob(Phase.ABSENT, reason="the cluster lost the job: only accounting knows it, without an end")
 FORGOTTEN = SlurmJob(Phase.ABSENT, reason="the cluster lost the job: its controller has forgotten it")
 REFUSED_START = SlurmJob(Phase.ABSENT, reason="the cluster lost the job, and a second start was refused")
@@ -49,9 +48,6 @@ class VerdictSettings:
         return 4 * self.runaway_s
 
 
-VERDICT_DEFAULTS = VerdictSettings()
-
-
 @dataclass(slots=True)
 class _History:
     """The history of a claim in earlier snapshots. Times are seconds of the monotonic clock, except in `ran`."""
@@ -70,7 +66,7 @@ class _History:
 class Verdicts:
     """The verdicts on claims, and the history that they need. Use one per cluster. `now` is in monotonic seconds."""
 
-    def __init__(self, settings: VerdictSettings = VERDICT_DEFAULTS) -> None:
+    def __init__(self, settings: VerdictSettings = VerdictSettings()) -> None:
         self._settings = settings
         self._histories: dict[JobKey, _History] = {}
 
@@ -155,6 +151,6 @@ class Verdicts:
     def _log_unknown_state(self, key: JobKey, state: str, now: float) -> None:
         """Log a state that this code does not know, once per claim and state."""
         history = self._history(key, now)
-        if not is_known(state) and history.unknown_state != state:
+        if phase_of(state) is Phase.UNKNOWN and history.unknown_state != state:
             history.unknown_state = state
             log.warning("job %d: unknown Slurm state %s, waiting for the next one", key.job_id, state)

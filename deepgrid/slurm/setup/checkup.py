@@ -98,10 +98,8 @@ def _folders(values: Mapping[str, str], settings: LoginSettings) -> Iterator[Fin
         path = f"{settings.grid_root}/{name}".rstrip("/")
         if state == "writable" or (name and state == "missing"):  # the first job makes the folder
             continue
-        yield Finding(
-            "folder", Level.BAD, f"{path} is {state} for {values['account']}.",
-            f"Create it for {values['account']}, on a file system shared with the nodes.",
-        )  # fmt: skip
+        step = f"Create it for {values['account']}, on a file system shared with the nodes."
+        yield Finding("folder", Level.BAD, f"{path} is {state} for {values['account']}.", step)
 
 
 def _disk(values: Mapping[str, str], settings: LoginSettings) -> Finding:
@@ -115,10 +113,9 @@ def _disk(values: Mapping[str, str], settings: LoginSettings) -> Finding:
 def _locks(values: Mapping[str, str], settings: LoginSettings) -> Finding:
     if values.get("locks") == "yes":
         return Finding("locks", Level.GOOD, f"flock works on {settings.grid_root}.")
-    return Finding(
-        "locks", Level.BAD, f"flock does not work on {settings.grid_root}: a job could be submitted twice.",
-        "Mount the file system with locks (NFS: version 4, or without nolock), or choose another folder.",
-    )  # fmt: skip
+    words = f"flock does not work on {settings.grid_root}: a job could be submitted twice."
+    step = "Mount the file system with locks (NFS: version 4, or without nolock), or choose another folder."
+    return Finding("locks", Level.BAD, words, step)
 
 
 def _ends(values: Mapping[str, str], settings: LoginSettings) -> Finding:
@@ -130,13 +127,11 @@ def _ends(values: Mapping[str, str], settings: LoginSettings) -> Finding:
             words = "The completion hook is of another version of deepgrid, which may lose ends that this one records."
             return Finding("ends", Level.BAD, words, "Renew it: dps provider install-hooks CLUSTER --yes.")
         if values.get("folder /spool") == "writable":
-            return Finding(
-                "ends", Level.GOOD, "The completion hook records all ends, also while the supervisor is down."
-            )
-        return Finding(
-            "ends", Level.BAD, f"The completion hook writes into {spool}, which {values['account']} cannot empty.",
-            f"Make {values['account']} the owner of the folder, and let SlurmUser write to it.",
-        )  # fmt: skip
+            words = "The completion hook records all ends, also while the supervisor is down."
+            return Finding("ends", Level.GOOD, words)
+        words = f"The completion hook writes into {spool}, which {values['account']} cannot empty."
+        step = f"Make {values['account']} the owner of the folder, and let SlurmUser write to it."
+        return Finding("ends", Level.BAD, words, step)
     hook = f"Install the completion hook, which writes into {spool}: dps provider install-hooks."
     if accounting:
         words = "Ends come from Slurm's accounting. Ends that it purges while the supervisor is down are lost."

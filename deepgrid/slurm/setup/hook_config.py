@@ -86,25 +86,18 @@ class Plan:
         """Return the plan as a shell script for root on the controller. At its end it lists the manual steps."""
         lines = ["#!/bin/sh", "# deepgrid: records of ended jobs, and protection of the names of jobs.", "set -eu"]
         if self.owner:
-            lines += [
-                f"mkdir -p {site.spool}",
-                f"chown {self.owner} {site.spool}",
-                f"chmod {self.spool_mode:o} {site.spool}",
-            ]
+            lines += [f"mkdir -p {site.spool}", f"chown {self.owner} {site.spool}"]
+            lines.append(f"chmod {self.spool_mode:o} {site.spool}")
         for change in self.files:
             if change.path != site.path("slurm.conf"):
                 lines += _writing(change)
         if self.wrapper:
-            rule = FileChange(f"/etc/sudoers.d/{_SUDOERS_FILE}", None, sudo_rule(site), 0o440)
+            may_run = f"{site.facts['account']} ALL=(root) NOPASSWD: {site.login.submit_wrapper}\n"
+            rule = FileChange(f"/etc/sudoers.d/{_SUDOERS_FILE}", None, may_run, 0o440)
             lines += [*_writing(self.wrapper), f"chown root:root {self.wrapper.path}", *_writing(rule)]
         told = [*self.by_hand, f"BY HAND: {site.path('slurm.conf')} must contain these lines. Then restart slurmctld."]
         lines += [f"echo {shlex.quote(line)}" for line in (*told, *(f"  {line}" for line in self.lines))]
         return "\n".join(lines)
-
-
-def sudo_rule(site: Site) -> str:
-    """Return the line in sudoers that lets the supervisor run the wrapper."""
-    return f"{site.facts['account']} ALL=(root) NOPASSWD: {site.login.submit_wrapper}\n"
 
 
 def plan(site: Site) -> Plan:
@@ -222,6 +215,5 @@ def _settings(text: str) -> list[str]:
 
 
 def _writing(change: FileChange) -> list[str]:
-    """Shell commands that write the file."""
     lines = [f"cat > {change.path} <<'END_OF_FILE'", change.after.rstrip("\n"), "END_OF_FILE"]
     return [*lines, f"chmod {change.mode:o} {change.path}"]

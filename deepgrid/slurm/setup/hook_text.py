@@ -32,18 +32,14 @@ def customer_names(login: LoginSettings, account: str) -> list[str]:
     return sorted(named - {account})
 
 
-def customers_may_submit(login: LoginSettings) -> bool:
-    """Return whether the customers' own accounts submit the jobs: by sudo without the wrapper."""
-    return login.become is Become.SUDO and not login.submit_wrapper
-
-
 def submit_hook(login: LoginSettings, who: Identities) -> str:
     """`job_submit.lua` for a cluster with this login block."""
     pattern = as_expression(login.accounts.pattern)
+    may_submit = login.become is Become.SUDO and not login.submit_wrapper  # their own accounts submit by sudo
     values = {
         "SUPERVISOR": str(who.uid),
         "SLURM_USER": str(who.slurm_uid),
-        "CUSTOMERS_MAY_SUBMIT": str(customers_may_submit(login)).lower(),
+        "CUSTOMERS_MAY_SUBMIT": str(may_submit).lower(),
         "CUSTOMERS": ", ".join(f'["{name}"] = true' for name in customer_names(login, who.account)),
         "PATTERN": f'"{_as_lua(pattern)}"' if pattern else "nil",
     }

@@ -117,10 +117,8 @@ async def _test_node(cluster: Cluster, storage: Sequence[str], timeout_s: float)
     if phase_of(state) is Phase.ENDED:
         step = "Use a folder on a file system that login node and nodes share, at the same path."
         return [Finding("nodes", Level.BAD, f"The nodes do not see {root}: a job there ended {state}.", step)]
-    return [Finding(
-        "nodes", Level.WARNING, f"It is unknown whether nodes see {root}: a job was {state} for {timeout_s:.0f} s.",
-        "Run the doctor again when the partition has a free node.",
-    )]  # fmt: skip
+    words = f"It is unknown whether nodes see {root}: a job was {state} for {timeout_s:.0f} s."
+    return [Finding("nodes", Level.WARNING, words, "Run the doctor again when the partition has a free node.")]
 
 
 def _judge_storage(node: str, faulty: Sequence[str]) -> Finding:

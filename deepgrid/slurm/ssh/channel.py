@@ -90,7 +90,6 @@ def start_command(channel: paramiko.Channel, command: str) -> None:
 def _read_stream(
     receive: Callable[[int], bytes], channel: paramiko.Channel, deadline: float, given_up: threading.Event
 ) -> bytes:
-    """Read one stream to its end."""
     pieces: list[bytes] = []
     size = 0
     while True:
@@ -190,7 +189,6 @@ class LineChannel:
                 raise EOFError
 
     def _skip_to_mark(self) -> None:
-        """Drop the text before the mark."""
         _, mark, rest = self._received.partition(MARK)
         self._mark_seen = bool(mark)
         self._received = rest if mark else self._received[-len(MARK) :]

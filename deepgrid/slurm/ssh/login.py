@@ -17,7 +17,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path, PurePath
-from typing import Protocol
+from typing import Any, Protocol
 
 import paramiko
 
@@ -30,7 +30,7 @@ KEEP_ALIVE_S = 15
 KEY_OPTIONS = "restrict"  # of authorized_keys: no terminal, no forwarding of ports, agents or X11, no start-up file
 PARAMIKO_LOG = f"{__name__}.paramiko"
 FIRST_RECONNECT_PAUSE_S, LONGEST_RECONNECT_PAUSE_S = 0.5, 15.0
-# In texts of paramiko's AuthenticationException for a connection that broke: the key was not refused.
+# In texts of paramiko's AuthenticationException, if the connection broke meanwhile: the key was not refused.
 CONNECTION_LOST = ("Authentication timeout", "saw EOF")
 
 # paramiko logs a stack trace for each broken connection; our errors say the same in a sentence.
@@ -147,13 +147,12 @@ class Login:
         settings, client = self.settings, paramiko.SSHClient()
         client.set_log_channel(PARAMIKO_LOG)
         client.set_missing_host_key_policy(_RefuseUnknownHost())
-        limit = settings.connect_timeout_s
+        where = settings.host, settings.port, settings.user
+        limits = dict.fromkeys(("timeout", "banner_timeout", "auth_timeout"), settings.connect_timeout_s)
+        ours: dict[str, Any] = {**limits, "allow_agent": False, "look_for_keys": False}
         try:
             client.load_host_keys(str(settings.known_hosts_file))
-            client.connect(
-                settings.host, settings.port, settings.user, pkey=read_private_key(settings.key_file), timeout=limit,
-                banner_timeout=limit, auth_timeout=limit, allow_agent=False, look_for_keys=False,
-            )  # fmt: skip
+            client.connect(*where, pkey=read_private_key(settings.key_file), **ours)
         except BaseException as fault:
             client.close()
             raise self._explain(fault) from None
@@ -163,14 +162,14 @@ class Login:
         return client
 
     def _explain(self, fault: BaseException) -> BaseException:
-        """Translate a fault of connecting into our error."""
         where = f"{self.settings.host}:{self.settings.port}"
         if isinstance(fault, paramiko.BadHostKeyException):
             return ConfigurationError(
                 f"The login node {where} shows another host key than the one in {self.settings.known_hosts_file}.",
                 next_step="Ask the cluster's administrator why before you change that file.",
             )
-        if _is_refusal(fault):
+        is_broken = any(text in str(fault) for text in CONNECTION_LOST)
+        if isinstance(fault, paramiko.AuthenticationException) and not is_broken:
             return ConfigurationError(
                 f"The login node {where} refuses the key of {self.settings.user}.",
                 next_step=f"Put the public half of {self.settings.key_file} into its authorized_keys.",
@@ -200,14 +199,6 @@ class Login:
             client.close()
         if self._client is client:
             self._client = None
-
-
-def _is_refusal(fault: BaseException) -> bool:
-    """Return whether the login node refused the key. paramiko raises the same class when the connection breaks
-    meanwhile.
-    """
-    lost = any(text in str(fault) for text in CONNECTION_LOST)
-    return isinstance(fault, paramiko.AuthenticationException) and not lost
 
 
 class _RefuseUnknownHost(paramiko.MissingHostKeyPolicy):

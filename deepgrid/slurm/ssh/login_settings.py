@@ -108,7 +108,7 @@ class LoginSettings:
         """
         account = self.accounts.of(customer) or self.job_account
         if account is None and self.accounts:
-            raise no_account(customer)
+            raise SlurmError(f"This cluster has no Unix account for the customer {customer}.")
         return account or ""
 
 
@@ -131,11 +131,6 @@ def as_expression(pattern: str) -> str:
     prefix = "0x" if kind == "address" else ""
     text = f"{before}{prefix}[0-9a-f]{{{digits or 40}}}{after}"
     return text.replace(".", "[.]")  # of the characters of a name only the dot is special
-
-
-def no_account(customer: str) -> SlurmError:
-    """Return the error for a customer without an account on this cluster."""
-    return SlurmError(f"This cluster has no Unix account for the customer {customer}.")
 
 
 def _checked_table(table: Mapping[str, str]) -> dict[str, str]:

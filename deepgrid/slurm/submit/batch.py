@@ -18,7 +18,7 @@ from deepgrid.slurm.observe.commands import OUTAGE_MESSAGES, phase_of
 from deepgrid.slurm.ssh.login import Runner
 from deepgrid.slurm.ssh.login_settings import LoginSettings
 from deepgrid.slurm.ssh.scripts import call, read_script
-from deepgrid.slurm.submit.protocol import parse_answer
+from deepgrid.slurm.submit.protocol import SBATCH, parse_answer
 
 OUTPUT_LIMIT_BYTES = 4 * 2**20
 END_MARK = "deepgrid-end"
@@ -36,13 +36,10 @@ class BatchSettings:
     end_grace_s: float = 120.0  # Slurm ends jobs some time after their limit
 
 
-BATCH_DEFAULTS = BatchSettings()
-
-
 class BatchJobs:
     """The supervisor's own jobs on one cluster."""
 
-    def __init__(self, login: Runner, settings: LoginSettings, timing: BatchSettings = BATCH_DEFAULTS) -> None:
+    def __init__(self, login: Runner, settings: LoginSettings, timing: BatchSettings = BatchSettings()) -> None:
         self._login = login
         self._settings = settings
         self._timing = timing
@@ -104,8 +101,8 @@ class BatchJobs:
         if not re.fullmatch(r"[\w.-]+", name, re.ASCII):
             raise InputError(f"{name!r} cannot be the name of a batch job.")
         body = f"{script}\necho {END_MARK}\n".encode()
-        sbatch = ["sbatch", "--parsable", "--no-requeue", "--ignore-pbs", f"--job-name={name}", "--open-mode=append"]
-        sbatch += [f"--partition={partition or self._settings.partition}", *options]
+        partition = partition or self._settings.partition
+        sbatch = [*SBATCH, f"--job-name={name}", f"--partition={partition}", *options]
         answer = await self._call("submit", name, len(body), OUTAGE_MESSAGES, *sbatch, stdin=body)
         return int(answer[1])
 

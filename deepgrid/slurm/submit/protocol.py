@@ -21,6 +21,7 @@ from deepgrid.slurm.ssh.login_settings import LoginSettings
 from deepgrid.slurm.ssh.scripts import call, lines_of, read_script
 
 INTENT_PATIENCE_S = 60  # a lost sbatch must have ended so long after its intent; only then is it repeated
+SBATCH = ("sbatch", "--parsable", "--no-requeue", "--ignore-pbs", "--open-mode=append")
 WITH_ID = ("submitted", "adopted")
 DONE = frozenset({*WITH_ID, "cancelled", "set", "absent", "acknowledged", "state", "removed"})
 
@@ -57,10 +58,8 @@ class SubmitRequest:
     def of(cls, job: Job, *, ship_output: bool) -> Self:
         """Return a request for the job's resources on chain, and for the minutes that its credits buy."""
         wanted = job.definition
-        return cls(
-            ntasks=wanted.ntasks, cpus_per_task=wanted.cpus_per_task, mem_per_cpu_mb=wanted.mem_per_cpu_mb,
-            gpus=wanted.gpus, time_limit_minutes=job.granted_minutes, ship_output=ship_output, customer=job.customer,
-        )  # fmt: skip
+        resources = wanted.ntasks, wanted.cpus_per_task, wanted.mem_per_cpu_mb, wanted.gpus
+        return cls(*resources, job.granted_minutes, ship_output, job.customer)
 
     def arguments(self) -> list[str]:
         """Return the request as options of sbatch."""
@@ -122,11 +121,8 @@ def sbatch_arguments(settings: LoginSettings, key: JobKey, request: SubmitReques
     """Return the sbatch command, which the protocol runs in the job's account with the script on standard input."""
     folder = job_folder(settings, key)
     output = f"{folder}/output.log" if request.ship_output else f"{folder}/run/output.log"
-    return [
-        "sbatch", "--parsable", "--no-requeue", "--ignore-pbs", f"--job-name={key.name}", f"--comment={key.comment}",
-        f"--output={output}", "--open-mode=append", f"--chdir={folder}/run",
-        f"--partition={settings.partition}", *request.arguments(),
-    ]  # fmt: skip
+    place = [f"--output={output}", f"--chdir={folder}/run", f"--partition={settings.partition}"]
+    return [*SBATCH, f"--job-name={key.name}", f"--comment={key.comment}", *place, *request.arguments()]
 
 
 def protocol(

@@ -8,7 +8,8 @@ accounting lags behind or is disabled.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import replace
 
 from deepgrid.billing.entries import ForeignJob, Run, Runs, Span
 from deepgrid.lifecycle.job import JobKey
@@ -44,9 +45,8 @@ async def read_runs(cluster: Cluster, span: Span, grid: JobKey, claims: Sequence
     for row in rows:
         if key := ledger.claim_of(row, grid):
             ours[key].append(row)
-    marks = await _marks(
-        cluster, [key for key, mine in ours.items() if any(row.exit_status == GUARDED for row in mine)]
-    )
+    in_doubt = [key for key, mine in ours.items() if any(row.exit_status == GUARDED for row in mine)]
+    marks = await _marks(cluster, in_doubt)
     runs = [run for key, mine in ours.items() for run in _runs(key, mine, marks.get(key.comment, NO_MARKS))]
     ended = {(run.job_id, run.claimed_at) for run in runs if run.ended_at is not None}
     open_claims = [key for key in claims if (key.job_id, key.claimed_at) not in ended]
@@ -56,26 +56,20 @@ async def read_runs(cluster: Cluster, span: Span, grid: JobKey, claims: Sequence
     if accounted is None:
         return Runs(tuple(runs), complete=False, source=WITHOUT_ACCOUNTING)
     foreign = [row for row in rows if ledger.is_foreign(row) and _is_in(row, span)]
-    return Runs(tuple(runs), foreign=tuple(_foreign(row) for row in foreign))
+    jobs = [ForeignJob(row.slurm_id, row.user, row.started_at, row.ended_at) for row in foreign]
+    return Runs(tuple(runs), foreign=tuple(jobs))
 
 
 def _is_in(row: Row, span: Span) -> bool:
-    """Return whether the job ran during any part of the period."""
     if row.started_at is None or row.started_at >= span.until:
         return False
     return row.ended_at is None or row.ended_at >= span.since
 
 
-def _foreign(row: Row) -> ForeignJob:
-    return ForeignJob(row.slurm_id, row.user, row.started_at, row.ended_at)
-
-
-async def _marks(cluster: Cluster, claims: Iterable[JobKey]) -> Mapping[str, Marks]:
-    """Return the marks of these claims, by comment."""
-    keys, marks = list(claims), {}
-    for first in range(0, len(keys), CLAIMS_PER_QUERY):
-        snapshot = await cluster.snapshot(keys[first : first + CLAIMS_PER_QUERY])
-        marks.update(snapshot.marks)
+async def _marks(cluster: Cluster, claims: Sequence[JobKey]) -> dict[str, Marks]:
+    marks: dict[str, Marks] = {}
+    for first in range(0, len(claims), CLAIMS_PER_QUERY):
+        marks |= (await cluster.snapshot(claims[first : first + CLAIMS_PER_QUERY])).marks
     return marks
 
 
@@ -90,30 +84,19 @@ def _runs(key: JobKey, rows: Sequence[Row], marks: Marks) -> list[Run]:
         last = max(parts, key=lambda row: row.started_at or 0)
         if found:
             begun, ended = min(start for start, _ in found), max(end for _, end in found)
-            return [_run(key, last, begun, ended if last.ended_at else None, ran_s=seconds_in(found))]
+            until = ended if last.ended_at else None
+            return [replace(_run(key, last), started_at=begun, ended_at=until, ran_s=seconds_in(found))]
     first: dict[tuple[int, int | None], Row] = {}
     for row in rows:
         place = (row.slurm_id, row.started_at)
         if place not in first or _ends_before(row, first[place]):
             first[place] = row
-    return [
-        _run(key, row, row.started_at, row.ended_at, guarded=is_refused_start(row, marks, rows))
-        for row in first.values()
-    ]
+    return [replace(_run(key, row), guarded=is_refused_start(row, marks, rows)) for row in first.values()]
 
 
-def _run(
-    key: JobKey,
-    row: Row | SlurmJob,
-    started_at: int | None,
-    ended_at: int | None,
-    *,
-    guarded: bool = False,
-    ran_s: int | None = None,
-) -> Run:
-    return Run(
-        key.job_id, key.claimed_at, row.slurm_id or 0, row.state, started_at, ended_at, row.exit_status, guarded, ran_s
-    )
+def _run(key: JobKey, row: Row | SlurmJob) -> Run:
+    times, slurm_id = (row.started_at, row.ended_at), row.slurm_id or 0
+    return Run(key.job_id, key.claimed_at, slurm_id, row.state, *times, row.exit_status)
 
 
 def _ends_before(row: Row, other: Row) -> bool:
@@ -127,9 +110,5 @@ async def _query_open_claims(cluster: Cluster, claims: Sequence[JobKey], rows: S
         some = claims[first : first + CLAIMS_PER_QUERY]
         snapshot = await cluster.snapshot(some)
         seen = {key: snapshot.ended(key) or snapshot.records_of(key, rows).end or snapshot.queued(key) for key in some}
-        found += [
-            _run(key, job, job.started_at, job.ended_at, ran_s=job.ran_s)
-            for key, job in seen.items()
-            if job is not None
-        ]
+        found += [replace(_run(key, job), ran_s=job.ran_s) for key, job in seen.items() if job is not None]
     return found

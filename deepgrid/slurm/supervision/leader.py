@@ -156,7 +156,6 @@ class Leader:
                 channel.close()
 
     def _log(self, level: int, text: str) -> None:
-        """Log the text unless it was the last one logged."""
         if text != self._last_logged:
             logger.log(level, "leadership: %s", text)
         self._last_logged = text
