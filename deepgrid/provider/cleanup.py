@@ -9,7 +9,7 @@ import logging
 from collections import defaultdict
 from collections.abc import Sequence
 
-from deepgrid.lifecycle.job import Job
+from deepgrid.lifecycle.job import Job, JobKey
 from deepgrid.lifecycle.zombies import is_long_over, is_over
 from deepgrid.provider.session import ProviderSession
 from deepgrid.slurm.submit.folders import Leftover, Output
@@ -25,14 +25,13 @@ async def find_leftovers(session: ProviderSession, keep_days: int) -> list[Lefto
     Skips claims with a job in Slurm, and claims that the chain does not know.
     """
     found = await session.cluster.leftovers.find(session.key(0, 0), session.settings.storage.job, keep_days)
-    last = await session.chain.job_count()
-    known = [one for one in found if 0 < one.key.job_id <= last]
-    if not known:
+    jobs = await _jobs_of(session, [one.key for one in found])
+    if not jobs:
         return []
     held = (await session.cluster.queue(session.key(0, 0))).claims
-    jobs = {job.id: job for job in await session.chain.jobs(sorted({one.key.job_id for one in known}))}
     now = await session.chain.now()
-    free = [one for one in known if one.key not in held and is_over(one.key, jobs[one.key.job_id])]
+    known = [one for one in found if one.key.job_id in jobs and one.key not in held]
+    free = [one for one in known if is_over(one.key, jobs[one.key.job_id])]
     return [one for one in free if one.storage or is_long_over(one.key, jobs[one.key.job_id], now, keep_days)]
 
 
@@ -49,13 +48,11 @@ async def find_outputs_above_quota(session: ProviderSession) -> list[Output]:
     if not (quota := session.settings.output_quota_bytes):
         return []
     found = await session.cluster.leftovers.outputs(session.key(0, 0))
-    last = await session.chain.job_count()
-    known = [one for one in found if 0 < one.key.job_id <= last]
-    jobs = {job.id: job for job in await session.chain.jobs(sorted({one.key.job_id for one in known}))}
+    jobs = await _jobs_of(session, [one.key for one in found])
     finished: dict[str, list[Output]] = defaultdict(list)
-    for one in known:
-        job: Job = jobs[one.key.job_id]
-        if is_over(one.key, job) and not session.logs.holds(one.key):
+    for one in found:
+        job = jobs.get(one.key.job_id)
+        if job is not None and is_over(one.key, job) and not session.logs.holds(one.key):
             finished[job.customer].append(one)
     return [one for outputs in finished.values() for one in above_quota(outputs, quota)]
 
@@ -76,8 +73,13 @@ async def remove_outputs(session: ProviderSession, outputs: Sequence[Output]) ->
     """Remove outputs until the time is up; returns the removed ones. Says in the log whose output it was."""
     removed = await session.cluster.leftovers.remove_outputs(session.key(0, 0), outputs)
     for one in removed:
-        logger.info(
-            "job %d: its output of %d MiB is removed, as its customer's outputs exceed the quota",
-            one.key.job_id, one.size_bytes // MIB,
-        )  # fmt: skip
+        log = "job %d: its output of %d MiB is removed, as its customer's outputs exceed the quota"
+        logger.info(log, one.key.job_id, one.size_bytes // MIB)
     return removed
+
+
+async def _jobs_of(session: ProviderSession, keys: Sequence[JobKey]) -> dict[int, Job]:
+    """The jobs of these claims by id, without those that the chain does not know."""
+    last = await session.chain.job_count()
+    ids = sorted({key.job_id for key in keys if 0 < key.job_id <= last})
+    return {job.id: job for job in await session.chain.jobs(ids)}

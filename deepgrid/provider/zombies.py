@@ -66,7 +66,8 @@ class Findings:
 
 async def look_for_zombies(session: ProviderSession) -> Findings:
     """Compare the claims on chain with the cluster's queue, spool and accounting. Changes nothing."""
-    jobs = {session.key_of(job): job for job in await _claimed(session)}
+    claimed = await session.chain.jobs(await session.chain.claimed_jobs(session.address))
+    jobs = {session.key_of(job): job for job in claimed}
     look, states = await query_verdicts(session.cluster, list(jobs))
     seen_at = time.monotonic()
     suspects = [
@@ -75,7 +76,8 @@ async def look_for_zombies(session: ProviderSession) -> Findings:
         if is_suspect(job, states[key], submitted=key.comment in look.ids)
     ]
     held = await session.cluster.queue(session.key(0, 0))
-    return Findings(len(jobs), tuple(suspects), await _left_over(session, held, jobs), _foreign(session, held))
+    foreign = () if session.settings.trust_customers else held.foreign  # trusted customers may use accounts otherwise
+    return Findings(len(jobs), tuple(suspects), await _left_over(session, held, jobs), foreign)
 
 
 async def look_again(session: ProviderSession, suspects: Sequence[Suspect], grace_s: int) -> list[Zombie]:
@@ -134,15 +136,6 @@ def _slurm_job(slurm_id: int | None, account: str) -> str:
     return f"Slurm job {slurm_id or 'without a known id'} of account {account or 'unknown'}"
 
 
-def _foreign(session: ProviderSession, held: Holdings) -> tuple[Row, ...]:
-    """Return jobs without a claim. None if customers are trusted: then their accounts may have other uses too."""
-    return () if session.settings.trust_customers else held.foreign
-
-
-async def _claimed(session: ProviderSession) -> list[Job]:
-    return await session.chain.jobs(await session.chain.claimed_jobs(session.address))
-
-
 async def _left_over(session: ProviderSession, held: Holdings, claims: dict[JobKey, Job]) -> tuple[LeftOver, ...]:
     """Return claims in the queue that are over. Jobs of other grids are left alone."""
     head = await session.chain.head()  # claims newer than this node's head are skipped
@@ -167,7 +160,5 @@ async def _observation(
     absent_s = time.monotonic() - suspect.seen_at if suspect.slurm.phase is Phase.ABSENT else None
     slurm = states[suspect.key]
     failures = await launch_failures(session.chain, job) if slurm.reason in LAUNCH_FAILURES else 0
-    return Observation(
-        suspect.key, session.address, job, slurm, now, Attempt(), absent_s=absent_s, grace_s=grace_s,
-        launch_failures=failures,
-    )  # fmt: skip
+    seen = Observation(suspect.key, session.address, job, slurm, now, Attempt(), absent_s)
+    return replace(seen, grace_s=grace_s, launch_failures=failures)

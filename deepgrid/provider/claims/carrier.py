@@ -38,12 +38,8 @@ from deepgrid.workflow import verify_resources
 logger = logging.getLogger(__name__)
 
 # Contract errors that mean that another process did this step already.
-OVERTAKEN = frozenset(
-    {
-        "JobHotStatusOnly", "SameStatusError", "InvalidTransition", "JobProviderOnly", "ProviderNotJoined",
-        "MetaScheduledScheduledStatusOnly",
-    }
-)  # fmt: skip
+OVERTAKEN = {"JobHotStatusOnly", "SameStatusError", "InvalidTransition", "JobProviderOnly", "ProviderNotJoined"}
+OVERTAKEN |= {"MetaScheduledScheduledStatusOnly"}
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -228,11 +224,9 @@ class Carrier:
         return job if self.session.key_of(job) == self.key else None
 
     def _unfit(self, reason: str) -> None:
-        """Note that this cluster cannot run the job."""
         self.observer.attempt = Attempt(unfit=reason)
 
     def _unusable(self, reason: str) -> None:
-        """Note that no cluster can run the job."""
         self.observer.attempt = Attempt(unusable=reason)
 
 

@@ -10,16 +10,16 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Protocol, Self
+from typing import Self
 
 from deepgrid.errors import GridError
 from deepgrid.lifecycle.job import JobKey
 from deepgrid.provider.shared.claim_journal import ClaimJournal
 from deepgrid.provider.shared.log_plan import gap_line, head_bytes, next_portion, wait_line
+from deepgrid.services.client import ServicesClient
 from deepgrid.services.messages import MAX_LOG_CHUNK_BYTES, LogPosition
-from deepgrid.slurm.cluster import OutputPage
+from deepgrid.slurm.cluster import Cluster, OutputPage
 
 FAR = 2**62  # an offset beyond every output: only its size is read
 
@@ -41,28 +41,6 @@ class LogShippingSettings:
     def chunk_bytes(self, jobs: int) -> int:
         """Return the bytes to read at once of each job, for this number of jobs."""
         return max(1, min(int(self.bytes_per_s * self.poll_s), self.read_bytes // jobs, MAX_LOG_CHUNK_BYTES))
-
-
-class OutputReader(Protocol):
-    """Reads what jobs wrote since the given offsets (bytes), in one command. Omits what cannot be read."""
-
-    async def read_output_pages(self, offsets: Mapping[JobKey, int], limit: int) -> dict[JobKey, OutputPage]: ...
-
-
-class LogSink(Protocol):
-    """The log service as the shipper sees it. `ship_log` returns the position to continue from."""
-
-    async def ship_log(
-        self,
-        job_id: int,
-        claimed_at: int,
-        at: LogPosition,
-        data: bytes,
-        after: LogPosition,
-        *,
-        pending: int,
-        final: bool,
-    ) -> LogPosition: ...
 
 
 @dataclass
@@ -91,8 +69,8 @@ class LogShipper:
 
     def __init__(
         self,
-        reader: OutputReader,
-        sink: LogSink,
+        reader: Cluster,
+        sink: ServicesClient,
         settings: LogShippingSettings = LogShippingSettings(),
         journal: ClaimJournal | None = None,
     ) -> None:
@@ -235,7 +213,6 @@ class LogShipper:
             self._drop(key, stream)
 
     def _drop(self, key: JobKey, stream: _Stream) -> None:
-        """Follow this log no longer."""
         stream.done.set()
         if self._streams.get(key) is stream:
             del self._streams[key]
