@@ -210,10 +210,10 @@ class JobKey:
         """Name of the job's folder on the login node."""
         return f"{self.chain_id}-{self.contract[2:10].lower()}-{self.job_id}-{self.claimed_at}"
 
-    def of_same_grid(self, folder: str) -> JobKey | None:
-        """Return the claim of a folder with this name; None if the folder is from another chain or contract."""
-        found = re.fullmatch(r"\d+-[0-9a-f]{8}-(\d+)-(\d+)", folder)
+    def of_same_grid(self, name: str) -> JobKey | None:
+        """Return the claim with this folder or Slurm comment; None if it is from another chain or contract."""
+        found = re.fullmatch(r"(?:deepgrid:)?\d+[-:][0-9a-f]{8}[-:](\d+)[-:](\d+)", name)
         if found is None:
             return None
         key = JobKey(self.chain_id, self.contract, int(found[1]), int(found[2]))
-        return key if key.folder == folder else None
+        return key if name in (key.folder, key.comment) else None

@@ -7,15 +7,12 @@ claims to examine without a carrier. Absence counts when it was seen twice, a gr
 
 from __future__ import annotations
 
-import re
-
 from deepgrid.lifecycle.actions import Action, Refuse, ReportRunning, Settle
 from deepgrid.lifecycle.decide import Observation, decide
 from deepgrid.lifecycle.job import Job, JobKey
 from deepgrid.lifecycle.slurm_state import Phase, SlurmJob
 from deepgrid.lifecycle.states import JobStatus
 
-_COMMENT = re.compile(r"deepgrid:\d+:[0-9a-f]{8}:(\d+):(\d+)")
 DAY_S = 86400
 
 
@@ -39,15 +36,6 @@ def put_right_by(seen: Observation) -> Settle | ReportRunning | Refuse | None:
         return None
     action: Action = decide(seen)
     return action if isinstance(action, Settle | ReportRunning | Refuse) else None
-
-
-def key_of_comment(comment: str, like: JobKey) -> JobKey | None:
-    """Return the claim in a Slurm job's comment; None unless chain and contract equal those of `like`."""
-    found = _COMMENT.fullmatch(comment)
-    if found is None:
-        return None
-    key = JobKey(like.chain_id, like.contract, int(found[1]), int(found[2]))
-    return key if key.comment == comment else None
 
 
 def is_left_over(key: JobKey, job: Job, slurm: SlurmJob) -> bool:

@@ -90,37 +90,32 @@ class ProviderSession:
     """The open connections of one cluster's supervisor. Open one with `provider_session`."""
 
     def __init__(
-        self,
-        settings: ProviderSettings,
-        chain: Chain,
-        wallet: Wallet,
-        cluster: Cluster,
-        leader: Leader,
-        metrics: Metrics,
-        gate: Gate,
-        intervals: Intervals,
-        log_shipping: LogShippingSettings,
+        self, settings: ProviderSettings, chain: Chain, metrics: Metrics, intervals: Intervals, log: LogShippingSettings
     ) -> None:
         self.settings = settings
-        self.intervals = intervals
-        self.gate = gate
-        self.metrics = metrics
-        metrics.epoch = lambda: cluster.term.epoch if cluster.term and leader.leads else None
-        metrics.carried = lambda: {key: self.monitor.observe(key).phase for key in self._carried}
         self.chain = chain
-        self._reads = ClaimReads(self._read_jobs)
+        self.metrics = metrics
+        self.intervals = intervals
+        wallet, book = Wallet.load(settings.key_file), chain.book
         self.address = wallet.address
         self.sender = Sender(chain, wallet)
         self.writer = Writer(chain, self.sender)
-        self.cluster = cluster
-        self.leader = leader
+        self.login = Login(settings.login)
+        metered = MeteredLogin(self.login, metrics.ran)
+        self.gate = Gate(metered, settings.login, settings.accepted_gaps, trust_customers=settings.trust_customers)
+        self.cluster = cluster = Cluster(metered, settings.login)
+        name = f"{book.chain_id}-{book.meta_scheduler}-{wallet.address}".lower()
+        self.leader = leader = Leader(self.login, cluster, name)
+        metrics.epoch = lambda: cluster.term.epoch if cluster.term and leader.leads else None
+        metrics.carried = lambda: {key: self.monitor.observe(key).phase for key in self._carried}
         self.monitor = SlurmMonitor(cluster)
-        self.services = ServicesClient.of(chain.book, wallet.account, settings.services_url)
+        self.services = ServicesClient.of(book, wallet.account, settings.services_url)
         self.registries = Registries(settings.registries, settings.containers.mirrors)
         undelivered = ClaimJournal(settings.state / f"{settings.cluster}.logs.json", like=self.key(0, 0))
-        self.logs = LogShipper(cluster, self.services, log_shipping, undelivered)
+        self.logs = LogShipper(cluster, self.services, log, undelivered)
         self.services_fault = ""  # the reason why the services are not usable at all
         self.wakeups = Wakeups()
+        self._reads = ClaimReads(self._read_jobs)
         self._carried: dict[JobKey, asyncio.Task[None] | None] = {}  # value: the task, if a fallback carries
 
     def key_of(self, job: Job) -> JobKey:
@@ -209,17 +204,10 @@ async def provider_session(
     log_shipping = log_shipping or LogShippingSettings(bytes_per_s=settings.log_kib_per_s * 1024)
     async with AsyncExitStack() as stack:
         metrics = Metrics()
-        book = AddressBook.load(settings.book)
-        chain = await stack.enter_async_context(await Chain.connect(book, metrics.asked))
-        login = Login(settings.login)
-        stack.push_async_callback(login.close)
-        metered = MeteredLogin(login, metrics.ran)
-        cluster = Cluster(metered, settings.login)
-        gate = Gate(metered, settings.login, settings.accepted_gaps, trust_customers=settings.trust_customers)
-        wallet = Wallet.load(settings.key_file)
-        leader = Leader(login, cluster, f"{book.chain_id}-{book.meta_scheduler}-{wallet.address}".lower())
-        stack.callback(leader.close)
-        session = ProviderSession(settings, chain, wallet, cluster, leader, metrics, gate, intervals, log_shipping)
+        chain = await stack.enter_async_context(await Chain.connect(AddressBook.load(settings.book), metrics.asked))
+        session = ProviderSession(settings, chain, metrics, intervals, log_shipping)
+        stack.push_async_callback(session.login.close)
+        stack.callback(session.leader.close)
         stack.push_async_callback(session.sender.close)
         stack.push_async_callback(session.monitor.close)
         await stack.enter_async_context(session.services)

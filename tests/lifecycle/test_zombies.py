@@ -11,7 +11,7 @@ from deepgrid.lifecycle.decide import LOST, Attempt, Observation, decide
 from deepgrid.lifecycle.job import Job, JobKey
 from deepgrid.lifecycle.slurm_state import ABSENT, UNKNOWN, Phase, SlurmJob
 from deepgrid.lifecycle.states import JobStatus
-from deepgrid.lifecycle.zombies import is_left_over, is_suspect, key_of_comment, put_right_by
+from deepgrid.lifecycle.zombies import is_left_over, is_suspect, put_right_by
 from deepgrid.slurm.observe.verdict import ABSENT_BUT_ACCOUNTED
 from tests.lifecycle.support import JOB, KEY, ME, NOW, QUEUED, RUNNING, ended
 
@@ -112,7 +112,7 @@ def test_jobs_that_are_left_over(case: str) -> None:
     ],
 )
 def test_only_comments_of_this_grid_are_read(comment: str, expected: JobKey | None) -> None:
-    assert key_of_comment(comment, replace(KEY, job_id=0, claimed_at=0)) == expected
+    assert replace(KEY, job_id=0, claimed_at=0).of_same_grid(comment) == expected
 
 
 def test_the_rule_never_touches_a_job_of_another_provider() -> None:

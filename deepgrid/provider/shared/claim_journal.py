@@ -13,7 +13,6 @@ from pydantic import RootModel, ValidationError
 
 from deepgrid.files.private_files import write_json
 from deepgrid.lifecycle.job import JobKey
-from deepgrid.lifecycle.zombies import key_of_comment
 
 logger = logging.getLogger(__name__)
 
@@ -23,7 +22,7 @@ class ClaimJournal:
 
     def __init__(self, file: Path, like: JobKey) -> None:
         self._file = file
-        self._keys = {key for comment in _read(file) if (key := key_of_comment(comment, like))}
+        self._keys = {key for comment in _read(file) if (key := like.of_same_grid(comment))}
 
     def __iter__(self) -> Iterator[JobKey]:
         return iter(self._keys)
