@@ -43,7 +43,7 @@ def script(nodes: int, settings: BenchmarkSettings) -> str:
 
 
 def parse(output: str) -> dict[str, float]:
-    """Return the figures of our ping-pong, of OSU's benchmarks or of both, and of Ookla's client if it ran.
+    """The figures of our ping-pong, of OSU's benchmarks or of both, and of Ookla's client if it ran.
 
     Raises SlurmError when one of the three main figures is missing.
     """

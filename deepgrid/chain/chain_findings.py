@@ -28,7 +28,7 @@ class GasUse:
     more_step: str
 
 
-# Of the three calls per job, with a margin.
+# The gas of the three calls per job, with a margin.
 PROVIDER_GAS = GasUse("jobs", 250_000, "Ask the operator for gas money.", "Get more before it ends.")
 OPERATOR_GAS = GasUse("rounds", 500_000, "Run dps gas transfer {address} 1.", "Send more.")
 

@@ -191,8 +191,8 @@ class Writer(BatchWriter):
 
         `exit_status` is Slurm's wait status (768 for exit code 3).
 
-        A reorganisation may have dropped the RUNNING report. For some ends, the contract assumes that the job never
-        ran, and bills nothing. With such an end, RUNNING is reported in the same transaction.
+        A reorganisation may have dropped the RUNNING report. The contract then takes some ends as proof that the
+        job never ran, and bills nothing. With such an end, RUNNING is reported in the same transaction.
         """
         end = Report(job_id, status, minutes, error, exit_status)
         if not minutes or not may_move(JobStatus.SCHEDULED, status):

@@ -1,7 +1,7 @@
 """The steps of one round of the meta-scheduler: read, decide, assign, notify.
 
 A round can be killed at any line. The contract skips a job that was assigned before. The reasons of assignments are
-stored before the transaction, so that the next round can tell the customers of those that were mined.
+stored before the transaction, so that the next round can tell the customers whose assignment was mined.
 """
 
 from __future__ import annotations
@@ -216,4 +216,4 @@ async def _resolve_promises(session: OperatorSession) -> None:
     count = await session.chain.job_count()
     jobs = await session.chain.jobs([job_id for job_id in ids if job_id <= count])
     session.store.resolve({job.id: job.provider for job in jobs if job.provider is not None})
-    session.notices.add(())  # those that were resolved are due now
+    session.notices.add(())  # the resolved ones are due now

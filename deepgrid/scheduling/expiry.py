@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from deepgrid.lifecycle.job import HELD_FOR_S, Job, Provider
 from deepgrid.lifecycle.states import JobStatus
 
-GIVE_UPS_EVERY_S = 300  # those that come due within this time are ended together
-CLOCKS_DIFFER_S = 60  # the chain's from ours, at most; a job that is given up too early costs gas for nothing
+GIVE_UPS_EVERY_S = 300  # jobs that come due within this time are ended together
+CLOCKS_DIFFER_S = 60  # at most, between the chain and us; to give a job up too early wastes gas
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,14 +30,6 @@ class Patience:
     claim_minutes: int
     silent_hours: int
     end_running_of_banned: bool = False
-
-    @property
-    def claim_s(self) -> int:
-        return 60 * self.claim_minutes
-
-    @property
-    def silent_s(self) -> int:
-        return 3600 * self.silent_hours
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,8 +65,8 @@ def overdue(jobs: Iterable[Job], providers: Mapping[str, Provider], patience: Pa
 def gives_up_at(job: Job) -> int:
     """Unix time at which the operator gives a pending job up; 0 for never.
 
-    Full five minutes, one to six minutes after the wished time. So no choice of times makes the operator act more
-    often.
+    It is one to six minutes after the wished time, on a full five minutes. So customers cannot make the operator act
+    more often by their choice of times.
     """
     wished = job.wishes.give_up_at
     return -(-(wished + CLOCKS_DIFFER_S) // GIVE_UPS_EVERY_S) * GIVE_UPS_EVERY_S if wished else 0
@@ -93,9 +85,9 @@ def in_turns(jobs: Iterable[Job]) -> list[Job]:
 def _due_at(job: Job, provider: Provider | None, patience: Patience) -> int:
     """Unix time at which the job may time out; never earlier than the contract allows."""
     if job.status is JobStatus.META_SCHEDULED:
-        return job.assigned_at + patience.claim_s
+        return job.assigned_at + 60 * patience.claim_minutes
     if _in_force(provider):
-        return _silent_from(job) + patience.silent_s
+        return _silent_from(job) + 3600 * patience.silent_hours
     waits = job.status is JobStatus.SCHEDULED and not job.has_cancel_request
     return 0 if waits else _silent_from(job) + HELD_FOR_S
 

@@ -1,4 +1,4 @@
-"""The offer of each cluster for one job, and why the others cannot take it. Needs no numpy.
+"""What each cluster offers for one job, or why it cannot take the job. Needs no numpy.
 
 For one job and all clusters, this is the same decision as the tables make for all jobs. `quote` only gives the prices.
 """

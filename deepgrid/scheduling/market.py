@@ -14,7 +14,7 @@ from typing import NamedTuple, Self
 from deepgrid.lifecycle.job import Job, JobDefinition, Provider
 from deepgrid.lifecycle.states import JobStatus
 
-MOST_EVENTS = 50.0  # limit for the counters of a provider's whole life
+MOST_EVENTS = 50.0  # the counters of a provider's whole life count as at most this many events
 
 
 class Resources(NamedTuple):

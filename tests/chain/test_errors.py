@@ -66,7 +66,7 @@ def test_every_error_becomes_one_sentence_with_its_arguments(name: str) -> None:
     assert "refused: " not in error.message, "no sentence of its own"
 
 
-@pytest.mark.parametrize(("text", "meaning"), [(text, meaning) for text, (meaning, _, _) in TOKEN_TEXTS.items()])
+@pytest.mark.parametrize(("text", "meaning"), [(text, meaning) for text, (meaning, _) in TOKEN_TEXTS.items()])
 def test_the_tokens_texts_become_sentences_under_the_names_of_its_errors(text: str, meaning: str) -> None:
     error = contract_error(_text(text))
     assert (error.name, error.args_by_name) == (meaning, {"message": text})

@@ -256,7 +256,7 @@ class _Deploying:
 
 
 def grants(grid: Deployment, roles: Roles) -> list[Grant]:
-    """Return the grants of a grid: the contracts' own grants, and the grants of `roles`."""
+    """The roles that the contracts need, and the accounts that get `roles`."""
     scheduler, manager = ("MetaScheduler", grid.meta_scheduler), ("ProviderManager", grid.provider_manager)
     role = "METASCHEDULER_ROLE"
     linked = "MetaScheduler and ProviderManager work together"

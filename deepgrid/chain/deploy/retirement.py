@@ -1,9 +1,9 @@
 """Retires a grid's contracts: no new jobs, the end of all jobs, the platform's cut. Nothing is left in the contract.
 
-Then gives each holder the same credits on the contracts that follow. What a holder had is the sum of the old token's
-transfers up to the block in which the new contracts began. He gets it by one mint of just this amount, which marks him
-as done, whatever holders did with old and new credits meanwhile. Only the token's standard event is read from the old
-contracts, because their other calls may be those of an earlier release.
+Then gives each holder the same credits on the new contracts. A holder's balance is the sum of the old token's transfers
+up to the block in which the new contracts began. One mint of exactly this amount pays it, and marks the holder as done.
+What holders do with old and new credits meanwhile does not matter. Only the token's standard event is read from the old
+contracts, because an earlier release may have had other calls.
 
 Both may run again at any time, and do what is missing. Their state is the chain's.
 """
@@ -55,7 +55,7 @@ async def retire(writer: Writer, chain: Chain, tell: Callable[[str], None], poll
 
 
 async def open_jobs(chain: Chain, ids: Sequence[int]) -> list[Job]:
-    """Return the jobs that are not over."""
+    """The jobs that are not over."""
     found: list[Job] = []
     for at in range(0, len(ids), JOBS_AT_ONCE):
         found += [job for job in await chain.jobs(list(ids[at : at + JOBS_AT_ONCE])) if job.status.hot]

@@ -69,7 +69,9 @@ class Follower:
         started, failures = False, 0
         while True:
             try:
-                head = await self._head(first=not started)
+                if not started:
+                    await self._identify()
+                head = await self._chain.head()
                 changed, step = await self._step(head, first=not started)
             except (ChainError, NotFound) as error:  # NotFound: the chain went back meanwhile
                 failures += 1
@@ -87,11 +89,6 @@ class Follower:
             self._caught_up(head)
             if not changed:
                 await asyncio.sleep(self._poll_s)
-
-    async def _head(self, *, first: bool) -> Block:
-        if first:
-            await self._identify()
-        return await self._chain.head()
 
     async def _step(self, head: Block, *, first: bool) -> tuple[list[Job], Step | None]:
         """Read the changes up to `head`; returns the changed jobs and the step of the cursor."""

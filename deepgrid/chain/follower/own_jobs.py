@@ -98,7 +98,7 @@ class OwnJobs:
         return OwnChange(jobs, self._claimable) if jobs or self._claimable != before else None
 
     async def _sweep(self) -> list[Job]:
-        """Read the claimed jobs, and those that were claimed before; returns the changed ones."""
+        """Read all jobs that are claimed now or were claimed before; returns the changed ones."""
         self._head = await self._chain.head()
         ids = {*self._claimed, *await self._chain.claimed_jobs(self._provider)}
         jobs = await self._chain.jobs(sorted(ids)) if ids else []

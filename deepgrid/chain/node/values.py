@@ -148,23 +148,16 @@ def labels_of(raw: list[dict[str, str]]) -> tuple[Label, ...]:
     return tuple(Label(label["key"], label["value"]) for label in raw)
 
 
-def hardware_of(raw: dict[str, Any]) -> Hardware:
-    return Hardware(tuple(raw["gpusPerNode"]), tuple(raw["cpusPerNode"]), tuple(raw["memPerNode"]))
-
-
-def prices_of(raw: dict[str, int]) -> Prices:
-    return Prices(raw["gpuPricePerMin"], raw["cpuPricePerMin"], raw["memPricePerMin"])
-
-
 def _address_or_none(address: str) -> str | None:
     return None if address == ZERO_ADDRESS else address
 
 
 def provider_of(raw: dict[str, Any], *, approved: bool, waiting: bool) -> Provider:
     """A Provider from the struct Provider."""
-    hardware, prices, labels = raw["providerHardware"], raw["providerPrices"], labels_of(raw["labels"])
-    offer = hardware_of(hardware), prices_of(prices), labels
-    return Provider(raw["addr"], *offer, approved, raw["isBanned"], waiting)
+    nodes, prices = raw["providerHardware"], raw["providerPrices"]
+    hardware = Hardware(tuple(nodes["gpusPerNode"]), tuple(nodes["cpusPerNode"]), tuple(nodes["memPerNode"]))
+    offered = Prices(prices["gpuPricePerMin"], prices["cpuPricePerMin"], prices["memPricePerMin"])
+    return Provider(raw["addr"], hardware, offered, labels_of(raw["labels"]), approved, raw["isBanned"], waiting)
 
 
 @dataclass(frozen=True, slots=True)

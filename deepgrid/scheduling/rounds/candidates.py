@@ -27,9 +27,9 @@ from deepgrid.scheduling.tables.rates import PriceTable
 Floats = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
 Asks = tuple[Shape, tuple[Affinity, ...], str]
-"""What jobs have in common that the same clusters can run: shape, conditions, kind."""
+"""The part of a job that decides which clusters suit: shape, conditions, kind."""
 
-SLACK = 1e-9  # far more than floats round, far less than prices differ that matter
+SLACK = 1e-9  # far above the rounding of floats, far below any difference of prices that matters
 
 
 @dataclass(slots=True)
@@ -99,7 +99,7 @@ class Board:
     def __init__(self) -> None:
         self.states: list[ClusterState] = []
         self.index: dict[str, int] = {}
-        self._fits, self._conditions, self._prices = FitTable(()), ConditionTable(()), PriceTable(())
+        self.fits, self.conditions, self.prices = FitTable(()), ConditionTable(()), PriceTable(())
         self._suitable: dict[Asks, Suitable] = {}
         self.known: Mapping[Asks, Suitable] = {}  # of the last round, if the clusters are the same
 
@@ -109,16 +109,16 @@ class Board:
         self.states = sorted(accepting, key=lambda one: one.provider.address)
         self.index = {one.provider.address: number for number, one in enumerate(self.states)}
         providers = [one.provider for one in self.states]
-        before = self._fits, self._conditions, self._prices
-        if self._fits.hardware != (hardware := tuple(one.hardware for one in providers)):
-            self._fits = FitTable(hardware)
-        if self._conditions.labels != (labels := tuple(one.labels for one in providers)):
-            self._conditions = ConditionTable(labels)
-        if self._prices.prices != (prices := tuple(one.prices for one in providers)):
-            self._prices = PriceTable(prices)
-        self._fits.rows.next_round()
-        self._conditions.rows.next_round()
-        changed = before != (self._fits, self._conditions, self._prices)
+        before = self.fits, self.conditions, self.prices
+        if self.fits.hardware != (hardware := tuple(one.hardware for one in providers)):
+            self.fits = FitTable(hardware)
+        if self.conditions.labels != (labels := tuple(one.labels for one in providers)):
+            self.conditions = ConditionTable(labels)
+        if self.prices.prices != (prices := tuple(one.prices for one in providers)):
+            self.prices = PriceTable(prices)
+        self.fits.rows.next_round()
+        self.conditions.rows.next_round()
+        changed = before != (self.fits, self.conditions, self.prices)
         self.known, self._suitable = {} if changed else self._suitable, {}
         self.reliabilities = np.array([one.record.value for one in self.states])
         self.hashes = np.array([_hash(one.provider.address) for one in self.states], np.uint64)
@@ -153,18 +153,14 @@ class Board:
         return Task(job, asks, suitable, suitable.suits if count == suitable.count else able, count, refused)
 
     def within(self, limit_wei: int, suitable: Suitable) -> Mask:
-        """Return which of the suitable clusters cost at most this."""
-        return self._prices.at_most(limit_wei, suitable.shape, suitable.rates)
+        """Which of the suitable clusters cost at most this."""
+        return self.prices.at_most(limit_wei, suitable.shape, suitable.rates)
 
     def refusing(self, refused: Mapping[str, str], suitable: Suitable) -> Mask:
         """Return which of the suitable clusters belong to these providers."""
         of_these = np.zeros(len(self.states), np.bool_)
         of_these[[self.index[one] for one in refused if one in self.index]] = True
         return of_these & suitable.suits
-
-    def rate_wei(self, shape: Shape, cluster: int) -> int:
-        """Return the exact rate."""
-        return self._prices.exact(shape, cluster)
 
     def best(self, job_id: int, suitable: Suitable, score: Floats) -> int:
         """Return the cluster with the lowest score.
@@ -175,28 +171,20 @@ class Board:
         ties = (score <= score[lowest] + SLACK).nonzero()[0]
         if len(ties) == 1:
             return lowest
-        cheapest = ties[self._prices.are_cheapest(suitable.shape, ties, suitable.rates[ties])]
+        cheapest = ties[self.prices.are_cheapest(suitable.shape, ties, suitable.rates[ties])]
         if len(cheapest) == 1:
             return int(cheapest[0])
         mixed = (self.hashes[cheapest] ^ np.uint64(_hash(str(job_id)))) * np.uint64(0x9E3779B97F4A7C15)
         return int(cheapest[(mixed >> np.uint64(32)).argmin()])
 
-    def lacks(self, asks: Asks) -> npt.NDArray[np.uint8]:
-        """Per cluster a `Lack`."""
-        return self._fits.lacks(asks[0])
-
-    def meet(self, condition: Affinity) -> Mask:
-        """Which clusters meet a condition."""
-        return self._conditions.met(condition)
-
     def _find(self, asks: Asks) -> Suitable:
         shape, wanted, kind = asks
-        suits = self._fits.lacks(shape) == int(Lack.NOTHING)
+        suits = self.fits.lacks(shape) == int(Lack.NOTHING)
         for condition in wanted:
             if not suits.any():
                 break
-            suits = suits & self._conditions.met(condition)
-        rates = self._prices.rates(shape)
+            suits = suits & self.conditions.met(condition)
+        rates = self.prices.rates(shape)
         dearest = float((rates * suits).max(initial=0.0))
         rates = np.where(suits, rates, np.inf)
         needs = np.array([shape.cpus, shape.cpus * shape.mem_per_cpu_mb, shape.gpus], np.float64)

@@ -107,7 +107,7 @@ class Placement:
         start = starts.start(suitable.needs, cluster)
         starts.place(cluster, suitable.needs, start, _seconds(task.job, float(suitable.rates[cluster])))
         provider = self._board.states[cluster].provider
-        rate = format_credits(self._board.rate_wei(suitable.shape, cluster))
+        rate = format_credits(self._board.prices.exact(suitable.shape, cluster))
         reason = f"{provider.name} fits at {rate} credits per minute, {reasons.chosen(choices, task.job.wishes.prefer)}"
         return Assignment(task.job.id, provider.address, reason, int(start))
 

@@ -42,7 +42,7 @@ def obstacles(board: Board, task: Task) -> list[reasons.Count]:
 
 
 def _unsuitable(board: Board, task: Task) -> list[reasons.Count]:
-    lacks = board.lacks(task.asks)
+    lacks = board.fits.lacks(task.suitable.shape)
     codes = np.bincount(lacks, minlength=len(Lack)).tolist()
     shape = task.suitable.shape
     counts = [reasons.lacking(shape, Lack(code), many) for code, many in enumerate(codes) if code and many]
@@ -50,7 +50,7 @@ def _unsuitable(board: Board, task: Task) -> list[reasons.Count]:
     for condition in task.asks[1]:
         if not left.any():
             break
-        met = board.meet(condition)
+        met = board.conditions.met(condition)
         counts.append(reasons.unmet(written(condition), int((left & ~met).sum())))
         left = left & met
     return counts

@@ -1,8 +1,8 @@
 """Prices of jobs at all clusters: floats for scores, and comparisons that are exact to the wei.
 
-A float is wrong by less than `ROUNDING` of its value. Where two amounts are closer than that, Python's ints decide. So
-comparisons are as fast as with floats and as exact as with ints ("filtered" predicates; Fortune and Van Wyk, "Efficient
-exact arithmetic for computational geometry", 1993).
+A float is wrong by less than `ROUNDING` of its value. Where two amounts are closer than that, Python's ints
+decide. So comparisons are as fast as with floats and as exact as with ints ("filtered" predicates;
+Fortune and Van Wyk, "Efficient exact arithmetic for computational geometry", 1993).
 """
 
 from __future__ import annotations

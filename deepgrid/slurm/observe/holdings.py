@@ -53,7 +53,7 @@ class Ledger:
 
 @dataclass(frozen=True, slots=True)
 class Holdings:
-    """The jobs in a queue: jobs of claims, and jobs of customers' accounts that belong to no claim.
+    """The jobs of claims in a queue, and the jobs of customers' accounts that belong to no claim.
 
     `accounts` are the numeric ids of the accounts of the claims' jobs.
     """

@@ -77,7 +77,7 @@ async def _test_leadership(login: Login, cluster: Cluster, timeout_s: float) -> 
         await _remove(login, f"{root}/leaders/{name}")
     if led != [True, False]:
         return Finding("leading", Level.BAD, f"Two supervisors can lead at the same time on {root}.", STEP)
-    return Finding("leading", Level.GOOD, "Of two supervisors one leads. The other one takes over when it is gone.")
+    return Finding("leading", Level.GOOD, "One of two supervisors leads. The other takes over when it is gone.")
 
 
 async def _test_submission(login: Login, cluster: Cluster) -> Finding:
