@@ -73,8 +73,8 @@ async def remove_outputs(session: ProviderSession, outputs: Sequence[Output]) ->
     """Remove outputs until the time is up; returns the removed ones. Says in the log whose output it was."""
     removed = await session.cluster.leftovers.remove_outputs(session.key(0, 0), outputs)
     for one in removed:
-        log = "job %d: its output of %d MiB is removed, as its customer's outputs exceed the quota"
-        logger.info(log, one.key.job_id, one.size_bytes // MIB)
+        job_id, mib = one.key.job_id, one.size_bytes // MIB
+        logger.info("job %d: its output of %d MiB is removed, as its customer's outputs exceed the quota", job_id, mib)
     return removed
 
 
