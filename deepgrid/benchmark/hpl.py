@@ -110,7 +110,7 @@ def whole_blocks(order: float, block_size: int) -> int:
 
 
 def options(problem: Problem) -> list[str]:
-    """Options of sbatch: every CPU and all memory of the nodes."""
+    """Return the options of sbatch: every CPU and all memory of the nodes."""
     ranks = problem.ranks_per_node
     nodes = [f"--nodes={problem.nodes}", f"--ntasks={problem.nodes * ranks}", f"--ntasks-per-node={ranks}"]
     gpus = [f"--gpus-per-node={ranks}"] if problem.by_gpus else []
@@ -118,7 +118,7 @@ def options(problem: Problem) -> list[str]:
 
 
 def script(problem: Problem, settings: BenchmarkSettings) -> str:
-    """The batch script. It prints HPL's report."""
+    """Return the batch script. It prints HPL's report."""
     shell, file, program = "#!/bin/bash", "hpccinf.txt", f"hpcc\n{_PRINT_REPORT}"
     if problem.by_gpus:
         shell, file, program = "#!/bin/bash -l", "HPL.dat", settings.hpl_mxp

@@ -55,7 +55,7 @@ def labels_of(values: Mapping[str, str]) -> tuple[Label, ...]:
 
 
 def measured_of(labels: tuple[Label, ...]) -> tuple[Label, ...]:
-    """The labels that come from measurements."""
+    """Return the measured labels among `labels`."""
     return tuple(label for label in labels if is_measured(label.key))
 
 

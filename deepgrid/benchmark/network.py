@@ -36,14 +36,14 @@ def options(nodes: int) -> list[str]:
 
 
 def script(nodes: int, settings: BenchmarkSettings) -> str:
-    """The batch script, for two or more nodes."""
+    """Return the batch script, for two or more nodes."""
     copy = f"printf %s {shlex.quote(_PINGPONG)} > pingpong.py"
     run = f"mpirun {settings.mpi_options} -n {nodes} --map-by ppr:1:node {settings.python} pingpong.py"
     return "\n".join(["#!/bin/bash", "set -e", copy, run, *filter(None, [settings.speedtest])])
 
 
 def parse(output: str) -> dict[str, float]:
-    """The figures of our ping-pong, of OSU's benchmarks or of both, and of Ookla's client if it ran.
+    """Return the figures of our ping-pong, of OSU's benchmarks or of both, and of Ookla's client if it ran.
 
     Raises SlurmError when one of the three main figures is missing.
     """

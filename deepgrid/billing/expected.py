@@ -23,7 +23,7 @@ def run_minutes(run: Run | None) -> int:
 
 
 def expected_minutes(ledger: Ledger, job_id: int, run: Run | None) -> int:
-    """Minutes that the settlement of a cold job should bill for `run`, by the contract's current constants."""
+    """Return the minutes that a cold job's settlement should bill for `run`, by the contract's current constants."""
     job = ledger.jobs[job_id]
     if job.started_at == 0 or job.status is JobStatus.PANICKED:
         return 0

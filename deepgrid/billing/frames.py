@@ -113,7 +113,7 @@ def _open(ledger: Ledger, job: Job) -> dict[str, Any]:
 
 
 def _with_deposit(ledger: Ledger, job: Job) -> dict[str, Any]:
-    """The row of a settled or open job. An older job brings its deposit forward into the period."""
+    """Return the row of a settled or open job. An older job brings its deposit forward into the period."""
     locked = locked_at_end(ledger, job.id)
     topped_up = sum(one.wei for one in ledger.top_ups.get(job.id, ()) if ledger.in_period(one.block))
     brought_forward = 0 if job.id in ledger.requested else locked - topped_up
@@ -121,12 +121,12 @@ def _with_deposit(ledger: Ledger, job: Job) -> dict[str, Any]:
 
 
 def _row(job: Job, claimed_at: int) -> dict[str, Any]:
-    """The row of a claim. All its figures are 0."""
+    """Return the row of a claim. All its figures are 0."""
     return {"job_id": job.id, "claimed_at": claimed_at, "customer": job.customer, "tx": "", **dict.fromkeys(FIGURES, 0)}
 
 
 def _given_back(ledger: Ledger, provider: str) -> list[dict[str, Any]]:
-    """Claims of the period that were given back. Their money is in the books of the next provider."""
+    """Return claims of the period that were given back. Their money is in the books of the next provider."""
     returned_in = {one.job_id: one.block for one in ledger.given_back if one.provider == provider}  # the last time
     about = {"outcome": GIVEN_BACK, "status": GIVEN_BACK, "provider": provider}
     return [

@@ -43,5 +43,5 @@ def format_time(at: int | None) -> str:
 
 
 def file_name(span: Span) -> str:
-    """The period as a name for a file: `2026-11-20T023000Z-2026-11-21T023000Z`."""
+    """Return the period as a name for a file: `2026-11-20T023000Z-2026-11-21T023000Z`."""
     return "-".join(datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%dT%H%M%SZ") for at in (span.since, span.until))

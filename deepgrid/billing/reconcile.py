@@ -95,7 +95,7 @@ def reconcile(
     tolerance_minutes: int = 1,
     never_settled_grace_s: int = NEVER_SETTLED_GRACE_S,
 ) -> Reconciliation:
-    """Reconcile the books of `provider` with the `runs` of its Slurm, or without both the books of the whole grid."""
+    """Reconcile the books of `provider` with the `runs` of its Slurm; without both, reconcile the whole grid."""
     rows = join(ledger, runs, provider)
     runs_of = by_claim(runs.runs if runs is not None else ())
     side = Side(ledger, runs, runs_of, span, tolerance_minutes, never_settled_grace_s)

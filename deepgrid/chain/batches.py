@@ -204,7 +204,7 @@ def request_args(request: Request) -> tuple[Any, ...]:
 
 
 def report_args(report: Report) -> tuple[Any, ...]:
-    """A report as arguments of `providerSetJobStatus`, and as an item of `providerSetJobStatuses`."""
+    """Return a report as arguments of `providerSetJobStatus`, and as an item of `providerSetJobStatuses`."""
     ran = report.minutes, short_error(report.error), report.exit_status
     return coded_id(report.job_id), int(report.status), *ran
 

@@ -113,7 +113,7 @@ class Chain(Reader):
         return bool(await self._read("MetaScheduler", "enableRequestNewJob"))
 
     async def constants(self) -> Constants:
-        """The settings that apply to new jobs."""
+        """Return the settings that apply to new jobs."""
         amounts = ("minimumAmount", "deepsquareCut")
         times = ("claimJobTimeout", "cancellationFeeMinute", "topUpSliceDurationMin", "billDurationDeltaMinute")
         return Constants(*await self._read_many([("MetaScheduler", name) for name in (*amounts, *times)]))
@@ -136,7 +136,7 @@ class Chain(Reader):
         return provider_of(version, approved=approved is not None, waiting=proposed is not None)
 
     async def providers_changed(self, first_block: int, last_block: int) -> bool:
-        """Whether a provider registered, or was approved, removed, banned or admitted again, in these blocks."""
+        """Return whether a provider registered, or was approved, removed, banned or admitted again, in these blocks."""
         return bool(await self.logs(self.book.provider_manager, first_block, last_block))
 
     async def proposal(self, address: str) -> Provider | None:

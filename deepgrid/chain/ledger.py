@@ -50,7 +50,7 @@ async def read_ledger(
     provider: str | None = None,
     settings: LedgerSettings = DEFAULTS,
 ) -> Ledger:
-    """The entries of the whole grid over `span`, with all jobs or the jobs of `provider`.
+    """Return the entries of the whole grid over `span`, with all jobs or the jobs of `provider`.
 
     `hot` adds jobs that may have been hot all the time, without any event. Raises ChainError, which is transient if
     the chain went back meanwhile.
@@ -217,7 +217,7 @@ class Books(ABC):
         """Return jobs that may have been hot for the whole period. No event of the period names these."""
 
     async def with_jobs(self, ledger: Ledger, runs: Runs | None) -> Ledger:
-        """The ledger, with the jobs that only Slurm names, if they exist on chain."""
+        """Return the ledger with the jobs that exist on chain and that only Slurm names."""
         named = {run.job_id for run in runs.runs} if runs is not None else set()
         missing = await self.existing(named - ledger.jobs.keys())
         jobs = await self.chain.jobs(missing)
@@ -228,6 +228,6 @@ class Books(ABC):
         return replace(ledger, older_strays_wei=await read_older_strays(self.chain, ledger))
 
     async def existing(self, job_ids: Iterable[int]) -> list[int]:
-        """The ids of these jobs that exist on chain, sorted."""
+        """Return the ids of these jobs that exist on chain, sorted."""
         count = await self.chain.job_count()
         return sorted(job_id for job_id in job_ids if 1 <= job_id <= count)

@@ -162,7 +162,7 @@ class Metrics(ChainMetrics):
         self.liveness.note(Need.LOGIN, error)
 
     def asked(self, requests: int, error: ChainError | None) -> None:
-        """As in `ChainMetrics`. A refusal shows that the node lives."""
+        """Count as `ChainMetrics` does. A refusal shows that the node lives."""
         super().asked(requests, error)
         self.liveness.note(Need.CHAIN, None if isinstance(error, NodeRefused) else error)
 
@@ -218,13 +218,13 @@ class Metrics(ChainMetrics):
 
 
 def tally_of(found: Iterable[str], names: Iterable[str]) -> dict[str, float]:
-    """How often each name was found, zeros included."""
+    """Return how often each name was found, zeros included."""
     tally = Tally(found)
     return {name: tally[name] for name in names}
 
 
 def family_of(name: str, words: str, label: str, values: Mapping[str, float]) -> GaugeMetricFamily:
-    """A gauge with one value per value of `label`."""
+    """Return a gauge with one value per value of `label`."""
     family = GaugeMetricFamily(name, words, labels=[label])
     for value, figure in values.items():
         family.add_metric([value], figure)

@@ -79,7 +79,7 @@ async def remove_outputs(session: ProviderSession, outputs: Sequence[Output]) ->
 
 
 async def _jobs_of(session: ProviderSession, keys: Sequence[JobKey]) -> dict[int, Job]:
-    """The jobs of these claims by id, without those that the chain does not know."""
+    """Return the jobs of these claims by id, without those that the chain does not know."""
     last = await session.chain.job_count()
     ids = sorted({key.job_id for key in keys if 0 < key.job_id <= last})
     return {job.id: job for job in await session.chain.jobs(ids)}

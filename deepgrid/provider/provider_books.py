@@ -17,7 +17,7 @@ class ProviderBooks(Books):
         self._session = session
 
     async def read_slurm(self, span: Span, ledger: Ledger) -> Runs | None:
-        """The Slurm jobs of the period, and of this provider's claims of any age."""
+        """Return the Slurm jobs of the period, and the jobs of this provider's claims at any age."""
         own = [job for job in ledger.jobs.values() if job.provider == self.provider and job.claimed_at]
         claims = [self._session.key_of(job) for job in own]
         return await read_runs(self._session.cluster, span, self._session.key(0, 0), claims)

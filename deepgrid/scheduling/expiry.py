@@ -46,7 +46,7 @@ class TakeBack:
 
 
 def overdue(jobs: Iterable[Job], providers: Mapping[str, Provider], patience: Patience, now: int) -> list[TakeBack]:
-    """The jobs whose provider has timed out at `now` (the chain's time), oldest first.
+    """Return the jobs whose provider has timed out at `now` (the chain's time), oldest first.
 
     `providers` maps the addresses of all registered providers. Removed providers are missing.
     """
@@ -63,7 +63,7 @@ def overdue(jobs: Iterable[Job], providers: Mapping[str, Provider], patience: Pa
 
 
 def gives_up_at(job: Job) -> int:
-    """Unix time at which the operator gives a pending job up; 0 for never.
+    """Return the unix time at which the operator gives a pending job up; 0 for never.
 
     It is one to six minutes after the wished time, on a full five minutes. So customers cannot make the operator act
     more often by their choice of times.

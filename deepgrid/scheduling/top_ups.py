@@ -51,7 +51,7 @@ def near_end(jobs: Iterable[Job], slice_minutes: int, ahead_minutes: int, now: i
 
 
 def remaining_minutes(job: Job, now: int) -> int:
-    """Minutes that a claimed job bought and has left. As in the contract, only full minutes count as used."""
+    """Return the unused minutes of a claimed job. As in the contract, only full minutes count as used."""
     used = max(0, now - job.started_at) // 60 if job.started_at else 0
     return max(0, job.granted_minutes - used)
 

@@ -205,7 +205,7 @@ class _Deploying:
         return Deployment(self._node.chain_id, credit, manager, scheduler, draft.notes.first_block)
 
     async def _create(self, draft: Draft, name: str, *args: str) -> str:
-        """Address of the contract; creates it unless an earlier run did."""
+        """Return the address of the contract. Creates it unless an earlier run did."""
         data = interface(name).creation(*args)
         if found := await self._found(draft, name, data):
             self._tell(f"{name} exists at {found}")
@@ -256,7 +256,7 @@ class _Deploying:
 
 
 def grants(grid: Deployment, roles: Roles) -> list[Grant]:
-    """The roles that the contracts need, and the accounts that get `roles`."""
+    """Return the roles that the contracts need, and the accounts that get `roles`."""
     scheduler, manager = ("MetaScheduler", grid.meta_scheduler), ("ProviderManager", grid.provider_manager)
     role = "METASCHEDULER_ROLE"
     linked = "MetaScheduler and ProviderManager work together"

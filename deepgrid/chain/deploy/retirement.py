@@ -55,7 +55,7 @@ async def retire(writer: Writer, chain: Chain, tell: Callable[[str], None], poll
 
 
 async def open_jobs(chain: Chain, ids: Sequence[int]) -> list[Job]:
-    """The jobs that are not over."""
+    """Return the jobs that are not over."""
     found: list[Job] = []
     for at in range(0, len(ids), JOBS_AT_ONCE):
         found += [job for job in await chain.jobs(list(ids[at : at + JOBS_AT_ONCE])) if job.status.hot]

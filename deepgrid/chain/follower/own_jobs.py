@@ -89,7 +89,7 @@ class OwnJobs:
         return bool(self._claimed or self._claimable)
 
     async def _look(self) -> OwnChange | None:
-        """The change since the last look, if any."""
+        """Return the change since the last look, if any."""
         self._head = None
         before, self._claimable = self._claimable, await self._chain.claimable(self._provider)
         pause_s = self._settings.sweep_s if self._claimed else self._settings.idle_sweep_s

@@ -70,12 +70,12 @@ def decode_fields(fields: Sequence[dict[str, Any]], data: bytes) -> list[Any]:
 
 
 def decode_named(fields: Sequence[dict[str, Any]], data: bytes) -> dict[str, Any]:
-    """The same by the names of the fields."""
+    """Return the same values by the names of the fields."""
     return {field["name"]: value for field, value in zip(fields, decode_fields(fields, data), strict=True)}
 
 
 def foreign() -> ChainError:
-    """The error for data that this grid's contracts would not return."""
+    """Return the error for data that this grid's contracts would not return."""
     what = "The chain returned data that does not come from this grid's contracts."
     return ChainError(what, transient=False, next_step="Check the addresses in the address book.")
 

@@ -108,7 +108,7 @@ class Node:
         return [None if raw is None else Block.of(raw) for raw in raws]
 
     async def logs(self, address: str, first: int, last: int | None, topics: Sequence[Any] = ()) -> Any:
-        """Raw logs of a contract in these blocks (inclusive), in order. A `last` of None means the newest block."""
+        """Return a contract's raw logs in these blocks (inclusive), in order. A `last` of None is the newest block."""
         blocks = {"fromBlock": hex(first), "toBlock": "latest" if last is None else hex(last)}
         return await self.rpc.call("eth_getLogs", {"address": address, **blocks, "topics": topics})
 

@@ -31,7 +31,7 @@ class NodeRefused(ChainError):
         super().__init__(f"The chain's node refused {method}: {self.reason}.", transient=passing)
 
     def says(self, *words: str) -> bool:
-        """Whether the reason contains any of these words, which are in lower case."""
+        """Return whether the reason contains any of these words, which are in lower case."""
         return any(one in self.reason.lower() for one in words)
 
 

@@ -153,7 +153,7 @@ def _address_or_none(address: str) -> str | None:
 
 
 def provider_of(raw: dict[str, Any], *, approved: bool, waiting: bool) -> Provider:
-    """A Provider from the struct Provider."""
+    """Return a Provider from the struct Provider."""
     nodes, prices = raw["providerHardware"], raw["providerPrices"]
     hardware = Hardware(tuple(nodes["gpusPerNode"]), tuple(nodes["cpusPerNode"]), tuple(nodes["memPerNode"]))
     offered = Prices(prices["gpuPricePerMin"], prices["cpuPricePerMin"], prices["memPricePerMin"])

@@ -153,7 +153,7 @@ class Board:
         return Task(job, asks, suitable, suitable.suits if count == suitable.count else able, count, refused)
 
     def within(self, limit_wei: int, suitable: Suitable) -> Mask:
-        """Which of the suitable clusters cost at most this."""
+        """Return which of the suitable clusters cost at most this."""
         return self.prices.at_most(limit_wei, suitable.shape, suitable.rates)
 
     def refusing(self, refused: Mapping[str, str], suitable: Suitable) -> Mask:

@@ -66,7 +66,7 @@ class Line:
         self._shares: dict[str, Share] = {}
 
     def append(self, job: Job, held: Waiting) -> Waiting:
-        """The job as the last in the line so far."""
+        """Return the job as the last in the line so far."""
         share = self._shares.get(job.customer)
         if share is None:
             share = self._shares[job.customer] = self._fair.share(job.customer)

@@ -119,7 +119,7 @@ def _locks(values: Mapping[str, str], settings: LoginSettings) -> Finding:
 
 
 def _ends(values: Mapping[str, str], settings: LoginSettings) -> Finding:
-    """Where the supervisor learns that jobs ended, and which ends it could miss."""
+    """Return where the supervisor learns that jobs ended, and which ends it could miss."""
     spool = f"{settings.grid_root}/spool"
     accounting = values.get("AccountingStorageType", "") == "accounting_storage/slurmdbd"
     if values.get("JobCompType") == COMPLETION_PLUGIN and values.get("hook SPOOL") == spool:

@@ -73,7 +73,7 @@ class Leftovers:
         return [Output(key, int(kib) * KIB) for key, kib in rows if key and kib.isdecimal()]
 
     async def remove_outputs(self, like: JobKey, outputs: Iterable[Output]) -> list[Output]:
-        """Remove as many of these files as time allows, and return what is gone."""
+        """Remove as many of these files as time allows. Returns the removed ones."""
         by_folder = {one.key.folder: one for one in outputs}
         gone = await self._remove(like, "", [f"output {folder}" for folder in by_folder])
         return [one for folder, one in by_folder.items() if ("output", folder) in gone]
