@@ -81,10 +81,11 @@ async def test_files_that_come_back_are_removed_in_the_end(either: Cluster, key:
 
 # Stops each process of its account that cleans up, or keeps its output open. Prints the id of each.
 LOOP = """
-import os, signal, sys
+import os, signal, sys, time
 print("up", flush=True)
 stopped = set()
 while True:
+    time.sleep(0.002)
     for pid in filter(str.isdigit, os.listdir("/proc")):
         try:
             if pid in stopped or os.stat(f"/proc/{pid}").st_uid != os.getuid():
@@ -140,9 +141,9 @@ async def left_behind(
     defence="the supervisor's own uid limits the time of each account; after that the account waits for the next round",
 )  # fmt: skip
 async def test_a_stopped_cleaner_delays_no_other_account(either: Cluster, storage: StoragePaths) -> None:
-    stopper, its = await left_behind(either, OF_CUSTOMER, storage, files=20000)
+    stopper, its = await left_behind(either, OF_CUSTOMER, storage, files=8000)
     attacker = its[0].key
-    others = [one for _ in range(2) for one in (await left_behind(either, OF_OTHER, storage, files=20000))[1]]
+    others = [one for _ in range(2) for one in (await left_behind(either, OF_OTHER, storage, files=100))[1]]
     wanted = [*its, *others]
     with disturbing(stopper, "stop") as stopped:
         removed = await either.leftovers.remove(attacker, storage.job, wanted)
@@ -160,7 +161,7 @@ async def test_a_stopped_cleaner_delays_no_other_account(either: Cluster, storag
     defence="the supervisor's own uid limits the time of each account, including steps that succeed",
 )  # fmt: skip
 async def test_an_output_that_stays_open_delays_no_other_account(either: Cluster, storage: StoragePaths) -> None:
-    holder, (first, _) = await left_behind(either, OF_CUSTOMER, storage, files=5000)
+    holder, (first, _) = await left_behind(either, OF_CUSTOMER, storage, files=1000)
     _, others = await left_behind(either, OF_OTHER, storage, files=1)
     uid = holder.run.stat().st_uid
     more = [f"0x{number:064x}.1" for number in range(30)]
