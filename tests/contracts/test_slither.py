@@ -15,6 +15,7 @@ import pytest
 from tests.contracts.forge import CONTRACTS, places
 
 PROVER = Path(__file__).parents[2] / "tools/prover"
+BUILT = {"FOUNDRY_PROFILE": "unoptimised"}  # it reads syntax trees only
 # Detectors of style, which the formatter and reviews decide. The assembly has tests of its own.
 TASTE = "assembly,naming-convention,pragma,solc-version,too-many-digits"
 
@@ -32,7 +33,7 @@ def findings(report: Path) -> Iterator[tuple[str, str, str]]:
         report,
     ]
     command += ["--exclude-dependencies", "--filter-paths", "node_modules", "--exclude", TASTE]
-    ran = subprocess.run(command, env=places("slither"), capture_output=True, text=True, check=False)
+    ran = subprocess.run(command, env=places("slither") | BUILT, capture_output=True, text=True, check=False)
     assert report.exists(), f"slither did not run:\n{ran.stderr[-1500:]}"
     results = json.loads(report.read_text())
     assert results["success"], f"slither failed: {results['error']}"
