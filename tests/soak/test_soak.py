@@ -36,10 +36,10 @@ ENDED_WITHIN_S = 900.0
 BOOKS = ("reconcile_billing/alpha", "reconcile_billing/beta", "reconcile_billing/grid")
 
 
-@pytest.mark.long
+@pytest.mark.deep
 @pytest.mark.timeout(1800)
 async def test_a_short_soak(customer: Customer) -> None:
-    """The number of jobs fits into CI."""
+    """Show most faults in minutes, with one restart of each process."""
     await soak(customer, jobs=120, between=60)
 
 
