@@ -19,7 +19,6 @@ import typer
 from typer.core import TyperGroup
 
 from deepgrid.cli.standard_streams import OutputLost, end_output
-from deepgrid.client.display.text import printable
 from deepgrid.errors import (
     AccessDenied,
     ChainError,
@@ -29,6 +28,7 @@ from deepgrid.errors import (
     InputError,
     ServiceError,
 )
+from deepgrid.plain_text import plain
 
 P = ParamSpec("P")
 
@@ -86,7 +86,6 @@ def complain(error: BaseException) -> int:
 
 
 def exit_status(error: BaseException) -> int:
-    """Return the exit status for `error`."""
     error = _cause(error)
     if isinstance(error, typer.TyperException):
         return error.exit_code
@@ -102,7 +101,7 @@ def complaint(error: BaseException) -> Iterator[str]:
     error = _cause(error)
     if isinstance(error, GridError):
         for line in str(error).splitlines():
-            yield f"dps: {printable(line)}"
+            yield f"dps: {plain(line)}"
     elif isinstance(error, typer.TyperException):
         yield from _usage(error)
     else:

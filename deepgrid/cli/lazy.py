@@ -44,8 +44,6 @@ def as_command(verb: Verb) -> Any:
 
 
 def group_with(base: type[TyperGroup], *commands: LazyCommand) -> type[TyperGroup]:
-    """Return a group class with these additional commands."""
-
     class WithCommands(base):  # type: ignore[misc, valid-type]
         def __init__(self, **options: Any) -> None:
             super().__init__(**options)
@@ -83,7 +81,6 @@ VERBS = {
 
 
 def project_verbs(group: str) -> list[LazyCommand]:
-    """Return the project's verbs of one group of `dps`."""
     return [LazyCommand(name, text, partial(load, group, name)) for name, text in VERBS[group].items()]
 
 

@@ -83,10 +83,7 @@ def _instead_of(stream: object, kind: type[_Output] | type[_Errors], stand_in: i
     stream.reconfigure(errors="replace")  # a job may print characters that this terminal cannot show
     if stream.isatty():
         return stream
-    made = kind(
-        stream.buffer, encoding=stream.encoding, errors="replace",
-        line_buffering=stream.line_buffering, write_through=stream.write_through,
-    )  # fmt: skip
+    made = kind(stream.buffer, stream.encoding, "replace", None, stream.line_buffering, stream.write_through)
     made.replaced = stream
     return made
 

@@ -58,34 +58,30 @@ if TYPE_CHECKING:
     )
     from deepgrid.lifecycle.states import JobStatus
 
-_MODULES = {
-    "deepgrid.client.cluster_offers": ("Cluster", "ClusterOffer", "Clusters", "Offers"),
-    "deepgrid.client.display.record": ("JobEnd", "JobEvent", "JobRecord"),
+_NAMES = {
+    "deepgrid.client.cluster_offers": "Cluster ClusterOffer Clusters Offers",
+    "deepgrid.client.display.record": "JobEnd JobEvent JobRecord",
     "deepgrid.client.errors": (
-        "IdempotencyConflict", "JobCancelled", "JobError", "JobFailed", "JobPanicked", "NoOutput", "OutOfCredits",
-        "QuoteExpired", "WaitTimeout",
+        "IdempotencyConflict JobCancelled JobError JobFailed JobPanicked NoOutput OutOfCredits QuoteExpired WaitTimeout"
     ),
-    "deepgrid.client.grid": ("AsyncGrid",),
-    "deepgrid.client.job": ("AsyncJob",),
-    "deepgrid.client.job_set": ("AsyncJobSet",),
-    "deepgrid.client.settings": ("ClientSettings",),
-    "deepgrid.client.sweep.summary": ("Summary", "Unsubmitted"),
-    "deepgrid.client.sync.classes": ("Grid", "Job", "JobSet", "Wallet"),
-    "deepgrid.client.quotes": ("Misfit", "Offer", "Quote"),
-    "deepgrid.client.job_values": (
-        "Bill", "JobChange", "LogLine", "LogStatus", "Remark", "Step", "ViewMessage",
-    ),
-    "deepgrid.client.wallet": ("AsyncWallet",),
-    "deepgrid.client.workflow": ("Workflow",),
-    "deepgrid.client.order": ("Order", "read_order"),
-    "deepgrid.client.session": ("CustomerSession", "CustomerSettings", "customer_session"),
+    "deepgrid.client.grid": "AsyncGrid",
+    "deepgrid.client.job": "AsyncJob",
+    "deepgrid.client.job_set": "AsyncJobSet",
+    "deepgrid.client.job_values": "Bill JobChange LogLine LogStatus Remark Step ViewMessage",
+    "deepgrid.client.order": "Order read_order",
+    "deepgrid.client.quotes": "Misfit Offer Quote",
+    "deepgrid.client.session": "CustomerSession CustomerSettings customer_session",
+    "deepgrid.client.settings": "ClientSettings",
+    "deepgrid.client.sweep.summary": "Summary Unsubmitted",
+    "deepgrid.client.sync.classes": "Grid Job JobSet Wallet",
+    "deepgrid.client.wallet": "AsyncWallet",
+    "deepgrid.client.workflow": "Workflow",
     "deepgrid.errors": (
-        "AccessDenied", "ChainError", "ConfigurationError", "ContractError", "GridError", "InputError", "NotFound",
-        "ServiceError",
+        "AccessDenied ChainError ConfigurationError ContractError GridError InputError NotFound ServiceError"
     ),
-    "deepgrid.lifecycle.states": ("JobStatus",),
-}  # fmt: skip
-_MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
+    "deepgrid.lifecycle.states": "JobStatus",
+}
+_MODULE_OF = {name: module for module, names in _NAMES.items() for name in names.split()}
 
 __all__ = [
     "AccessDenied", "AsyncGrid", "AsyncJob", "AsyncJobSet", "AsyncWallet", "Bill", "ChainError", "ClientSettings",

@@ -1,4 +1,4 @@
-"""The errors that only the client raises, and notes on calls that were interrupted. Other errors: ."""
+"""The errors that only the client raises, and notes on calls that were interrupted. The others: `deepgrid.errors`."""
 
 from __future__ import annotations
 

@@ -25,12 +25,11 @@ from deepgrid.client.quotes import Quote, quote_for
 from deepgrid.client.settings import DEFAULTS, ClientSettings
 from deepgrid.client.sweep.driver import SweepLimits
 from deepgrid.client.wallet import AsyncWallet, checked_address
-from deepgrid.client.workflow import Source, Workflow, read_workflow
+from deepgrid.client.workflow import FilePath, Source, Workflow, read_workflow
 from deepgrid.errors import ChainError, GridError, InputError
 from deepgrid.lifecycle.job import Job
 from deepgrid.lifecycle.states import JobStatus
 
-FilePath = str | os.PathLike[str]
 States = JobStatus | str | Collection[JobStatus | str]
 
 KEY_VARIABLE = "DPS_KEY_FILE"
@@ -47,9 +46,13 @@ class AsyncGrid:
     """
 
     def __init__(
-        self, key: FilePath | None = None, book: FilePath | None = None, *, services_url: str = "",
+        self,
+        key: FilePath | None = None,
+        book: FilePath | None = None,
+        *,
+        services_url: str = "",
         settings: ClientSettings = DEFAULTS,
-    ) -> None:  # fmt: skip
+    ) -> None:
         """Read the key.
 
         Args:
@@ -163,9 +166,13 @@ class AsyncGrid:
         return Clusters([Cluster(provider) for provider in providers])
 
     async def estimate(
-        self, workflow: Source | Workflow, *, minutes: int = 60, uses: Sequence[str] = (),
+        self,
+        workflow: Source | Workflow,
+        *,
+        minutes: int = 60,
+        uses: Sequence[str] = (),
         affinities: Sequence[str] = (),
-    ) -> Quote:  # fmt: skip
+    ) -> Quote:
         """Return what each cluster would charge for a job. Nothing is sent.
 
         Args:
@@ -187,11 +194,17 @@ class AsyncGrid:
         return await quote_for(connection.reads, order, minutes)
 
     async def offers(
-        self, workflow: Source | Workflow, credits: Credits, *, uses: Sequence[str] = (),
-        affinities: Sequence[str] = (), min_time: Duration | None = None, max_price: Credits | None = None,
+        self,
+        workflow: Source | Workflow,
+        credits: Credits,
+        *,
+        uses: Sequence[str] = (),
+        affinities: Sequence[str] = (),
+        min_time: Duration | None = None,
+        max_price: Credits | None = None,
         provider: str | None = None,
-    ) -> Offers:  # fmt: skip
-        """Return each cluster's offer for a job: price, time, estimated start, speed. Nothing is sent.
+    ) -> Offers:
+        """What each cluster would be for a job: price, time, estimated start, speed. Nothing is sent.
 
         Args:
             workflow: A path, YAML text, a mapping, or a workflow.
@@ -233,11 +246,22 @@ class AsyncGrid:
     # -- submitting --------------------------------------------------------------------------
 
     async def submit(
-        self, workflow: Source | Workflow, credits: Credits, *, name: str | None = None, uses: Sequence[str] = (),
-        affinities: Sequence[str] = (), delegate_spending: bool = False, approve: bool = True,
-        quote: Quote | None = None, key: str | None = None, min_time: Duration | None = None,
-        max_price: Credits | None = None, give_up_after: Duration | None = None, prefer: Preference = "balanced",
-    ) -> AsyncJob:  # fmt: skip
+        self,
+        workflow: Source | Workflow,
+        credits: Credits,
+        *,
+        name: str | None = None,
+        uses: Sequence[str] = (),
+        affinities: Sequence[str] = (),
+        delegate_spending: bool = False,
+        approve: bool = True,
+        quote: Quote | None = None,
+        key: str | None = None,
+        min_time: Duration | None = None,
+        max_price: Credits | None = None,
+        give_up_after: Duration | None = None,
+        prefer: Preference = "balanced",
+    ) -> AsyncJob:
         """Submit a job, and lock credits for it. Credits that it does not use are returned.
 
         Args:
@@ -277,10 +301,9 @@ class AsyncGrid:
             try:
                 return await read_job(connection, job_id)
             except GridError as error:
-                raise ChainError(
-                    f"Job {job_id} was submitted, but cannot be read: {error.message}", transient=False,
-                    next_step=f"Do not submit it again. See it with `dps job get {job_id}`.",
-                ) from error  # fmt: skip
+                words = f"Job {job_id} was submitted, but cannot be read: {error.message}"
+                next_step = f"Do not submit it again. See it with `dps job get {job_id}`."
+                raise ChainError(words, transient=False, next_step=next_step) from error
 
     async def run(self, workflow: Source | Workflow, credits: Credits, **options: Any) -> AsyncJob:
         """Submit a job, wait until it is over, and check that it finished.
@@ -301,12 +324,24 @@ class AsyncGrid:
         return await (await job.wait()).check()
 
     async def map(
-        self, workflow: Source | Workflow, parameters: Iterable[Mapping[str, object]], credits: Credits, *,
-        at_once: int = 20, most: Credits | None = None, pack: int = 1, key: str | None = None, name: str | None = None,
-        uses: Sequence[str] = (), affinities: Sequence[str] = (), delegate_spending: bool = False,
-        min_time: Duration | None = None, max_price: Credits | None = None, give_up_after: Duration | None = None,
+        self,
+        workflow: Source | Workflow,
+        parameters: Iterable[Mapping[str, object]],
+        credits: Credits,
+        *,
+        at_once: int = 20,
+        most: Credits | None = None,
+        pack: int = 1,
+        key: str | None = None,
+        name: str | None = None,
+        uses: Sequence[str] = (),
+        affinities: Sequence[str] = (),
+        delegate_spending: bool = False,
+        min_time: Duration | None = None,
+        max_price: Credits | None = None,
+        give_up_after: Duration | None = None,
         prefer: Preference = "balanced",
-    ) -> AsyncJobSet:  # fmt: skip
+    ) -> AsyncJobSet:
         """Submit one job per parameter set, a limited number at a time, in the background while the grid is open.
 
         Args:
@@ -338,8 +373,8 @@ class AsyncGrid:
         read = await read_workflow(workflow)
         terms = Terms.of(uses, affinities, delegate_spending, min_time, max_price, give_up_after, prefer)
         order = order_of(read, wei_of(credits), name, terms)
-        limits = SweepLimits(at_once, None if most is None else wei_of(most))
-        sweep = await start_sweep(await self._connect(), order, parameters, limits, pack=pack, key=key)
+        limits = SweepLimits(at_once, None if most is None else wei_of(most), pack)
+        sweep = await start_sweep(await self._connect(), order, parameters, limits, key)
         return AsyncJobSet(sweep, sweep.entries)
 
     # -- jobs --------------------------------------------------------------------------------
@@ -360,8 +395,8 @@ class AsyncGrid:
         return await read_job(await self._connect(), job_id)
 
     async def jobs(
-        self, status: States | None = None, since: datetime | None = None, *, customer: str | None = None,
-    ) -> AsyncIterator[AsyncJob]:  # fmt: skip
+        self, status: States | None = None, since: datetime | None = None, *, customer: str | None = None
+    ) -> AsyncIterator[AsyncJob]:
         """Yield the jobs of one customer, newest first. They are read in pages, as the caller asks for them.
 
         Args:

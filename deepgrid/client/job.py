@@ -3,29 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import aclosing
 from datetime import datetime
 from decimal import Decimal
-from os import PathLike
 from pathlib import Path
 from typing import Self
 
 from deepgrid.chain.transactions.transaction import Receipt
+from deepgrid.client.display import story
 from deepgrid.client.display.html import job_html
 from deepgrid.client.display.record import JobEnd, JobEvent, JobRecord
 from deepgrid.client.display.screens import screen_here, show_event
-from deepgrid.client.display.story import (
-    cancel_words,
-    exit_status_of,
-    outcome,
-    own_exit_status,
-    steps_of,
-    waiting_words,
-)
 from deepgrid.client.engine.connection import Connection
 from deepgrid.client.engine.live import LiveView, read_record, read_remarks
-from deepgrid.client.engine.output import last_lines, lines_of, pieces, status_of
+from deepgrid.client.engine.output import JobOutput, status_of
 from deepgrid.client.errors import WaitTimeout, error_of, how_to_continue, note_interruption
 from deepgrid.client.job_values import (
     Bill,
@@ -33,6 +25,7 @@ from deepgrid.client.job_values import (
     Duration,
     LogLine,
     LogStatus,
+    Parameters,
     Remark,
     Step,
     ViewMessage,
@@ -42,7 +35,7 @@ from deepgrid.client.job_values import (
     seconds_of,
     wei_of,
 )
-from deepgrid.client.workflow import Source, Workflow, read_workflow
+from deepgrid.client.workflow import FilePath, Source, Workflow, read_workflow
 from deepgrid.errors import ChainError, GridError, InputError
 from deepgrid.lifecycle.job import Job as ChainJob
 from deepgrid.lifecycle.states import JobStatus
@@ -58,13 +51,12 @@ class AsyncJob:
     """A job. Its attributes are what the client read last: `refresh`, `wait` and `watch` read it again."""
 
     def __init__(
-        self, connection: Connection, job: ChainJob, *, cluster: str = "", remarks: tuple[Remark, ...] | None = None,
-        parameters: Mapping[str, object] | tuple[Mapping[str, object], ...] | None = None,
-    ) -> None:  # fmt: skip
+        self, connection: Connection, job: ChainJob, *, cluster: str = "", parameters: Parameters | None = None
+    ) -> None:
         self._connection = connection
         self._job = job
         self._cluster = cluster  # its name
-        self._remarks = remarks  # None if the services were not asked or did not answer
+        self._remarks: tuple[Remark, ...] | None = None  # None if the services were not asked or did not answer
         self._parameters = parameters
         self._last_transaction = ""
 
@@ -106,7 +98,7 @@ class AsyncJob:
     @property
     def waits_for(self) -> str:
         """What the job waits for, and why; empty while it runs and when it is over."""
-        return waiting_words(self._job, self._cluster, self._remarks)
+        return story.waiting_words(self._job, self._cluster, self._remarks)
 
     @property
     def remarks(self) -> tuple[Remark, ...] | None:
@@ -116,19 +108,19 @@ class AsyncJob:
     @property
     def outcome(self) -> str:
         """How the job ended, in words; empty until then."""
-        return outcome(self._job) if self.over else ""
+        return story.outcome(self._job) if self.over else ""
 
     @property
     def exit_code(self) -> int | None:
         """Exit status as a shell gives it: 3, or 137 after signal 9. None if it has none."""
         if not self.over or (not self._job.exit_status and self.status is not JobStatus.FINISHED):
             return None
-        return own_exit_status(self._job.exit_status)
+        return story.own_exit_status(self._job.exit_status)
 
     @property
     def exit_status(self) -> int | None:
         """Exit status of `dps` for this job: the job's own, or one for its final state. None until it is over."""
-        return exit_status_of(self._job) if self.over else None
+        return story.exit_status_of(self._job) if self.over else None
 
     @property
     def bill(self) -> Bill:
@@ -187,7 +179,7 @@ class AsyncJob:
         return self._job
 
     @property
-    def parameters(self) -> Mapping[str, object] | tuple[Mapping[str, object], ...] | None:
+    def parameters(self) -> Parameters | None:
         """The parameters that `map` gave to the job, with `pack` a tuple of them; None for other jobs."""
         return self._parameters
 
@@ -231,7 +223,7 @@ class AsyncJob:
         """
         if tail is not None and tail < 0:
             raise InputError(f"{tail} lines cannot be read.", next_step="Give a number of lines.")
-        async for lines in lines_of(self._connection, self.id, follow=follow, tail=tail, say=say):
+        async for lines in JobOutput(self._connection, self.id, follow, say).lines(tail):
             for line in lines:
                 yield line
 
@@ -245,7 +237,7 @@ class AsyncJob:
         Yields:
             Pieces of the output.
         """
-        async for piece in pieces(self._connection, self.id, follow=follow):
+        async for piece in JobOutput(self._connection, self.id, follow).pieces():
             yield piece.chunk.data
 
     async def log_status(self) -> LogStatus:
@@ -292,9 +284,8 @@ class AsyncJob:
         return record
 
     async def download(
-        self, to: str | PathLike[str], only: str | Sequence[str] | None = None, *,
-        workflow: Source | Workflow | None = None,
-    ) -> list[Path]:  # fmt: skip
+        self, to: FilePath, only: str | Sequence[str] | None = None, *, workflow: Source | Workflow | None = None
+    ) -> list[Path]:
         """Fetch the output from the bucket or web address that the workflow names.
 
         Files are checked by size, and by checksum where a bucket gives one. An interrupted download goes on where it
@@ -325,7 +316,7 @@ class AsyncJob:
     async def history(self) -> list[Step]:
         """All changes of its state, oldest first."""
         changes = await self._connection.reads.history(self.id)
-        return steps_of(changes, self.on_chain, self.cluster)
+        return story.steps_of(changes, self.on_chain, self.cluster)
 
     @property
     async def transactions(self) -> list[str]:
@@ -424,7 +415,7 @@ class AsyncJob:
         Raises:
             ChainError: The node does not answer.
         """
-        return cancel_words(self.on_chain, await self._connection.reads.constants())
+        return story.cancel_words(self.on_chain, await self._connection.reads.constants())
 
     async def top_up(self, credits: Credits, *, approve: bool = True) -> Self:
         """Buy more time for a job that a cluster has claimed. What it does not use is returned.
@@ -468,15 +459,15 @@ class AsyncJob:
             try:
                 return await self.refresh()
             except GridError as error:
-                raise ChainError(
-                    f"{done}, which cannot be read: {error.message}", transient=False,
-                    next_step=f"Do not send it again. See the job with `dps job get {self.id}`.",
-                ) from error  # fmt: skip
+                next_step = f"Do not send it again. See the job with `dps job get {self.id}`."
+                words = f"{done}, which cannot be read: {error.message}"
+                raise ChainError(words, transient=False, next_step=next_step) from error
 
     async def _last_lines(self) -> tuple[str, ...]:
         if self.status is not JobStatus.FAILED or not self._connection.has_key:
             return ()
-        return await last_lines(self._connection, self.id, LAST_LINES, self._connection.settings.last_lines_s)
+        output = JobOutput(self._connection, self.id, follow=True)
+        return await output.last_lines(LAST_LINES, self._connection.settings.last_lines_s)
 
     def _repr_html_(self) -> str:
         return job_html(self)

@@ -194,11 +194,14 @@ class AsyncJobSet:
 
 
 async def start_sweep(
-    connection: Connection, order: Order, parameters: Iterable[Mapping[str, object]], limits: SweepLimits, *, pack: int,
+    connection: Connection,
+    order: Order,
+    parameters: Iterable[Mapping[str, object]],
+    limits: SweepLimits,
     key: str | None,
-) -> Sweep:  # fmt: skip
+) -> Sweep:
     """Check the arguments and all definitions, then begin to request jobs. Raises what `AsyncGrid.map` raises."""
-    for name, value in (("at_once", limits.at_once), ("pack", pack)):
+    for name, value in (("at_once", limits.at_once), ("pack", limits.pack)):
         if isinstance(value, bool) or not isinstance(value, int) or value < 1:
             raise InputError(f"{name} is {value!r}; it must be a whole number of at least 1.")
     if limits.most_wei is not None and limits.most_wei < order.locked_wei:
@@ -209,7 +212,7 @@ async def start_sweep(
             next_step="Leave one of them out.",
         )
     named = connection.idempotency_key(MAP, random_key() if key is None else key)
-    plan = Plan(order, pack, named, named=key is not None)
+    plan = Plan(order, limits.pack, named, named=key is not None)
     entries = await asyncio.to_thread(plan.entries, parameters)
     constants = await connection.reads.constants()
     connection.session.purse.check_minimum(order.locked_wei, constants.minimum_wei)

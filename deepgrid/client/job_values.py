@@ -7,6 +7,7 @@ credits, and their times are aware datetimes in UTC.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
@@ -22,6 +23,9 @@ Credits = str | int | Decimal
 
 Duration = str | int | float | timedelta
 """A duration: seconds, a text such as `90s`, `1h30m` or `2d`, or a timedelta."""
+
+Parameters = Mapping[str, object] | tuple[Mapping[str, object], ...]
+"""The parameters of one job: one set, or with `pack` a tuple of sets."""
 
 TOO_FEW_CREDITS = "ERC20InsufficientBalance"  # name of the contract's error
 
@@ -195,10 +199,8 @@ def bill_of(job: Job) -> Bill:
     rate, cost = job.rate_wei_per_minute, job.final_cost_wei
     minutes = -(-cost // rate) if rate else None  # a last minute that the credits did not cover is billed in part
     parts = bill(minutes or 0, rate, job.locked_wei, job.cut_percent)
-    return Bill(
-        rate=credits_of(rate), minutes=minutes, cost=credits_of(cost), to_provider=credits_of(parts.paid),
-        platform_cut=credits_of(parts.cut), refund=credits_of(job.locked_wei - cost), locked=credits_of(job.locked_wei),
-    )  # fmt: skip
+    amounts = cost, parts.paid, parts.cut, job.locked_wei - cost, job.locked_wei
+    return Bill(credits_of(rate), minutes, *map(credits_of, amounts))
 
 
 def datetime_of(unix_s: int) -> datetime:

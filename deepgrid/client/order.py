@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from deepgrid.billing.formulas import MAX_LIMIT_MINUTES, affordable_minutes
+from deepgrid.chain.batches import Request
 from deepgrid.chain.node.values import LONGEST_NAME_BYTES, check_label_count, coded_name
 from deepgrid.client.job_values import Credits, Duration, seconds_of, wei_of
 from deepgrid.client.workflow import Workflow
@@ -30,7 +31,7 @@ _AFFINITY = re.compile(r"([^<>=!:]+)(==|<=|>=|<|>|!=|=|:in:)([^<>=!:]+)")
 _OPERATORS = {"=": "==", ":in:": "in"}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Terms:
     """On which terms a cluster may run a job. Some depend on the moment of the request. `Terms.of` makes them.
 
@@ -54,10 +55,15 @@ class Terms:
 
     @classmethod
     def of(
-        cls, uses: Sequence[str] = (), affinities: Sequence[str] = (), delegate_spending: bool = False,
-        min_time: Duration | None = None, max_price: Credits | None = None, give_up_after: Duration | None = None,
+        cls,
+        uses: Sequence[str] = (),
+        affinities: Sequence[str] = (),
+        delegate_spending: bool = False,
+        min_time: Duration | None = None,
+        max_price: Credits | None = None,
+        give_up_after: Duration | None = None,
         prefer: Preference = "balanced",
-    ) -> Terms:  # fmt: skip
+    ) -> Terms:
         """Return the terms as programs write them: see `AsyncGrid.submit`. Raises InputError."""
         minutes, seconds = seconds_of(min_time), seconds_of(give_up_after)
         if minutes is not None and not 0 < minutes <= MAX_LIMIT_MINUTES * 60:
@@ -70,10 +76,14 @@ class Terms:
             raise InputError(f"{prefer!r} is no preference.", next_step="Write balanced, price, start or speed.")
         check_label_count(len(uses) + len(affinities))
         return cls(
-            uses=tuple(map(parse_use, uses)), affinity=tuple(map(parse_affinity, affinities)),
-            delegate_spending=delegate_spending, min_minutes=1 if minutes is None else max(1, -int(-minutes // 60)),
-            max_rate_wei=_max_rate(max_price), give_up_after_s=int(seconds or 0), prefer=Prefer[prefer.upper()],
-        )  # fmt: skip
+            tuple(map(parse_use, uses)),
+            tuple(map(parse_affinity, affinities)),
+            delegate_spending,
+            min_minutes=1 if minutes is None else max(1, -int(-minutes // 60)),
+            max_rate_wei=_max_rate(max_price),
+            give_up_after_s=int(seconds or 0),
+            prefer=Prefer[prefer.upper()],
+        )
 
     def wishes(self, now: int) -> Wishes:
         """Return the wishes that the contract keeps for a job that is requested at the unix time `now`."""
@@ -141,6 +151,11 @@ class Order:
             uses=self.uses,
             affinity=self.affinity,
         )
+
+    def request(self, definition_hash: str, now: int) -> Request:
+        """What the contract is asked for at the unix time `now`. The price ceiling must be known."""
+        definition, wishes = self.definition(definition_hash), self.terms.wishes(now)
+        return Request(definition, self.locked_wei, self.name, self.delegate_spending, wishes)
 
     def with_ceiling(self, rate_wei: int) -> Order:
         """Return the order with a highest price per minute; 0 for any."""

@@ -234,10 +234,9 @@ class CustomerSession:
         if job.status.cold:
             raise ContractError(f"Job {job_id} is over: it is {job.status.words}.", name=NOT_CLAIMED)
         if job.status < JobStatus.SCHEDULED:
-            raise ContractError(
-                f"Job {job_id} is {job.status.words}: no cluster has claimed it.", name=NOT_CLAIMED,
-                next_step="Wait until a cluster has claimed it, then top it up.",
-            )  # fmt: skip
+            words = f"Job {job_id} is {job.status.words}: no cluster has claimed it."
+            next_step = "Wait until a cluster has claimed it, then top it up."
+            raise ContractError(words, name=NOT_CLAIMED, next_step=next_step)
         self.purse.check(amount_wei, balance, allowance if not approve else None)
         return await self.purse.locking(
             amount_wei, lambda first: self.writer.top_up(job_id, amount_wei, approve_first=first), approve=approve
@@ -263,27 +262,17 @@ class CustomerSession:
         now = 0
         if any(order.terms.give_up_after_s for order, _ in orders):
             now = max(await self.chain.now(), int(time.time()))  # a quiet chain's newest block is old
-        return [
-            Request(
-                order.definition(definition_hash), order.locked_wei, order.name, order.delegate_spending,
-                (await self.with_ceiling(order)).terms.wishes(now),
-            )
-            for order, definition_hash in orders
-        ]  # fmt: skip
+        return [(await self.with_ceiling(order)).request(definition_hash, now) for order, definition_hash in orders]
 
     async def _request(self, request: Request, *, approve_first: int | None) -> int:
         try:
-            return await self.writer.request_job(
-                request.definition, request.locked_wei, request.name, request.delegate, wishes=request.wishes,
-                approve_first=approve_first,
-            )  # fmt: skip
+            what, wishes = (request.definition, request.locked_wei, request.name, request.delegate), request.wishes
+            return await self.writer.request_job(*what, wishes=wishes, approve_first=approve_first)
         except ChainError as error:
             if not error.transient:
                 raise
-            raise ChainError(
-                f"{error.message} The request may have been sent.",
-                transient=False, next_step="Look at `dps job list` before you submit again.",
-            ) from None  # fmt: skip
+            words, next_step = "The request may have been sent.", "Look at `dps job list` before you submit again."
+            raise ChainError(f"{error.message} {words}", transient=False, next_step=next_step) from None
 
 
 @asynccontextmanager

@@ -85,10 +85,8 @@ class AsyncWallet:
             if error.name != TOO_FEW_CREDITS:
                 raise
             needed, held = format_credits(given_wei), format_credits(await connection.chain.balance(self.address))
-            raise ContractError(
-                f"{needed} credits are needed; {self.address} has {held}.",
-                name=error.name, args_by_name=error.args_by_name, next_step="Give fewer.",
-            ) from None  # fmt: skip
+            words, about = f"{needed} credits are needed; {self.address} has {held}.", error.args_by_name
+            raise ContractError(words, name=error.name, args_by_name=about, next_step="Give fewer.") from None
 
     def _repr_html_(self) -> str:
         return wallet_html(self.address)  # a display cannot await balances; the sync class shows them

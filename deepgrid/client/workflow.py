@@ -18,6 +18,7 @@ from deepgrid.errors import InputError
 if TYPE_CHECKING:
     from deepgrid.workflow import Definition, LoadedWorkflow
 
+FilePath = str | os.PathLike[str]
 Source = str | os.PathLike[str] | Mapping[str, Any]
 """A path of a workflow file, its YAML text (with at least one line end), or its content as a mapping."""
 

@@ -49,13 +49,10 @@ STYLES = {
 
 
 def cells(job: AsyncJob, now_s: float) -> list[Cell]:
-    """Return the cells of a job in the table of jobs."""
-    return [
-        Cell(str(job.id)), Cell(job.name), Cell(state_words(job), STYLES.get(job.status, Style())),
-        Cell(job.cluster or NONE), Cell(run_time(job, now_s)), Cell(cost(job, now_s)),
-        Cell(NONE if job.rate is None else amount(job.rate)), Cell(amount(job.locked)),
-        Cell(day_and_time(job.submitted)),
-    ]  # fmt: skip
+    state = Cell(state_words(job), STYLES.get(job.status, Style()))
+    rate = NONE if job.rate is None else amount(job.rate)
+    others = job.cluster or NONE, run_time(job, now_s), cost(job, now_s), rate, amount(job.locked)
+    return [Cell(str(job.id)), Cell(job.name), state, *map(Cell, others), Cell(day_and_time(job.submitted))]
 
 
 def state_words(job: AsyncJob) -> str:
@@ -64,7 +61,6 @@ def state_words(job: AsyncJob) -> str:
 
 
 def run_time(job: AsyncJob, now_s: float) -> str:
-    """Return how long the job runs or ran."""
     if job.started is None:
         return NONE
     return span((job.ended.timestamp() if job.ended else now_s) - job.started.timestamp())
@@ -131,7 +127,6 @@ def cancelled_words(job: AsyncJob) -> str:
 
 
 def facts(job: AsyncJob, now_s: float) -> list[Line]:
-    """Return the facts about a job: its kind, place and price."""
     lines = [
         pair("state", Text(state_words(job), STYLES.get(job.status, Style()))),
         pair("name", plain(job.name)),

@@ -51,9 +51,13 @@ class GridApp(App[None], inherit_bindings=False):
     ]
 
     def __init__(
-        self, open_grid: OpenGrid, customer: str = "", *, now: Callable[[], float] = time.time,
+        self,
+        open_grid: OpenGrid,
+        customer: str = "",
+        *,
+        now: Callable[[], float] = time.time,
         driver_class: type[Driver] | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         super().__init__(driver_class=driver_class, ansi_color=True)  # or NO_COLOR would turn colours into greys
         self.theme = "ansi-dark"  # the 16 colours of the user's terminal, and its background
         self.animation_level = "none"
@@ -158,7 +162,6 @@ class GridApp(App[None], inherit_bindings=False):
         self.push_screen(Question(question), answered)
 
     def action_help_keys(self) -> None:
-        """Show the keys of the screen."""
         if isinstance(self.screen, GridScreen):
             self.push_screen(KeysScreen(self.screen))
 

@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
+from deepgrid.client.settings import wait_until_set
 from deepgrid.errors import GridError
 
 if TYPE_CHECKING:
@@ -56,11 +57,7 @@ class LiveData:
                 self.outage_since = self.outage_since if self.outage else self.now()
                 self.outage = error.message
             self._changed()
-            try:
-                async with asyncio.timeout(POLL_S):
-                    await self._wake.wait()
-            except TimeoutError:
-                pass
+            await wait_until_set(self._wake, POLL_S)
 
     def refresh(self) -> None:
         """Read now, for example because a transaction was mined."""

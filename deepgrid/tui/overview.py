@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from decimal import Decimal
 
 from deepgrid.chain.node.values import TrackRecord
-from deepgrid.client.engine.output import pieces
+from deepgrid.client.engine.output import JobOutput
 from deepgrid.client.grid import AsyncGrid
 from deepgrid.client.job import AsyncJob
 from deepgrid.client.job_values import Remark, credits_of
@@ -107,7 +107,7 @@ class Overview:
         """Return the last `size` bytes of a job's stored output. Raises AccessDenied or ServiceError."""
         connection = await self.grid._connect()
         end = b""
-        async for piece in pieces(connection, job_id, follow=False, start=-size):
+        async for piece in JobOutput(connection, job_id).pieces(-size):
             end = (end + piece.chunk.data)[-size:]
         return end
 

@@ -12,9 +12,10 @@ from blocks import Operator
 from blocks.block_loading import load_block
 from deepgrid.cli.access.confirmation import REFUSED, confirm, on_terminal
 from deepgrid.cli.error_boundary import runs
-from deepgrid.client.display.text import moment_utc, printable
+from deepgrid.client.display.text import moment_utc
 from deepgrid.errors import ConfigurationError
 from deepgrid.files.file_backup import FilesManifest, Restore, Role, back_up_files, state_files
+from deepgrid.plain_text import plain
 from deployments.cli.operator import OperatorName
 from deployments.cli.serving import require_prefect
 from deployments.provider.setup.answer_checks import path_of
@@ -77,7 +78,7 @@ def _require_outside(archive: Path, state: Path) -> None:
 
 def _tell(archive: Path, manifest: FilesManifest) -> None:
     for path in manifest.paths.values():
-        print(printable(path))
+        print(plain(path))
     size = archive.stat().st_size
     print(f"Wrote {len(manifest.paths)} files to {archive} ({size:,} bytes). It holds keys, so keep it as secret.")
 
@@ -86,11 +87,11 @@ def _restore(archive: Path, role: Role, *, yes: bool) -> FilesManifest:
     with tempfile.TemporaryDirectory(prefix="deepgrid-restore.") as folder:  # mode 0700
         restore = Restore(archive, Path(folder), role)
         manifest = restore.manifest
-        print(f"The backup of {printable(manifest.name)}, made at {moment_utc(manifest.made_at)}.")
+        print(f"The backup of {plain(manifest.name)}, made at {moment_utc(manifest.made_at)}.")
         for path in restore.missing:
-            print(f"new   {printable(str(path))}")
+            print(f"new   {plain(str(path))}")
         for path in restore.same:
-            print(f"same  {printable(str(path))}")
+            print(f"same  {plain(str(path))}")
         if restore.missing and not yes and not on_terminal():
             print("Nothing was changed; run it with --yes to write them.")
             raise typer.Exit(REFUSED)

@@ -11,8 +11,8 @@ from prefect.settings import PREFECT_API_AUTH_STRING, PREFECT_API_URL, temporary
 from deepgrid.cli.access.confirmation import confirm, interruptible, on_terminal
 from deepgrid.cli.access.key_file import existing_key
 from deepgrid.cli.error_boundary import runs
-from deepgrid.client.display.text import printable
 from deepgrid.errors import ConfigurationError, GridError, InputError
+from deepgrid.plain_text import plain
 from deployments.provider.setup.answer_checks import (
     check,
     fetch_host_key,
@@ -100,10 +100,10 @@ async def _is_usable(question: Question, answers: dict[str, str]) -> bool:
             Document(Path(), "").set(question.key, answers[question.key])
         found = await check(question.key, answers)
     except GridError as error:
-        typer.echo(f"  {printable(str(error))}", err=True)
+        typer.echo(f"  {plain(str(error))}", err=True)
         return False
     if found:
-        typer.echo(f"  {printable(found)}", err=True)
+        typer.echo(f"  {plain(found)}", err=True)
     return True
 
 
@@ -177,4 +177,4 @@ def _show(document: Document, plan: Plan, *, writes: bool) -> None:
     if writes:
         print(f"file {document.path}: {'changed' if document.before else 'new'}")
     for line in plan.lines:
-        print(printable(line))
+        print(plain(line))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import time
+from dataclasses import asdict
 from pathlib import Path
 from urllib.parse import urlsplit, urlunsplit
 
@@ -60,11 +61,9 @@ def _is_fresh(path: Path) -> bool:
 
 async def _discovered(known: Variables) -> AddressBook:
     definitions_url = known.get(JOBS).rstrip("/").removesuffix("/graphql")
-    fields = {
-        "chain_id": 1, "rpc_url": known.get(RPC), "ws_url": known.get(WS) or None,
-        "meta_scheduler": known.get(CONTRACT), "credit": known.get(CONTRACT), "provider_manager": known.get(CONTRACT),
-        "definitions_url": definitions_url, "logs_url": definitions_url,
-    }  # fmt: skip
+    fields = {"chain_id": 1, "rpc_url": known.get(RPC), "ws_url": known.get(WS) or None}
+    fields |= dict.fromkeys(("meta_scheduler", "credit", "provider_manager"), known.get(CONTRACT))
+    fields |= dict.fromkeys(("definitions_url", "logs_url"), definitions_url)
     try:
         book = AddressBook.model_validate(fields)
     except ValidationError as error:
@@ -73,10 +72,7 @@ async def _discovered(known: Variables) -> AddressBook:
         raise ConfigurationError(f"{known.where(FIELDS.get(str(fault['loc'][0]), CONTRACT))} {what}.") from None
     contracts = await discover(book.rpc_url, book.meta_scheduler)
     logs_url = await _logs_url(known.get(LOGS), book.definitions_url)
-    return book.model_copy(update={
-        "chain_id": contracts.chain_id, "credit": contracts.credit, "provider_manager": contracts.provider_manager,
-        "logs_url": logs_url,
-    })  # fmt: skip
+    return book.model_copy(update={**asdict(contracts), "logs_url": logs_url})
 
 
 async def _logs_url(endpoint: str, definitions_url: str) -> str:

@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from deepgrid.client.display.text import printable
+from deepgrid.plain_text import plain
 
 Force = Annotated[
     bool, typer.Option("--force", "-f", "--yes", "-y", help="Do not ask for confirmation, also not on a terminal.")
@@ -31,7 +31,7 @@ def confirm(question: str, *, force: bool) -> None:
     if force or not on_terminal():
         return
     with interruptible():
-        agreed = typer.confirm(printable(question), default=False, err=True)
+        agreed = typer.confirm(plain(question), default=False, err=True)
     if not agreed:
         typer.echo("Cancelled.", err=True)
         raise typer.Exit(REFUSED)

@@ -60,7 +60,6 @@ def _settings() -> ClientSettings:
 
 
 def wallet(key: Path) -> Wallet:
-    """Return the wallet of a key file."""
     return Wallet.load(existing_key(key))
 
 

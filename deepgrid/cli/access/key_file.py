@@ -37,12 +37,10 @@ def existing_key(key: Path) -> Path:
 
 
 def store_key(text: str, where: Path) -> Wallet:
-    """Put a key in a new file, and say so."""
     return _announce(Wallet.keep(text, where))
 
 
 def create_key(where: Path) -> Wallet:
-    """Make a key in a new file, and say so."""
     return _announce(Wallet.create(where))
 
 

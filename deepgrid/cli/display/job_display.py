@@ -22,11 +22,11 @@ from deepgrid.client.display.record import (
     life,
     transaction_rows,
 )
-from deepgrid.client.display.text import printable
 from deepgrid.client.grid import AsyncGrid, states_of
 from deepgrid.client.job_values import JobChange, LogLine, Remark, Step
 from deepgrid.errors import GridError
 from deepgrid.lifecycle.job import Job
+from deepgrid.plain_text import plain
 
 REREAD_S = 10.0  # without news, so that a change between two reads of the chain is shown too
 
@@ -34,12 +34,10 @@ Listed = tuple[Job, str]
 
 
 def show_jobs(screen: Screen, jobs: Iterable[Listed]) -> None:
-    """Print jobs, each with the name of its cluster, as a table."""
     screen.table(list(JOB_COLUMNS), [job_row(job, cluster) for job, cluster in jobs])
 
 
 def show_record(screen: Screen, record: JobRecord) -> None:
-    """Print one job as text."""
     job = record.job
     screen.line(
         (f"job {job.id}", "bold"), f"  {job.name}  ", (job.status.words.upper(), STYLES.get(job.status, "bold"))
@@ -55,7 +53,6 @@ def show_record(screen: Screen, record: JobRecord) -> None:
 
 
 def show_event(screen: Screen, event: JobEvent) -> None:
-    """Print one event of a job."""
     match event:
         case Step():
             screen.state(event.at.timestamp(), event.status, event.words)
@@ -138,5 +135,5 @@ def _live_table(jobs: Sequence[Listed], fault: str) -> Text:
     """Return the table, and the fault that keeps it from being up to date."""
     lines = table_lines(list(JOB_COLUMNS), [job_row(job, cluster) for job, cluster in jobs])
     if fault:
-        lines.append(Text(f"not up to date: {printable(fault)}"))
+        lines.append(Text(f"not up to date: {plain(fault)}"))
     return Text("\n", no_wrap=True, overflow="ellipsis").join(lines)

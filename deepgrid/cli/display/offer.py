@@ -25,7 +25,6 @@ def state_words(one: Provider) -> str:
 
 
 def show_offer(screen: Screen, one: Provider) -> None:
-    """Print a cluster with its hardware, prices and labels."""
     hardware, prices = one.hardware, one.prices
     gpus, memory_mb = sum(hardware.gpus_per_node), sum(hardware.mem_per_node_mb)
     labels = [f"{label.key}={label.value}" for label in one.labels if label.key != "name"]

@@ -11,10 +11,11 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
-from deepgrid.client.display.text import clock, printable
+from deepgrid.client.display.text import clock
 from deepgrid.errors import ConfigurationError
 from deepgrid.findings import Finding, Level
 from deepgrid.lifecycle.states import JobStatus
+from deepgrid.plain_text import plain
 
 STYLES = {
     JobStatus.RUNNING: "bold cyan",
@@ -37,9 +38,7 @@ class Screen:
 
     def line(self, *parts: str | tuple[str, str], end: str = "\n") -> None:
         """Print a line of texts, or of texts with styles. Control characters are removed."""
-        styled = [
-            Text(printable(part)) if isinstance(part, str) else Text(printable(part[0]), part[1]) for part in parts
-        ]
+        styled = [Text(plain(part)) if isinstance(part, str) else Text(plain(part[0]), part[1]) for part in parts]
         self.console.print(Text().join(styled), end=end)
 
     def state(self, at: float, status: JobStatus, what: str = "") -> None:
@@ -79,7 +78,7 @@ class Screen:
 
 def table_lines(columns: list[str], rows: Iterable[list[str]]) -> list[Text]:
     """Return the lines of a table, the headings first."""
-    cells = [[column.lstrip(">") for column in columns], *([printable(cell) for cell in row] for row in rows)]
+    cells = [[column.lstrip(">") for column in columns], *([plain(cell) for cell in row] for row in rows)]
     widths = [max(len(row[at]) for row in cells) for at in range(len(columns))]
     lines = []
     for number, row in enumerate(cells):
@@ -92,7 +91,6 @@ def table_lines(columns: list[str], rows: Iterable[list[str]]) -> list[Text]:
 
 
 def print_json(value: Any) -> None:
-    """`value` as indented JSON on standard output."""
     print(json.dumps(value, indent=2))
 
 

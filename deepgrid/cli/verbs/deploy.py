@@ -70,11 +70,9 @@ async def deploy_contracts(
     """
     where = book_path(book)
     standing = AddressBook.load(where) if where.exists() else None
-    given = {
-        "rpc_url": rpc_url, "ws_url": ws_url, "definitions_url": definitions_url, "logs_url": logs_url,
-        "prefect_ui_url": prefect_ui_url, "authorities": _text_of(authorities),
-    }  # fmt: skip
-    endpoints = _endpoints(given, standing)
+    given = {"rpc_url": rpc_url, "ws_url": ws_url, "definitions_url": definitions_url, "logs_url": logs_url}
+    further = {"prefect_ui_url": prefect_ui_url, "authorities": _text_of(authorities)}
+    endpoints = _endpoints(given | further, standing)
     duties = _roles(operator, assign, panic, approve, standing)
     admin = wallet(key)
     print_result(f"The grid's contracts, with the key of {admin.address}:")

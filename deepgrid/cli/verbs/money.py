@@ -103,7 +103,7 @@ async def allowance_get(wei: InWei = False, key: KeyFile = DEFAULT_KEY, book: Bo
 @runs
 async def allowance_set(
     value: Amount, wei: InWei = False, force: Force = False, key: KeyFile = DEFAULT_KEY, book: BookFile = None
-) -> None:  # fmt: skip
+) -> None:
     """Let the grid lock this many of your credits in all; 0 revokes the allowance.
 
     `dps submit` sets the allowance that it needs.

@@ -6,6 +6,7 @@ after the notice period.
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated
@@ -161,15 +162,16 @@ def _announced(cut: Cut) -> str:
 
 
 def _as_json(figures: Constants, cut: Cut, kept_wei: int, *, is_open: bool) -> dict[str, object]:
+    minutes = {name: figure for name, figure in asdict(figures).items() if name.endswith("_minutes")}
     return {
-        "minimum_wei": str(figures.minimum_wei), "cut_percent": cut.percent,
+        "minimum_wei": str(figures.minimum_wei),
+        "cut_percent": cut.percent,
         "announced_cut_percent": cut.next_percent if cut.next_from else None,
-        "announced_cut_from": cut.next_from or None, "claim_timeout_minutes": figures.claim_timeout_minutes,
-        "cancellation_fee_minutes": figures.cancellation_fee_minutes,
-        "top_up_slice_minutes": figures.top_up_slice_minutes,
-        "report_tolerance_minutes": figures.report_tolerance_minutes, "accepts_new_jobs": is_open,
+        "announced_cut_from": cut.next_from or None,
+        **minutes,
+        "accepts_new_jobs": is_open,
         "platform_cut_wei": str(kept_wei),
-    }  # fmt: skip
+    }
 
 
 OldBook = Annotated[Path, typer.Option("--from", metavar="FILE", help="Address book of the retired grid.")]

@@ -83,8 +83,7 @@ async def status(
 async def approve(
     who: Who,
     looked_at: Annotated[
-        str,
-        typer.Option("--proposal", metavar="HASH", help="Hash of the proposal, as `dps provider status` shows it."),
+        str, typer.Option("--proposal", metavar="HASH", help="Hash of the proposal, as `dps provider status` shows it.")
     ] = "",
     key: KeyFile = DEFAULT_KEY,
     book: BookFile = None,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
@@ -27,8 +28,7 @@ def _variable(name: str, text: str, **more: Any) -> Any:
 
 
 DatabaseUrl = Annotated[
-    str,
-    _variable("DATABASE", "sqlite:///FILE or postgresql://...; put a URL with a password into the environment."),
+    str, _variable("DATABASE", "sqlite:///FILE or postgresql://...; put a URL with a password into the environment.")
 ]
 SecretFile = Annotated[Path, _variable("SECRET_FILE", "File with the key for encryption at rest.")]
 BackupFile = Annotated[Path, typer.Argument(metavar="FILE", help="The backup, a tar file.")]
@@ -40,17 +40,10 @@ Sockets = Annotated[
         " machine, for a look.",
     ),
 ]
-SocketGroup = Annotated[
-    str | None,
-    _variable("SOCKET_GROUP", "Unix group of the proxy. By default only this account."),
-]
-ProxyConfig = Annotated[
-    Path | None,
-    _variable("PROXY_CONFIG", "The proxy's file that `dps services proxy` made."),
-]
+SocketGroup = Annotated[str | None, _variable("SOCKET_GROUP", "Unix group of the proxy. By default only this account.")]
+ProxyConfig = Annotated[Path | None, _variable("PROXY_CONFIG", "The proxy's file that `dps services proxy` made.")]
 MetricsPort = Annotated[
-    int,
-    _variable("METRICS_PORT", "Port of the metrics for Prometheus, on the loopback interface; 0 for none.", min=0),
+    int, _variable("METRICS_PORT", "Port of the metrics for Prometheus, on the loopback interface; 0 for none.", min=0)
 ]
 
 
@@ -177,9 +170,9 @@ def serve_services(
 
     start_logging()
     settings = ServicesSettings(
-        database, secret_file, sockets=sockets, socket_group=socket_group, port=port, grpc_port=grpc_port, book=book,
-        debug_scripts=debug_scripts, migrate=migrate, metrics_port=metrics_port,
-    )  # fmt: skip
+        database, secret_file, sockets=sockets, socket_group=socket_group, book=book, metrics_port=metrics_port
+    )
+    settings = replace(settings, port=port, grpc_port=grpc_port, debug_scripts=debug_scripts, migrate=migrate)
     pages = WebSettings(
         node_url=public_url(web_node_url), prefect_url=public_url(web_prefect_url), transactions=web_transactions
     )
@@ -221,11 +214,10 @@ def print_proxy_file(
     with needs("services"):
         from deepgrid.services.edge.proxy_file import proxy_file, proxy_settings
 
-    further = {"listen": tuple(listen)} if listen else {}
-    settings = proxy_settings(
-        sockets=tuple(sockets), name=name, certificate=certificate, key=key, clear_grpc=clear_grpc,
-        behind=tuple(behind or ()), state=state, account=account, workers=workers, **further,
-    )  # fmt: skip
+    addresses = {"sockets": tuple(sockets), "clear_grpc": clear_grpc, "behind": tuple(behind or ())}
+    addresses |= {"listen": tuple(listen)} if listen else {}
+    tls = {"name": name, "certificate": certificate, "key": key}
+    settings = proxy_settings(state=state, account=account, workers=workers, **addresses, **tls)
     typer.echo(proxy_file(settings), nl=False)
 
 

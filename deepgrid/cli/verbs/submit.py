@@ -9,35 +9,21 @@ from typing import Annotated, Any, cast
 import typer
 
 from deepgrid.billing.credits import format_credits
+from deepgrid.cli import options
 from deepgrid.cli.access.confirmation import Force, confirm
 from deepgrid.cli.access.grid import amount, as_customer, as_reader
 from deepgrid.cli.display.job_display import show_event
 from deepgrid.cli.display.screen import Screen, print_json
 from deepgrid.cli.error_boundary import interruptions_explained, runs
-from deepgrid.cli.options import (
-    DEFAULT_KEY,
-    Affinities,
-    AsJson,
-    BookFile,
-    Credits,
-    IgnoreUnknownFields,
-    KeyFile,
-    MaxPrice,
-    MinTime,
-    NoApprove,
-    NoTimestamp,
-    OnlyCluster,
-    Uses,
-)
 from deepgrid.cli.standard_streams import OutputLost, print_result, require_output
 from deepgrid.client.cluster_offers import ClusterOffer, Offers
-from deepgrid.client.display.text import printable
 from deepgrid.client.grid import AsyncGrid
 from deepgrid.client.job import AsyncJob
 from deepgrid.client.job_values import credits_of, wei_of
 from deepgrid.client.order import Preference, Terms
 from deepgrid.client.workflow import Workflow, read_workflow
 from deepgrid.errors import InputError
+from deepgrid.plain_text import plain
 
 WorkflowFile = Annotated[Path, typer.Argument(metavar="FILE", help="Workflow file of the job.")]
 CreditsWei = Annotated[
@@ -68,35 +54,33 @@ DelegateSpending = Annotated[
 @runs
 async def submit(
     file: WorkflowFile,
-    credits: Credits = None,
+    credits: options.Credits = None,
     credits_wei: CreditsWei = None,
     job_name: JobName = None,
-    uses: Uses = None,
-    affinities: Affinities = None,
-    min_time: MinTime = None,
-    max_price: MaxPrice = None,
+    uses: options.Uses = None,
+    affinities: options.Affinities = None,
+    min_time: options.MinTime = None,
+    max_price: options.MaxPrice = None,
     give_up_after: GiveUpAfter = None,
     prefer: Prefer = "balanced",
     plan: PlanOnly = False,
-    provider: OnlyCluster = None,
+    provider: options.OnlyCluster = None,
     watch: Watch = False,
     exit_on_job_exit: ExitOnJobExit = False,
-    no_timestamp: NoTimestamp = False,
-    no_approve: NoApprove = False,
+    no_timestamp: options.NoTimestamp = False,
+    no_approve: options.NoApprove = False,
     delegate_spending: DelegateSpending = False,
-    ignore_unknown_fields: IgnoreUnknownFields = False,
+    ignore_unknown_fields: options.IgnoreUnknownFields = False,
     force: Force = False,
-    key: KeyFile = DEFAULT_KEY,
-    book: BookFile = None,
+    key: options.KeyFile = options.DEFAULT_KEY,
+    book: options.BookFile = None,
 ) -> None:
     """Submit a job, and lock credits for it. Credits that it does not use are returned."""
     locked_wei = _locked(credits, credits_wei)
     preferred = cast(Preference, prefer)  # checked with the other terms, before the question
     Terms.of(uses or (), affinities or (), delegate_spending, min_time, max_price, give_up_after, preferred)
     workflow = await _valid_workflow(file, ignore_unknown_fields=ignore_unknown_fields)
-    choice: dict[str, Any] = {
-        "uses": uses or (), "affinities": affinities or (), "min_time": min_time, "max_price": max_price,
-    }  # fmt: skip
+    choice = _choice(uses, affinities, min_time, max_price)
     if plan:
         async with as_reader(book) as grid:
             show_offers(Screen(), await grid.offers(workflow, credits_of(locked_wei), provider=provider, **choice))
@@ -111,10 +95,8 @@ async def submit(
             force=force,
         )
         with interruptions_explained():
-            job = await grid.submit(
-                workflow, credits_of(locked_wei), name=job_name, delegate_spending=delegate_spending,
-                approve=not no_approve, give_up_after=give_up_after, prefer=preferred, **choice,
-            )  # fmt: skip
+            choice |= {"give_up_after": give_up_after, "prefer": preferred, "delegate_spending": delegate_spending}
+            job = await grid.submit(workflow, credits_of(locked_wei), name=job_name, approve=not no_approve, **choice)
         print_result(f"job {job.id} submitted")
         if delegate_spending:
             await _remind_of_allowance(grid)
@@ -122,19 +104,25 @@ async def submit(
             await _follow(job, workflow, timestamps=not no_timestamp, exits=exit_on_job_exit)
 
 
+def _choice(
+    uses: list[str] | None, affinities: list[str] | None, min_time: str | None, max_price: str | None
+) -> dict[str, Any]:
+    """The options that choose clusters, as the client takes them."""
+    return {"uses": uses or (), "affinities": affinities or (), "min_time": min_time, "max_price": max_price}
+
+
 async def _valid_workflow(file: Path, *, ignore_unknown_fields: bool) -> Workflow:
     """Return the workflow, with its warnings on standard error. Raises InputError for its faults."""
     workflow = await read_workflow(file, ignore_unknown_fields=ignore_unknown_fields)
     for warning in workflow.validate():
-        typer.echo(printable(warning), err=True)
+        typer.echo(plain(warning), err=True)
     return workflow
 
 
 async def _remind_of_allowance(grid: AsyncGrid) -> None:
     if not await grid.wallet.allowance:
         typer.echo(
-            "The allowance is 0, so the grid cannot top up the job: set one with `dps allowance set AMOUNT`.",
-            err=True,
+            "The allowance is 0, so the grid cannot top up the job: set one with `dps allowance set AMOUNT`.", err=True
         )
 
 
@@ -177,24 +165,22 @@ COLUMNS = ["cluster", "fits", ">credits/min", ">minutes", ">start", ">speed", ">
 @runs
 async def offers(
     file: WorkflowFile,
-    credits: Credits = None,
-    min_time: MinTime = None,
-    max_price: MaxPrice = None,
-    uses: Uses = None,
-    affinities: Affinities = None,
-    provider: OnlyCluster = None,
-    ignore_unknown_fields: IgnoreUnknownFields = False,
-    as_json: AsJson = False,
-    book: BookFile = None,
+    credits: options.Credits = None,
+    min_time: options.MinTime = None,
+    max_price: options.MaxPrice = None,
+    uses: options.Uses = None,
+    affinities: options.Affinities = None,
+    provider: options.OnlyCluster = None,
+    ignore_unknown_fields: options.IgnoreUnknownFields = False,
+    as_json: options.AsJson = False,
+    book: options.BookFile = None,
 ) -> None:
     """Show what each cluster would be for a job: whether it fits, its price, its estimated start. Nothing is sent."""
     locked_wei = ENDLESS_WEI if credits is None else amount(credits, wei=False)
     workflow = await read_workflow(file, ignore_unknown_fields=ignore_unknown_fields)
     async with as_reader(book) as grid:
-        found = await grid.offers(
-            workflow, credits_of(locked_wei), uses=uses or (), affinities=affinities or (), min_time=min_time,
-            max_price=max_price, provider=provider,
-        )  # fmt: skip
+        choice = _choice(uses, affinities, min_time, max_price)
+        found = await grid.offers(workflow, credits_of(locked_wei), provider=provider, **choice)
     if as_json:
         print_json([_as_json(offer, limited=credits is not None) for offer in found])
     else:

@@ -35,8 +35,7 @@ def web(
     ] = USUAL_LIMIT,
     no_browser: Annotated[bool, typer.Option("--no-browser", help="Only print the address.")] = False,
     address_file: Annotated[
-        Path | None,
-        typer.Option(help="File for the newest address with its one-time token, instead of printing it."),
+        Path | None, typer.Option(help="File for the newest address with its one-time token, instead of printing it.")
     ] = None,
     key: KeyFile = DEFAULT_KEY,
     book: BookFile = None,

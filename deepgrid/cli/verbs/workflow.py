@@ -15,9 +15,9 @@ from deepgrid.cli.access.grid import amount, as_reader
 from deepgrid.cli.error_boundary import runs
 from deepgrid.cli.options import BookFile, IgnoreUnknownFields
 from deepgrid.client.display.story import price_sentences
-from deepgrid.client.display.text import printable
 from deepgrid.client.workflow import Workflow, read_workflow
 from deepgrid.errors import ChainError, ConfigurationError, InputError
+from deepgrid.plain_text import plain
 from deepgrid.services.script_check import check_script
 from deepgrid.workflow.schema import json_schema
 
@@ -41,10 +41,10 @@ async def validate(
     workflow = await read_workflow(file, ignore_unknown_fields=ignore_unknown_fields)
     check_script(workflow.render())
     for warning in workflow.validate():
-        print(printable(warning), file=sys.stderr)
+        print(plain(warning), file=sys.stderr)
     print("valid")
     for line in await _prices(workflow, book, locked_wei):
-        print(printable(line))
+        print(plain(line))
 
 
 def render(
@@ -62,7 +62,7 @@ def render(
     script = sbatch.render(loaded.model, sbatch.StoragePaths.under(storage) if storage else sbatch.StoragePaths())
     check_script(script)
     for warning in loaded.warnings if ignore_unknown_fields else ():
-        print(printable(warning), file=sys.stderr)
+        print(plain(warning), file=sys.stderr)
     print(script, end="")
 
 

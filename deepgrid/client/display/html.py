@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from markupsafe import Markup
 
-from deepgrid.client.job_values import credits_of, wei_of
+from deepgrid.client.job_values import Parameters, credits_of, wei_of
 from deepgrid.plain_text import marked
 
 if TYPE_CHECKING:
@@ -33,16 +33,17 @@ _PRE = "max-height:20em;overflow:auto;font-size:85%;color:inherit;background:non
 
 _COLOUR = re.compile(r"\x1b\[[0-9;:]*m")  # the only sequences that a log line keeps
 
-Value = str | int | Decimal | None
+Value = Markup | str | int | Decimal | None
+Cells = tuple[Value, ...]
 
 
 def job_html(job: AsyncJob) -> str:
     """Return a job: its state, where it is, when what happened, and its price or bill."""
     bill = job.bill if job.over else None
-    facts: list[tuple[str, Value | Markup]] = [
+    facts: list[tuple[str, Value]] = [
         ("waits for", job.waits_for),
         ("outcome", job.outcome),
-        ("cluster", _cluster(job.cluster, job.provider) if job.provider else None),
+        ("cluster", _cluster(job.cluster, job.provider)),
         ("parameters", _parameters(job.parameters)),
         ("submitted", _time(job.submitted)),
         ("started", _time(job.started)),
@@ -63,17 +64,16 @@ def jobs_html(jobs: Sequence[AsyncJob], title: str = "") -> str:
     cost = credits_of(sum(wei_of(job.bill.cost) for job in jobs if job.over))
     counted = ", ".join(f"{count} {words}" for words, count in states.items())
     heading = ": ".join(part for part in (title, counted or "no jobs") if part)
-    rows = [
-        (job.id, job.name, _parameters(job.parameters), job.status.words,
-         _cluster(job.cluster, job.provider) if job.provider else "", job.bill.cost if job.over else None)
-        for job in jobs[:MOST_ROWS]
-    ]  # fmt: skip
-    table = _table(f"{heading}; cost {cost:f} credits", ("job", "name", "parameters", "state", "cluster", "cost"), rows)
-    return table + _more(len(jobs))
+    head = ("job", "name", "parameters", "state", "cluster", "cost")
+    return _table(f"{heading}; cost {cost:f} credits", head, map(_job_cells, jobs[:MOST_ROWS])) + _more(len(jobs))
+
+
+def _job_cells(job: AsyncJob) -> Cells:
+    cluster, cost = _cluster(job.cluster, job.provider), job.bill.cost if job.over else None
+    return job.id, job.name, _parameters(job.parameters), job.status.words, cluster, cost
 
 
 def summary_html(jobs: int, states: Mapping[str, int], cost: Decimal, refunds: Decimal, locked: Decimal) -> str:
-    """Return the number of jobs in each state, and their credits."""
     money = [("cost in credits", cost), ("refunds in credits", refunds), ("locked credits", locked)]
     return _facts(Markup("{} jobs").format(jobs), [*states.items(), *money])
 
@@ -93,27 +93,23 @@ def quote_html(quote: Quote) -> str:
 
 
 def clusters_html(clusters: Sequence[Cluster]) -> str:
-    """Return a table of clusters with hardware and prices."""
-    rows = [
-        (_cluster(one.name, one.address), one.nodes, one.cpus, Decimal(one.memory_mb) / MB_PER_GB, one.gpus,
-         one.cpu_price, one.memory_price, one.gpu_price,
-         "banned" if one.banned else "approved" if one.approved else "waits for approval")
-        for one in clusters[:MOST_ROWS]
-    ]  # fmt: skip
-    head = (
-        "cluster", "nodes", "CPUs", "GB", "GPUs", "credits per CPU minute", "per GB minute", "per GPU minute", "state"
-    )  # fmt: skip
-    return _table(f"{len(clusters)} clusters", head, rows) + _more(len(clusters))
+    hardware, prices = ("nodes", "CPUs", "GB", "GPUs"), ("credits per CPU minute", "per GB minute", "per GPU minute")
+    rows = map(_cluster_cells, clusters[:MOST_ROWS])
+    return _table(f"{len(clusters)} clusters", ("cluster", *hardware, *prices, "state"), rows) + _more(len(clusters))
+
+
+def _cluster_cells(one: Cluster) -> Cells:
+    hardware = one.nodes, one.cpus, Decimal(one.memory_mb) / MB_PER_GB, one.gpus
+    state = "banned" if one.banned else "approved" if one.approved else "waits for approval"
+    return _cluster(one.name, one.address), *hardware, one.cpu_price, one.memory_price, one.gpu_price, state
 
 
 def wallet_html(
     address: str, credits: Decimal | None = None, allowance: Decimal | None = None, gas: Decimal | None = None
 ) -> str:
     """Return a wallet: its address, and the balances that are known."""
-    return _facts(
-        Markup("Wallet {}").format(address),
-        [("credits", credits), ("allowance in credits", allowance), ("gas", gas)],
-    )
+    balances = [("credits", credits), ("allowance in credits", allowance), ("gas", gas)]
+    return _facts(Markup("Wallet {}").format(address), balances)
 
 
 def watch_html(job: AsyncJob, lines: Iterable[str]) -> str:
@@ -131,15 +127,17 @@ def _text(text: str) -> Markup:
     return Markup("<bdi>{}</bdi>").format(marked(short))
 
 
-def _cluster(name: str, address: str) -> Markup:
-    """Return a cluster's name with its address, because names may be equal."""
+def _cluster(name: str, address: str | None) -> Markup:
+    """Names may be equal, so the address stands beside them. Empty while no cluster is assigned."""
+    if address is None:
+        return Markup("")
     short = f"{address[:8]}…{address[-6:]}"
     if name == address:
         return Markup('<code title="{}">{}</code>').format(address, short)
     return Markup('{} <code title="{}">{}</code>').format(_text(name), address, short)
 
 
-def _parameters(parameters: Mapping[str, object] | tuple[Mapping[str, object], ...] | None) -> str:
+def _parameters(parameters: Parameters | None) -> str:
     if isinstance(parameters, tuple):
         return "; ".join(_parameters(one) for one in parameters)
     return ", ".join(f"{name}={value}" for name, value in (parameters or {}).items())
@@ -149,7 +147,7 @@ def _time(moment: datetime | None) -> str:
     return "" if moment is None else f"{moment.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
 
 
-def _cell(value: Value | Markup) -> Markup:
+def _cell(value: Value) -> Markup:
     match value:
         case Markup():
             side, shown = "left", value
@@ -162,18 +160,18 @@ def _cell(value: Value | Markup) -> Markup:
     return Markup('<td style="{}">{}</td>').format(_CELL + side, shown)
 
 
-def _row(cells: Iterable[Value | Markup]) -> Markup:
+def _row(cells: Iterable[Value]) -> Markup:
     return Markup("<tr>{}</tr>").format(Markup("").join(map(_cell, cells)))
 
 
-def _table(title: str, head: Sequence[str], rows: Iterable[Iterable[Value | Markup]]) -> Markup:
+def _table(title: str, head: Sequence[str], rows: Iterable[Iterable[Value]]) -> Markup:
     names = Markup("").join(Markup('<th style="{}">{}</th>').format(_CELL + "left", name) for name in head)
     return Markup(
         '<table style="{}"><caption style="text-align:left;color:inherit">{}</caption><tr>{}</tr>{}</table>'
     ).format(_TABLE, _text(title), names, Markup("").join(map(_row, rows)))
 
 
-def _facts(title: Markup, facts: Iterable[tuple[str, Value | Markup]]) -> Markup:
+def _facts(title: Markup, facts: Iterable[tuple[str, Value]]) -> Markup:
     rows = [(name, value) for name, value in facts if value is not None and value != ""]
     return Markup('<table style="{}"><caption style="text-align:left;color:inherit">{}</caption>{}</table>').format(
         _TABLE, title, Markup("").join(map(_row, rows))

@@ -11,15 +11,7 @@ from deepgrid.billing.credits import format_credits
 from deepgrid.billing.entries import Settlement
 from deepgrid.billing.formulas import bill
 from deepgrid.chain.history import Transition
-from deepgrid.client.display.story import (
-    conditions,
-    exit_status_of,
-    outcome,
-    resources_words,
-    steps_of,
-    waiting_words,
-    wishes,
-)
+from deepgrid.client.display import story
 from deepgrid.client.display.text import moment, plural
 from deepgrid.client.job_values import Bill, LogLine, Remark, Step, ViewMessage, bill_of, datetime_of
 from deepgrid.lifecycle.job import Job
@@ -139,15 +131,15 @@ def facts(record: JobRecord) -> list[tuple[str, str]]:
     return [
         ("why it waits", why_it_waits(record)),
         ("queue", place_words(record)),
-        ("outcome", outcome(job) if job.status.cold else ""),
+        ("outcome", story.outcome(job) if job.status.cold else ""),
         ("cluster", f"{record.cluster} ({job.provider})" if job.provider else ""),
         ("customer", job.customer),
         ("submitted", moment(job.submitted_at)),
         ("started", moment(job.started_at) if job.started_at else ""),
         ("ended", moment(job.ended_at) if job.ended_at else ""),
-        ("resources", resources_words(job)),
-        ("conditions", ", ".join(conditions(job))),
-        ("wishes", ", ".join(wishes(job))),
+        ("resources", story.resources_words(job)),
+        ("conditions", ", ".join(story.conditions(job))),
+        ("wishes", ", ".join(story.wishes(job))),
         ("locked", f"{format_credits(job.locked_wei)} credits"),
         ("rate", f"{format_credits(job.rate_wei_per_minute)} credits per minute" if job.rate_wei_per_minute else ""),
         ("cost so far", running_cost(job, record.now) if running else ""),
@@ -157,7 +149,7 @@ def facts(record: JobRecord) -> list[tuple[str, str]]:
 
 def why_it_waits(record: JobRecord) -> str:
     """Return why a job waits: the latest remark on its state if there is one, else a general sentence."""
-    words = waiting_words(record.job, record.cluster, record.remarks)
+    words = story.waiting_words(record.job, record.cluster, record.remarks)
     if words and record.remarks is None:
         return f"{words} (the services may know more, but do not answer)"
     return words
@@ -176,7 +168,7 @@ def place_words(record: JobRecord) -> str:
 
 def life(record: JobRecord) -> list[Step | Remark | ViewMessage]:
     """Return states and remarks, sorted by time."""
-    told: list[Step | Remark | ViewMessage] = [*steps_of(record.history, record.job, record.cluster)]
+    told: list[Step | Remark | ViewMessage] = [*story.steps_of(record.history, record.job, record.cluster)]
     told += record.remarks or ()
     if record.job.has_cancel_request and record.job.claimed_at:  # before the claim, a cancel takes effect at once
         told.append(cancel_requested(record.job))
@@ -184,34 +176,28 @@ def life(record: JobRecord) -> list[Step | Remark | ViewMessage]:
 
 
 def cancel_requested(job: Job) -> ViewMessage:
-    """Return the message that says when the cancellation of a job was requested."""
     return ViewMessage(datetime_of(job.cancel_requested_at), "cancellation was requested")
 
 
 def job_row(job: Job, cluster: str) -> list[str]:
     """Return the job in a table with the columns JOB_COLUMNS."""
-    return [
-        str(job.id), job.status.words, job.name, cluster or "-", moment(job.submitted_at),
-        format_credits(job.final_cost_wei) if job.status.cold else "-", format_credits(job.locked_wei),
-    ]  # fmt: skip
+    cost, locked = format_credits(job.final_cost_wei) if job.status.cold else "-", format_credits(job.locked_wei)
+    return [str(job.id), job.status.words, job.name, cluster or "-", moment(job.submitted_at), cost, locked]
 
 
 def record_as_json(record: JobRecord) -> dict[str, Any]:
     """Return the record as JSON values. Amounts are texts of wei, times are unix seconds."""
+    place = record.place
     return {
         **job_as_json(record.job, record.cluster),
         "why_it_waits": why_it_waits(record) or None,
-        "queue": _place_as_json(record.place),
+        "queue": None if place is None else {"position": place.position, "length": place.length},
         "history": [
             {"status": step.after.name.lower(), "at": step.at, "tx_hash": step.tx_hash} for step in record.history
         ],
         "notices": None if record.remarks is None else [_remark_as_json(remark) for remark in record.remarks],
         "bill": bill_as_json(record.job, record.settlement),
     }
-
-
-def _place_as_json(place: QueuePlace | None) -> dict[str, Any] | None:
-    return None if place is None else {"position": place.position, "length": place.length}
 
 
 def _remark_as_json(remark: Remark) -> dict[str, Any]:
@@ -226,20 +212,23 @@ def job_as_json(job: Job, cluster: str) -> dict[str, Any]:
         "id": job.id,
         "name": job.name,
         "status": job.status.name.lower(),
-        "exit_status": exit_status_of(job) if job.status.cold else None,
+        "exit_status": story.exit_status_of(job) if job.status.cold else None,
         "wait_status": job.exit_status if job.status.cold else None,
         "last_error": job.last_error or None,
         "customer": job.customer,
         "provider": job.provider,
         "cluster": cluster or None,
         "resources": {
-            "tasks": wanted.ntasks, "cpus_per_task": wanted.cpus_per_task,
-            "mem_per_cpu_mb": wanted.mem_per_cpu_mb, "gpus": wanted.gpus,
+            "tasks": wanted.ntasks,
+            "cpus_per_task": wanted.cpus_per_task,
+            "mem_per_cpu_mb": wanted.mem_per_cpu_mb,
+            "gpus": wanted.gpus,
         },
-        "conditions": conditions(job),
+        "conditions": story.conditions(job),
         "wishes": {
             "max_wei_per_minute": str(job.wishes.max_rate_wei) if job.wishes.max_rate_wei else None,
-            "min_minutes": job.wishes.min_minutes, "give_up_at": job.wishes.give_up_at or None,
+            "min_minutes": job.wishes.min_minutes,
+            "give_up_at": job.wishes.give_up_at or None,
             "prefer": job.wishes.prefer.name.lower(),
         },
         "location_hash": wanted.definition_hash,
@@ -255,7 +244,7 @@ def job_as_json(job: Job, cluster: str) -> dict[str, Any]:
         "ended_at": job.ended_at or None,
         "cancel_requested": job.has_cancel_request,
         "delegate_spending": job.delegate_spending,
-    }  # fmt: skip
+    }
 
 
 @dataclass(frozen=True, slots=True)
@@ -281,7 +270,7 @@ class JobEnd:
     @property
     def exit_status(self) -> int:
         """Exit status of `dps` for this job: the job's own, or one for its final state."""
-        return exit_status_of(self.record.job)
+        return story.exit_status_of(self.record.job)
 
 
 JobEvent = Step | Remark | LogLine | ViewMessage | JobEnd

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 from deepgrid.client.display.html import watch_html
 from deepgrid.client.display.record import JobEvent
-from deepgrid.client.display.text import clock, printable
+from deepgrid.client.display.text import clock
 from deepgrid.client.job_values import LogLine, Remark, Step, ViewMessage
 from deepgrid.extras import needs
+from deepgrid.plain_text import plain
 
 if TYPE_CHECKING:
     from deepgrid.client.job import AsyncJob
@@ -29,7 +30,7 @@ class Screen:
 
     def show_change(self, at: datetime, text: str) -> None:
         """Show what has changed, in words. Strangers may have written them."""
-        print(f"{clock(at.timestamp())} {printable(text)}", flush=True)
+        print(f"{clock(at.timestamp())} {plain(text)}", flush=True)
 
     def show_line(self, text: str) -> None:
         """Show a line of its output, or a sentence about it."""
@@ -45,12 +46,11 @@ def screen_here() -> Screen:
 
 
 def show_event(screen: Screen, job_id: int, event: JobEvent) -> None:
-    """Show what happened to a job."""
     match event:
         case LogLine():
             screen.show_line(event.text)
         case ViewMessage():
-            screen.show_line(printable(event.text))
+            screen.show_line(plain(event.text))
         case Step():
             words = f"{event.status.words}: {event.words}" if event.words else event.status.words
             screen.show_change(event.at, f"job {job_id} {words}")

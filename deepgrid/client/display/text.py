@@ -14,8 +14,6 @@ from functools import lru_cache
 from itertools import product
 from typing import NamedTuple
 
-from deepgrid.plain_text import plain
-
 LONGEST_LINE = 64 * 1024
 
 COLOUR = re.compile(r"\x1b\[(?P<codes>[0-9;:]{0,64})m")
@@ -54,26 +52,6 @@ class Look(NamedTuple):
 
 
 PLAIN = Look()
-
-
-class Repainter:
-    """Rewrites the colours of one line. `change` takes the codes of a sequence, `end` ends all colours."""
-
-    def __init__(self) -> None:
-        self._asked, self._shown = PLAIN, PLAIN
-
-    def change(self, codes: str) -> str:
-        """Return the sequence to write instead."""
-        self._asked, look = _after(self._asked, codes)
-        return self._show(look)
-
-    def end(self) -> str:
-        """Return the sequence to write at the end of the line."""
-        return self._show(PLAIN)
-
-    def _show(self, look: Look) -> str:
-        before, self._shown = self._shown, look
-        return _between(before, look)
 
 
 @lru_cache(1024)
@@ -156,11 +134,6 @@ _ESCAPE = re.compile(
 )
 
 
-def printable(text: str) -> str:
-    """`text` on one line, without characters that steer a terminal."""
-    return plain(text)
-
-
 def clock(unix_s: float) -> str:
     """Local time of day."""
     return time.strftime("%H:%M:%S", time.localtime(unix_s))
@@ -205,8 +178,16 @@ class LogLines:
 
 
 def _clean(line: str) -> str:
+    """The line with its colours written anew, which end with it."""
     if line.isprintable():
         return line
-    colours = Repainter()
-    kept = _ESCAPE.sub(lambda match: "" if match["codes"] is None else colours.change(match["codes"]), line)
-    return kept + colours.end()
+    asked = shown = PLAIN
+
+    def rewritten(match: re.Match[str]) -> str:
+        nonlocal asked, shown
+        if match["codes"] is None:
+            return ""
+        before, (asked, shown) = shown, _after(asked, match["codes"])
+        return _between(before, shown)
+
+    return _ESCAPE.sub(rewritten, line) + _between(shown, PLAIN)

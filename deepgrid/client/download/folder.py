@@ -127,10 +127,7 @@ def writing(path: Path) -> Iterator[None]:
 
 
 def _clash(place: PurePosixPath) -> InputError:
-    return InputError(
-        f"Two files of the output would both be {str(place)[:120]!r}.",
-        next_step=CHOOSE,
-    )
+    return InputError(f"Two files of the output would both be {str(place)[:120]!r}.", next_step=CHOOSE)
 
 
 class _Source(io.FileIO):

@@ -28,6 +28,13 @@ ARCHIVE = "output.zip"  # a job's name for the archive of several files
 SIGNED_FOR_S = 3600
 REFUSED = frozenset({"AccessDenied", "InvalidAccessKeyId", "SignatureDoesNotMatch", "403", "401", "AllAccessDisabled"})
 TIMEOUT_S = 60
+_S3 = {
+    "signature_version": "s3v4",
+    "s3": {"addressing_style": "path"},
+    "connect_timeout": TIMEOUT_S,
+    "read_timeout": TIMEOUT_S,
+    "retries": {"mode": "standard", "max_attempts": 4},
+}
 # The workflow says everything: profiles and files of this user do not count. Each value is a name in the configuration
 # file, names in the environment, the default, and a conversion.
 _OWN_VARIABLES = {
@@ -51,16 +58,10 @@ class OutputBucket:
         self._folder = f"{above}{data.path.rstrip('/')}/".removeprefix("/")
         session = Session(session_vars=_OWN_VARIABLES)
         local = is_loopback(urlsplit(data.endpoint_url).hostname or "")
-        config = Config(
-            signature_version="s3v4", s3={"addressing_style": "path"}, connect_timeout=TIMEOUT_S,
-            read_timeout=TIMEOUT_S, retries={"mode": "standard", "max_attempts": 4}, proxies={} if local else None,
-        )  # fmt: skip
+        session.set_credentials(data.access_key_id, data.secret_access_key)
+        options = {"config": Config(proxies={} if local else None, **_S3), "verify": os.environ.get("SSL_CERT_FILE")}
         try:
-            self._client: Any = session.create_client(
-                "s3", region_name=data.region, endpoint_url=data.endpoint_url, config=config,
-                aws_access_key_id=data.access_key_id, aws_secret_access_key=data.secret_access_key,
-                verify=os.environ.get("SSL_CERT_FILE"),
-            )  # fmt: skip
+            self._client: Any = session.create_client("s3", data.region, endpoint_url=data.endpoint_url, **options)
         except (BotoCoreError, ValueError) as error:
             raise _no_bucket(error) from None
 

@@ -11,7 +11,6 @@ import asyncio
 import re
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Self
 
 from deepgrid.chain.client import Chain
@@ -19,7 +18,7 @@ from deepgrid.chain.history import BLOCKS_PER_QUERY
 from deepgrid.chain.node.contract import Event
 from deepgrid.chain.node.node import Block
 from deepgrid.client.engine.connection import Connection
-from deepgrid.client.job_values import JobChange
+from deepgrid.client.job_values import JobChange, datetime_of
 from deepgrid.errors import ChainError, InputError
 from deepgrid.lifecycle.states import JobStatus
 
@@ -180,11 +179,8 @@ class ChangeReader:
 
 
 def _change(event: Event, block: Block) -> JobChange:
-    return JobChange(
-        job_id=event.job_id, status=JobStatus(event.args.get("to", JobStatus.PENDING)),
-        at=datetime.fromtimestamp(block.timestamp, UTC), transaction=event.tx_hash,
-        cursor=str(Cursor.at(block, event.log_index)),
-    )  # fmt: skip
+    status, cursor = JobStatus(event.args.get("to", JobStatus.PENDING)), str(Cursor.at(block, event.log_index))
+    return JobChange(event.job_id, status, datetime_of(block.timestamp), event.tx_hash, cursor)
 
 
 def _mark(block: Block) -> str:

@@ -91,10 +91,8 @@ async def key_lock(folder: Path | None, key_id: str, wait_s: float | None) -> As
     file, deadline = folder / f"{key_id}.lock", time.monotonic() + (math.inf if wait_s is None else wait_s)
     while (descriptor := _lock_now(file)) is None:
         if time.monotonic() > deadline:
-            raise GridError(
-                f"Another call with this idempotency key has not ended for {wait_s:.0f} s.",
-                transient=True, next_step="Try again when it has ended.",
-            )  # fmt: skip
+            words = f"Another call with this idempotency key has not ended for {wait_s:.0f} s."
+            raise GridError(words, transient=True, next_step="Try again when it has ended.")
         await asyncio.sleep(POLL_S)
     try:
         yield

@@ -12,7 +12,7 @@ from pydantic_core import from_json
 from deepgrid.chain.history import Transition
 from deepgrid.client.display.record import JobEnd, JobEvent, JobRecord, QueuePlace, cancel_requested
 from deepgrid.client.display.story import steps_of
-from deepgrid.client.engine.output import lines_of
+from deepgrid.client.engine.output import JobOutput
 from deepgrid.client.job_values import Remark, ViewMessage, datetime_of
 from deepgrid.client.settings import patiently
 from deepgrid.errors import GridError, ServiceError
@@ -233,7 +233,7 @@ class LiveView:
 
     async def _tell_output(self) -> None:
         try:
-            async for lines in lines_of(self._connection, self._job_id, follow=True, say=self._say):
+            async for lines in JobOutput(self._connection, self._job_id, follow=True, say=self._say).lines():
                 for line in lines:
                     self._put(line)
                 self._lines_told += len(lines)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING
@@ -47,109 +47,101 @@ def status_of(chunk: LogChunk) -> LogStatus:
     return LogStatus(chunk.next_offset, chunk.left_out, chunk.pending, chunk.final, chunk.closed)
 
 
-async def pieces(
-    connection: Connection, job_id: int, *, follow: bool, start: int = 0, claimed_at: int = 0,
-    say: Callable[[str], None] = _silent,
-) -> AsyncIterator[Piece]:  # fmt: skip
-    """Yield the job's output, from the offset `start` in the claim of `claimed_at` on; a negative one counts from the
-    end.
-
-    With `follow` it goes on until the log is complete, and outages of the service only delay it. Without, it ends with
-    what is stored now, and an outage is retried for the client's patience. `say` gets a sentence about each outage and
-    each new claim. Raises AccessDenied, and without `follow` ServiceError.
-    """
-    services, settings = connection.session.services, connection.settings
-    offset, claim = start, 1
-    while True:
-        with note_interruption(how_to_continue(job_id)):
-            page = await patiently(
-                partial(services.read_log, job_id, offset, wait_s=settings.log_wait_s if follow else 0.0),
-                None if follow else settings.patience_s,
-                settings.longest_pause_s,
-                lambda error: say(f"The job's output cannot be read at the moment: {error.message}"),
-            )
-        if claimed_at and page.claimed_at != claimed_at:  # another cluster runs it now; its output starts again
-            offset, claim, claimed_at = 0, claim + 1, page.claimed_at
-            say("The job starts again on another cluster; its previous output is void.")
-            continue
-        if page.next_offset:
-            claimed_at = page.claimed_at
-        offset = page.next_offset
-        ended = page.final or not (follow or page.data)
-        if page.data or ended:
-            yield Piece(page, claim, ended)
-        if ended:
-            return
-
-
-async def lines_of(
-    connection: Connection, job_id: int, *, follow: bool, tail: int | None = None,
-    say: Callable[[str], None] = _silent,
-) -> AsyncIterator[list[LogLine]]:  # fmt: skip
-    """Yield the job's output as lines that are safe to print, in batches. With `tail`, from the last `tail` lines on.
-
-    At the end `say` gets a sentence if the log is known to lack something. Raises as `pieces` does.
-    """
-    lines, claim, start, claimed_at = LogLines(), 1, 0, 0
-    if tail is not None:
-        end = await _end_of(connection, job_id, tail, follow=follow)
-        yield _log_lines(end.lines[-tail:] if tail else [], claim)
-        if end.last.chunk.final or not follow:
-            _say_what_lacks(status_of(end.last.chunk), say)
-            return
-        lines, start, claimed_at = end.decoder, end.last.chunk.next_offset, end.last.chunk.claimed_at
-    async for piece in pieces(connection, job_id, follow=follow, start=start, claimed_at=claimed_at, say=say):
-        if piece.claim != claim:
-            lines, claim = LogLines(), piece.claim
-        yield _log_lines(lines.feed(piece.chunk.data, final=piece.final), claim)
-        if piece.final:
-            _say_what_lacks(status_of(piece.chunk), say)
-
-
-def _say_what_lacks(status: LogStatus, say: Callable[[str], None]) -> None:
-    if status.left_out or status.pending or (status.final and not status.closed):
-        say(status.words)
-
-
-async def last_lines(connection: Connection, job_id: int, count: int, patience_s: float) -> tuple[str, ...]:
-    """Return the last lines of a job that is over; fewer or none if they cannot be read within `patience_s`."""
-    lines, found, begin = LogLines(), list[str](), None
-    try:
-        async with asyncio.timeout(patience_s):
-            async for piece in pieces(connection, job_id, follow=True, start=-FIRST_REACH_BYTES):
-                begin = piece.chunk.next_offset - len(piece.chunk.data) if begin is None else begin
-                found += lines.feed(piece.chunk.data, final=piece.final)
-    except (GridError, TimeoutError):
-        pass  # the job's own error matters more than that its output cannot be read
-    return tuple(found[1:][-count:] if begin and len(found) > 1 else found[-count:])
-
-
 @dataclass(frozen=True, slots=True)
-class _End:
-    """The end of a log: its lines, the decoder with the unfinished line, and the last piece."""
+class JobOutput:
+    """The output of a job. Reading it raises AccessDenied and, without `follow`, ServiceError.
 
-    lines: list[str]
-    decoder: LogLines
-    last: Piece
-
-
-async def _end_of(connection: Connection, job_id: int, count: int, *, follow: bool) -> _End:
-    """Return the end of the stored output, with at least `count` whole lines if the last 16 MiB have that many.
-
-    With `follow`, an unfinished last line stays in the decoder.
+    Attributes:
+        connection: The connection to the grid.
+        job_id: Number of the job.
+        follow: Go on until the log is complete. Outages of the service only delay it. Without it, the output ends with
+            what is stored now, and an outage is retried for the client's patience.
+        say: Gets a sentence about each outage and each new claim, and at the end if the log is known to lack something.
     """
-    reach = FIRST_REACH_BYTES
-    while True:
-        decoder, found, first, piece = LogLines(), list[str](), None, None
-        async for piece in pieces(connection, job_id, follow=False, start=-reach):
-            if first is None or first.claim != piece.claim:
-                decoder, found, first = LogLines(), [], piece
-            found += decoder.feed(piece.chunk.data, final=piece.chunk.final or (piece.final and not follow))
-        assert first is not None and piece is not None  # the last piece is given also if it is empty
-        is_whole = first.chunk.next_offset == len(first.chunk.data)
-        if is_whole or len(found) > count or reach >= LONGEST_REACH_BYTES:  # more than count: the first may be cut
-            return _End(found, decoder, piece)
-        reach *= 16
+
+    connection: Connection
+    job_id: int
+    follow: bool = False
+    say: Callable[[str], None] = _silent
+
+    async def pieces(self, start: int = 0, claimed_at: int = 0) -> AsyncIterator[Piece]:
+        """The output from the offset `start` in the claim of `claimed_at` on; a negative one counts from the end."""
+        services, settings = self.connection.session.services, self.connection.settings
+        offset, claim = start, 1
+        while True:
+            with note_interruption(how_to_continue(self.job_id)):
+                page = await patiently(
+                    partial(services.read_log, self.job_id, offset, wait_s=settings.log_wait_s if self.follow else 0.0),
+                    None if self.follow else settings.patience_s,
+                    settings.longest_pause_s,
+                    lambda error: self.say(f"The job's output cannot be read at the moment: {error.message}"),
+                )
+            if claimed_at and page.claimed_at != claimed_at:  # another cluster runs it now; its output starts again
+                offset, claim, claimed_at = 0, claim + 1, page.claimed_at
+                self.say("The job starts again on another cluster; its previous output is void.")
+                continue
+            if page.next_offset:
+                claimed_at = page.claimed_at
+            offset = page.next_offset
+            ended = page.final or not (self.follow or page.data)
+            if page.data or ended:
+                yield Piece(page, claim, ended)
+            if ended:
+                return
+
+    async def lines(self, tail: int | None = None) -> AsyncIterator[list[LogLine]]:
+        """The output as lines that are safe to print, in batches. With `tail`, from the last `tail` lines on."""
+        lines, claim, start, claimed_at = LogLines(), 1, 0, 0
+        if tail is not None:
+            found, lines, chunk = await self._end(tail)
+            yield _log_lines(found[-tail:] if tail else [], claim)
+            if chunk.final or not self.follow:
+                self._say_what_lacks(chunk)
+                return
+            start, claimed_at = chunk.next_offset, chunk.claimed_at
+        async for piece in self.pieces(start, claimed_at):
+            if piece.claim != claim:
+                lines, claim = LogLines(), piece.claim
+            yield _log_lines(lines.feed(piece.chunk.data, final=piece.final), claim)
+            if piece.final:
+                self._say_what_lacks(piece.chunk)
+
+    async def last_lines(self, count: int, patience_s: float) -> tuple[str, ...]:
+        """The last lines of a job that is over; fewer or none if they cannot be read within `patience_s`."""
+        lines, found, begin = LogLines(), list[str](), None
+        try:
+            async with asyncio.timeout(patience_s):
+                async for piece in self.pieces(-FIRST_REACH_BYTES):
+                    begin = piece.chunk.next_offset - len(piece.chunk.data) if begin is None else begin
+                    found += lines.feed(piece.chunk.data, final=piece.final)
+        except (GridError, TimeoutError):
+            pass  # the job's own error matters more than that its output cannot be read
+        return tuple(found[1:][-count:] if begin and len(found) > 1 else found[-count:])
+
+    async def _end(self, count: int) -> tuple[list[str], LogLines, LogChunk]:
+        """The end of the stored output: its lines, the decoder with an unfinished line, and the last chunk.
+
+        It has at least `count` whole lines if the last 16 MiB hold so many. Only with `follow`, an unfinished last
+        line stays in the decoder.
+        """
+        reach, stored = FIRST_REACH_BYTES, replace(self, follow=False, say=_silent)
+        while True:
+            decoder, found, first, piece = LogLines(), list[str](), None, None
+            async for piece in stored.pieces(-reach):
+                if first is None or first.claim != piece.claim:
+                    decoder, found, first = LogLines(), [], piece
+                ended = piece.chunk.final or (piece.final and not self.follow)
+                found += decoder.feed(piece.chunk.data, final=ended)
+            assert first is not None and piece is not None  # the last piece is given also if it is empty
+            is_whole = first.chunk.next_offset == len(first.chunk.data)
+            if is_whole or len(found) > count or reach >= LONGEST_REACH_BYTES:  # more than count: the first may be cut
+                return found, decoder, piece.chunk
+            reach *= 16
+
+    def _say_what_lacks(self, chunk: LogChunk) -> None:
+        status = status_of(chunk)
+        if status.left_out or status.pending or (status.final and not status.closed):
+            self.say(status.words)
 
 
 def _log_lines(texts: list[str], claim: int) -> list[LogLine]:

@@ -33,10 +33,17 @@ MOST_FAILURES = 3  # failed requests in a row; the chain is read again after eac
 
 @dataclass(frozen=True, slots=True)
 class SweepLimits:
-    """Limits of a sweep: jobs that are hot at the same time, and wei of credits that are locked (None: no limit)."""
+    """Limits of a sweep.
+
+    Attributes:
+        at_once: Jobs that wait or run at the same time.
+        most_wei: Wei of credits that are locked at the same time; None for no limit.
+        pack: Parameter sets per job.
+    """
 
     at_once: int
     most_wei: int | None = None
+    pack: int = 1
 
 
 class Sweep:

@@ -9,6 +9,7 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from deepgrid.client.engine.idempotency import IdempotencyKey
+from deepgrid.client.job_values import Parameters
 from deepgrid.client.sweep.summary import Unsubmitted
 from deepgrid.errors import InputError
 
@@ -19,9 +20,6 @@ if TYPE_CHECKING:
     from deepgrid.workflow import Definition
 
 MOST_SETS = 100_000
-
-Parameters = Mapping[str, object] | tuple[Mapping[str, object], ...]
-"""The parameters of one job: one set, or with `pack` a tuple of sets."""
 
 
 @dataclass(eq=False)

@@ -9,7 +9,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING
 
 from deepgrid.client.display.html import summary_html
-from deepgrid.client.job_values import Bill, credits_of
+from deepgrid.client.job_values import Bill, Parameters, credits_of
 from deepgrid.errors import GridError
 from deepgrid.lifecycle.states import JobStatus
 
@@ -33,7 +33,7 @@ class Unsubmitted:
         status: `FAILED`, or `CANCELLED`.
     """
 
-    parameters: Mapping[str, object] | tuple[Mapping[str, object], ...]
+    parameters: Parameters
     error: GridError
     status: JobStatus = JobStatus.FAILED
 

@@ -3,20 +3,19 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from decimal import Decimal
-from os import PathLike
 from pathlib import Path
 from typing import Any, Self
 
 from deepgrid.client.cluster_offers import Clusters, Offers
 from deepgrid.client.display.record import JobEvent, JobRecord
-from deepgrid.client.grid import FilePath, States
+from deepgrid.client.grid import States
 from deepgrid.client.job import _silent
-from deepgrid.client.job_values import Bill, Credits, Duration, JobChange, LogLine, LogStatus, Remark, Step
+from deepgrid.client.job_values import Bill, Credits, Duration, JobChange, LogLine, LogStatus, Parameters, Remark, Step
 from deepgrid.client.order import Preference
 from deepgrid.client.quotes import Quote
 from deepgrid.client.settings import DEFAULTS, ClientSettings
 from deepgrid.client.sweep.summary import Summary, Unsubmitted
-from deepgrid.client.workflow import Source, Workflow
+from deepgrid.client.workflow import FilePath, Source, Workflow
 from deepgrid.lifecycle.job import Job as ChainJob
 from deepgrid.lifecycle.states import JobStatus
 
@@ -383,7 +382,7 @@ class Job:
     def on_chain(self) -> ChainJob:
         """All values of the job on chain: amounts in wei, times in unix seconds, memory in MB."""
     @property
-    def parameters(self) -> Mapping[str, object] | tuple[Mapping[str, object], ...] | None:
+    def parameters(self) -> Parameters | None:
         """The parameters that `map` gave to the job, with `pack` a tuple of them; None for other jobs."""
     @property
     def last_transaction(self) -> str:
@@ -457,11 +456,7 @@ class Job:
             ChainError: The node does not answer.
         """
     def download(
-        self,
-        to: str | PathLike[str],
-        only: str | Sequence[str] | None = None,
-        *,
-        workflow: Source | Workflow | None = None,
+        self, to: FilePath, only: str | Sequence[str] | None = None, *, workflow: Source | Workflow | None = None
     ) -> list[Path]:
         """Fetch the output from the bucket or web address that the workflow names.
 

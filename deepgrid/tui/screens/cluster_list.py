@@ -71,7 +71,6 @@ class ClustersScreen(GridScreen):
         self.show_news()  # the shape may have changed
 
     def action_read(self) -> None:
-        """Read the clusters again."""
         self._reading = True
         self.run_worker(self._read(), group="clusters", exclusive=True)
 
@@ -118,16 +117,13 @@ class ClustersScreen(GridScreen):
             price = amount(rate_at(one, self.grid_app.shape))
         except InputError:
             price = "?"
-        texts = [
-            one.name, short_address(one.address), price if one.provider.in_force else standing(one), str(one.nodes),
-            str(one.cpus), f"{one.memory_mb / 1000:.0f}", str(one.gpus), str(record.started) if record else "?",
-            str(record.panicked + record.timed_out) if record else "?",
-        ]  # fmt: skip
-        return [Cell(text, style) for text in texts]
+        offer = one.name, short_address(one.address), price if one.provider.in_force else standing(one)
+        hardware = one.nodes, one.cpus, f"{one.memory_mb / 1000:.0f}", one.gpus
+        ran = (record.started, record.panicked + record.timed_out) if record else ("?", "?")
+        return [Cell(str(value), style) for value in (*offer, *hardware, *ran)]
 
     @property
     def cluster(self) -> Cluster | None:
-        """The chosen cluster."""
         cursor = self.query_one(Table).cursor
         return self._clusters[cursor] if self._clusters and cursor < len(self._clusters) else None
 
@@ -203,7 +199,6 @@ def rate_at(cluster: Cluster, shape: Mapping[str, str]) -> Decimal:
 
 
 def shape_words(shape: Mapping[str, str]) -> str:
-    """Return a shape of job in words."""
     return f"{shape['tasks']} x {shape['cpus']} CPU, {shape['memory']} MB per CPU, {shape['gpus']} GPU"
 
 

@@ -63,7 +63,6 @@ class GridScreen(Screen[None], inherit_bindings=False):
 
     @property
     def grid_app(self) -> GridApp:
-        """The app."""
         return cast("GridApp", self.app)
 
     @property
@@ -100,7 +99,6 @@ class GridScreen(Screen[None], inherit_bindings=False):
         self.set_class(bool(sentence), "-instead")
 
     def head(self, text: str | Content) -> None:
-        """Set the head line."""
         self.query_one("#head", Plain).say(text)
 
     @property
@@ -157,5 +155,4 @@ class GridScreen(Screen[None], inherit_bindings=False):
         return not (action in OPENS_A_FIELD and isinstance(self.focused, Input))
 
     def action_leave(self) -> None:
-        """Go back to the previous screen."""
         self.app.pop_screen()

@@ -21,7 +21,7 @@ PEEK_BYTES, PEEK_LINES = 8192, 18
 
 
 class JobActions(GridScreen):
-    """A screen with a chosen job."""
+    """A screen with a chosen job: the one that it was opened for, or that of a table."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("l", "peek", "last lines of the job", show=False),

@@ -138,13 +138,11 @@ class JobsScreen(JobActions):
 
     @property
     def job_id(self) -> int | None:
-        """Id of the chosen job; None if there is none."""
         cursor = self.query_one(Table).cursor
         return self._shown[cursor] if cursor < len(self._shown) else None
 
     @property
     def job(self) -> AsyncJob | None:
-        """The chosen job; None if there is none, or while it is read."""
         return self.live.jobs.get(self.job_id) if self.live is not None and self.job_id is not None else None
 
     def _show_chosen(self) -> None:

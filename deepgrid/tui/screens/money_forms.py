@@ -140,9 +140,8 @@ class AllowanceForm(MoneyForm):
 
     def meaning(self) -> list[Line]:
         account = self.live.account if self.live else None
-        lines = [] if account is None else [
-            pair("now", f"{exact(account.allowance)} credits"), pair("you have", f"{exact(account.credits)} credits")
-        ]  # fmt: skip
+        balances = [("now", account.allowance), ("you have", account.credits)] if account else []
+        lines = [pair(name, f"{exact(credits)} credits") for name, credits in balances]
         if self.value("amount"):
             lines.append(pair("then", f"{exact(self.amount())} credits"))
             lines.append(pair("contract", self.terms.contract))

@@ -57,7 +57,6 @@ class Pane(ModalScreen[None]):
         self.show(self._lines)
 
     def show(self, lines: Sequence[Line]) -> None:
-        """Replace the text."""
         self.query_one(TextPane).show(lines)
 
     def action_close(self) -> None:

@@ -72,7 +72,7 @@ class SubmitForm(MoneyForm):
             Field("name", "name", "name of the job; by default that of the file", again.name if again else ""),
             Field("minutes", "minutes", "expected run time for the quote", "60"),
             Field("labels", "labels", "conditions on clusters, such as os=linux mem>=4000", labels),
-        ]  # fmt: skip
+        ]
 
     def body(self) -> Iterable[Widget]:
         with Horizontal(id="body"):
@@ -92,7 +92,6 @@ class SubmitForm(MoneyForm):
 
     @property
     def path(self) -> Path:
-        """The file that is named."""
         return Path(self.value("file")).expanduser()
 
     def _look(self) -> None:
@@ -207,7 +206,6 @@ class SubmitForm(MoneyForm):
     # -- keys --------------------------------------------------------------------------------
 
     def action_quote(self) -> None:
-        """Ask for a new quote."""
         self._ask()
 
     def action_templates(self) -> None:

@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from typing import Any
 
 from rich.cells import cell_len
-from rich.console import Console
 from rich.segment import Segment
 from rich.style import Style
 from rich.text import Text
@@ -16,14 +15,12 @@ from textual.message import Message
 from textual.strip import Strip
 
 from deepgrid.client.display.text import COLOUR
-from deepgrid.tui.widgets.scroller import DIM, Scroller
+from deepgrid.tui.widgets.scroller import CONSOLE, DIM, Scroller
 
 MOST_LINES = 100_000
 DROPPED_AT_ONCE = 20_000
 MATCH = Style(reverse=True)
 TAB = 8
-
-_CONSOLE = Console(width=80, color_system=None, markup=False, emoji=False, highlight=False)
 
 
 class LogView(Scroller):
@@ -186,7 +183,7 @@ class LogView(Scroller):
         text = self._text(at)
         shown = self._text_width
         left = part * shown if self.wraps else self._left
-        body = Strip([one for one in text.render(_CONSOLE) if one.text]).crop(left, left + shown)
+        body = Strip([one for one in text.render(CONSOLE) if one.text]).crop(left, left + shown)
         if not self.timed:
             return body
         stamp = time.strftime("%H:%M:%S ", time.localtime(self._arrived[at])) if part == 0 else " " * 9

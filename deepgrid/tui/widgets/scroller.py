@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, ClassVar
 
+from rich.console import Console
 from rich.segment import Segment
 from rich.style import Style
 from textual.binding import Binding, BindingType
@@ -13,6 +14,7 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
 DIM = Style(dim=True)
+CONSOLE = Console(width=80, color_system=None, markup=False, emoji=False, highlight=False)  # measures and wraps text
 
 MOVES: list[BindingType] = [
     Binding("up,k", "move(-1)", "up", show=False),
@@ -45,12 +47,10 @@ class Scroller(ScrollView, can_focus=True, inherit_bindings=False):
         raise NotImplementedError
 
     def move(self, rows: int) -> None:
-        """Move by this many rows."""
         self.scroll_to(y=self.scroll_offset.y + rows, animate=False, immediate=True, force=True)
 
     @property
     def page_rows(self) -> int:
-        """Rows that are visible."""
         return max(1, self.size.height)
 
     def redraw(self, *, stale: bool | None = None) -> None:

@@ -6,13 +6,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from rich.console import Console
 from rich.text import Text
 from textual.strip import Strip
 
-from deepgrid.tui.widgets.scroller import DIM, Scroller, plain_strip
-
-_CONSOLE = Console(width=80, color_system=None, markup=False, emoji=False, highlight=False)
+from deepgrid.tui.widgets.scroller import CONSOLE, DIM, Scroller, plain_strip
 
 
 @dataclass(frozen=True)
@@ -27,9 +24,9 @@ class Line:
         if self.text.cell_len <= width:
             return [self.text]
         if not self.indent or width - self.indent < 10:
-            return list(self.text.wrap(_CONSOLE, width))
+            return list(self.text.wrap(CONSOLE, width))
         head, value = self.text.divide([self.indent])
-        first, *others = value.wrap(_CONSOLE, width - self.indent)
+        first, *others = value.wrap(CONSOLE, width - self.indent)
         return [head + first, *(Text(" " * self.indent) + row for row in others)]
 
 
@@ -67,7 +64,7 @@ class TextPane(Scroller):
         below = self.row_count - row
         if row == self.scroll_offset.y + self.size.height - 1 and below > 1:
             return plain_strip(f"-- {below} more lines --", DIM).crop(0, width)
-        return Strip([part for part in self._rows[row].render(_CONSOLE) if part.text]).crop(0, width)
+        return Strip([part for part in self._rows[row].render(CONSOLE) if part.text]).crop(0, width)
 
 
 class SideText(TextPane, can_focus=False):

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deepgrid.client.display.text import LONGEST_LINE, LogLines, moment_utc, printable
+from deepgrid.client.display.text import LONGEST_LINE, LogLines, moment_utc
+from deepgrid.plain_text import plain
 
 
 @pytest.mark.parametrize(
@@ -72,7 +73,7 @@ def test_a_job_that_never_ends_its_line_does_not_fill_the_memory() -> None:
     [("alpha", "alpha"), ("a\x1b[2Jb\nc", "a [2Jb c"), ("txt\u202egpj", "txt gpj"), ("é 漢", "é 漢")],
 )
 def test_names_from_the_chain_stay_on_their_line(text: str, harmless: str) -> None:
-    assert printable(text) == harmless
+    assert plain(text) == harmless
 
 
 def test_a_moment_in_utc_is_the_same_on_every_machine() -> None:
