@@ -27,7 +27,11 @@ def tui(
         raise InputError("`dps tui` needs a terminal.", next_step="Use `dps job list` in scripts.")
     with needs("tui"):
         from deepgrid.tui.terminal import run_app
-    address = _address(read_only) if read_only else ""
+    address = ""
+    if read_only:
+        from deepgrid.cli.access import grid  # takes a second to load, which the first screen need not wait for
+
+        address = grid.address(read_only)
     key, book = _prepared(key, book, read_only=bool(read_only))
     run_app(address, key, book)
 
@@ -41,9 +45,3 @@ def _prepared(key: Path, book: Path | None, *, read_only: bool) -> tuple[Path, P
         key = key if read_only else existing_key(key)
         book = asyncio.run(find_book(book))
     return key, book
-
-
-def _address(text: str) -> str:
-    from deepgrid.cli.access.grid import address  # takes a second to load, which the first screen need not wait for
-
-    return address(text)

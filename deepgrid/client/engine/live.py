@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 from pydantic_core import from_json
 
@@ -23,7 +23,6 @@ from deepgrid.safe_http import UNCOMPRESSED, ExcessiveAnswer, read_answer
 if TYPE_CHECKING:
     from deepgrid.client.engine.connection import Connection
 
-T = TypeVar("T")
 SAY_LATE_AFTER_S = 3.0  # a message says that output is late for longer
 
 MAX_ANSWER_BYTES = 16 * 1024 * 1024  # of an oracle: some 100,000 jobs
@@ -194,7 +193,8 @@ class LiveView:
         """Tell the last remarks, the final state and the bill."""
         if self._connection.has_key:
             await self._tell_new_remarks()
-        record = await self._answered(lambda: read_record(self._connection, self._job_id))
+        longest_s, read = self._connection.settings.longest_pause_s, lambda: read_record(self._connection, self._job_id)
+        record = await patiently(read, None, longest_s, self._say_outage)
         await self._tell_steps(list(record.history), job)
         self._put(JobEnd(record))
 
@@ -262,7 +262,3 @@ class LiveView:
 
     def _say_outage(self, error: GridError) -> None:
         self._say(f"waiting for the chain: {error.message}")
-
-    async def _answered(self, read: Callable[[], Awaitable[T]]) -> T:
-        """Return the result of a read after the poller's last poll, which reported outages until then."""
-        return await patiently(read, None, self._connection.settings.longest_pause_s, self._say_outage)

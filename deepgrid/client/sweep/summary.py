@@ -39,7 +39,7 @@ class Unsubmitted:
 
     @property
     def id(self) -> int:
-        """0, which no job has."""
+        """Always 0. Jobs are numbered from 1."""
         return 0
 
     @property

@@ -29,7 +29,7 @@ TAIL_LINES = 500  # are read first, because users want to see the end
 
 
 class LogScreen(JobActions):
-    """A job's output. It follows the end until one moves up."""
+    """A job's output. It follows the end until the user scrolls up."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("slash", "ask('search')", "search", show=False, priority=True),

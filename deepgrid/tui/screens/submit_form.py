@@ -1,4 +1,4 @@
-"""The form to submit a job: the file, what each cluster would charge as one keeps typing, and the file itself."""
+"""The form to submit a job: its fields, each cluster's price, updated while the user types, and the file itself."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ TAB = 8
 
 
 class LogView(Scroller):
-    """Lines of a log. It follows the end until one moves up, and again after `G`.
+    """Lines of a log. It follows the end until the user scrolls up, and again after `G`.
 
     Attributes:
         lines: The newest lines, with their colours.
@@ -35,7 +35,7 @@ class LogView(Scroller):
     """
 
     class AtTop(Message):
-        """One has jumped to the first line."""
+        """The user has jumped to the first line."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
