@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
+import pytest_asyncio
 from playwright.async_api import Browser, async_playwright
 
 from deepgrid.chain.client import Chain
@@ -25,7 +26,7 @@ def hosted(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hosted]:
         yield hosted
 
 
-@pytest.fixture
+@pytest_asyncio.fixture(loop_scope="session")
 async def stage(hosted: Hosted, tmp_path: Path) -> AsyncIterator[Stage]:
     """A new customer with 1,000 credits and a new cluster for one test."""
     grid = hosted.grid
@@ -42,8 +43,9 @@ async def stage(hosted: Hosted, tmp_path: Path) -> AsyncIterator[Stage]:
         await operator.close()
 
 
-@pytest.fixture
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
 async def browser() -> AsyncIterator[Browser]:
+    """One browser for all tests: each has its own context, so its own storage."""
     async with async_playwright() as playwright:
         browser = await playwright.chromium.launch(executable_path=CHROMIUM, args=QUIET)
         yield browser

@@ -75,14 +75,16 @@ async def opened(stage: Stage, browser: Browser, *, bypass_csp: bool = False) ->
     """
     context = await browser.new_context(viewport={"width": 1280, "height": 900}, bypass_csp=bypass_csp)
     context.set_default_timeout(PATIENCE_MS)
-    page, errors = await context.new_page(), []
-    page.on("pageerror", lambda error: errors.append(str(error)))
-    page.on("console", lambda message: errors.append(message.text) if "Content Security" in message.text else None)
-    await page.expose_function("askWallet", stage.wallet.ask)
-    await page.add_init_script(ANNOUNCE)
-    await page.goto(f"{stage.hosted.url}/#/wallet")
-    await page.get_by_role("button", name="Test wallet").click()
-    await page.get_by_text("Allowance of the grid").wait_for()
-    yield page
-    await context.close()
+    try:
+        page, errors = await context.new_page(), []
+        page.on("pageerror", lambda error: errors.append(str(error)))
+        page.on("console", lambda message: errors.append(message.text) if "Content Security" in message.text else None)
+        await page.expose_function("askWallet", stage.wallet.ask)
+        await page.add_init_script(ANNOUNCE)
+        await page.goto(f"{stage.hosted.url}/#/wallet")
+        await page.get_by_role("button", name="Test wallet").click()
+        await page.get_by_text("Allowance of the grid").wait_for()
+        yield page
+    finally:
+        await context.close()
     assert errors == []

@@ -22,7 +22,7 @@ from tests.web.live.hostile_texts import hostile_texts
 from tests.web.live.many_jobs_support import DEPOSIT_WEI, run_jobs
 from tests.web.live.stage import PATIENCE_MS, Stage, opened
 
-pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.long, pytest.mark.timeout(600), pytest.mark.asyncio(loop_scope="session")]
 
 TEXTS = hostile_texts()
 NAME_BYTES, LABELS_AT_ONCE, NOTICES_AT_ONCE, WALLETS_AT_ONCE, WALLET_CHARS = 32, 60, 75, 20, 60

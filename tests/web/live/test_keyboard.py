@@ -9,7 +9,7 @@ from deepgrid.lifecycle.states import JobStatus
 from tests.web.live.many_jobs_support import run_jobs
 from tests.web.live.stage import PATIENCE_MS, Stage, opened
 
-pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.long, pytest.mark.timeout(600), pytest.mark.asyncio(loop_scope="session")]
 
 MOST_TABS = 80
 FOCUSED = """() => {

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
+import pytest_asyncio
 from playwright.async_api import Browser, BrowserContext, Page, expect
 
 from tests.waiting import until
@@ -14,14 +15,14 @@ from tests.web.live.stage import PATIENCE_MS, Stage
 from tests.web.live.submitting import go_on, start, submitted
 from tests.web.local_web import LocalWeb, lasting_port, local_web
 
-pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.long, pytest.mark.timeout(600), pytest.mark.asyncio(loop_scope="session")]
 
 CREDITS = "1000 credits"
 START_AGAIN = "If `dps web` was started again, open the newest address that it has printed."
 NO_SESSION = "This page has no session. Open the newest address that `dps web` has printed."
 
 
-@pytest.fixture
+@pytest_asyncio.fixture(loop_scope="session")
 async def context(browser: Browser) -> AsyncIterator[BrowserContext]:
     context = await browser.new_context(viewport={"width": 1280, "height": 900})
     context.set_default_timeout(PATIENCE_MS)

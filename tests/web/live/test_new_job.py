@@ -7,7 +7,7 @@ from playwright.async_api import Browser, expect
 
 from tests.web.live.stage import PATIENCE_MS, Stage, opened
 
-pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.long, pytest.mark.timeout(600), pytest.mark.asyncio(loop_scope="session")]
 
 HOSTILE = 'x"\nsteps: [] # '
 

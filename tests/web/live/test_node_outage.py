@@ -14,7 +14,7 @@ from playwright.async_api import Browser, Page, expect
 from tests.cli.live import Wire, services_of
 from tests.web.live.stage import PATIENCE_MS, Stage, opened
 
-pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.long, pytest.mark.timeout(600), pytest.mark.asyncio(loop_scope="session")]
 
 PLACES = ("/", "/new", "/jobs", "/wallet", "/grid")
 TYPED = "# typed while the node is away"

@@ -7,7 +7,7 @@ from playwright.async_api import Browser, Page, Route, expect
 
 from tests.web.live.stage import PATIENCE_MS, Stage, opened
 
-pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.long, pytest.mark.timeout(600), pytest.mark.asyncio(loop_scope="session")]
 
 TYPED = "# typed before the outage"
 WARNINGS = ".notice.warn, .notice.bad"
@@ -23,7 +23,10 @@ async def outage(page: Page, what: str, *, begins: bool) -> None:
     await (page.route(pattern, cut) if begins else page.unroute(pattern))
 
 
-@pytest.mark.parametrize("place", ["/", "/new", "/jobs", "/wallet", "/grid"])
+PLACES = ["/new", *(pytest.param(place, marks=pytest.mark.deep) for place in ("/", "/jobs", "/wallet", "/grid"))]
+
+
+@pytest.mark.parametrize("place", PLACES)  # test_node_outage has the others, when the relay loses its node
 async def test_the_relay_is_away_for_a_while(stage: Stage, browser: Browser, place: str) -> None:
     async with opened(stage, browser) as page:
         await page.evaluate("place => { location.hash = place; }", place)

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
+import pytest_asyncio
 from playwright.async_api import Browser, Page, Request, Route, expect
 
 from tests.cli.live import CREDIT
@@ -15,7 +16,7 @@ from tests.web.live.stage import PATIENCE_MS, Stage, opened
 from tests.web.live.submitting import PERMIT, SEND, SESSION, go_on, start, submitted
 from tests.web.local_web import local_web
 
-pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.long, pytest.mark.timeout(600), pytest.mark.asyncio(loop_scope="session")]
 
 INTERRUPTED = "was interrupted"
 
@@ -92,7 +93,7 @@ async def test_a_reload_after_the_request_makes_no_second_job(stage: Stage, brow
         assert stage.wallet.prompts.count(SEND) == 1
 
 
-@pytest.fixture
+@pytest_asyncio.fixture(loop_scope="session")
 async def local_page(stage: Stage, browser: Browser, tmp_path: Path) -> AsyncIterator[Page]:
     """A page of `dps web`, which signs with the customer's key file."""
     key = stage.wallet.wallet.key_file

@@ -11,7 +11,7 @@ from tests.chain.grid import approve_waiting
 from tests.cli.live import CREDIT, HARDWARE, LABELS, PRICES
 from tests.web.live.stage import PATIENCE_MS, Stage, opened
 
-pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.long, pytest.mark.timeout(600), pytest.mark.asyncio(loop_scope="session")]
 
 DEARER = replace(PRICES, cpu_wei_per_minute=7 * CREDIT)
 

@@ -14,9 +14,12 @@ from tests.web.accessibility import AXE, faults_of, overflow_of
 from tests.web.live.many_jobs_support import request_many
 from tests.web.live.stage import Stage, opened
 
-pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.long, pytest.mark.timeout(600), pytest.mark.asyncio(loop_scope="session")]
 
-WIDTHS, NARROWEST = (1280, 375), 320
+DESK, PHONE, NARROWEST = 1280, 375, 320
+Looks = tuple[tuple[str, int], ...]
+HALF: Looks = (("light", DESK), ("dark", PHONE))
+OTHER_HALF: Looks = (("dark", DESK), ("light", PHONE))
 READS = "**/rpc"
 LINES = "element => Math.round(element.clientHeight / parseFloat(getComputedStyle(element).lineHeight))"
 BUSY, UNREADABLE = "still being read from the chain", "No connection."
@@ -25,6 +28,11 @@ EMPTY = {
     "/jobs/999999": "There is no job 999999",
     "/new?uses=os%3Dbeos": "Why the others cannot",
 }
+
+
+EACH_HALF = pytest.mark.parametrize(
+    "looks", [HALF, pytest.param(OTHER_HALF, marks=pytest.mark.deep)], ids=["half", "other half"]
+)
 
 
 async def hang(_: Route) -> None:
@@ -59,24 +67,24 @@ def name_of(place: str) -> str:
     return "job" if rest else page
 
 
-async def look(page: Page, name: str) -> dict[str, list[str]]:
-    """Return what is wrong in both palettes at each width. Writes pictures if `WEB_PICTURES` names a folder."""
+async def look(page: Page, name: str, looks: Looks) -> dict[str, list[str]]:
+    """Return what is wrong in these palettes and widths. Writes pictures if `WEB_PICTURES` names a folder."""
     wrong = {}
-    for theme in ("light", "dark"):
+    for theme, width in looks:
         await page.get_by_label("Theme").select_option(theme)
-        for width in WIDTHS:
-            await page.set_viewport_size({"width": width, "height": 900})
-            wrong[f"{name} {theme} {width}"] = await faults_of(page)
-            if folder := os.environ.get("WEB_PICTURES"):
-                await page.screenshot(path=Path(folder) / f"{name}-{theme}-{width}.png", full_page=True)
+        await page.set_viewport_size({"width": width, "height": 900})
+        wrong[f"{name} {theme} {width}"] = await faults_of(page)
+        if folder := os.environ.get("WEB_PICTURES"):
+            await page.screenshot(path=Path(folder) / f"{name}-{theme}-{width}.png", full_page=True)
     wrong[f"{name} {NARROWEST}"] = await overflow_of(page, NARROWEST)
     if await page.locator("header .name").evaluate(LINES) > 1:
         wrong[f"{name} {NARROWEST}"].append("the app's name is broken into lines")
-    await page.set_viewport_size({"width": WIDTHS[0], "height": 900})
+    await page.set_viewport_size({"width": DESK, "height": 900})
     return wrong
 
 
-async def test_loading_and_failing_pages(stage: Stage, browser: Browser) -> None:
+@EACH_HALF
+async def test_loading_and_failing_pages(stage: Stage, browser: Browser, looks: Looks) -> None:
     (job_id,) = await request_many(stage, 1, 1)
     wrong: dict[str, list[str]] = {}
     async with opened(stage, browser, bypass_csp=True) as page:
@@ -84,20 +92,21 @@ async def test_loading_and_failing_pages(stage: Stage, browser: Browser) -> None
         for place in ("/jobs", f"/jobs/{job_id}", "/new", "/wallet"):
             for state, said in (("loading", BUSY), ("error", UNREADABLE)):
                 async with in_state(page, state, place, said):
-                    wrong |= await look(page, f"{name_of(place)}-{state}")
+                    wrong |= await look(page, f"{name_of(place)}-{state}", looks)
     assert {name: found for name, found in wrong.items() if found} == {}
 
 
-async def test_empty_and_filled_pages(stage: Stage, browser: Browser) -> None:
+@EACH_HALF
+async def test_empty_and_filled_pages(stage: Stage, browser: Browser, looks: Looks) -> None:
     wrong: dict[str, list[str]] = {}
     async with opened(stage, browser, bypass_csp=True) as page:
         await page.add_script_tag(path=AXE)
         for place, said in EMPTY.items():
             async with in_state(page, "empty", place, said):
-                wrong |= await look(page, f"{name_of(place)}-empty")
+                wrong |= await look(page, f"{name_of(place)}-empty", looks)
         job_id = (await request_many(stage, 30, 3))[-1]
         filled = {"/jobs": "30 jobs", f"/jobs/{job_id}": "job-29", "/new": "1 of", "/wallet": "job"}
         for place, said in filled.items():
             async with in_state(page, "filled", place, said):
-                wrong |= await look(page, f"{name_of(place)}-filled")
+                wrong |= await look(page, f"{name_of(place)}-filled", looks)
     assert {name: found for name, found in wrong.items() if found} == {}

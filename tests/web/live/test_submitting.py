@@ -10,7 +10,7 @@ from tests.cli.live import CREDIT
 from tests.web.live.stage import PATIENCE_MS, Stage, opened
 from tests.web.live.submitting import PERMIT, SEND, SESSION, go_on, start, submitted
 
-pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.long, pytest.mark.timeout(600), pytest.mark.asyncio(loop_scope="session")]
 
 
 @pytest.mark.parametrize("approve", [False, True], ids=["permit", "approve"])
