@@ -30,8 +30,8 @@ from tests.attacks.random_text import LINE_ENDS, Mutations, Texts
 from tests.attacks.wire_parsers import PIECES, WIRE_PARSERS
 
 KEY = JobKey(31337, "0x" + "c0ffee00" * 5, 5, 1000)
-CASES = 1500
-MUTATIONS, MUTATIONS_OF_A_NIGHT = 2000, 100_000
+CASES = 600
+MUTATIONS, MUTATIONS_OF_A_NIGHT = 700, 100_000
 
 OF_SLURM = pytest.mark.attack(
     "Slurm's answers contain random text",

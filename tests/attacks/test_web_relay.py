@@ -22,7 +22,7 @@ from tests.attacks.http_support import connect, many, person
 from tests.chain.grid import Grid, gather_people, running_grid
 from tests.gateway.relay_support import QUICK, Backend, running
 
-CONNECTIONS, CALLS = 150, 100
+CONNECTIONS, CALLS = 60, 100
 BEFORE_THE_PAGE = 3000  # reads: far more than the batches in flight, far fewer than the flood
 FAILURES, LIMIT = (3, -32000), -32005
 JOBS = 10
@@ -103,7 +103,7 @@ def at(web: Backend, address: str) -> httpx.AsyncClient:
 
 @pytest.mark.parametrize("asked", ["the newest block", "a read of its own", "a read that strangers asked last"])
 @pytest.mark.attack(
-    "30,000 reads of the chain at once from 150 connections of two addresses", attacker="a stranger with HTTP",
+    "12,000 reads of the chain at once from 60 connections of two addresses", attacker="a stranger with HTTP",
     gain="only the node's idle time",
     defence="source addresses take turns, even for a read that another one sent first; the queue of each is bounded; "
     "reads of the newest block do not wait",
@@ -119,7 +119,7 @@ async def test_a_flood_of_reads_delays_no_page(web: Backend, asked: str) -> None
 
 
 @pytest.mark.attack(
-    "30,000 reads of the chain at once from 300 addresses of one IPv6 network", attacker="a stranger with HTTP",
+    "12,000 reads of the chain at once from 120 addresses of one IPv6 network", attacker="a stranger with HTTP",
     gain="one turn at the node", defence="all addresses of one /64, the least that a subscriber has, take turns as one",
 )  # fmt: skip
 async def test_the_addresses_of_one_network_take_turns_as_one(web: Backend) -> None:
