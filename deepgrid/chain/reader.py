@@ -123,7 +123,7 @@ class Reader(Node):
             if not there:
                 raise ConfigurationError(
                     f"There is no {name} contract at {address}.",
-                    next_step="The chain began anew: use its new address book.",
+                    next_step="The chain began again: use its new address book.",
                 )
 
     async def events(self, first_block: int, last_block: int | None, names: Sequence[str] = ()) -> list[Event]:

@@ -113,7 +113,7 @@ def map(
             as `{"image": "python:3.11", "apptainer": True}`. None means the node's own Python.
         resources: Resources of each call.
         python: The Python in the image, or on the node.
-        name: Name of the jobs. The default is that of the function.
+        name: Name of the jobs. The default is the function's name.
 
     Returns:
         The calls, in the order of the items, each as soon as it is over. A call that failed is a value too: its

@@ -1,7 +1,7 @@
 """Renders a job definition to a batch script, with one small template per construct.
 
 The result is the complete script for Slurm. The submission may replace the line `GUARD_MARK` by its own
-check. The script's exit status is that of the failing step. Each step is a shell function, so the size of a
+check. The script ends with the exit status of the failing step. Each step is a shell function, so the size of a
 script is linear in its steps. Functions of inner steps come first, and are named by their place.
 """
 

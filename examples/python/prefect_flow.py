@@ -35,7 +35,7 @@ def area(study: str, side: int) -> int:
 
 @flow(log_prints=True)
 def areas(study: str = "squares", sides: tuple[int, ...] = (2, 3, 4)) -> list[int]:
-    """All jobs of a study, at the same time."""
+    """Run all jobs of a study at the same time."""
     results: list[int] = area.map(study, list(sides)).result()
     print(f"the areas are {results}")
     return results

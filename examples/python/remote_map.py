@@ -5,7 +5,7 @@ from deepgrid.recipes import remote
 
 
 def digits(number: int) -> int:
-    """The number of digits of a factorial."""
+    """Return the number of digits of a factorial."""
     import math  # imports inside the function use the node's packages
 
     return len(str(math.factorial(number)))

@@ -117,7 +117,7 @@ def test_output_of_a_job_is_harmless(screen: Screen, cut: int) -> None:
 @pytest.mark.attack(
     "text without a contrast in the output of a job: concealed, black on black, in colours of equal value",
     attacker="a job's account", gain="nothing: the text is shown in the terminal's own colours",
-    defence="`dps` and the terminal app write each colour anew, and leave out those that hide text; the web app has no "
+    defence="`dps` and the terminal app rewrite each colour, and leave out those that hide text; the web app has no "
     "backgrounds, and six colours of its own",
 )  # fmt: skip
 @pytest.mark.parametrize(

@@ -221,7 +221,7 @@ async def test_follower_waits_for_a_node_that_is_not_there_yet(own_grid: Grid, i
 
 
 async def test_index_of_an_earlier_chain_is_emptied(people: People, index: JobIndex, tmp_path: Path) -> None:
-    """A development chain often begins anew at the same address. Jobs of the old chain must not return."""
+    """A development chain often begins again at the same address. Jobs of the old chain must not return."""
     job_id = await people.request()
     async with following(people.chain, index) as watcher:
         await watcher.sees(job_id, S.PENDING)

@@ -194,7 +194,7 @@ async def test_nonces_voided_by_a_reorganisation_are_not_reused(bare: Bare) -> N
 
 
 async def test_another_chain_at_the_same_address_gets_no_old_transactions(bare: Bare, tmp_path: Path) -> None:
-    """A development chain that began anew has none of the key's transactions and must not get them."""
+    """A development chain that began again has none of the key's transactions and must not get them."""
     bare.anvil.call("anvil_setNonce", bare.wallet.address, hex(500))
     await bare.mine_until_done(bare.send(), bare.send())
     bare.anvil.call("anvil_setNonce", bare.wallet.address, "0x0")

@@ -3,7 +3,7 @@ mistake.
 
     python -m tests.contracts.mutation [WORDS]    all of them, or only descriptions with these words
 
-The tests are those of `forge test` without gas figures and random histories (except the fixed one). They are compiled
+Runs the tests of `forge test` without gas figures and random histories (except the fixed one). They are compiled
 without optimisation, because each mutant is compiled again.
 """
 

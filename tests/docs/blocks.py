@@ -121,5 +121,5 @@ def _of(page: Path) -> list[Block]:
 
 @cache
 def tokens(page: Path) -> list[Token]:
-    """The parts of a page. Do not change them: they are shared."""
+    """Return the parts of a page. Do not change them: they are shared."""
     return MarkdownIt("commonmark").enable("table").parse(page.read_text())

@@ -14,7 +14,7 @@ AHEAD_S = 365 * 24 * 3600.0
 
 @asynccontextmanager
 async def assigned_at_once(grid: LocalGrid) -> AsyncIterator[None]:
-    """Let the operator assign jobs however late they would start, so that they wait in Slurm."""
+    """Let the operator assign jobs with any estimated start, so that they wait in Slurm."""
     before = await set_operator(grid, assign_ahead_s=AHEAD_S)
     try:
         yield

@@ -66,7 +66,7 @@ PUT_RIGHT: dict[str, tuple[Observation, Action | None]] = {
         Refuse("the cluster did not start the job (CANCELLED)"),
     ),
     "settled by its carrier": (again(JobStatus.FINISHED, ABSENT), None),
-    "claimed anew": (again(R, ABSENT, claimed_at=JOB.claimed_at + 1), None),
+    "claimed again": (again(R, ABSENT, claimed_at=JOB.claimed_at + 1), None),
     "somebody else's by now": (again(S, ABSENT, provider="0xB"), None),
 }
 
@@ -87,7 +87,7 @@ LEFT_OVER = {
     "its job is over": (replace(JOB, status=JobStatus.PANICKED), RUNNING, True),
     "its job is over before it started": (replace(JOB, status=JobStatus.CANCELLED), QUEUED, True),
     "its job waits for another cluster": (replace(JOB, status=JobStatus.PENDING, claimed_at=0), RUNNING, True),
-    "its job was claimed anew": (replace(JOB, claimed_at=JOB.claimed_at + 1), RUNNING, True),
+    "its job was claimed again": (replace(JOB, claimed_at=JOB.claimed_at + 1), RUNNING, True),
     "it is what its job runs as": (replace(JOB, status=R), RUNNING, False),
     "it waits, as it should": (JOB, QUEUED, False),
     "it is about to go": (replace(JOB, status=JobStatus.FINISHED), replace(RUNNING, state="COMPLETING"), False),

@@ -28,6 +28,6 @@ def test_the_prefect_layer_runs_on_the_newest_release() -> None:
 
 
 def newest() -> str:
-    """The newest release that the package index has and the project allows, as `prefect==VERSION`."""
+    """Return the newest release that the package index has and the project allows, as `prefect==VERSION`."""
     command = ["bash", "-c", "set -euo pipefail; source tools/setup.sh; newest_prefect"]
     return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout.strip()

@@ -163,7 +163,7 @@ def _lint_part(part: str) -> None:
 
 
 def job_with(head: dict[str, object], *commands: str) -> Definition:
-    """A job with these fields, and a step per command."""
+    """Return a job with these fields, and a step per command."""
     resources = {"tasks": 1, "cpusPerTask": 1, "memPerCpu": 1, "gpus": 0}
     steps = [{"run": {"command": command}} for command in commands]
     return parse(json.dumps({"resources": resources, **head, "steps": steps}), "job").model

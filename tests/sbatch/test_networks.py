@@ -45,7 +45,7 @@ exit 7"""
 
 @pytest.mark.parametrize("stack", STACKS)
 def test_a_step_reaches_the_internet_and_not_the_loopback_of_its_node(sandbox: Sandbox, stack: str) -> None:
-    """By default the step uses the node's name server. Its exit status is that of the command."""
+    """By default the step uses the node's name server. It ends with the command's exit status."""
     does(sandbox, step(stack, REACH), 7, ["world", "203.0.113.1"])
 
 

@@ -87,7 +87,7 @@ def small(
     name: str, *, nodes: int = 2, cpus: int = 4, mem: int = 4000, gpus: int = 0, price: int = CREDIT,
     labels: tuple[Label, ...] = (), busy: tuple[HotJob, ...] = (),
 ) -> ClusterState:  # fmt: skip
-    """Return a cluster of equal nodes whose only price is that of a CPU, in wei per minute."""
+    """Return a cluster of equal nodes with a price only for CPUs, in wei per minute."""
     one = Provider(
         f"0x{name}", Hardware((gpus,) * nodes, (cpus,) * nodes, (mem,) * nodes), Prices(0, price, 0),
         (Label("name", name), *labels), approved=True, banned=False,

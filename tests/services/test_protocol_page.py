@@ -1,4 +1,4 @@
-"""docs/reference/protocol.md matches the code: its examples verify, and its limits are those of the code."""
+"""docs/reference/protocol.md matches the code: its examples verify, and its limits equal the code's."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
-from tools.prose.texts import Text, sentences, texts
+from tools.prose.texts import Text, noun_phrases, sentences, texts
 
 MEDIAN_WORDS, P90_WORDS = 16, 28
 MOST_WORDS, MOST_CLAUSES, MOST_CELL = 45, 3, 400
@@ -68,6 +68,9 @@ def _broken(path: Path, found: list[Text]) -> Iterator[str]:
                 yield f"{path}:{text.line}: a sentence of {len(sentence.split())} words: {sentence[:60]}..."
             if len(CLAUSE.findall(plain)) >= MOST_CLAUSES:
                 yield f"{path}:{text.line}: {MOST_CLAUSES} or more of that/which/whose/what/who: {sentence[:60]}..."
+    if path.suffix == ".py":
+        for line, words in noun_phrases(path):
+            yield f"{path}:{line}: '{words}': begin the docstring of a function with a verb, such as Return or Yield"
     if path.suffix == ".md":
         for number, line in enumerate(path.read_text().splitlines(), 1):
             if line.startswith("|") and max(map(len, line.split("|"))) > MOST_CELL:

@@ -16,6 +16,9 @@ from pathlib import Path
 # A message is a string that a person reads; shorter ones are mostly keys and formats.
 WORDS_OF_A_MESSAGE = 5
 
+NOUN_PHRASE = re.compile(r"(?:The|An?|Its|Their|Those|Whether|What|How|Where|When|Why|Names?|Ids?|All|Every)\b")
+ATTRIBUTE = re.compile(r"property|fixture|contextmanager")
+
 
 @dataclass(frozen=True)
 class Text:
@@ -50,6 +53,18 @@ def sentences(text: Text) -> list[str]:
         flat = re.sub(r"^(?:[*-]|\d+\.|@(?:param|return)\s+\w+|@\w+)\s+", "", " ".join(block.split()))
         found += re.split(r"(?<=[.!?])(?:[)\"'*_]*)\s+(?=[A-Z0-9`\"'(\[*])|(?<=:)\s(?=[A-Z])", flat)
     return [sentence for sentence in found if len(sentence.split()) >= 3]
+
+
+def noun_phrases(path: Path) -> Iterator[tuple[int, str]]:
+    """Yield line and beginning of docstrings of functions that return a value and do not begin with a verb."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) or node.name.startswith("test_"):
+            continue
+        returned = ast.unparse(node.returns) if node.returns else "None"
+        attribute = any(ATTRIBUTE.search(ast.unparse(decorator)) for decorator in node.decorator_list)
+        docstring = ast.get_docstring(node) or ""
+        if returned != "None" and not attribute and NOUN_PHRASE.match(docstring):
+            yield node.lineno, " ".join(docstring.split()[:5])
 
 
 def _docstrings_and_messages(content: str) -> Iterator[Text]:

@@ -35,7 +35,7 @@ interface IRareCalls {
     function CUT_NOTICE_PERIOD() external view returns (uint256);
 
     /// @notice Gives notice of another cut. Only the owner may.
-    /// @dev A later notice replaces an earlier one and starts the period anew. Reverts with InvalidConstant above the
+    /// @dev A later notice replaces an earlier one and starts the period again. Reverts with InvalidConstant above the
     /// highest cut.
     /// @param percent The new cut, at most MAX_DEEPSQUARE_CUT.
     function setDeepsquareCut(uint256 percent) external;
@@ -103,7 +103,7 @@ interface IRareCalls {
     /// @param jobId Id of the job.
     function timeoutJob(bytes32 jobId) external;
 
-    /// @notice Ends a hot job with a full refund, however long it ran. Needs METASCHEDULER_ROLE.
+    /// @notice Ends a hot job with a full refund for any run time. Needs METASCHEDULER_ROLE.
     /// @param jobId Id of the job.
     /// @param lastError Error text for the customer. Its first 1024 bytes are kept.
     function panicJob(bytes32 jobId, string calldata lastError) external;

@@ -10,7 +10,7 @@ import {Bits} from "./Bits.sol";
 // * jobs      number of ids, including those in older words
 // * older     number of the blob with the word that was full before this one; 0 for none
 //
-// A full word moves into the blob of the next request, and the slot begins anew. So a request costs the same for any
+// A full word moves into the blob of the next request, and the slot begins again. So a request costs the same for any
 // number of jobs. Reading all ids reads one blob per four requests.
 type IdRuns is uint256;
 

@@ -183,7 +183,7 @@ class _Deploying:
         if lost:
             raise ConfigurationError(
                 f"The address book names contracts that are not on chain {book.chain_id}: {', '.join(lost)}.",
-                next_step="Wait until the node has caught up; if the chain began anew, move the book away.",
+                next_step="Wait until the node has caught up; if the chain began again, move the book away.",
             )
         linked = [await self._ask("MetaScheduler", book.meta_scheduler, view) for view in ("credit", "providerManager")]
         if linked != [book.credit, book.provider_manager]:

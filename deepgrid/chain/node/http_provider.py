@@ -1,7 +1,7 @@
 """web3's connection to a node: one HTTP request per call or batch over persistent connections, with our own errors.
 
 web3's AsyncHTTPProvider has three faults. A cancelled request may leave a lock held, and every later request of the
-process then waits forever (web3.py issue 3867); our requests are cancelled whenever a task ends. It connects anew for
+process then waits forever (web3.py issue 3867); our requests are cancelled whenever a task ends. It connects again for
 each request. It logs the node's URL, whose path holds the access key of a hosted node.
 """
 

@@ -5,7 +5,7 @@ al., NSDI 2011). Its use is the mean of present use and of past use (`scheduling
 
 A job's *key* is the share that its customer had with all its earlier jobs served; the lowest key comes first.
 So customers take turns, and 10,000 jobs of one delay the first job of another by one turn. The oldest job of
-each customer gains with every day of waiting, without bound, so no job waits for ever.
+each customer gains with every day of waiting, without bound, so no job waits forever.
 """
 
 from __future__ import annotations

@@ -198,7 +198,7 @@ class ServicesClient:
 
         A negative `offset` counts bytes from the present end of the log: -65536 reads the last 64 KiB. The chunk's own
         `offset` is the position of its first byte. One chunk has at most 1 MiB; continue at `next_offset`.
-        When another provider claims the job, `claimed_at` changes and the output begins anew at offset 0.
+        When another provider claims the job, `claimed_at` changes and the output begins again at offset 0.
         """
         path = f"/v1/jobs/{job_id}/log?offset={offset}&wait={wait_s:g}"
         return answers.log_chunk(await self._send("GET", path, b""))

@@ -26,7 +26,7 @@ for name in ProctrackType TaskPlugin PrologFlags PrivateData EnforcePartLimits J
 done
 case $(setting AccountingStorageType) in
   */slurmdbd)
-    # The last PrivateData line is that of slurmdbd. While slurmdbd is down there is none.
+    # The last PrivateData line comes from slurmdbd. While slurmdbd is down there is none.
     settings=$(timeout 20 sacctmgr -n show config < /dev/null 2> /dev/null) &&
       fact accounting_private "$(printf '%s\n' "$settings" | sed -n 's/^PrivateData *= *//p' | tail -n 1)"
     ;;

@@ -34,7 +34,7 @@ async def hook_begins(choose: Callable[[random.Random], str], world: World, rng:
 
 
 def _slowly(rng: random.Random) -> str:
-    """The hook blocks the controller for a second or more for each job that ends."""
+    """Return a hook that blocks the controller for a second or more for each job that ends."""
     return f"  os.execute('sleep {rng.uniform(0.5, 2):.2f}')\n"
 
 

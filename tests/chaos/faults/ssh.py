@@ -74,7 +74,10 @@ async def hanging_then_cut(world: World, rng: random.Random) -> AsyncIterator[No
 
 
 def _hang(_rng: random.Random) -> Mode:
-    """The login node accepts connections and does not answer. Later all that it held back arrives."""
+    """Return a mode in which the login node accepts connections and does not answer.
+
+    Later all that it held back arrives.
+    """
     return Hang()
 
 
@@ -83,7 +86,7 @@ def _cut(rng: random.Random) -> Mode:
 
 
 def _unheard(rng: random.Random) -> Mode:
-    """Commands arrive and run, but their answers are lost."""
+    """Return a mode in which commands arrive and run, but their answers are lost."""
     return Cut(rng.randrange(200))
 
 
