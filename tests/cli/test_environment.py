@@ -28,7 +28,7 @@ class Existing(Dps):
 
     @classmethod
     def of(cls, dps: Dps, variables: dict[str, str] | None = None) -> Existing:
-        """The command of `dps` with these variables."""
+        """Return the command of `dps` with these variables."""
         return cls(dps.home, dps.book, dps.key, variables or {}, forker=dps.forker)
 
     @property
