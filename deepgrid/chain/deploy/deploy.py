@@ -81,10 +81,10 @@ class DeploySettings:
 
 @dataclass(frozen=True, slots=True)
 class Earlier:
-    """What earlier runs left: the contracts of the book `standing`, and the progress of a killed run in `draft_file`.
+    """The leftovers of earlier runs: the contracts of the book `standing`, and the progress of a killed run in `draft_file`.
 
     The contracts are kept. If they are missing on the chain, this is an error. With `replace_lost` (a development chain
-    that began anew) they are deployed again instead.
+    that began again) they are replaced instead.
     """
 
     standing: AddressBook | None = None
