@@ -19,6 +19,7 @@ from deepgrid.services.cleanup import Retention, clean_up
 from deepgrid.services.refusal import Refusal
 from deepgrid.services.storage.database import UnownedDefinition
 from deepgrid.workflow import canonical
+from tests.appending import push_log
 from tests.attacks.http_support import rows
 from tests.services.support import ACCOUNTS, Grid, Start, a_job, waits
 from tests.waiting import until
@@ -123,7 +124,7 @@ async def test_calls_of_existing_clients_take_no_place_of_signed_requests(start:
         grpc_port=0, limits=Limits(running=2, followers=2), compat=CompatSettings(limits=CompatLimits(running=2))
     )
     grid.chain.put(1, "0" * 64, JobStatus.RUNNING)
-    await grid.provider.push_log(1, 0, b"first")
+    await push_log(grid.provider, 1, 0, b"first")
     async with aio.insecure_channel(str(grid.grpc)) as channel:
         watching = [channel.unary_stream("/grpc.health.v1.Health/Watch")(b"") for _ in range(2)]
         for call in watching:
@@ -137,7 +138,7 @@ async def test_calls_of_existing_clients_take_no_place_of_signed_requests(start:
         await grid.customer.upload(a_job())
         reading = asyncio.create_task(grid.customer.read_log(1, 5, wait_s=25))
         await until(lambda: waits(grid, 1))
-        await grid.provider.push_log(1, 5, b" second")
+        await push_log(grid.provider, 1, 5, b" second")
         assert (await reading).data == b" second"
         for call in (*watching, *silent):
             call.cancel()

@@ -11,6 +11,7 @@ from deepgrid.services.admission import Limits
 from deepgrid.services.edge.proxy_file import EdgeLimits
 from deepgrid.services.signing.request_signing import sign
 from deepgrid.services.storage.database import UsedNonce
+from tests.appending import push_log
 from tests.attacks.http_support import (
     DEFINITION_HASH,
     REQUESTS,
@@ -64,7 +65,7 @@ async def _authorised(grid: Grid, request_name: str) -> LocalAccount:
 async def test_jobs_of_other_customers_are_out_of_reach(grid: Grid, request_name: str) -> None:
     definition_hash = await grid.customer.upload(a_job())
     grid.chain.put(1, definition_hash)
-    await grid.provider.push_log(1, 0, b"secret output")
+    await push_log(grid.provider, 1, 0, b"secret output")
     before = await rows(grid, *STORED)
     method, path, body = REQUESTS[request_name]
     if request_name == "upload":

@@ -39,6 +39,7 @@ from deepgrid.lifecycle.job import JobDefinition
 from deepgrid.services.app import ServicesSettings
 from deepgrid.services.client import ServicesClient
 from deepgrid.services.serve import serve
+from tests.appending import push_log
 from tests.bench.log_transports import TRANSPORTS
 from tests.chain.anvil import Anvil
 from tests.chain.grid import CREDIT, Grid, People, build, gather_people
@@ -149,9 +150,9 @@ async def write(provider: ServicesClient, job_id: int, offset: int, lines: int) 
     for tick in range(MEASURED_S * APPENDS_PER_S):
         await asyncio.sleep(max(0.0, started + tick / APPENDS_PER_S - time.monotonic()))
         text = b"".join(b"%d %.3f%s\n" % (number + n, time.time(), FILL) for n in range(lines))
-        offset = await provider.push_log(job_id, offset, text)
+        offset = await push_log(provider, job_id, offset, text)
         number += lines
-    await provider.push_log(job_id, offset, b"end %d\n" % number, final=True)
+    await push_log(provider, job_id, offset, b"end %d\n" % number, final=True)
 
 
 async def measure(name: str, url: str, address: str, file: Path, grid: Grid) -> Tally:
@@ -174,7 +175,7 @@ async def measure(name: str, url: str, address: str, file: Path, grid: Grid) -> 
 
 
 async def first_line(provider: ServicesClient, job_id: int) -> None:
-    assert await provider.push_log(job_id, 0, b"begin\n") == 6
+    assert await push_log(provider, job_id, 0, b"begin\n") == 6
 
 
 async def claimed_job(people: People) -> int:

@@ -34,6 +34,7 @@ from deepgrid.errors import GridError
 from deepgrid.lifecycle.job import JobDefinition
 from deepgrid.services.client import ServicesClient
 from deepgrid.workflow import Definition
+from tests.appending import push_log
 from tests.bench.stranger_attacks import ATTACKS, Target, client_at
 from tests.chain.grid import CREDIT, Grid, gather_people, running_grid
 from tests.cli.live import services_behind_proxy
@@ -104,7 +105,7 @@ async def followed(honest: Honest, offset: int, served: Served) -> int:
         line, started = f"line {number}\n".encode(), time.monotonic()
         try:
             reading = asyncio.create_task(honest.customer.read_log(honest.job_id, offset, wait_s=20))
-            await honest.provider.push_log(honest.job_id, offset, line)
+            await push_log(honest.provider, honest.job_id, offset, line)
             assert (await reading).data == line
         except (GridError, AssertionError) as error:
             served.failed[f"follow: {error}"[:120]] += 1

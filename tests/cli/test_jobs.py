@@ -13,6 +13,7 @@ from deepgrid.chain.client import Chain
 from deepgrid.client.display.text import moment_utc
 from deepgrid.lifecycle.states import JobStatus
 from deepgrid.services.messages import LogPosition
+from tests.appending import push_log
 from tests.cli.live import CREDIT, EXAMPLE, WITHIN_S, Dps, Live, Party, finished
 
 
@@ -78,15 +79,15 @@ async def test_a_second_cancel_says_what_stays_locked_and_until_when(live: Live,
 
 async def test_logs_are_followed_to_their_end(dps: Dps, running_id: int, provider: Party) -> None:
     following = await dps.start("job", "logs", str(running_id), "--follow", "--no-timestamp")
-    offset = await provider.services.push_log(running_id, 0, b"one\ntw")
+    offset = await push_log(provider.services, running_id, 0, b"one\ntw")
     assert following.stdout is not None
     async with asyncio.timeout(60):
         assert await following.stdout.readline() == b"one\n"
     until_now = await dps.run("job", "logs", str(running_id))
     assert (until_now.status, until_now.out) == (0, "one\ntw\n")
-    offset = await provider.services.push_log(running_id, offset, b"o\n")
+    offset = await push_log(provider.services, running_id, offset, b"o\n")
     await provider.writer.settle(running_id, JobStatus.FINISHED, 1)
-    await provider.services.push_log(running_id, offset, b"", final=True)
+    await push_log(provider.services, running_id, offset, b"", final=True)
     assert await finished(following) == type(until_now)(0, "two\n", "")
     timed = await dps.run("job", "logs", str(running_id), "--follow")
     assert re.fullmatch(r"(\d\d:\d\d:\d\d  \| (one|two)\n){2}", timed.out)
@@ -110,7 +111,7 @@ async def test_what_a_log_lacks_is_said(dps: Dps, chain: Chain, running_id: int,
 
 
 async def test_a_whole_log_is_said_to_be_whole(dps: Dps, running_id: int, provider: Party) -> None:
-    await provider.services.push_log(running_id, 0, b"all\n", final=True)
+    await push_log(provider.services, running_id, 0, b"all\n", final=True)
     outcome = await dps.run("job", "logs", str(running_id), "--all")
     assert (outcome.status, outcome.out) == (0, "all\n")
     assert outcome.err.endswith("The log is whole: 4 bytes.\n")

@@ -15,6 +15,7 @@ from deepgrid.chain.transactions.wallet import Wallet
 from deepgrid.client import AsyncGrid, AsyncJob
 from deepgrid.lifecycle.job import Hardware, Label, Prices
 from deepgrid.lifecycle.states import JobStatus
+from tests.appending import push_log
 from tests.chain.grid import approve_waiting
 from tests.cli.live import CREDIT, Live, Party, party
 
@@ -105,7 +106,7 @@ class SampleGrid:
             await approve_waiting(writer, who.address)
         prepared = await self.submit("prepare-data", SMALL, 120)
         await self.start(prepared, "alpha")
-        await self.clusters["alpha"].services.push_log(prepared.id, 0, b"50000 images in 12 shards\n", final=True)
+        await push_log(self.clusters["alpha"].services, prepared.id, 0, b"50000 images in 12 shards\n", final=True)
         await self.end(prepared, "alpha", JobStatus.FINISHED, 47)
         broken = await self.submit("train-lr-0.5", TRAIN, 400, uses=["gpu=a100"])
         await self.start(broken, "gauss")
@@ -117,7 +118,7 @@ class SampleGrid:
         await self.end(small, "gauss", JobStatus.OUT_OF_CREDITS, 60)
         running = await self.submit("train-lr-0.1", TRAIN, 600, uses=["gpu=a100"])
         await self.start(running, "gauss")
-        await self.clusters["gauss"].services.push_log(running.id, 0, training_log())
+        await push_log(self.clusters["gauss"].services, running.id, 0, training_log())
         self.later(35)
         quiet = await self.submit("render-frames", RENDER, 200)
         await self.start(quiet, "alpha")

@@ -19,6 +19,7 @@ from deepgrid.chain.transactions.wallet import Wallet
 from deepgrid.errors import NotFound
 from deepgrid.lifecycle.job import Job, Label
 from deepgrid.lifecycle.states import JobStatus
+from tests.appending import push_log
 from tests.chain.grid import approve_waiting
 from tests.cli.live import HARDWARE, PRICES, Live, Party, party
 
@@ -85,7 +86,7 @@ class SimulatedCluster:
     async def _end(self, provider: Party, job: Job) -> None:
         end = self.ends(job)
         if end is not None:
-            await provider.services.push_log(job.id, 0, end.output, final=True)
+            await push_log(provider.services, job.id, 0, end.output, final=True)
             await provider.writer.settle(job.id, end.status, 1, "", end.wait_status)
 
 

@@ -30,6 +30,7 @@ from deepgrid.client import (
 )
 from deepgrid.client.session import CustomerSession
 from deepgrid.services.client.answers import Answer, error_of
+from tests.appending import push_log
 from tests.cli.live import EXAMPLE, Live, Wire
 from tests.client.stage import Customer, Stage
 from tests.waiting import until
@@ -77,7 +78,7 @@ async def ended(grid: AsyncGrid, stage: Stage, status: JobStatus, wait_status: i
         case _:
             await stage.run(job)
             output = b"".join(b"line %d\n" % number for number in range(30)) + b"\x1b[2J\x1b[31mred\x1b[0m\rlast"
-            await stage.provider.services.push_log(job.id, 0, output, final=True)
+            await push_log(stage.provider.services, job.id, 0, output, final=True)
             await writer.settle(job.id, status, 1, "the reason", wait_status)
     return await job.wait(timeout="60s")
 

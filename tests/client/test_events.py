@@ -9,6 +9,7 @@ import pytest
 
 from deepgrid.client import AsyncGrid, ClientSettings, JobEnd, JobEvent, JobStatus, LogLine, Remark, Step, ViewMessage
 from deepgrid.errors import NotFound
+from tests.appending import push_log
 from tests.cli.live import EXAMPLE, Live, Wire
 from tests.client.stage import Customer, Stage
 
@@ -20,7 +21,7 @@ async def test_events_tell_the_whole_life_in_order_and_end_with_the_bill(grid: A
     reading = asyncio.create_task(_collected(grid, job.id))
     await stage.operator.services.post_notice(job.id, "waiting", "no cluster is free")
     await stage.run(job)
-    await stage.provider.services.push_log(job.id, 0, b"one\ntwo\n", final=True)
+    await push_log(stage.provider.services, job.id, 0, b"one\ntwo\n", final=True)
     await stage.provider.writer.settle(job.id, S.FINISHED, 1)
     async with asyncio.timeout(60):
         events = await reading
@@ -59,7 +60,7 @@ async def test_an_outage_of_node_and_services_is_told_once_and_passes(
             assert told == {"waiting for the chain", "The job's output cannot be read at the moment"}
             await asyncio.gather(node.mend(), services.mend())
             await stage.run(job)
-            await stage.provider.services.push_log(job.id, 0, b"after\n", final=True)
+            await push_log(stage.provider.services, job.id, 0, b"after\n", final=True)
             await stage.provider.writer.settle(job.id, S.FAILED, 1, "", 768)
             rest = [event async for event in events]
     assert [event for event in rest if isinstance(event, ViewMessage)] == []

@@ -17,6 +17,7 @@ from deepgrid.chain.transactions.wallet import Wallet
 from deepgrid.client import AsyncGrid, AsyncJob, InputError, JobStatus
 from deepgrid.errors import GridError
 from deepgrid.services.client import ServicesClient
+from tests.appending import push_log
 from tests.chain.grid import Grid, approve_waiting, running_grid
 from tests.cli.live import CREDIT, EXAMPLE, HARDWARE, LABELS, PRICES, Live, Party, Wire, party, services_of
 from tests.client.stage import Customer, Stage
@@ -36,7 +37,7 @@ async def push(services: ServicesClient, job_id: int, data: bytes, *, start: int
     offset = start
     while True:
         try:
-            offset = await services.push_log(job_id, offset, data[offset:], final=final)
+            offset = await push_log(services, job_id, offset, data[offset:], final=final)
         except GridError as error:
             if not error.transient:
                 raise

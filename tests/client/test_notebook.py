@@ -12,6 +12,7 @@ import pytest
 from nbclient import NotebookClient
 
 from deepgrid.client import AsyncGrid, JobStatus
+from tests.appending import push_log
 from tests.cli.live import EXAMPLE
 from tests.client.stage import Customer, Stage
 
@@ -107,8 +108,8 @@ with Grid(**grid_options) as grid:
         while not ready.exists():
             assert not notebook.done(), notebook.exception()
             await asyncio.sleep(0.05)
-        await stage.provider.services.push_log(job.id, 0, b"hello <b>\x1b[31m\n", final=False)
-        await stage.provider.services.push_log(job.id, len(b"hello <b>\x1b[31m\n"), b"", final=True)
+        await push_log(stage.provider.services, job.id, 0, b"hello <b>\x1b[31m\n", final=False)
+        await push_log(stage.provider.services, job.id, len(b"hello <b>\x1b[31m\n"), b"", final=True)
         await stage.provider.writer.settle(job.id, JobStatus.FINISHED, 1)
         watched, shown = await notebook
     assert len([one for one in watched if "data" in one]) == 1
@@ -124,7 +125,7 @@ with Grid(**grid_options) as grid:
 async def test_elsewhere_watch_prints_lines(grid: AsyncGrid, stage: Stage, capsys: pytest.CaptureFixture[str]) -> None:
     job = await grid.submit(EXAMPLE, credits=100)
     await stage.run(job)
-    await stage.provider.services.push_log(job.id, 0, b"hello\nworld\n", final=True)
+    await push_log(stage.provider.services, job.id, 0, b"hello\nworld\n", final=True)
     await stage.provider.writer.settle(job.id, JobStatus.FINISHED, 1)
     async with asyncio.timeout(WITHIN_S):
         assert await job.watch() is job

@@ -21,6 +21,7 @@ from deepgrid.services.signing import request_signing
 from deepgrid.services.storage.database import UnownedDefinition
 from deepgrid.services.storage.vault import Vault
 from deepgrid.workflow import Step, StepRun, canonical
+from tests.appending import push_log
 from tests.services.support import ACCOUNTS, DOMAIN, Grid, Start, a_job
 
 SOURCE = "192.0.2.1"
@@ -181,7 +182,7 @@ async def test_its_log_is_like_that_of_a_signed_one(grid: Grid, enable_logging: 
     assert not (await grid.customer.read_log(1)).final
     grid.chain.put(1, definition_hash, JobStatus.FINISHED, ended_at=int(grid.clock()))
     assert (await grid.customer.read_log(1)).final is not enable_logging, "the definition says whether output comes"
-    await grid.provider.push_log(1, 0, b"output\n", final=True)
+    await push_log(grid.provider, 1, 0, b"output\n", final=True)
     assert (await grid.customer.read_log(1)).data == b"output\n"
     with pytest.raises(AccessDenied):
         await grid.rival.read_log(1)

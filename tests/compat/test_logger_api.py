@@ -13,6 +13,7 @@ from deepgrid.compat.compat_context import CompatLimits, CompatSettings
 from deepgrid.compat.logger_api.log_lines import LONGEST_LINE_BYTES
 from deepgrid.compat.logger_api.logger_pb2 import ReadResponse, WatchListResponse
 from deepgrid.lifecycle.states import JobStatus
+from tests.appending import push_log
 from tests.compat.logger_support import (
     TRANSPORTS,
     WITHIN_S,
@@ -41,8 +42,8 @@ async def served(start: Start) -> Grid:
 
 @every_transport
 async def test_a_log_is_read_line_by_line_to_its_end(served: Grid, transport: str) -> None:
-    await served.provider.push_log(1, 0, b"first\r\n\n w\xc3\xb6rld\xff\x00\nla")
-    await served.provider.push_log(1, 20, b"st", final=True)
+    await push_log(served.provider, 1, 0, b"first\r\n\n w\xc3\xb6rld\xff\x00\nla")
+    await push_log(served.provider, 1, 20, b"st", final=True)
     answers = [answer async for answer in stream(served, transport, read_request().SerializeToString())]
     parsed = [ReadResponse.FromString(answer) for answer in answers]
     assert [one.data for one in parsed] == [b"first", b"", b" w\xc3\xb6rld\xff\x00", b"last"]
@@ -51,13 +52,13 @@ async def test_a_log_is_read_line_by_line_to_its_end(served: Grid, transport: st
 
 @every_transport
 async def test_a_reader_follows_what_is_written(served: Grid, transport: str) -> None:
-    await served.provider.push_log(1, 0, b"one\ntw")
+    await push_log(served.provider, 1, 0, b"one\ntw")
     found = stream(served, transport, read_request().SerializeToString())
     async with asyncio.timeout(WITHIN_S):
         assert await one_line(found) == b"one"
-        await served.provider.push_log(1, 6, b"o\n")
+        await push_log(served.provider, 1, 6, b"o\n")
         assert await one_line(found) == b"two"
-        await served.provider.push_log(1, 8, b"", final=True)
+        await push_log(served.provider, 1, 8, b"", final=True)
         with pytest.raises(StopAsyncIteration):
             await anext(found)
 
@@ -68,10 +69,10 @@ async def test_an_empty_log_waits_and_a_new_claim_goes_on(served: Grid, transpor
     async with asyncio.timeout(WITHIN_S):
         first = asyncio.create_task(one_line(found))
         await until(lambda: waits(served, 1))
-        await served.provider.push_log(1, 0, b"of the first claim\nno end")
+        await push_log(served.provider, 1, 0, b"of the first claim\nno end")
         assert await first == b"of the first claim"
         served.chain.put(1, NAME, provider=ACCOUNTS["other_provider"].address, claimed_at=9)
-        await served.other_provider.push_log(1, 0, b"of the second\n", final=True)
+        await push_log(served.other_provider, 1, 0, b"of the second\n", final=True)
         assert [await one_line(found), await one_line(found)] == [b"no end", b"of the second"]
         with pytest.raises(StopAsyncIteration):
             await anext(found)
@@ -80,7 +81,7 @@ async def test_an_empty_log_waits_and_a_new_claim_goes_on(served: Grid, transpor
 @every_transport
 async def test_a_line_without_end_comes_in_parts(served: Grid, transport: str) -> None:
     text = b"x" * (2 * LONGEST_LINE_BYTES + 10)
-    await served.provider.push_log(1, 0, text + b"\n" + b"short", final=True)
+    await push_log(served.provider, 1, 0, text + b"\n" + b"short", final=True)
     assert await lines_of(served, transport) == [
         text[:LONGEST_LINE_BYTES], text[:LONGEST_LINE_BYTES], text[:10], b"short"
     ]  # fmt: skip
@@ -89,7 +90,7 @@ async def test_a_line_without_end_comes_in_parts(served: Grid, transport: str) -
 @every_transport
 async def test_many_lines_arrive_in_order(served: Grid, transport: str) -> None:
     lines = [f"line {number}".encode() for number in range(5000)]
-    await served.provider.push_log(1, 0, b"\n".join(lines) + b"\n", final=True)
+    await push_log(served.provider, 1, 0, b"\n".join(lines) + b"\n", final=True)
     assert await lines_of(served, transport) == lines
 
 
@@ -97,7 +98,7 @@ async def test_many_lines_arrive_in_order(served: Grid, transport: str) -> None:
 @pytest.mark.parametrize("v_offset", [0, 27])
 @pytest.mark.parametrize("unit", ["ms", "s"])
 async def test_signatures_of_both_clients_are_taken(served: Grid, transport: str, v_offset: int, unit: str) -> None:
-    await served.provider.push_log(1, 0, b"all\n", final=True)
+    await push_log(served.provider, 1, 0, b"all\n", final=True)
     timestamp = now_ms() // (1 if unit == "ms" else 1000)
     request = read_request(timestamp=timestamp, v_offset=v_offset)
     assert await lines_of(served, transport, request) == [b"all"]
@@ -106,7 +107,7 @@ async def test_signatures_of_both_clients_are_taken(served: Grid, transport: str
 
 @every_transport
 async def test_a_stranger_is_not_authenticated(served: Grid, transport: str) -> None:
-    await served.provider.push_log(1, 0, b"mine\n", final=True)
+    await push_log(served.provider, 1, 0, b"mine\n", final=True)
     code, sentence = await end_of(served, transport, read_request(name="rival").SerializeToString())
     assert (code, sentence) == (16, "only its customer reads the log of job 1")
     forged = read_request()
@@ -135,15 +136,15 @@ async def test_other_failures_have_their_status_and_a_sentence(served: Grid, tra
 async def test_the_list_has_only_ones_own_logs(served: Grid, transport: str) -> None:
     served.chain.put(2, NAME, JobStatus.RUNNING)
     served.chain.put(3, NAME, JobStatus.RUNNING, customer=ACCOUNTS["rival"].address)
-    await served.provider.push_log(1, 0, b"x")
-    await served.provider.push_log(3, 0, b"x")
+    await push_log(served.provider, 1, 0, b"x")
+    await push_log(served.provider, 3, 0, b"x")
     for lower in (True, False):
         lists = stream(served, transport, list_request(lower=lower).SerializeToString(), "WatchList")
         assert await one_list(lists) == [log_name(1)]
         await lists.aclose()
     lists = stream(served, transport, list_request().SerializeToString(), "WatchList")
     assert await one_list(lists) == [log_name(1)]
-    await served.provider.push_log(2, 0, b"x")
+    await push_log(served.provider, 2, 0, b"x")
     async with asyncio.timeout(WITHIN_S):
         while await one_list(lists) != [log_name(1), log_name(2)]:
             pass
@@ -161,7 +162,7 @@ async def test_the_clients_time_limit_ends_a_quiet_stream(served: Grid, transpor
 
 @every_transport
 async def test_a_reader_that_leaves_is_forgotten(served: Grid, transport: str) -> None:
-    await served.provider.push_log(1, 0, b"one\n")
+    await push_log(served.provider, 1, 0, b"one\n")
     found = stream(served, transport, read_request().SerializeToString())
     assert await one_line(found) == b"one"
     assert await waits(served, 1)

@@ -17,6 +17,7 @@ from deepgrid.compat.compat_context import CompatLimits, CompatSettings
 from deepgrid.lifecycle.states import JobStatus
 from deepgrid.services.admission import Limits, Rate
 from deepgrid.services.edge.proxy_file import EdgeLimits
+from tests.appending import push_log
 from tests.compat.logger_support import (
     PATH,
     TRANSPORTS,
@@ -140,7 +141,7 @@ async def test_a_reader_that_takes_nothing_is_cut_off(start: Start) -> None:
     grid.chain.put(1, NAME, JobStatus.RUNNING)
     size = 0
     for _ in range(12):
-        size = await grid.provider.push_log(1, size, (b"y" * 999 + b"\n") * 1000)
+        size = await push_log(grid.provider, 1, size, (b"y" * 999 + b"\n") * 1000)
     request = read_request().SerializeToString()
     async with aio.insecure_channel(str(grid.grpc)) as channel:
         call = channel.unary_stream(PATH + "Read")(request, timeout=WITHIN_S)
@@ -154,7 +155,7 @@ async def test_a_reader_that_takes_nothing_is_cut_off(start: Start) -> None:
 async def test_streams_and_strangers_are_bounded(start: Start) -> None:
     grid = await start(grpc_port=0, limits=Limits(followers_per_job=1, strangers_per_address=Rate(0.01, 12)))
     grid.chain.put(1, NAME, JobStatus.RUNNING)
-    await grid.provider.push_log(1, 0, b"x\n")
+    await push_log(grid.provider, 1, 0, b"x\n")
     first = stream(grid, "grpc", read_request().SerializeToString())
     await anext(first)
     for transport in TRANSPORTS:

@@ -9,6 +9,7 @@ from deepgrid.errors import NotFound
 from deepgrid.lifecycle.states import JobStatus
 from deepgrid.services.cleanup import Retention, clean_up
 from deepgrid.services.storage import database
+from tests.appending import push_log
 from tests.services.support import Grid, Start, a_job
 from tests.waiting import until
 
@@ -123,7 +124,7 @@ async def test_a_silent_chain_forgets_nothing(start: Start) -> None:
 
 async def test_logs_notices_and_nonces_expire(grid: Grid) -> None:
     grid.chain.put(1, "0" * 64)
-    await grid.provider.push_log(1, 0, b"output", final=True)
+    await push_log(grid.provider, 1, 0, b"output", final=True)
     await grid.operator.post_notice(1, "assigned", "cheapest")
     await round_of(grid, 29 * DAY_S)
     assert [await rows(grid, t) for t in (database.LogChunk, database.Log, database.NoticeRecord)] == [1, 1, 1]

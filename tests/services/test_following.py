@@ -19,6 +19,7 @@ from deepgrid.services.following import LOOK_AGAIN_S, Piece
 from deepgrid.services.following.log_tail import TAIL_BYTES
 from deepgrid.services.following.log_tails import PAGE_BYTES
 from deepgrid.services.refusal import Refusal
+from tests.appending import push_log
 from tests.services.support import ACCOUNTS, Grid, Start
 from tests.waiting import until
 
@@ -75,13 +76,13 @@ async def all_have(followers: list[Follower], text: bytes) -> bool:
 
 async def test_500_followers_cost_one_read_per_chunk_and_one_word_of_the_chain(grid: Grid) -> None:
     grid.chain.put(1, NAME, JobStatus.RUNNING)
-    await grid.provider.push_log(1, 0, b"0\n")
+    await push_log(grid.provider, 1, 0, b"0\n")
     started, asked_before = time.monotonic(), grid.chain.calls
     with reads_of_chunks(grid) as reads:
         followers = [Follower(grid) for _ in range(500)]
         text = b"0\n"
         for number in range(1, 11):
-            await grid.provider.push_log(1, len(text), line := b"%d\n" % number, final=number == 10)
+            await push_log(grid.provider, 1, len(text), line := b"%d\n" % number, final=number == 10)
             text += line
             await until(partial(all_have, followers, text))
     assert {await follower.end() for follower in followers} == {text}
@@ -94,9 +95,9 @@ async def test_pieces_tell_where_and_when_they_were_stored(grid: Grid) -> None:
     grid.chain.put(1, NAME, JobStatus.RUNNING)
     before = time.time_ns()
     follower = Follower(grid)
-    await grid.provider.push_log(1, 0, b"one")
+    await push_log(grid.provider, 1, 0, b"one")
     await until(lambda: follower.has(b"one"))
-    await grid.provider.push_log(1, 3, b"two", final=True)
+    await push_log(grid.provider, 1, 3, b"two", final=True)
     await follower.end()
     first, *_, last = follower.pieces
     assert (first.offset, first.claimed_at, first.final, last.end, last.final) == (0, 3, False, 6, True)
@@ -108,26 +109,26 @@ async def test_older_output_comes_in_small_pages_and_memory_is_bounded(grid: Gri
     early = Follower(grid)
     text = b"0123456789abcde\n" * 200_000
     for start in range(0, len(text), 100_000):
-        await grid.provider.push_log(1, start, text[start : start + 100_000])
+        await push_log(grid.provider, 1, start, text[start : start + 100_000])
     await until(lambda: early.has(text))
     late, near_the_end = Follower(grid), Follower(grid, -10)
     await until(lambda: late.has(text))
     await until(lambda: near_the_end.has(text[-10:]))
     assert max(len(piece.data) for piece in late.pieces) <= PAGE_BYTES
     assert all(tail._tail_cost <= TAIL_BYTES for tail in grid.context.log_tails._tasks)
-    await grid.provider.push_log(1, len(text), b"", final=True)
+    await push_log(grid.provider, 1, len(text), b"", final=True)
     assert await late.end() == await early.end() == text
 
 
 async def test_a_follower_goes_on_with_the_next_claim(grid: Grid) -> None:
     grid.chain.put(1, NAME, JobStatus.RUNNING)
-    await grid.provider.push_log(1, 0, b"first claim, ")
+    await push_log(grid.provider, 1, 0, b"first claim, ")
     follower = Follower(grid)
     await until(lambda: follower.has(b"first claim, "))
     grid.chain.put(1, NAME, JobStatus.RUNNING, provider=ACCOUNTS["other_provider"].address, claimed_at=9)
-    await grid.other_provider.push_log(1, 0, b"second ")
+    await push_log(grid.other_provider, 1, 0, b"second ")
     await until(lambda: follower.has(b"first claim, second "))
-    await grid.other_provider.push_log(1, 7, b"claim", final=True)
+    await push_log(grid.other_provider, 1, 7, b"claim", final=True)
     assert await follower.end() == b"first claim, second claim"
     assert [(piece.claimed_at, piece.offset) for piece in follower.pieces] == [(3, 0), (9, 0), (9, 7)]
 
@@ -135,11 +136,11 @@ async def test_a_follower_goes_on_with_the_next_claim(grid: Grid) -> None:
 async def test_a_slow_follower_gets_all_of_an_earlier_claim_first(grid: Grid) -> None:
     grid.chain.put(1, NAME, JobStatus.RUNNING)
     text = b"x" * (3 * PAGE_BYTES)
-    await grid.provider.push_log(1, 0, text)
+    await push_log(grid.provider, 1, 0, text)
     async with aclosing(grid.context.log_tails.follow(1, CUSTOMER)) as pieces:
         found = [await anext(pieces)]
         grid.chain.put(1, NAME, JobStatus.RUNNING, provider=ACCOUNTS["other_provider"].address, claimed_at=9)
-        await grid.other_provider.push_log(1, 0, b"second", final=True)
+        await push_log(grid.other_provider, 1, 0, b"second", final=True)
         [tail] = grid.context.log_tails._tasks
 
         async def is_told() -> bool:
@@ -153,7 +154,7 @@ async def test_a_slow_follower_gets_all_of_an_earlier_claim_first(grid: Grid) ->
 
 async def test_a_log_ends_with_its_job_for_followers_too(grid: Grid) -> None:
     grid.chain.put(1, NAME, JobStatus.RUNNING)
-    await grid.provider.push_log(1, 0, b"last words")
+    await push_log(grid.provider, 1, 0, b"last words")
     follower = Follower(grid)
     await until(lambda: follower.has(b"last words"))
     grid.chain.put(1, NAME, JobStatus.FAILED, ended_at=int(grid.clock()))
@@ -176,7 +177,7 @@ async def test_a_silent_chain_does_not_disturb_followers(grid: Grid) -> None:
     with pytest.raises(Refusal, match="the chain does not answer"):
         await anext(grid.context.log_tails.follow(2, CUSTOMER))
     grid.chain.down = False
-    await grid.provider.push_log(1, 0, b"still here", final=True)
+    await push_log(grid.provider, 1, 0, b"still here", final=True)
     assert await follower.end() == b"still here"
 
 
@@ -199,7 +200,7 @@ async def test_only_the_customer_follows(grid: Grid) -> None:
         return all(tail.job.customer == stranger for tail in grid.context.log_tails._tasks)
 
     await until(is_known)
-    await grid.provider.push_log(1, 0, b"not for everybody")
+    await push_log(grid.provider, 1, 0, b"not for everybody")
     with pytest.raises(Refusal, match="only its customer"):
         await follower.end()
     assert follower.text == b""
@@ -211,7 +212,7 @@ async def test_followers_end_when_the_service_stops(grid: Grid) -> None:
     waiting = asyncio.create_task(grid.customer.read_log(1, wait_s=20))
 
     async def both() -> bool:
-        return grid.context.log_tails.followers(1) == 2
+        return grid.context.log_tails.all_followers == 2
 
     await until(both)
     grid.context.log_tails.stop()
@@ -226,7 +227,7 @@ async def test_followers_end_when_the_service_stops(grid: Grid) -> None:
 
 async def test_the_reader_stays_between_polls_and_ends_when_nobody_comes(grid: Grid) -> None:
     grid.chain.put(1, NAME, JobStatus.RUNNING)
-    await grid.provider.push_log(1, 0, b"abc")
+    await push_log(grid.provider, 1, 0, b"abc")
     with reads_of_chunks(grid) as reads:
         for _ in range(20):
             assert (await grid.customer.read_log(1, wait_s=5)).data == b"abc"
@@ -250,14 +251,14 @@ async def test_waiting_requests_do_not_count_as_running(start: Start) -> None:
 
         await until(all_wait)
     assert grid.context.admission.running.all_held == 0
-    await grid.provider.push_log(1, 0, b"news", final=True)
+    await push_log(grid.provider, 1, 0, b"news", final=True)
     assert {(await chunk).data for chunk in waiting} == {b"news"}
 
 
 async def test_a_database_of_an_earlier_release_gets_the_missing_column(start: Start, tmp_path: Path) -> None:
     grid = await start()
     grid.chain.put(1, NAME, JobStatus.RUNNING)
-    await grid.provider.push_log(1, 0, b"old, ")
+    await push_log(grid.provider, 1, 0, b"old, ")
     with sqlite3.connect(tmp_path / "services.sqlite", timeout=30) as old:
         old.execute("ALTER TABLE grid_log_chunk DROP COLUMN at_ns")
         old.execute("DROP TABLE grid_restored")
@@ -265,11 +266,11 @@ async def test_a_database_of_an_earlier_release_gets_the_missing_column(start: S
         [(updated_at,)] = old.execute("SELECT updated_at FROM grid_log")
     old.close()
     again = await start(grid.chain, migrate=True)
-    await again.provider.push_log(1, 5, b"new", final=True)
+    await push_log(again.provider, 1, 5, b"new", final=True)
     follower = Follower(again)
     assert await follower.end() == b"old, new"
     assert updated_at <= follower.pieces[0].at_ns // 10**9 <= follower.pieces[1].at_ns // 10**9
 
 
 async def joined(grid: Grid) -> bool:
-    return grid.context.log_tails.followers(1) > 0
+    return grid.context.log_tails.all_followers > 0

@@ -22,6 +22,7 @@ from deepgrid.services.serve import listeners_of, listening, serve
 from deepgrid.services.signing.request_signing import Domain
 from deepgrid.services.signing.signers import SessionKey
 from deepgrid.workflow import verify_resources
+from tests.appending import push_log
 from tests.chain.anvil import Anvil
 from tests.chain.grid import CREDIT, Grid, build, gather_people
 from tests.services.support import a_job
@@ -122,7 +123,7 @@ async def keep_reading(client: ServicesClient, job_id: int, found: bytearray) ->
 
 async def is_pushed(provider: ServicesClient, job_id: int, offset: int, data: bytes, *, final: bool = False) -> bool:
     try:
-        return await provider.push_log(job_id, offset, data, final=final) == offset + len(data)
+        return await push_log(provider, job_id, offset, data, final=final) == offset + len(data)
     except GridError:
         return False
 
@@ -169,7 +170,7 @@ async def life_of_a_job(real: Grid, chain: Chain, url: str) -> None:
         fetched = await provider.fetch_definition(job_id, definition.definition_hash)
         assert fetched == job
         verify_resources(fetched, (await chain.job(job_id)).definition)
-        await provider.push_log(job_id, 0, b"hello", final=True)
+        await push_log(provider, job_id, 0, b"hello", final=True)
         chunk = await customer.read_log(job_id)
         assert (chunk.data, chunk.final) == (b"hello", True)
         assert [n.text for n in await customer.notices(job_id)] == ["cheapest"]

@@ -13,6 +13,7 @@ from prometheus_client import generate_latest
 
 from deepgrid.errors import AccessDenied
 from deepgrid.observability.metrics_page import metrics_page
+from tests.appending import push_log
 from tests.services.support import Grid, a_job, waits
 from tests.waiting import until
 
@@ -37,14 +38,14 @@ async def test_uploads_and_checks_are_counted_by_result(grid: Grid) -> None:
 
 async def test_output_and_its_followers_are_counted(grid: Grid) -> None:
     grid.chain.put(1, NAME)
-    await grid.provider.push_log(1, 0, b"hello")
-    await grid.provider.push_log(1, 0, b"hello")  # stored already
+    await push_log(grid.provider, 1, 0, b"hello")
+    await push_log(grid.provider, 1, 0, b"hello")  # stored already
     assert value(grid, "deepgrid_services_log_bytes_total") == 5
     reading = asyncio.create_task(grid.customer.read_log(1, 5, wait_s=20))
     await until(lambda: waits(grid, 1))
     assert value(grid, "deepgrid_services_followers") == 1
     assert value(grid, "deepgrid_services_followed_logs") == 1
-    await grid.provider.push_log(1, 5, b"!", final=True)
+    await push_log(grid.provider, 1, 5, b"!", final=True)
     assert (await asyncio.wait_for(reading, 60)).data == b"!"
     assert value(grid, "deepgrid_services_answer_seconds_count", route="/v1/jobs/{job_id}/log", status="2xx") == 4
 

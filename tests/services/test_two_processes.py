@@ -16,6 +16,7 @@ from deepgrid.chain.client import Chain
 from deepgrid.chain.transactions.wallet import Wallet
 from deepgrid.lifecycle.job import JobDefinition
 from deepgrid.services.client import ServicesClient
+from tests.appending import push_log
 from tests.chain.grid import CREDIT, Grid, People, gather_people, running_grid
 from tests.services.postgres_support import private_postgres
 from tests.services.processes_support import ServingProcess, persistently, round_robin, serving
@@ -78,7 +79,7 @@ async def push_and_kill(provider: ServicesClient, job_id: int, victim: ServingPr
     for number, chunk in enumerate(CHUNKS):
         if number == len(CHUNKS) // 2:
             victim.process.kill()
-        at = await persistently(partial(provider.push_log, job_id, at, chunk, final=number == len(CHUNKS) - 1))
+        at = await persistently(partial(push_log, provider, job_id, at, chunk, final=number == len(CHUNKS) - 1))
 
 
 async def read_to_the_end(customer: ServicesClient, job_id: int) -> bytes:

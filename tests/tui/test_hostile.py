@@ -13,6 +13,7 @@ import pytest
 from deepgrid.chain.client import Chain
 from deepgrid.client import AsyncGrid, JobStatus
 from deepgrid.lifecycle.job import Label
+from tests.appending import push_log
 from tests.chain.grid import approve_waiting
 from tests.cli.live import CREDIT, EXAMPLE, HARDWARE, PRICES, Live, Party, party
 from tests.client.stage import Customer
@@ -53,7 +54,7 @@ class Strangers:
             await cluster.writer.claim_next()
             await cluster.writer.set_running(last.id, 0)
             log = "\n".join(f"{key} {text} \x1b[31mcolour\x1b[0m" for key, text in texts.items())
-            await cluster.services.push_log(last.id, 0, log.encode() + b"\n\xff\xfe end of log\n", final=True)
+            await push_log(cluster.services, last.id, 0, log.encode() + b"\n\xff\xfe end of log\n", final=True)
             await cluster.writer.settle(last.id, JobStatus.FAILED, 1, whole[:200], 256)
         finally:
             await cluster.close()

@@ -14,6 +14,7 @@ from deepgrid.tui.grid_app import GridApp
 from deepgrid.tui.screens.job_log import LogScreen
 from deepgrid.tui.screens.jobs import JobsScreen
 from deepgrid.tui.widgets.log_view import LogView
+from tests.appending import push_log
 from tests.cli.live import EXAMPLE
 from tests.client.stage import Stage
 from tests.tui.support import NARROW, choose, lines_of, shows, text_of
@@ -33,12 +34,12 @@ async def test_the_log_follows_a_running_job_until_its_end(app: GridApp, running
         await pilot.press("enter")
         await shows(pilot, "No output yet")
         first = b"".join(b"line %d\n" % number for number in range(50))
-        await services.push_log(running.id, 0, first)
+        await push_log(services, running.id, 0, first)
         await shows(pilot, "line 49", "50 lines, following")
         assert "line 3\n" not in text_of(app)
         await pilot.press("g")
         await shows(pilot, "line 0", "paused, G follows")
-        await services.push_log(running.id, len(first), b"the last one\n", final=True)
+        await push_log(services, running.id, len(first), b"the last one\n", final=True)
         await shows(pilot, "51 lines, complete")
         assert "the last one" not in text_of(app)
         await pilot.press("G")
@@ -51,7 +52,7 @@ async def test_ended_jobs_have_their_log_and_l_peeks_at_it(
     app: GridApp, running: AsyncJob, stage: Stage, tmp_path: Path
 ) -> None:
     output = b"".join(b"line %d\n" % number for number in range(30)) + b"\x1b[31mred\x1b[0m \x1b]0;title\x07end\n"
-    await stage.provider.services.push_log(running.id, 0, output, final=True)
+    await push_log(stage.provider.services, running.id, 0, output, final=True)
     await stage.provider.writer.settle(running.id, JobStatus.FINISHED, 1)
     async with app.run_test(size=NARROW) as pilot:
         await choose(pilot, running)
@@ -76,7 +77,7 @@ async def test_ended_jobs_have_their_log_and_l_peeks_at_it(
 
 async def test_search_goes_to_matches_forwards_and_backwards(app: GridApp, running: AsyncJob, stage: Stage) -> None:
     lines = [b"match %d" % number if number % 40 == 0 else b"other %d" % number for number in range(200)]
-    await stage.provider.services.push_log(running.id, 0, b"\n".join(lines) + b"\n", final=True)
+    await push_log(stage.provider.services, running.id, 0, b"\n".join(lines) + b"\n", final=True)
     async with app.run_test(size=NARROW) as pilot:
         await choose(pilot, running)
         await pilot.press("enter")
@@ -96,7 +97,7 @@ async def test_search_goes_to_matches_forwards_and_backwards(app: GridApp, runni
 
 async def test_a_long_log_is_read_from_its_end_and_g_reads_all(app: GridApp, running: AsyncJob, stage: Stage) -> None:
     lines = [f"line {number} {'x' * 100}" for number in range(2_000)]
-    await stage.provider.services.push_log(running.id, 0, ("\n".join(lines) + "\n").encode(), final=True)
+    await push_log(stage.provider.services, running.id, 0, ("\n".join(lines) + "\n").encode(), final=True)
     async with app.run_test(size=NARROW) as pilot:
         await choose(pilot, running)
         await pilot.press("enter")

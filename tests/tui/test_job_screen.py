@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from deepgrid.client import AsyncGrid, JobStatus
 from deepgrid.tui.grid_app import GridApp
+from tests.appending import push_log
 from tests.cli.live import EXAMPLE
 from tests.client.stage import Stage
 from tests.tui.support import NARROW, WIDE, choose, fill, shows, text_of, until
@@ -31,7 +32,7 @@ async def test_life_remarks_and_bill(app: GridApp, grid: AsyncGrid, stage: Stage
 async def test_a_wide_screen_shows_the_end_of_the_log_beside(app: GridApp, grid: AsyncGrid, stage: Stage) -> None:
     job = await grid.submit(EXAMPLE, credits=100)
     await stage.run(job)
-    await stage.provider.services.push_log(job.id, 0, b"one\ntwo\n")
+    await push_log(stage.provider.services, job.id, 0, b"one\ntwo\n")
     async with app.run_test(size=WIDE) as pilot:
         await choose(pilot, job)
         await pilot.press("v")

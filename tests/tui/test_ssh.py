@@ -18,6 +18,7 @@ import pytest
 
 from deepgrid.client import AsyncGrid, AsyncJob, JobStatus
 from deepgrid.tui.templates import templates
+from tests.appending import push_log
 from tests.cli.live import EXAMPLE
 from tests.client.stage import Customer, Stage
 from tests.tui.login_node import PROMPT, LoginNode, Process, login_node
@@ -124,14 +125,14 @@ async def follow(terminal: Terminal, stage: Stage, job: AsyncJob) -> None:
     services = stage.provider.services
     first = b"".join(b"line %d%s\n" % (number, b" has a needle" * (number in (10, 50))) for number in range(100))
     await press(terminal, "\r", "No output yet")
-    await services.push_log(job.id, 0, first)
+    await push_log(services, job.id, 0, first)
     await press(terminal, "", "line 99", "100 lines, following")
     for columns, rows in ((100, 30), (80, 24)):
         before = len(terminal.bytes)
         terminal.resize(columns, rows)
         last_row = b"\x1b[%d;1H" % rows  # the cursor moves there, to draw the line of keys
         await asyncio.to_thread(terminal.until, lambda at=before, row=last_row: row in terminal.bytes[at:], "no resize")
-    await services.push_log(job.id, len(first), b"one more\n")
+    await push_log(services, job.id, len(first), b"one more\n")
     await press(terminal, "", "one more", "101 lines, following")
     await press(terminal, "/", "search for")
     await press(terminal, "needle\r", "line 10 has a needle", "paused")
@@ -145,7 +146,7 @@ async def test_a_hang_up_leaves_no_process(
 ) -> None:
     await press(terminal, "dps\r", "talks", "running")
     await press(terminal, "\r", "No output yet")
-    await stage.provider.services.push_log(running.id, 0, b"hello\n")
+    await push_log(stage.provider.services, running.id, 0, b"hello\n")
     await press(terminal, "", "hello")
     assert the_app(node)
     terminal.process.kill()  # the client of ssh
@@ -200,10 +201,10 @@ async def talks(stage: Stage, job: AsyncJob, enough: asyncio.Event) -> int:
     begun = time.monotonic()
     while not enough.is_set():
         output = b"".join(b"step %d of a job that talks much\n" % (count + number) for number in range(LINES_PER_S))
-        await stage.provider.services.push_log(job.id, offset, output)
+        await push_log(stage.provider.services, job.id, offset, output)
         count, offset = count + LINES_PER_S, offset + len(output)
         await asyncio.sleep(max(0.0, begun + count / LINES_PER_S - time.monotonic()))
-    await stage.provider.services.push_log(job.id, offset, b"", final=True)
+    await push_log(stage.provider.services, job.id, offset, b"", final=True)
     return count
 
 

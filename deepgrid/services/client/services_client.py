@@ -159,27 +159,6 @@ class ServicesClient:
             messages.Releases, await self._call("GET", f"/v1/definitions/{definition_hash}/releases")
         ).releases
 
-    async def push_log(self, job_id: int, offset: int, data: bytes, *, final: bool = False) -> int:
-        """Append output of a job from `offset` on. Returns the offset that the service expects next.
-
-        The service may have stored the data, had it already, or refused it because of a gap before it.
-        """
-        expected = offset
-        step = messages.MAX_LOG_CHUNK_BYTES
-        for start in range(0, max(len(data), 1), step):
-            piece = data[start : start + step]
-            last = start + step >= len(data)
-            path = f"/v1/jobs/{job_id}/log?offset={offset + start}&final={'true' if final and last else 'false'}"
-            answer = await self._send("POST", path, piece)
-            if answer.status != 409:
-                expected = answers.parse(messages.Appended, answer.read()).next_offset
-                continue
-            gap = answers.refusal_of(answer).next_offset
-            if gap is None:
-                raise answers.error_of(answer)
-            return gap
-        return expected
-
     async def ship_log(
         self, job_id: int, claimed_at: int, at: LogPosition, data: bytes, after: LogPosition, *,
         pending: int = 0, final: bool = False,

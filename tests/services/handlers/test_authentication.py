@@ -15,6 +15,7 @@ from deepgrid.services.client import ServicesClient
 from deepgrid.services.signing.session_keys import MAX_LIFETIME_S, SESSION_HEADER, Rights
 from deepgrid.services.signing.signers import SessionKey
 from deepgrid.services.storage.database import UsedNonce
+from tests.appending import push_log
 from tests.services.support import DOMAIN, Grid, Headers, Start, a_job, client_of, session_key
 
 READ = "/v1/jobs/1/log?offset=0"
@@ -34,7 +35,7 @@ async def test_with_a_session_key_a_customer_stores_definitions_and_reads_logs(g
         definition_hash = await customer.upload(a_job())
         grid.chain.put(1, definition_hash)
         assert await grid.provider.fetch_definition(1, definition_hash) == a_job()
-        await grid.provider.push_log(1, 0, b"hello")
+        await push_log(grid.provider, 1, 0, b"hello")
         assert (await customer.read_log(1)).data == b"hello"
         assert [release.job_id for release in await customer.releases(definition_hash)] == [1]
         assert await customer.notices(1) == []
@@ -44,7 +45,7 @@ READS: dict[str, Callable[[ServicesClient], object]] = {
     "log": lambda client: client.read_log(1), "releases": lambda client: client.releases("0" * 64),
 }  # fmt: skip
 WALLET_ONLY: dict[str, Callable[[ServicesClient], object]] = {
-    "push": lambda client: client.push_log(1, 0, b"x"),
+    "push": lambda client: push_log(client, 1, 0, b"x"),
     "fetch": lambda client: client.fetch_definition(1, "0" * 64),
     "notice": lambda client: client.post_notice(1, "waiting", "text"),
     "notices": lambda client: client.post_notices([(1, "waiting", "text")]),

@@ -17,6 +17,7 @@ from deepgrid.services.handlers import definitions
 from deepgrid.services.signing import request_signing
 from deepgrid.workflow import Step, StepRun, canonical, hash_definition
 from deepgrid.workflow.models import ContainerRun, StepUse
+from tests.appending import push_log
 from tests.services.support import ACCOUNTS, DOMAIN, Grid, Start, a_job, client_of
 
 SALT = bytes(range(32))
@@ -255,7 +256,7 @@ async def test_nothing_confidential_is_logged(grid: Grid, caplog: pytest.LogCapt
     definition_hash = await grid.customer.upload(job)
     grid.chain.put(1, definition_hash)
     await grid.provider.fetch_definition(1, definition_hash)
-    await grid.provider.push_log(1, 0, b"hidden-output", final=True)
+    await push_log(grid.provider, 1, 0, b"hidden-output", final=True)
     await grid.customer.read_log(1)
     await put(grid, f"/v1/definitions/{definition_hash}", b'{"definition": "hidden-upload"}')
     text = "\n".join(f"{record.getMessage()} {record.args} {record.exc_info}" for record in caplog.records)

@@ -12,6 +12,7 @@ from deepgrid.services.admission import Limits
 from deepgrid.services.cleanup import Retention, clean_up
 from deepgrid.services.signing.session_keys import CLOCK_SLACK_S, MAX_LIFETIME_S, Session
 from deepgrid.services.storage import database
+from tests.appending import push_log
 from tests.services.support import ACCOUNTS, DOMAIN, Grid, Start, a_job, client_of, session_key, waits
 from tests.waiting import until
 
@@ -100,7 +101,7 @@ async def test_a_reader_that_waits_gets_nothing_after_the_revocation(grid: Grid)
         reading = asyncio.create_task(client.read_log(1, wait_s=20))
         await until(lambda: waits(grid, 1))
         await grid.customer.revoke(key.session)
-        await grid.provider.push_log(1, 0, b"secret")
+        await push_log(grid.provider, 1, 0, b"secret")
         with pytest.raises(AccessDenied, match="revoked"):
             await reading
 

@@ -9,6 +9,7 @@ import pytest
 from deepgrid.errors import AccessDenied, ServiceError
 from deepgrid.lifecycle.states import JobStatus
 from deepgrid.services.messages import LogPosition
+from tests.appending import push_log
 from tests.services.support import Grid, Start
 
 NAME = "ab" * 32
@@ -76,7 +77,7 @@ async def test_a_log_that_its_provider_never_closed_is_over_but_not_closed(grid:
 async def test_bytes_beyond_the_limit_of_the_service_count_as_left_out(start: Start) -> None:
     grid = await start(max_log_bytes=10)
     grid.chain.put(1, NAME)
-    await grid.provider.push_log(1, 0, b"0123456789abc", final=True)
+    await push_log(grid.provider, 1, 0, b"0123456789abc", final=True)
     read = await grid.customer.read_log(1)
     assert (read.data, read.closed, read.left_out) == (b"0123456789", True, 3)
 
@@ -84,7 +85,7 @@ async def test_bytes_beyond_the_limit_of_the_service_count_as_left_out(start: St
 async def test_a_log_of_an_earlier_release_goes_on(start: Start) -> None:
     grid = await start()
     grid.chain.put(1, NAME)
-    await grid.provider.push_log(1, 0, b"before\n")
+    await push_log(grid.provider, 1, 0, b"before\n")
     database = sqlite3.connect(grid.settings.secret_file.parent / "services.sqlite")
     for column in ("source", "left_out", "pending"):
         database.execute(f"ALTER TABLE grid_log DROP COLUMN {column}")

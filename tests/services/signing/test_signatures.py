@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from deepgrid.errors import AccessDenied
 from deepgrid.services.signing import request_signing
 from deepgrid.services.signing.request_signing import BadRequestSignature, Domain, sign, verify
+from tests.appending import push_log
 from tests.services.support import ACCOUNTS, DOMAIN, PATH, Grid, Headers, Start, push
 
 NOW = 1_700_000_000
@@ -181,9 +182,9 @@ async def test_a_machine_with_a_wrong_clock_uses_the_services_time(grid: Grid, h
     """Otherwise a supervisor would treat the 401 as a refusal, give its jobs back and ship no more output."""
     grid.chain.put(1, "0" * 64)
     grid.clock.ahead_s = hour
-    assert await grid.provider.push_log(1, 0, b"x") == 1
+    assert await push_log(grid.provider, 1, 0, b"x") == 1
     grid.clock.ahead_s = 0  # and again, when it is corrected
-    assert await grid.provider.push_log(1, 1, b"y") == 2
+    assert await push_log(grid.provider, 1, 1, b"y") == 2
 
 
 async def test_concurrent_requests_all_use_the_services_time(grid: Grid) -> None:
@@ -197,7 +198,7 @@ async def test_a_service_with_a_clock_days_off_is_not_trusted(grid: Grid) -> Non
     grid.chain.put(1, "0" * 64)
     grid.clock.ahead_s = 30 * 86400
     with pytest.raises(AccessDenied):
-        await grid.provider.push_log(1, 0, b"x")
+        await push_log(grid.provider, 1, 0, b"x")
 
 
 async def test_oversize_bodies_are_cut_off(grid: Grid) -> None:

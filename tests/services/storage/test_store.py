@@ -21,6 +21,7 @@ from deepgrid.services.signing.request_signing import sign
 from deepgrid.services.storage.database import Database, Definition, RevokedSession, UnownedDefinition
 from deepgrid.services.storage.vault import Vault
 from deepgrid.workflow import canonical
+from tests.appending import push_log
 from tests.services.postgres_support import private_postgres, stoppable_postgres
 from tests.services.support import ACCOUNTS, DOMAIN, PATH, Grid, Start, a_job, client_of, push, session_key, waits
 from tests.waiting import until
@@ -48,9 +49,9 @@ async def test_two_services_share_one_postgresql(start: Start, postgres: str) ->
 
     reading = asyncio.create_task(one.customer.read_log(1, 4, wait_s=20))
     await until(lambda: waits(one, 1))
-    await asyncio.gather(*(grid.provider.push_log(1, 4, b" upon a time") for grid in (one, other, other)))
+    await asyncio.gather(*(push_log(grid.provider, 1, 4, b" upon a time") for grid in (one, other, other)))
     assert (await reading).data == b" upon a time", "a reader learns of chunks that another process took"
-    await other.provider.push_log(1, 16, b"", final=True)
+    await push_log(other.provider, 1, 16, b"", final=True)
     assert (await one.customer.read_log(1)).data == b"once upon a time"
 
     await one.operator.post_notice(1, "assigned", "cheapest")
@@ -75,7 +76,7 @@ async def test_the_first_output_may_reach_two_services_at_once(
     other = await start(one.chain, database_url=url)
     for job_id in range(101, 121):
         one.chain.put(job_id, "0" * 64)
-        pushed = (grid.provider.push_log(job_id, 0, b"hello") for grid in (one, other, one, other))
+        pushed = (push_log(grid.provider, job_id, 0, b"hello") for grid in (one, other, one, other))
         assert await asyncio.gather(*pushed) == [5] * 4
         assert (await one.customer.read_log(job_id)).data == b"hello"
 
@@ -87,16 +88,16 @@ async def test_a_follower_hears_at_once_of_output_that_another_process_took(star
     one.chain.put(301, "0" * 64)
     reading = asyncio.create_task(one.customer.read_log(301, wait_s=25))
     await until(lambda: listens(one))
-    await other.provider.push_log(301, 0, b"one, ")
+    await push_log(other.provider, 301, 0, b"one, ")
     assert (await reading).data == b"one, "
 
     async with one.context.database.write() as session:
         listening = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query ~ '^LISTEN'"
         await session.execute(text(listening))
-    await other.provider.push_log(301, 5, b"two, ")
+    await push_log(other.provider, 301, 5, b"two, ")
     assert (await one.customer.read_log(301, 5, wait_s=25)).data == b"two, "
     await until(lambda: listens(one))
-    await other.provider.push_log(301, 10, b"three", final=True)
+    await push_log(other.provider, 301, 10, b"three", final=True)
     assert (await one.customer.read_log(301, 10, wait_s=25)).data == b"three"
 
 
@@ -118,7 +119,7 @@ async def test_clean_up_and_news_go_on_after_postgresql_was_away(start: Start) -
             await reading
         reading = asyncio.create_task(one.customer.read_log(1, wait_s=25))
         await until(lambda: listens(one))
-        await other.provider.push_log(1, 0, b"back")
+        await push_log(other.provider, 1, 0, b"back")
         assert (await reading).data == b"back"
         unused = await one.customer.upload(a_job())
         one.clock.ahead_s = 2 * 24 * 3600
@@ -200,7 +201,7 @@ async def test_a_database_that_does_not_answer_is_reported_without_its_password(
     with pytest.raises(ConfigurationError, match="cannot be used") as caught:
         await database.prepare()
     assert "s3cret" not in str(caught.value)
-    await database.close()
+    await database.aclose()
 
 
 def test_the_secret_file_is_made_once_and_must_stay_private(tmp_path: Path) -> None:

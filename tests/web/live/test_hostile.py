@@ -16,6 +16,7 @@ from deepgrid.client.display.text import COLOUR, LogLines
 from deepgrid.lifecycle.job import JobDefinition, Label
 from deepgrid.lifecycle.states import JobStatus
 from deepgrid.plain_text import marked
+from tests.appending import push_log
 from tests.chain.grid import approve_waiting
 from tests.cli.live import HARDWARE, PRICES
 from tests.web.live.hostile_texts import hostile_texts
@@ -153,7 +154,7 @@ async def test_output_of_jobs(stage: Stage, browser: Browser) -> None:
     job_id = await job_of(stage, "output")
     await run_jobs(stage, [job_id])
     output = "\n".join(TEXTS).encode() + b"\n\xff\x00 end\n"
-    await stage.provider.services.push_log(job_id, 0, output, final=True)
+    await push_log(stage.provider.services, job_id, 0, output, final=True)
     lines = [COLOUR.sub("", line) for line in LogLines().feed(output, final=True)]
     wanted = {"\t".join(map(marked, line.split("\t"))) for line in lines}
     async with unharmed(stage, browser) as page:

@@ -6,6 +6,7 @@ import pytest
 from playwright.async_api import Browser, Page, expect
 
 from deepgrid.lifecycle.states import JobStatus
+from tests.appending import push_log
 from tests.web.live.many_jobs_support import run_jobs
 from tests.web.live.stage import PATIENCE_MS, Stage, opened
 
@@ -51,7 +52,7 @@ async def test_submit_follow_and_cancel(stage: Stage, browser: Browser) -> None:
         (job_id,) = await stage.jobs()
 
         await run_jobs(stage, [job_id])
-        await stage.provider.services.push_log(job_id, 0, b"seen without a mouse\n")
+        await push_log(stage.provider.services, job_id, 0, b"seen without a mouse\n")
         await page.keyboard.press("l")
         await page.get_by_text("seen without a mouse").wait_for()
 

@@ -13,6 +13,7 @@ import pytest
 from playwright.async_api import Browser, Page, expect
 
 from deepgrid.lifecycle.job import JobDefinition
+from tests.appending import push_log
 from tests.cli.live import CREDIT
 from tests.web.live.stage import PATIENCE_MS, Stage, opened
 
@@ -41,7 +42,7 @@ async def logged_job(stage: Stage, log: bytes) -> int:
     await stage.operator.writer.meta_schedule(job_id, stage.provider.address)
     await stage.provider.writer.claim_next_jobs(1)
     await stage.provider.writer.set_running(job_id, 0)
-    await stage.provider.services.push_log(job_id, 0, log, final=True)
+    await push_log(stage.provider.services, job_id, 0, log, final=True)
     await customer.close()
     return job_id
 

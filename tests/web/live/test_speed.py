@@ -11,6 +11,7 @@ from playwright.async_api import Browser, Page, expect
 
 from deepgrid.lifecycle.job import JobDefinition
 from deepgrid.lifecycle.states import JobStatus
+from tests.appending import push_log
 from tests.cli.live import CREDIT
 from tests.web.live.stage import PATIENCE_MS, Stage, opened
 
@@ -88,14 +89,14 @@ async def line_s(stage: Stage, page: Page, tries: int) -> float:
     await stage.operator.writer.meta_schedule(job_id, stage.provider.address)
     await stage.provider.writer.claim_next_jobs(1)
     await stage.provider.writer.set_running(job_id, 0)
-    end = await stage.provider.services.push_log(job_id, 0, b"begins\n")
+    end = await push_log(stage.provider.services, job_id, 0, b"begins\n")
     await page.evaluate("place => { location.hash = place; }", f"/jobs/{job_id}")
     await page.get_by_role("tab", name="Log").click()
     await page.get_by_role("button", name="Read the log").click()
     await page.get_by_text("begins").wait_for(timeout=PATIENCE_MS)
     taken = []
     for number in range(tries):
-        end = await stage.provider.services.push_log(job_id, end, f"line {number} is here\n".encode())
+        end = await push_log(stage.provider.services, job_id, end, f"line {number} is here\n".encode())
         started = time.monotonic()
         await page.get_by_text(f"line {number} is here").wait_for(timeout=PATIENCE_MS)
         taken.append(time.monotonic() - started)
