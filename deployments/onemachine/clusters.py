@@ -39,21 +39,15 @@ class Offer:
 MILLICREDIT_WEI = 10**15
 MICROCREDIT_WEI = 10**12
 
-OFFERS = (
+OFFERS = (  # prices per minute: of a GPU, a CPU, and a MB of memory
     Offer(
         ClusterSpec("alpha", nodes=2, cpus_per_node=4, mem_per_node_mb=8000, own_accounts=True),
-        Prices(
-            gpu_wei_per_minute=0, cpu_wei_per_minute=950 * MILLICREDIT_WEI, mem_wei_per_mb_minute=80 * MICROCREDIT_WEI
-        ),
+        Prices(0, 950 * MILLICREDIT_WEI, 80 * MICROCREDIT_WEI),
         {"region": "ch", "network": "ethernet", "mem": "8000"},
     ),
     Offer(
         ClusterSpec("beta", nodes=2, cpus_per_node=8, mem_per_node_mb=16000, gpus_per_node=2, own_accounts=True),
-        Prices(
-            gpu_wei_per_minute=17_000 * MILLICREDIT_WEI,
-            cpu_wei_per_minute=1900 * MILLICREDIT_WEI,
-            mem_wei_per_mb_minute=160 * MICROCREDIT_WEI,
-        ),
+        Prices(17_000 * MILLICREDIT_WEI, 1900 * MILLICREDIT_WEI, 160 * MICROCREDIT_WEI),
         {"region": "fr", "network": "infiniband", "mem": "16000"},
     ),
 )

@@ -10,10 +10,10 @@ from pathlib import Path
 
 from deepgrid.lifecycle.job import Job
 from deepgrid.slurm.ssh.login_settings import LoginSettings
-from deployments.onemachine.slurm import running_site
 from tests.attacks.attacker import Attacker, attacker, requests_in
 from tests.attacks.claims import Books, Claim, settings_with, supervisor
 from tests.attacks.evidence_cases import CASES, SPECS, WORK_S
+from tests.running_site import running_site
 from tests.slurm.support import Box, open_folder
 
 AWAY_AFTER_S, AWAY_FOR_S = 10, WORK_S - 5

@@ -18,12 +18,13 @@ from deepgrid.lifecycle.decide import FAULTS, LAUNCH_FAILURE
 from deepgrid.lifecycle.job import Job
 from deepgrid.lifecycle.minutes import minutes_begun
 from deepgrid.lifecycle.states import JobStatus
-from deployments.onemachine.slurm import ClusterSpec, running_site
+from deployments.onemachine.slurm import ClusterSpec
 from tests.attacks.attacker import Attacker, attacker, requests_in
 from tests.attacks.claims import FEE_MINUTES, Books, Claim, Supervisor, settings_with, supervisor
 from tests.attacks.random_attacker import QUIET_EVERY, Sequence, Step, sequence
 from tests.attacks.random_saboteur import saboteur_in
 from tests.attacks.sampling import Ran, Sampler
+from tests.running_site import running_site
 from tests.slurm.support import Box, open_folder
 
 SPECS = {

@@ -15,8 +15,9 @@ import pytest
 from deepgrid.errors import ConfigurationError, SlurmError
 from deepgrid.slurm.cluster import Cluster
 from deepgrid.slurm.ssh.login import Login
-from deployments.onemachine.slurm import ClusterSpec, accounts, running_site
+from deployments.onemachine.slurm import ClusterSpec, accounts
 from tests.attacks.two_customers import STRANGER, WITHIN_S, Scene, commands_of
+from tests.running_site import running_site
 from tests.slurm.people import remove_accounts
 from tests.slurm.support import SMALL, bash, new_key, open_folder
 from tests.waiting import wait_until

@@ -44,8 +44,12 @@ class Watched:
 
     def __init__(self, here: MeasuredGrid) -> None:
         prefect, port = here.grid.prefect, here.grid.ports.port(SUPERVISOR)
+        login = httpx.BasicAuth(*prefect.login().split(":"))
         self._api = httpx.AsyncClient(
-            base_url=f"{prefect.ui_url}/api/", auth=prefect.credentials, trust_env=False, timeout=120
+            base_url=f"{prefect.ui_url}/api/",
+            auth=login,
+            trust_env=False,
+            timeout=120,
         )
         self._metrics = httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", trust_env=False, timeout=120)
 

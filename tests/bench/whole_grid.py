@@ -96,7 +96,8 @@ class MeasuredGrid:
         """Pause or resume the schedules of `claim_jobs`. Without them a supervisor claims nothing."""
         prefect = self.grid.prefect
         url = f"{prefect.ui_url}/api/"
-        async with httpx.AsyncClient(base_url=url, auth=prefect.credentials, trust_env=False) as api:
+        login = httpx.BasicAuth(*prefect.login().split(":"))
+        async with httpx.AsyncClient(base_url=url, auth=login, trust_env=False) as api:
             found = (await api.get(f"deployments/name/claim_jobs/{self.cluster}")).raise_for_status().json()
             for schedule in found["schedules"]:
                 path = f"deployments/{found['id']}/schedules/{schedule['id']}"

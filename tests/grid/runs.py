@@ -21,7 +21,13 @@ FINAL = ("COMPLETED", "FAILED", "CANCELLED", "CRASHED")
 def api(grid: LocalGrid) -> httpx.AsyncClient:
     """Prefect's API of this grid."""
     prefect = grid.prefect
-    return httpx.AsyncClient(base_url=f"{prefect.ui_url}/api/", auth=prefect.credentials, trust_env=False, timeout=60)
+    login = httpx.BasicAuth(*prefect.login().split(":"))
+    return httpx.AsyncClient(
+        base_url=f"{prefect.ui_url}/api/",
+        auth=login,
+        trust_env=False,
+        timeout=60,
+    )
 
 
 async def deployment(grid: LocalGrid, name: str) -> Json:

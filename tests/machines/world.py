@@ -20,8 +20,9 @@ from deepgrid.slurm.ssh.login_settings import LoginSettings
 from deployments.onemachine.daemons.ports import PortBook
 from deployments.onemachine.daemons.processes import ProcessTable
 from deployments.onemachine.node.anvil import Anvil
-from deployments.onemachine.slurm import ClusterSpec, SlurmSite, running_site
+from deployments.onemachine.slurm import ClusterSpec, SlurmSite
 from tests.machines.machine import Network
+from tests.running_site import running_site
 from tests.services.edge_support import certify
 
 CLUSTER = "gamma"

@@ -11,9 +11,10 @@ from pathlib import Path
 import pytest
 
 from deepgrid.lifecycle.job import JobKey
-from deployments.onemachine.slurm import ClusterSpec, running_site
+from deployments.onemachine.slurm import ClusterSpec
 from tests.chain.grid import Grid, running_grid
 from tests.provider.scene import Scene, scene_with
+from tests.running_site import running_site
 from tests.slurm.support import Box
 
 _number = itertools.count()

@@ -11,7 +11,8 @@ from deepgrid.lifecycle.job import JobKey
 from deepgrid.slurm.cluster import Cluster
 from deepgrid.slurm.ssh.login import Login
 from deepgrid.slurm.supervision.monitor import SlurmMonitor
-from deployments.onemachine.slurm import ClusterSpec, running_site
+from deployments.onemachine.slurm import ClusterSpec
+from tests.running_site import running_site
 from tests.slurm.support import Box, new_key, open_folder
 
 

@@ -24,7 +24,8 @@ from deepgrid.slurm.ssh.login_settings import LoginSettings
 from deepgrid.slurm.submit.protocol import SubmitRequest
 from deepgrid.slurm.supervision.monitor import SlurmMonitor, query_verdicts
 from deployments.onemachine.daemons.processes import ProcessTable
-from deployments.onemachine.slurm import ClusterSpec, SlurmSite, running_site
+from deployments.onemachine.slurm import ClusterSpec, SlurmSite
+from tests.running_site import running_site
 
 SMALL = SubmitRequest(ntasks=1, cpus_per_task=1, mem_per_cpu_mb=100, gpus=0, time_limit_minutes=5)
 CONTRACT = "0x" + "c0ffee00" * 5

@@ -19,7 +19,8 @@ from deepgrid.slurm.setup.guards import ask_guards, missing_guards
 from deepgrid.slurm.setup.hook_config import Site, plan
 from deepgrid.slurm.ssh.login import Login
 from deepgrid.slurm.supervision.monitor import SlurmMonitor
-from deployments.onemachine.slurm import ClusterSpec, running_site
+from deployments.onemachine.slurm import ClusterSpec
+from tests.running_site import running_site
 from tests.slurm.support import SMALL, WAIT_FOR_LEAVE, Box, bash, ended, leave, new_key
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]  # a separate cluster, and restarts of its controller

@@ -16,7 +16,8 @@ from deepgrid.slurm.ssh.login import Login
 from deepgrid.slurm.supervision.monitor import SlurmMonitor
 from deployments.onemachine.daemons.grid_files import socket_folder, socket_path
 from deployments.onemachine.daemons.ports import PortBook
-from deployments.onemachine.slurm import ClusterSpec, SlurmSite, running_site
+from deployments.onemachine.slurm import ClusterSpec, SlurmSite
+from tests.running_site import running_site
 from tests.slurm.support import SMALL, Box, bash, ended, new_key
 
 

@@ -63,12 +63,6 @@ class PrefectServer:
         return read_or_create(self.login_file, lambda: f"{USER}:{secrets.token_urlsafe(24)}")
 
     @property
-    def credentials(self) -> tuple[str, str]:
-        """User and password, for HTTP clients."""
-        user, _, password = self.login().partition(":")
-        return user, password
-
-    @property
     def login_file(self) -> Path:
         """File of the login: one line, mode 0600."""
         return self.home / "login"

@@ -4,6 +4,6 @@
 leave running, `accounts` chooses Unix accounts.
 """
 
-from deployments.onemachine.slurm.slurm_site import PARTITION, ClusterSpec, SlurmSite, running_site
+from deployments.onemachine.slurm.slurm_site import PARTITION, ClusterSpec, SlurmSite
 
-__all__ = ["PARTITION", "ClusterSpec", "SlurmSite", "running_site"]
+__all__ = ["PARTITION", "ClusterSpec", "SlurmSite"]

@@ -11,7 +11,7 @@ import re
 import shutil
 import subprocess
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -264,14 +264,3 @@ def _node_serves(env: dict[str, str], node: str) -> Callable[[], bool]:
         return done.stdout.strip() in {"idle", "mixed", "allocated", "completing"}
 
     return probe
-
-
-@contextmanager
-def running_site(state: Path, *clusters: ClusterSpec) -> Iterator[tuple[SlurmSite, ProcessTable]]:
-    """Run the clusters for the length of the `with` block, and always stop them at its end."""
-    site, table = SlurmSite(state, clusters), ProcessTable(state)
-    try:
-        site.start(table)
-        yield site, table
-    finally:
-        site.stop(table)

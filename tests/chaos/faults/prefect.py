@@ -80,7 +80,8 @@ async def runs_changed(
 async def _press(world: World, rng: random.Random, states: Sequence[str], change: dict[str, Any]) -> None:
     prefect = world.grid.prefect
     url = f"{prefect.ui_url}/api/"
-    async with httpx.AsyncClient(base_url=url, auth=prefect.credentials, trust_env=False, timeout=30) as client:
+    login = httpx.BasicAuth(*prefect.login().split(":"))
+    async with httpx.AsyncClient(base_url=url, auth=login, trust_env=False, timeout=30) as client:
         wanted = {
             "flow_runs": {"state": {"type": {"any_": list(states)}}},
             "flows": {"name": {"any_": ["run_job"]}},
