@@ -1,16 +1,19 @@
-"""Loads a block, and raises errors that a person can act on."""
+"""Loads blocks, and turns faults of Prefect's API into errors that a person can act on."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TypeVar, cast
 
+import httpx
 from prefect.blocks.core import Block
+from prefect.settings import PREFECT_API_URL
 from pydantic import ValidationError
 
-from blocks.prefect_faults import prefect_faults
-from deepgrid.errors import ConfigurationError
+from deepgrid.errors import ConfigurationError, ServiceError
 
 B = TypeVar("B", bound=Block)
 TIMEOUT_S = 30.0
@@ -57,3 +60,26 @@ def _misfit(slug: str, cause: BaseException | None) -> ConfigurationError:
         f"The block {slug} does not fit this release: {names} is wrong.",
         next_step="Run `dps provider init` again, or run `prefect block register -m blocks` and correct it in the UI.",
     )
+
+
+@contextmanager
+def prefect_faults(request: str) -> Iterator[None]:
+    """Raise ConfigurationError if the API refuses the request, ServiceError if it does not answer.
+
+    `request` completes the sentence "the server refuses to ...".
+    """
+    try:
+        yield
+    except httpx.HTTPStatusError as error:
+        if (status := error.response.status_code) < 500:
+            raise ConfigurationError(
+                f"The Prefect server at {PREFECT_API_URL.value()} refuses to {request} (HTTP {status}).",
+                next_step="Set the credentials that the server requires, such as PREFECT_API_AUTH_STRING.",
+            ) from None
+        raise _no_answer() from None
+    except (httpx.HTTPError, TimeoutError):
+        raise _no_answer() from None
+
+
+def _no_answer() -> ServiceError:
+    return ServiceError(f"The Prefect server at {PREFECT_API_URL.value()} does not answer.")

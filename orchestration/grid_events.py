@@ -16,10 +16,7 @@ class Conditions:
     """The conditions of one resource, such as `provider alpha`."""
 
     def __init__(self, kind: str, name: str) -> None:
-        self._resource = {
-            "prefect.resource.id": f"deepgrid.{kind}.{name}",
-            "prefect.resource.name": f"{kind} {name}",
-        }
+        self._resource = {"prefect.resource.id": f"deepgrid.{kind}.{name}", "prefect.resource.name": f"{kind} {name}"}
         self._reasons: dict[str, str] = {}
 
     def tell(self, condition: str, reason: str) -> None:

@@ -52,6 +52,19 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
+@dataclass(frozen=True)
+class Carriage:
+    """A run that exists, and how this process carries it: until `scope` is cancelled or it has `let_go` of its runs.
+
+    A run that `continues` stays Running in Prefect when its process ends, and the next process carries it on.
+    """
+
+    run: FlowRun
+    scope: anyio.CancelScope
+    let_go: Callable[[], bool]
+    continues: bool
+
+
 @dataclass
 class _Engine(AsyncFlowRunEngine[P, R]):
     """Prefect's engine for a run that exists. It overrides public methods only.
@@ -60,13 +73,9 @@ class _Engine(AsyncFlowRunEngine[P, R]):
     from the UI, whose start and end block the event loop, and would repeat deployment and queue in each event of each
     task. So a run of this worker ignores Suspend. The events of the run itself come from the server, and name both.
 
-    A run that `continues` stays Running in Prefect when its process ends, and the next process carries it on.
     """
 
-    run: FlowRun = field(kw_only=True)
-    scope: anyio.CancelScope = field(kw_only=True)
-    let_go: Callable[[], bool] = field(kw_only=True)
-    continues: bool = field(kw_only=True)
+    carriage: Carriage = field(kw_only=True)
 
     async def create_flow_run(self, client: PrefectClient) -> FlowRun:
         """Return the existing run.
@@ -74,7 +83,9 @@ class _Engine(AsyncFlowRunEngine[P, R]):
         An engine that gets the run in its constructor updates it on the server with the flow's version and retries.
         This grid's flows have neither, so that request is saved.
         """
-        return self.run.model_copy(update={"deployment_id": None, "work_queue_id": None, "work_pool_name": None})
+        return self.carriage.run.model_copy(
+            update={"deployment_id": None, "work_queue_id": None, "work_pool_name": None}
+        )
 
     async def set_state(self, state: State[Any], force: bool = False) -> State[Any]:
         """Report a state. The final state of a run is retried until Prefect answers.
@@ -83,11 +94,12 @@ class _Engine(AsyncFlowRunEngine[P, R]):
         Cancelled instead. A forced state is reported within CRASH_REPORT_TIMEOUT_S or not at all, so that an outage
         of Prefect does not delay the end of the process.
         """
-        left_open = self.continues and state.is_crashed() and not self.scope.cancel_called
-        self.short_circuit = self.short_circuit or left_open or self.let_go()
+        is_stopped = self.carriage.scope.cancel_called
+        left_open = self.carriage.continues and state.is_crashed() and not is_stopped
+        self.short_circuit = self.short_circuit or left_open or self.carriage.let_go()
         if state.is_running() and self.flow_run is not None and is_running(self.flow_run):
             return self.state  # the run was created in that state
-        if state.is_crashed() and self.scope.cancel_called:
+        if state.is_crashed() and is_stopped:
             state = Cancelled(message=STOPPED)
         if force:
             with anyio.move_on_after(CRASH_REPORT_TIMEOUT_S):
@@ -119,22 +131,9 @@ def is_running(run: FlowRun) -> bool:
     return run.state is not None and run.state.is_running()
 
 
-async def run_in_process(
-    flow: Flow[..., Any],
-    run: FlowRun,
-    parameters: dict[str, Any],
-    *,
-    scope: anyio.CancelScope,
-    let_go: Callable[[], bool],
-    continues: bool,
-) -> None:
-    """Run the flow to its end in this event loop, and report the run's states.
-
-    The arguments are the same as for `_Engine`.
-    """
-    engine = _Engine[Any, Any](
-        flow=flow, run=run, parameters=parameters, scope=scope, let_go=let_go, continues=continues
-    )
+async def run_in_process(flow: Flow[..., Any], parameters: dict[str, Any], carriage: Carriage) -> None:
+    """Run the flow to its end in this event loop, and report the run's states."""
+    engine = _Engine[Any, Any](flow=flow, parameters=parameters, carriage=carriage)
     with suppress(Abort, Pause):
         async with engine.start():
             while engine.is_running():

@@ -26,18 +26,14 @@ from prefect.events.clients import get_events_subscriber
 from prefect.events.filters import EventAnyResourceFilter, EventFilter, EventNameFilter
 from prefect.exceptions import Abort
 from prefect.flows import Flow, load_flow_from_entrypoint
-from prefect.settings import (
-    PREFECT_FLOWS_HEARTBEAT_FREQUENCY,
-    get_current_settings,
-    temporary_settings,
-)
+from prefect.settings import PREFECT_FLOWS_HEARTBEAT_FREQUENCY, get_current_settings, temporary_settings
 from prefect.states import Cancelled, Crashed, Pending
 from prefect.utilities.callables import get_call_parameters
 from prefect.utilities.engine import propose_state
 from prefect.workers.base import BaseJobConfiguration, BaseVariables, BaseWorker, BaseWorkerResult
 
 from orchestration.outages import warn
-from orchestration.prefect_internals import STOPPED, SyncClientContext, is_running, run_in_process
+from orchestration.prefect_internals import STOPPED, Carriage, SyncClientContext, is_running, run_in_process
 from orchestration.runs.due_runs import DueRuns
 from orchestration.runs.filters import in_pool
 from orchestration.runs.orphaned_runs import RESUMED, end_tasks, runs_in, tidy
@@ -268,14 +264,8 @@ class InProcessWorker(BaseWorker[BaseJobConfiguration, BaseVariables, InProcessR
         """Run the flow to its end in this event loop. The engine reports its states."""
         # A run that was created in state Running, or is taken over in that state, has its name.
         flow = _flow(await self._entrypoint(flow_run), is_named=is_running(flow_run))
-        await run_in_process(
-            flow,
-            flow_run,
-            get_call_parameters(flow.fn, (), flow_run.parameters),
-            scope=self._carried[flow_run.id],
-            let_go=lambda: self._let_go,
-            continues=flow.name in RESUMED,
-        )
+        carriage = Carriage(flow_run, self._carried[flow_run.id], lambda: self._let_go, flow.name in RESUMED)
+        await run_in_process(flow, get_call_parameters(flow.fn, (), flow_run.parameters), carriage)
         return InProcessResult(identifier=str(flow_run.id), status_code=0)
 
     async def _entrypoint(self, run: FlowRun) -> str:

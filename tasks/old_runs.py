@@ -1,4 +1,8 @@
-"""Deletes old runs from Prefect's database, except those of jobs that are not over."""
+"""Deletes old runs from Prefect's database, except those of jobs that are not over.
+
+Only runs in a final state are found, and the server checks the state again when it deletes. Prefect's own vacuum
+deletes events, and each day the artifacts of deleted runs.
+"""
 
 from __future__ import annotations
 
@@ -6,14 +10,19 @@ from collections.abc import Sequence
 from datetime import datetime
 from uuid import UUID
 
-from prefect.client.orchestration import get_client
-from prefect.client.schemas.objects import FlowRun
+from prefect.client.orchestration import PrefectClient, get_client
+from prefect.client.schemas.objects import TERMINAL_STATES, FlowRun
+from prefect.client.schemas.sorting import FlowRunSort
 
 from deepgrid.chain.book import AddressBook
 from deepgrid.chain.client import Chain
-from orchestration.runs.pruning import PAGE, delete_runs, old_runs
+from orchestration import prefect_internals
+from orchestration.runs.filters import flows_named, runs_with
 from tasks.job_runs import carries_claim, claim_of, is_key_of
 
+ENDS = sorted(TERMINAL_STATES)
+PAGE = 200
+BATCH_SIZE = 50  # the most that the server deletes in one request
 UNKNOWN = 0  # job ids count from 1
 # Flows that look for work and run often. Their runs say nothing that a job's own run does not say.
 ROUNDS = (
@@ -22,12 +31,38 @@ ROUNDS = (
 )  # fmt: skip
 
 
+async def _old_runs(
+    client: PrefectClient, before: datetime, *, skip: int = 0, flows: Sequence[str] | None = None
+) -> list[FlowRun]:
+    """Return one page of the runs that ended before that time, oldest first, after the first `skip`.
+
+    With `flows`, only runs of the flows with these names.
+    """
+    return await client.read_flow_runs(
+        flow_filter=None if flows is None else flows_named(flows),
+        flow_run_filter=runs_with(states=ENDS, ended_before=before),
+        sort=FlowRunSort.START_TIME_ASC,
+        limit=PAGE,
+        offset=skip,
+    )
+
+
+async def _delete_runs(client: PrefectClient, runs: Sequence[FlowRun], before: datetime) -> int:
+    """Delete the runs that are still in a final state since before that time. Returns their number."""
+    deleted = 0
+    for at in range(0, len(runs), BATCH_SIZE):
+        ids = [run.id for run in runs[at : at + BATCH_SIZE]]
+        wanted = runs_with(ids=ids, states=ENDS, ended_before=before)
+        deleted += await prefect_internals.delete_runs(client, wanted)
+    return deleted
+
+
 async def prune_rounds(before: datetime) -> int:
     """Delete old runs of the flows in ROUNDS. Returns their number."""
     deleted = 0
     async with get_client() as client:
-        while runs := await old_runs(client, before, flows=ROUNDS):
-            now_deleted = await delete_runs(client, runs, before)
+        while runs := await _old_runs(client, before, flows=ROUNDS):
+            now_deleted = await _delete_runs(client, runs, before)
             deleted += now_deleted
             if not now_deleted:
                 break
@@ -38,10 +73,10 @@ async def prune_runs(chain: Chain, before: datetime) -> tuple[int, int]:
     """Delete old runs of all flows, except those of jobs that are hot on chain. Returns the deleted and the kept."""
     deleted = kept = 0
     async with get_client() as client:
-        while runs := await old_runs(client, before, skip=kept):
+        while runs := await _old_runs(client, before, skip=kept):
             needed = await _needed(chain, runs)
             unneeded = [run for run in runs if run.id not in needed]
-            now_deleted = await delete_runs(client, unneeded, before)
+            now_deleted = await _delete_runs(client, unneeded, before)
             deleted, kept = deleted + now_deleted, kept + len(runs) - now_deleted
             if len(runs) < PAGE:
                 break

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from blocks.prefect_faults import prefect_faults
+from blocks.block_loading import prefect_faults
 from deepgrid.cli.error_boundary import runs
 from deepgrid.errors import InputError
 from deployments.cli.serving import require_prefect

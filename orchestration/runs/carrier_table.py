@@ -71,6 +71,7 @@ class Decision(NamedTuple):
 
 LEAVE = Decision(Step.LEAVE)
 _FORMER = {Run.PENDING: Step.SCHEDULE, Run.RUNNING: Step.CONTINUE, Run.CANCELLING: Step.CANCEL}
+_OTHER_NAMES = {"FAILED": Run.ENDED, "CANCELLED": Run.ENDED, "PAUSED": Run.RUNNING}  # in Prefect
 _BY_ITSELF = {Run.MISSING, Run.PENDING, Run.RUNNING, Run.CRASHED}  # no person and no error of a step ended the run
 
 
@@ -94,15 +95,5 @@ def state_of(run: FlowRun | None) -> Run:
     """Return the run's state, as the table has it."""
     if run is None:
         return Run.MISSING
-    state = run.state
-    if state is None or state.is_crashed():
-        return Run.CRASHED
-    if state.is_scheduled():
-        return Run.SCHEDULED
-    if state.is_completed():
-        return Run.COMPLETED
-    if state.is_cancelling():
-        return Run.CANCELLING
-    if state.is_final():
-        return Run.ENDED
-    return Run.PENDING if state.is_pending() else Run.RUNNING
+    kind = run.state.type.name if run.state is not None else "CRASHED"
+    return _OTHER_NAMES.get(kind) or Run[kind]

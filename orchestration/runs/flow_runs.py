@@ -104,7 +104,10 @@ async def start_run(deployment: str, parameters: dict[str, Any]) -> FlowRun:
         found = await client.read_deployment_by_name(deployment)
         if is_paused(found):
             raise Paused(deployment)
-        return await _create(client, found, parameters=parameters)
+        run = await client.create_flow_run_from_deployment(found.id, parameters=parameters)
+        await _not_later(client, run.id, run.state)
+    call_worker(found.work_pool_name or "")
+    return run
 
 
 async def start_eventually(deployment: str, parameters: dict[str, Any], retry_s: float = START_RETRY_S) -> FlowRun:
@@ -134,13 +137,6 @@ async def run_to_completion(deployment: str, parameters: dict[str, Any]) -> bool
     except Exception as error:  # Prefect's client raises many types
         warn(logger, f"cannot follow the run of {deployment} to its end, trying again", error)
     return False
-
-
-async def _create(client: PrefectClient, deployment: DeploymentResponse, **options: Any) -> FlowRun:
-    run = await client.create_flow_run_from_deployment(deployment.id, **options)
-    await _not_later(client, run.id, run.state)
-    call_worker(deployment.work_pool_name or "")
-    return run
 
 
 async def schedule(client: PrefectClient, run_id: UUID, state: State[None]) -> None:

@@ -70,10 +70,7 @@ def _state_after(step: Step) -> State[None]:
 
 
 async def runs_in(
-    client: PrefectClient,
-    work_pool: str,
-    *states: StateType,
-    flows: Sequence[str] = (),
+    client: PrefectClient, work_pool: str, *states: StateType, flows: Sequence[str] = ()
 ) -> list[FlowRun]:
     """Return all runs of the pool in these states. `flows` limits the result to these flows."""
     found: list[FlowRun] = []

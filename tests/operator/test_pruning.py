@@ -18,8 +18,8 @@ from prefect.testing.utilities import prefect_test_harness
 
 from deepgrid.lifecycle.job import JobKey
 from flows.prune_history import prune_history
-from orchestration.runs import pruning
 from orchestration.sessions import serving_operator
+from tasks import old_runs
 from tasks.old_runs import prune_rounds, prune_runs
 from tests.operator.office import Office
 
@@ -105,9 +105,9 @@ async def test_runs_of_hot_jobs_and_of_other_grids_stay(client: PrefectClient, o
 async def test_all_pages_are_read_past_the_runs_that_stay(
     client: PrefectClient, office: Office, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pruning, "PAGE", 2)
+    monkeypatch.setattr(old_runs, "PAGE", 2)
     monkeypatch.setattr("tasks.old_runs.PAGE", 2)
-    monkeypatch.setattr(pruning, "BATCH_SIZE", 1)
+    monkeypatch.setattr(old_runs, "BATCH_SIZE", 1)
     hot = [await job_run(client, office, await office.people.running()) for _ in range(3)]
     rounds = [await client.create_flow_run(a_round, parameters={"cluster": "c"}, state=Completed()) for _ in range(5)]
     deleted, kept = await prune_runs(office.session.chain, soon())
