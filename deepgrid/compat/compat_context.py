@@ -7,13 +7,13 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import Annotated
 
-from fastapi import Depends, Request
+from fastapi import Depends
 
 from deepgrid.errors import ConfigurationError
 from deepgrid.services.admission import Admission, Rate, ScriptChecks
 from deepgrid.services.admission.fair_queue import FairQueue
 from deepgrid.services.admission.limits import Buckets
-from deepgrid.services.context import Context
+from deepgrid.services.context import Context, app_state
 
 HTTPS_PORT = 443
 _HOST = re.compile(r"[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?(:[0-9]{1,5})?\Z")
@@ -88,10 +88,4 @@ class CompatContext:
         self.submissions = Buckets(limits.submissions_per_address)
 
 
-def _context(request: Request) -> CompatContext:
-    context = request.app.state.compat
-    assert isinstance(context, CompatContext)
-    return context
-
-
-Compat = Annotated[CompatContext, Depends(_context)]
+Compat = Annotated[CompatContext, Depends(app_state("compat"))]

@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable
 from contextlib import closing
 from importlib.metadata import version
 from pathlib import Path
-from typing import IO, Any, Literal, TypeVar
+from typing import Any, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -74,11 +74,13 @@ def require_new(archive: Path) -> None:
 def pack(archive: Path, manifest: Contents, files: Iterable[Path]) -> None:
     """Write the archive, mode 0600, under a temporary name, and rename it. Raises OSError."""
     with draft_of(archive) as draft:
+        text = manifest.model_dump_json(indent=2).encode() + b"\n"
+        head = tarfile.TarInfo(MANIFEST)
+        head.size, head.mode = len(text), PRIVATE
         with tarfile.open(fileobj=draft, mode="w") as tar:
-            _add(tar, MANIFEST, io.BytesIO(manifest.model_dump_json(indent=2).encode() + b"\n"))
+            tar.addfile(head, io.BytesIO(text))
             for file in files:
-                with open(file, "rb") as content:
-                    _add(tar, file.name, content)
+                tar.add(file, file.name)
         sync(draft)
         os.rename(draft.name, archive)
         _sync_folder(archive.parent)
@@ -116,13 +118,6 @@ def unpack(archive: Path, folder: Path, kind: type[M], most_bytes: Callable[[str
 def damaged(archive: Path, fault: str) -> ConfigurationError:
     """Return the error of an archive with this fault."""
     return ConfigurationError(f"{archive} {fault}.", next_step="Nothing was changed. Use another backup.")
-
-
-def _add(tar: tarfile.TarFile, name: str, content: IO[bytes]) -> None:
-    entry = tarfile.TarInfo(name)
-    entry.size, entry.mode = content.seek(0, os.SEEK_END), 0o600
-    content.seek(0)
-    tar.addfile(entry, content)
 
 
 def _sync_folder(folder: Path) -> None:

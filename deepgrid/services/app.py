@@ -88,7 +88,7 @@ async def open_services(
             cleaning.cancel()
             await asyncio.gather(cleaning, return_exceptions=True)
     finally:
-        await database.close()
+        await database.aclose()
 
 
 def create_app(context: Context) -> FastAPI:

@@ -147,7 +147,6 @@ async def _uses(context: Context, hashes: Sequence[str]) -> dict[str, list[Job]]
 
 
 async def _still_there(context: Context, job_ids: Sequence[int]) -> dict[int, Job]:
-    """Return the jobs that the chain still has."""
     newest = await context.chain.job_count()
     wanted = [job_id for job_id in job_ids if job_id <= newest]
     return {job.id: job for job in await context.chain.jobs(wanted)} if wanted else {}

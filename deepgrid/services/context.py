@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import Depends, Path, Request
 
@@ -48,10 +49,12 @@ class Context(ServiceCore):
         }
 
 
-def _context(request: Request) -> Context:
-    context = request.app.state.context
-    assert isinstance(context, Context)
-    return context
+def app_state(name: str) -> Callable[[Request], Any]:
+
+    def read(request: Request) -> Any:
+        return getattr(request.app.state, name)
+
+    return read
 
 
-Services = Annotated[Context, Depends(_context)]
+Services = Annotated[Context, Depends(app_state("context"))]

@@ -16,7 +16,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from contextlib import closing, suppress
+from contextlib import aclosing, closing, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -98,11 +98,8 @@ class SqliteFile:
 
     async def load(self, dump: Path) -> None:
         """Fill the empty database, and record the restore. May change the dump. Raises ConfigurationError."""
-        database = Database(f"sqlite:///{dump}")
-        try:
+        async with aclosing(Database(f"sqlite:///{dump}")) as database:
             await database.end_restore(int(time.time()))
-        finally:
-            await database.close()
         _single_file(dump)
         self.require_absent()
         with suppress(FileNotFoundError):
@@ -132,14 +129,11 @@ class Postgres:
         await self._run("pg_dump", "--format=custom", "--no-owner", "--no-acl", "--table=grid_*", f"--file={to}")
 
     async def load(self, dump: Path) -> None:
-        database = Database(self.url)
-        try:
+        async with aclosing(Database(self.url)) as database:
             await database.begin_restore()
             whole = ("--single-transaction", "--exit-on-error", "--no-owner", "--no-acl")
             await self._run("pg_restore", *whole, "--dbname=", str(dump))  # PGDATABASE names the database
             await database.end_restore(int(time.time()))
-        finally:
-            await database.close()
 
     async def _run(self, name: str, *words: str) -> None:
         call, env = [_program(name), "--no-password", *words], os.environ | self.environment
@@ -211,14 +205,11 @@ async def back_up(
 
 async def _last_step(database_url: str, vault: Vault) -> str:
     """Return the last step of the schema. Raises ConfigurationError if the vault does not open the database."""
-    database = Database(database_url)
-    try:
+    async with aclosing(Database(database_url)) as database:
         step = await database.last_step()
         async with database.read() as session:
             sealed = await session.scalar(select(Definition.sealed).where(Definition.sealed.is_not(None)).limit(1))
             sealed = sealed or await session.scalar(select(LogChunk.sealed).limit(1))
-    finally:
-        await database.close()
     if sealed is not None:
         vault.unseal(sealed)
     return step

@@ -40,9 +40,7 @@ def nothing_in_front(app: ASGIApp, _: object) -> contextlib.AbstractAsyncContext
 
 
 async def serve(
-    settings: ServicesSettings,
-    in_front: InFront = nothing_in_front,
-    existing_clients: ExistingClients | None = None,
+    settings: ServicesSettings, in_front: InFront = nothing_in_front, existing_clients: ExistingClients | None = None
 ) -> None:
     """Serve the grid of the address book until SIGTERM or SIGINT.
 

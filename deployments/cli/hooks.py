@@ -67,7 +67,6 @@ async def _install(login: Login, site: Site, made: Plan, *, yes: bool) -> bool:
 
 
 def _show(site: Site, made: Plan) -> None:
-    """Print the planned changes."""
     if made.owner:
         before = site.facts.get("spool") or "missing"
         print(f"folder {site.spool}: owner {made.owner.rstrip(':')}, mode {made.spool_mode:o} (now: {before})")

@@ -145,7 +145,6 @@ async def _check_all(answers: dict[str, str], file: Path) -> None:
 
 
 async def _carry_out(document: Document, answers: dict[str, str], *, yes: bool) -> None:
-    """Show the plan, and apply it if the user agrees."""
     url, login = answers["prefect.api_url"].rstrip("/"), read_login(answers)
     environment = {"PREFECT_API_URL": url} | ({"PREFECT_API_AUTH_STRING": login} if login else {})
     with temporary_settings({PREFECT_API_URL: url, PREFECT_API_AUTH_STRING: login or None}):

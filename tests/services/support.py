@@ -204,7 +204,7 @@ def a_job(command: str = "echo s3cret", *, enable_logging: bool = True) -> Defin
 
 async def waits(grid: Grid, job_id: int) -> bool:
     """Return whether a reader of the job's log waits at the service."""
-    return grid.context.log_tails.followers(job_id) > 0
+    return grid.context.log_tails.all_followers > 0
 
 
 async def push(url: str, body: bytes, headers: Headers, path: str = PATH) -> httpx.Response:

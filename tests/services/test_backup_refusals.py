@@ -35,7 +35,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
             session.add(
                 Definition(definition_hash="aa", uploader="0xC", sealed=sealed, enable_logging=True, uploaded_at=1)
             )
-        await database.close()
+        await database.aclose()
         await machine.back_up(machine.folder / "backup.tar")
 
     asyncio.run(fill())
@@ -168,7 +168,7 @@ async def test_an_older_backup_is_migrated(machine: Machine, new: Machine, tmp_p
     await new.restore(tmp_path / "old.tar")
     database = Database(new.url)
     await database.prepare()
-    await database.close()
+    await database.aclose()
 
 
 async def test_half_of_a_restore_is_not_served(new: Machine) -> None:
@@ -178,7 +178,7 @@ async def test_half_of_a_restore_is_not_served(new: Machine) -> None:
         with pytest.raises(ConfigurationError, match="has not finished"):
             await database.prepare(migrate=migrate)
     await database.begin_restore()  # it may be repeated while nothing is loaded
-    await database.close()
+    await database.aclose()
 
 
 def test_the_manifest_names_each_member(archive: Path, tmp_path: Path) -> None:

@@ -72,7 +72,7 @@ async def test_an_old_database_is_refused_and_migrated_without_a_loss(old: str) 
     async with database.read() as session:
         assert await kept(session) == ("0xC", 5, None, None)
         assert await session.run_sync(lambda sync: differences(sync.connection())) == []
-    await database.close()
+    await database.aclose()
 
 
 async def test_a_database_that_newer_code_migrated_is_refused(empty: str) -> None:
@@ -83,7 +83,7 @@ async def test_a_database_that_newer_code_migrated_is_refused(empty: str) -> Non
     for migrate in (False, True):
         with pytest.raises(ConfigurationError, match="a later release"):
             await database.prepare(migrate=migrate)
-    await database.close()
+    await database.aclose()
 
 
 async def test_two_processes_may_prepare_one_empty_postgresql(postgres: str) -> None:
@@ -93,7 +93,7 @@ async def test_two_processes_may_prepare_one_empty_postgresql(postgres: str) -> 
     databases = [Database(postgres) for _ in range(4)]
     await asyncio.gather(*(database.prepare() for database in databases))
     for database in databases:
-        await database.close()
+        await database.aclose()
 
 
 async def test_what_postgresql_refuses_is_one_sentence(postgres: str) -> None:
@@ -101,7 +101,7 @@ async def test_what_postgresql_refuses_is_one_sentence(postgres: str) -> None:
     database = Database(postgres.replace("/postgres?", "/missing?"))
     with pytest.raises(ConfigurationError, match="cannot be used"):
         await database.prepare()
-    await database.close()
+    await database.aclose()
 
 
 async def migrated(url: str) -> str:

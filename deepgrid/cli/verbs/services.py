@@ -58,7 +58,7 @@ def migrate_services(database: DatabaseUrl) -> None:
         try:
             await store.prepare(migrate=True)
         finally:
-            await store.close()
+            await store.aclose()
 
     asyncio.run(prepare())
     typer.echo("The services' database has the tables of this release.")

@@ -7,6 +7,7 @@ import shutil
 import stat
 import time
 from collections.abc import Callable
+from contextlib import aclosing
 from pathlib import Path
 
 from sqlalchemy import func, select, text
@@ -33,7 +34,8 @@ MIB = 1024**2
 
 async def examine_services(settings: ServicesSettings, proxy_config: Path | None = None) -> list[Finding]:
     """Return all findings, one per subject. `proxy_config` is nginx's file. Creates no file and no table."""
-    here = [*examine_machine(settings), examine_sockets(settings), *await examine_store(settings)]
+    machine = [_programs(), _secret(settings.secret_file), examine_sockets(settings)]
+    here = [*machine, *await examine_store(settings)]
     try:
         book = AddressBook.load(settings.book)
     except GridError as error:
@@ -50,10 +52,6 @@ async def _chain(book: AddressBook) -> list[Finding]:
     except GridError as error:
         return [Finding.of("chain", error)]
     return [judge_head(book, head), judge_clock(head.timestamp)]
-
-
-def examine_machine(settings: ServicesSettings) -> list[Finding]:
-    return [_programs(), _secret(settings.secret_file)]
 
 
 def _programs() -> Finding:
@@ -92,9 +90,12 @@ async def examine_store(settings: ServicesSettings) -> list[Finding]:
 
 
 async def _look(settings: ServicesSettings) -> list[Finding]:
-    database = Database(settings.database_url)
     try:
-        async with asyncio.timeout(ANSWER_WITHIN_S), database.look() as connection:
+        async with (
+            asyncio.timeout(ANSWER_WITHIN_S),
+            aclosing(Database(settings.database_url)) as database,
+            database.look() as connection,
+        ):
             if await connection.run_sync(schema.is_empty):
                 return [Finding("database", Level.GOOD, "It is empty: dps services serve makes its tables.")]
             await connection.run_sync(schema.require_current)
@@ -105,8 +106,6 @@ async def _look(settings: ServicesSettings) -> list[Finding]:
     except TimeoutError:
         words = f"The services' database does not answer within {ANSWER_WITHIN_S:.0f} s."
         return [Finding("database", Level.BAD, words, "Look whether its server runs, and whether locks block it.")]
-    finally:
-        await database.close()
 
 
 async def _sealed(connection: AsyncConnection, secret_file: Path) -> Finding:

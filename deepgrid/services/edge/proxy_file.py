@@ -7,9 +7,9 @@ import ipaddress
 import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self
+from typing import Annotated, Any, Self
 
-from pydantic import BaseModel, ConfigDict, ValidationError, field_validator, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationError, field_validator, model_validator
 
 from deepgrid.errors import ConfigurationError
 from deepgrid.files.text_templates import text_templates
@@ -22,9 +22,22 @@ REFUSALS = (
     ("@many", 429, "too many requests of your address; try again in 1 s"),
     ("@silent", 503, "the services of the grid do not answer at the moment"),
 )
-_PATH = re.compile(r"/[A-Za-z0-9._/+@=-]*\Z")
-_WORD = re.compile(r"[A-Za-z0-9._*-]+\Z")
-_LISTEN = re.compile(r"(?:([0-9.]+|\[[0-9a-f:]+\]):)?([0-9]{1,5})\Z")
+
+
+def _must(pattern: str, be: str) -> AfterValidator:
+    """Refuse what does not match, with a sentence that ends like this."""
+
+    def check(value: Path | str) -> Path | str:
+        if not re.fullmatch(pattern, str(value)):
+            raise ValueError(f"{value if isinstance(value, Path) else repr(value[:60])} must {be}")
+        return value
+
+    return AfterValidator(check)
+
+
+PlainPath = Annotated[Path, _must(r"/[A-Za-z0-9._/+@=-]*", "be an absolute path of letters, digits and ._/+@=-")]
+Word = Annotated[str, _must(r"[A-Za-z0-9._*-]*", "consist of letters, digits, dots and dashes")]
+Listen = Annotated[str, _must(r"(?:([0-9.]+|\[[0-9a-f:]+\]):)?([0-9]{1,5})", "be a port, or an IP address with a port")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,39 +66,16 @@ class ProxySettings(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    sockets: tuple[Path, ...]  # folders of the processes of the services (`dps services serve --sockets`)
-    listen: tuple[str, ...] = ("443", "[::]:443")  # addresses with ports, as nginx writes them
-    name: str = ""  # host name of the services
-    certificate: Path | None = None  # PEM; without it, only this machine may be listened to
-    key: Path | None = None
-    clear_grpc: str | None = None  # address of gRPC in clear text, for clients on this machine
+    sockets: tuple[PlainPath, ...]  # folders of the processes of the services (`dps services serve --sockets`)
+    listen: tuple[Listen, ...] = ("443", "[::]:443")  # addresses with ports, as nginx writes them
+    name: Word = ""  # host name of the services
+    certificate: PlainPath | None = None  # PEM; without it, only this machine may be listened to
+    key: PlainPath | None = None
+    clear_grpc: Listen | None = None  # address of gRPC in clear text, for clients on this machine
     behind: tuple[str, ...] = ()  # networks of proxies in front, whose X-Forwarded-For is trusted
-    state: Path = Path("/var/lib/deepgrid/proxy")  # nginx's own files
-    account: str | None = None  # of nginx's workers, if root starts it
-    workers: str = "auto"  # processes of nginx
-
-    @field_validator("certificate", "key", "state", "sockets")
-    @classmethod
-    def _require_plain_paths(cls, value: Path | tuple[Path, ...] | None) -> Path | tuple[Path, ...] | None:
-        for path in value if isinstance(value, tuple) else (value,):
-            if path is not None and not _PATH.match(str(path)):
-                raise ValueError(f"{path} must be an absolute path of letters, digits and ._/+@=-")
-        return value
-
-    @field_validator("name", "account", "workers")
-    @classmethod
-    def _require_words(cls, value: str | None) -> str | None:
-        if value and not _WORD.match(value):
-            raise ValueError(f"{value[:60]!r} must consist of letters, digits, dots and dashes")
-        return value
-
-    @field_validator("listen", "clear_grpc")
-    @classmethod
-    def _require_addresses(cls, value: tuple[str, ...] | str | None) -> tuple[str, ...] | str | None:
-        for address in (value,) if isinstance(value, str) else value or ():
-            if not _LISTEN.match(address):
-                raise ValueError(f"{address[:60]!r} must be a port, or an IP address with a port")
-        return value
+    state: PlainPath = Path("/var/lib/deepgrid/proxy")  # nginx's own files
+    account: Word | None = None  # of nginx's workers, if root starts it
+    workers: Word = "auto"  # processes of nginx
 
     @field_validator("behind")
     @classmethod

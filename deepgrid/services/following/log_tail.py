@@ -194,7 +194,6 @@ class LogTail:
         self.changed.set()
 
     async def _look(self) -> None:
-        """Read new chunks."""
         job, before, more = self.job, self._read_to, True
         while more:
             async with self._core.database.read() as session:

@@ -37,10 +37,6 @@ class LogTails:
         self.news = LogNews(core.database)
         self._background: list[asyncio.Task[None]] = []
 
-    def followers(self, job_id: int) -> int:
-        """Return how many follow the log of this job."""
-        return self._tails[job_id].followers if job_id in self._tails else 0
-
     @property
     def all_followers(self) -> int:
         """How many follow a log."""

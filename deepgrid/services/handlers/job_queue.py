@@ -11,14 +11,14 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, Request
+from fastapi import APIRouter, Depends
 from fastapi.responses import Response
 
 from deepgrid.chain.client import Chain
 from deepgrid.errors import ChainError
 from deepgrid.lifecycle.job import Job
 from deepgrid.lifecycle.states import JobStatus
-from deepgrid.services.context import JobId
+from deepgrid.services.context import JobId, app_state
 from deepgrid.services.core import chain_is_silent
 from deepgrid.services.messages import QueueAnswer, QueueEntry
 
@@ -121,13 +121,7 @@ def _hex(job_id: int) -> str:
     return f"0x{job_id:064x}"
 
 
-def _queue(request: Request) -> JobQueue:
-    queue = request.app.state.job_queue
-    assert isinstance(queue, JobQueue)
-    return queue
-
-
-Queue = Annotated[JobQueue, Depends(_queue)]
+Queue = Annotated[JobQueue, Depends(app_state("job_queue"))]
 
 
 @router.get("/v1/queue")

@@ -82,7 +82,6 @@ async def _last_said(session: AsyncSession, author: str, job_ids: Iterable[int])
 
 
 async def _delete_oldest(session: AsyncSession, job_ids: Iterable[int], most: int) -> None:
-    """Keep the newest `most` notices of each of these jobs."""
     count = func.count()
     counted = select(NoticeRecord.job_id).where(NoticeRecord.job_id.in_(job_ids)).group_by(NoticeRecord.job_id)
     for job_id in (await session.scalars(counted.having(count > most))).all():

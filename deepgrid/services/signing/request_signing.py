@@ -25,6 +25,7 @@ from deepgrid.services.signing.signatures import (
     digest,
     require_canonical,
     signer_of,
+    typed,
 )
 
 __all__ = ["BadRequestSignature", "Domain", "Verified", "sign", "verify"]
@@ -36,15 +37,7 @@ ISSUED_AT_HEADER = "X-Grid-Issued-At"
 NONCE_HEADER = "X-Grid-Nonce"
 SIGNATURE_HEADER = "X-Grid-Signature"
 
-TYPES = {
-    "Request": [
-        {"name": "method", "type": "string"},
-        {"name": "path", "type": "string"},
-        {"name": "bodyHash", "type": "bytes32"},
-        {"name": "issuedAt", "type": "uint256"},
-        {"name": "nonce", "type": "bytes32"},
-    ]
-}
+TYPES = typed("Request", method="string", path="string", bodyHash="bytes32", issuedAt="uint256", nonce="bytes32")
 
 _TIME = re.compile(r"[0-9]{1,12}")
 _NONCE = re.compile(r"0x[0-9a-fA-F]{64}")

@@ -14,20 +14,13 @@ from eth_account.messages import SignableMessage
 from eth_account.signers.local import LocalAccount
 from eth_utils.address import to_canonical_address
 
-from deepgrid.services.signing.signatures import WALLET_SIGNATURE, BadRequestSignature, Domain, signer_of
+from deepgrid.services.signing.signatures import WALLET_SIGNATURE, BadRequestSignature, Domain, signer_of, typed
 
 SESSION_HEADER = "X-Grid-Session"
 MAX_LIFETIME_S = 12 * 3600
 CLOCK_SLACK_S = 300  # by which the clock of the session's author may be ahead of the service's
 
-TYPES = {
-    "Session": [
-        {"name": "publicKey", "type": "bytes"},
-        {"name": "notAfter", "type": "uint256"},
-        {"name": "rights", "type": "string"},
-        {"name": "origin", "type": "string"},
-    ]
-}
+TYPES = typed("Session", publicKey="bytes", notAfter="uint256", rights="string", origin="string")
 
 Right = Literal["read", "store"]
 Rights = Literal["read", "store", "read,store"]

@@ -200,9 +200,8 @@ class Database:
 
     async def last_step(self) -> str:
         """Return the last step of the schema. Raises ConfigurationError if this release cannot back the database up."""
-        with _usable():
-            async with self._engine.connect() as connection:
-                return await connection.run_sync(schema.last_step)
+        async with self.look() as connection:
+            return await connection.run_sync(schema.last_step)
 
     async def begin_restore(self) -> None:
         """Mark the empty database. Until `end_restore` no process serves it. Raises ConfigurationError."""
@@ -244,7 +243,8 @@ class Database:
         pool = self._engine.pool
         return pool.checkedout() if isinstance(pool, QueuePool) else 0
 
-    async def close(self) -> None:
+    async def aclose(self) -> None:
+        """Close all connections; for `contextlib.aclosing`."""
         await self._engine.dispose()
 
 

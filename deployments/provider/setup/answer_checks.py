@@ -42,7 +42,7 @@ async def check(key: str, answers: Answers) -> str:
     if key.startswith("prices."):
         parse_credits(answers[key])
     tried = CHECKS.get(key)
-    return await tried(answers) if tried else ""
+    return (tried and await tried(answers)) or ""
 
 
 def path_of(text: str) -> Path:
@@ -110,13 +110,12 @@ async def _wallet(answers: Answers) -> str:
     return f"The provider's address is {Wallet.load(path_of(answers['grid.key_file'])).address}."
 
 
-async def _ssh_key(answers: Answers) -> str:
+async def _ssh_key(answers: Answers) -> None:
     file = path_of(answers["login.key_file"])
     try:
         read_private_key(file)
     except OSError as error:
         raise ConfigurationError(f"{file} cannot be read: {error.strerror}.") from None
-    return ""
 
 
 async def _ssh(answers: Answers) -> str:
@@ -138,9 +137,8 @@ async def _slurm(answers: Answers) -> str:
     return f"Slurm {version}, partition {settings.partition} with {nodes} nodes."
 
 
-async def _folder(answers: Answers) -> str:
+async def _folder(answers: Answers) -> None:
     login_settings(answers)  # refuses paths that Slurm would change
-    return ""
 
 
 async def _pattern(answers: Answers) -> str:
@@ -148,10 +146,9 @@ async def _pattern(answers: Answers) -> str:
     return f"The customer {EXAMPLE} would have the account {accounts.of(EXAMPLE)}." if accounts.pattern else ""
 
 
-async def _become(answers: Answers) -> str:
+async def _become(answers: Answers) -> None:
     if answers["login.become"] not in (one.value for one in Become):
         raise InputError(f"{answers['login.become'][:40]!r} is neither uid nor sudo.")
-    return ""
 
 
 async def _job_account(answers: Answers) -> str:
@@ -179,11 +176,10 @@ async def _require(settings: LoginSettings, account: str | None, without: str) -
     return ""
 
 
-async def _state(answers: Answers) -> str:
+async def _state(answers: Answers) -> None:
     folder = path_of(answers["supervisor.state"])
     if obstacle := unwritable_part(folder):
         raise ConfigurationError(f"{folder} cannot be made: {obstacle} is not a folder that this account can write.")
-    return ""
 
 
 def is_known_host(settings: LoginSettings) -> bool:
@@ -238,7 +234,7 @@ FORMATS: dict[str, tuple[Callable[[str], object], str]] = {
     "login.port": (lambda text: 0 < int(text) <= LAST_PORT, "A port is a number from 1 to 65535."),
     "supervisor.metrics_port": (lambda text: int(text) <= LAST_PORT, "A port is a number up to 65535; 0 is none."),
 }
-CHECKS: dict[str, Callable[[Answers], Awaitable[str]]] = {
+CHECKS: dict[str, Callable[[Answers], Awaitable[str | None]]] = {
     "prefect.login_file": _prefect,
     "grid.address_book": _book,
     "grid.key_file": _wallet,

@@ -206,7 +206,7 @@ async def test_a_recent_restore_is_told_while_requests_are_refused(settings: Ser
         await database.end_restore(int(time.time()))
         assert "restore" in of(await examine_services(settings), Level.WARNING)
     finally:
-        await database.close()
+        await database.aclose()
 
 
 async def test_a_full_disk_is_found(settings: ServicesSettings, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -268,7 +268,7 @@ async def test_postgresql_has_a_clock_and_a_size(settings: ServicesSettings) -> 
         assert bad(await examine_services(on_postgres)) == {"chain"}
         database = Database(url)
         await database.prepare()
-        await database.close()
+        await database.aclose()
         findings = await examine_services(on_postgres)
     assert bad(findings) == {"chain"}
     assert {"clock", "size"} <= set(of(findings, Level.GOOD))
