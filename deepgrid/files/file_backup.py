@@ -72,7 +72,7 @@ def require_new(archive: Path) -> None:
 
 
 def pack(archive: Path, manifest: Contents, files: Iterable[Path]) -> None:
-    """Write the archive, mode 0600, under a temporary name, and rename it. Raises OSError."""
+    """Write the archive, mode 0600, under a temporary name, and rename it. `files` keep their modes. Raises OSError."""
     with draft_of(archive) as draft:
         text = manifest.model_dump_json(indent=2).encode() + b"\n"
         head = tarfile.TarInfo(MANIFEST)

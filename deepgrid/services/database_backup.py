@@ -28,6 +28,7 @@ from sqlalchemy.engine import URL
 from deepgrid.chain.book import AddressBook
 from deepgrid.errors import ConfigurationError
 from deepgrid.files import file_backup
+from deepgrid.files.private_files import replace_file
 from deepgrid.services import schema
 from deepgrid.services.storage.database import Database, Definition, LogChunk, sqlite_file, url_with_driver
 from deepgrid.services.storage.vault import Vault, write_key
@@ -177,7 +178,7 @@ async def back_up(
 ) -> Manifest:
     """Write database and secret file into a new archive. Raises ConfigurationError.
 
-    The secret file must belong to the database, even if the archive omits it.
+    The secret file must belong to the database, even if it is left out.
     """
     file_backup.require_new(archive)
     if not secret_file.exists():
@@ -192,7 +193,7 @@ async def back_up(
             files = [dump]
             key = secret_file.read_bytes().strip()
             if not without_secret:
-                secret.write_bytes(key + b"\n")
+                replace_file(secret, key + b"\n")
                 files.append(secret)
             fields = {name: getattr(book, name) for name in GRID} | file_backup.contents_of(files)
             digest = hashlib.sha256(key).hexdigest()

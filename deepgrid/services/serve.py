@@ -44,7 +44,7 @@ async def serve(
 ) -> None:
     """Serve the grid of the address book until SIGTERM or SIGINT.
 
-    `in_front` makes an application that takes all requests, and forwards the services' requests. `existing_clients`
+    `in_front` makes an application that takes all requests, and passes on what is for the services. `existing_clients`
     does the same behind it, and serves gRPC; without it, there is no socket for that.
 
     Raises ConfigurationError (address book, database, secret file, sockets, missing shellcheck) and ChainError.

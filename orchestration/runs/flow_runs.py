@@ -180,8 +180,8 @@ async def some_at_once(work: Iterable[Awaitable[T]], at_once: int = MAX_PARALLEL
 def is_paused(deployment: DeploymentResponse) -> bool:
     """Return whether the deployment is paused.
 
-    The switch is the one of its schedules. A deployment without a schedule (`run_job`) cannot be paused: claimed jobs
-    are carried to their end.
+    Its schedules are the switch. A deployment without a schedule (`run_job`) cannot be paused: claimed jobs are
+    carried to their end.
     """
     active = [schedule.active for schedule in deployment.schedules]
     return bool(active) and (deployment.paused or not any(active))

@@ -182,8 +182,7 @@ class Database:
                 driver.terminate()
 
     async def prepare(self, *, migrate: bool = False) -> None:
-        """Create the tables of an empty database. Refuse the tables of an earlier release, or change them with
-        `migrate`.
+        """Create the tables of an empty database. Refuse tables of an earlier release, or change them if `migrate`.
 
         Raises ConfigurationError, also when the database cannot be used.
         """
