@@ -20,6 +20,8 @@ from deepgrid.provider.terms import why_not_claimed
 from orchestration.runs.filters import UNDER_WAY, runs_with
 from orchestration.runs.flow_runs import is_paused
 
+DEPLOY = "Deploy deployments/provider/prefect.yaml for this cluster."
+
 
 def claiming(cluster: str) -> str:
     """Return the name of the deployment that claims jobs for a cluster."""
@@ -110,13 +112,8 @@ async def _deployment(client: PrefectClient, cluster: str) -> DeploymentResponse
     try:
         found = await client.read_deployment_by_name(claiming(cluster))
     except ObjectNotFound:
-        raise ConfigurationError(
-            f"Prefect has no deployment {claiming(cluster)}.",
-            next_step="Deploy deployments/provider/prefect.yaml for this cluster.",
-        ) from None
+        raise ConfigurationError(f"Prefect has no deployment {claiming(cluster)}.", next_step=DEPLOY) from None
     if not found.schedules:
-        raise ConfigurationError(
-            f"The deployment {claiming(cluster)} has no schedule, which is its switch.",
-            next_step="Deploy deployments/provider/prefect.yaml for this cluster.",
-        )
+        words = f"The deployment {claiming(cluster)} has no schedule, which is its switch."
+        raise ConfigurationError(words, next_step=DEPLOY)
     return found

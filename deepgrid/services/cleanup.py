@@ -134,7 +134,6 @@ async def _forget_definitions(context: Context, rows: Sequence[Definition], now:
 
 
 async def _uses(context: Context, hashes: Sequence[str]) -> dict[str, list[Job]]:
-    """Return the jobs that name these definitions on chain."""
     async with context.database.read() as session:
         uses = (await session.scalars(select(Use).where(Use.definition_hash.in_(hashes)))).all()
     jobs = await _still_there(context, sorted({use.job_id for use in uses}))

@@ -59,7 +59,7 @@ async def serve(
     sys.setrecursionlimit(RECURSION_LIMIT)
     try:
         domain = Domain(book.chain_id, book.meta_scheduler)
-        with listeners_of(settings, grpc=existing_clients is not None) as listeners:
+        with open_listeners(settings, with_grpc=existing_clients is not None) as listeners:
             async with (
                 open_services(settings, domain, chain) as app,
                 metrics_page(app.state.context.metrics.registry, settings.metrics_port),
@@ -72,12 +72,6 @@ async def serve(
                 app.state.context.log_tails.stop()  # the followers get an answer, and come back to the next process
     finally:
         await chain.close()
-
-
-def listeners_of(settings: ServicesSettings, *, grpc: bool = True) -> contextlib.AbstractContextManager[Listeners]:
-    """Return the sockets of these settings, with the gRPC socket only if it is wanted."""
-    port = settings.grpc_port if grpc else None
-    return open_listeners(settings.sockets, settings.socket_group, settings.port, port, with_grpc=grpc)
 
 
 def listening(app: ASGIApp, listeners: Listeners) -> contextlib.AbstractAsyncContextManager[None]:

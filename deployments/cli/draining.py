@@ -30,9 +30,8 @@ async def drain(
     """Stop a cluster from claiming new jobs. Its claimed jobs go on and are settled."""
     async with _own(cluster) as (chain, address):
         was_paused = await claiming_pause.drain(cluster, for_good=for_good)
-        print(
-            f"{claiming_pause.claiming(cluster)} {'was paused already' if was_paused else 'is paused'}: no new claims."
-        )
+        now = "was paused already" if was_paused else "is paused"
+        print(f"{claiming_pause.claiming(cluster)} {now}: no new claims.")
         claimed, assigned = await chain.claimed_jobs(address), (await chain.queues(address)).claimable
         print(_open_jobs(claimed))
         if assigned:
@@ -54,9 +53,8 @@ async def resume(cluster: ClusterName) -> None:
     async with _own(cluster):
         was_for_good = await claiming_pause.is_for_good(cluster)
         was_open = await claiming_pause.resume(cluster)
-    print(
-        f"{claiming_pause.claiming(cluster)} {'was not paused' if was_open else 'is resumed'}: the cluster claims jobs."
-    )
+    now = "was not paused" if was_open else "is resumed"
+    print(f"{claiming_pause.claiming(cluster)} {now}: the cluster claims jobs.")
     if was_for_good:
         print(f"If its supervisor has ended, start it: `dps provider serve {cluster}`.")
 

@@ -43,7 +43,9 @@ async def install(
             await hooks.restart(login, restart)
             print("slurmctld was restarted.")
         elif made.restart:
-            print(f"{_restart_words(site)}; then `dps provider doctor {cluster}` says whether it works.")
+            where = site.facts.get("controller") or "the controller"
+            then = f"then `dps provider doctor {cluster}` says whether it works."
+            print(f"slurmctld on {where} must be restarted: jobs go on meanwhile; {then}")
 
 
 async def _install(login: Login, site: Site, made: Plan, *, yes: bool) -> bool:
@@ -76,7 +78,3 @@ def _show(site: Site, made: Plan) -> None:
         print(f"slurm.conf: {line}")
     for sentence in made.by_hand:
         print(f"by hand: {sentence}")
-
-
-def _restart_words(site: Site) -> str:
-    return f"slurmctld on {site.facts.get('controller') or 'the controller'} must be restarted: jobs go on meanwhile"

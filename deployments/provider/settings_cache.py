@@ -41,21 +41,17 @@ async def provider_settings(cluster: str) -> ProviderSettings:
             raise
         logger.warning("Using cached settings for cluster %s; Prefect is not reachable: %s", cluster, error.message)
         return cached
-    _write(cache_file(cluster), settings)
+    fresh = CachedSettings(prefect=PREFECT_API_URL.value() or "", settings=settings)
+    try:
+        write_json(cache_file(cluster), fresh.model_dump(mode="json"), mode=0o600)
+    except OSError as error:
+        logger.warning("%s cannot be written, so the next start needs Prefect: %s", cache_file(cluster), error)
     return settings
 
 
 def cache_file(cluster: str) -> Path:
     """Return the path of the cache file, below Prefect's home folder."""
     return get_current_settings().home / "deepgrid" / "providers" / f"{cluster}.json"
-
-
-def _write(file: Path, settings: ProviderSettings) -> None:
-    cached = CachedSettings(prefect=PREFECT_API_URL.value() or "", settings=settings)
-    try:
-        write_json(file, cached.model_dump(mode="json"), mode=0o600)
-    except OSError as error:
-        logger.warning("%s cannot be written, so the next start needs Prefect: %s", file, error)
 
 
 def _read(file: Path) -> ProviderSettings | None:

@@ -72,10 +72,6 @@ class Process:
         return "0710" if self.capabilities else "0700"
 
     @property
-    def unit(self) -> str:
-        return f"deepgrid-{self.name}.service"
-
-    @property
     def state(self) -> str:
         return f"{STATE}/{self.name}"
 
@@ -128,7 +124,7 @@ def files_of(role: str, processes: Sequence[Process], checkout: Path, login: str
     ]
     return [
         File(f"etc/systemd/system/{TARGET}", _rendered(TARGET, checkout=checkout)),
-        *(File(f"etc/systemd/system/{one.unit}", _unit(one, checkout)) for one in processes),
+        *(File(f"etc/systemd/system/deepgrid-{one.name}.service", _unit(one, checkout)) for one in processes),
         File("usr/local/sbin/with_rights_of", RIGHTS_SCRIPT.read_text(), mode=0o755),
         File(f"etc/sysusers.d/deepgrid-{role}.conf", sysusers),
         File(f"etc/tmpfiles.d/deepgrid-{role}.conf", "".join([*folders, *rights])),

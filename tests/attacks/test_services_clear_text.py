@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from collections.abc import AsyncIterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import httpx
@@ -15,6 +16,7 @@ import pytest
 from deepgrid.chain.book import AddressBook
 from deepgrid.errors import ConfigurationError, GridError, ServiceError
 from deepgrid.safe_http import PLAIN_HTTP_VARIABLE
+from deepgrid.services.app import ServicesSettings
 from deepgrid.services.edge.listeners import open_listeners
 from deepgrid.services.edge.proxy_file import EdgeLimits, proxy_settings
 from tests.attacks.http_support import connect
@@ -144,7 +146,10 @@ async def test_unfinished_handshakes_stop_no_other_client(start: Start, monkeypa
 def test_only_the_proxy_opens_the_sockets(tmp_path: Path, group: str | None) -> None:
     if os.getuid() != 0:
         pytest.skip("only root can give a folder to another group")
-    with short_folder() as folder, open_listeners(folder / "s", group, 0, None) as listeners:
+    with ExitStack() as stack:
+        folder = stack.enter_context(short_folder())
+        settings = ServicesSettings("", folder / "secret", sockets=folder / "s", socket_group=group)
+        listeners = stack.enter_context(open_listeners(settings))
         folder.chmod(0o755)
         assert listeners.are_behind_proxy
         assert (folder / "s").stat().st_mode & 0o777 == (0o710 if group else 0o700)
@@ -154,5 +159,5 @@ def test_only_the_proxy_opens_the_sockets(tmp_path: Path, group: str | None) -> 
         assert subprocess.run([*nobody, "nogroup", *connects], check=False, capture_output=True).returncode != 0
         if group:
             subprocess.run([*nobody, group, *connects], check=True)
-        with pytest.raises(ConfigurationError, match="Another process"), open_listeners(folder / "s", group, 0, None):
+        with pytest.raises(ConfigurationError, match="Another process"), open_listeners(settings):
             pass

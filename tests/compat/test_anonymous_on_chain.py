@@ -20,8 +20,8 @@ from deepgrid.errors import NotFound
 from deepgrid.services.app import ServicesSettings, open_services
 from deepgrid.services.cleanup import Retention, clean_up
 from deepgrid.services.client import ServicesClient
-from deepgrid.services.edge.listeners import address_of
-from deepgrid.services.serve import listeners_of, listening
+from deepgrid.services.edge.listeners import address_of, open_listeners
+from deepgrid.services.serve import listening
 from deepgrid.services.signing.request_signing import Domain
 from deepgrid.workflow import canonical
 from tests.chain.grid import CREDIT, DEFINITION, Grid, People, gather_people, running_grid
@@ -67,7 +67,7 @@ async def live(chain_grid: Grid, tmp_path: Path, request: pytest.FixtureRequest)
         await people.operator.mint(rival.address, LOCKED_WEI)
         domain = Domain(book.chain_id, book.meta_scheduler)
         app = await stack.enter_async_context(open_services(settings, domain, chain, clock))
-        listeners = stack.enter_context(listeners_of(settings))
+        listeners = stack.enter_context(open_listeners(settings))
         front = await stack.enter_async_context(serving_existing_clients(app, None, CompatSettings()))
         await stack.enter_async_context(listening(front, listeners))
         url = f"http://{address_of(listeners.http)}"

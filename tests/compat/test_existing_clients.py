@@ -9,8 +9,8 @@ import pytest
 
 from deepgrid.compat.logger_api.methods import SERVICE
 from deepgrid.services.app import ServicesSettings, open_services
-from deepgrid.services.edge.listeners import address_of
-from deepgrid.services.serve import listeners_of, listening
+from deepgrid.services.edge.listeners import address_of, open_listeners
+from deepgrid.services.serve import listening
 from tests.services.support import DOMAIN, rich_chain
 
 REQUESTS = (
@@ -23,7 +23,7 @@ REQUESTS = (
 async def test_switched_off_nothing_of_it_is_there(tmp_path: Path, method: str, path: str) -> None:
     settings = ServicesSettings(f"sqlite:///{tmp_path}/services.sqlite", tmp_path / "secret", port=0, grpc_port=0)
     headers = {"Origin": "https://page.example", "Content-Type": "application/json"}
-    with listeners_of(settings, grpc=False) as listeners:
+    with open_listeners(settings, with_grpc=False) as listeners:
         async with (
             open_services(settings, DOMAIN, rich_chain()) as app,
             listening(app, listeners),

@@ -17,8 +17,8 @@ from deepgrid.chain.node.contract import interface
 from deepgrid.gateway.backend import WebApp, open_web
 from deepgrid.gateway.settings import WebLimits, WebSettings
 from deepgrid.services.app import ServicesSettings
-from deepgrid.services.edge.listeners import address_of
-from deepgrid.services.serve import listeners_of, listening
+from deepgrid.services.edge.listeners import address_of, open_listeners
+from deepgrid.services.serve import listening
 
 BUILD = {
     "index.html": b"<!doctype html><title>deepgrid</title><script type=module src=./assets/app-a1b2.js></script>",
@@ -76,7 +76,7 @@ async def running(
     static = write_build(folder / "static")
     chosen = WebSettings(**{"static": static, "limits": limits, **settings})
     of_server = ServicesSettings("sqlite://", folder / "secret", port=0)
-    with listeners_of(of_server) as listeners:
+    with open_listeners(of_server) as listeners:
         async with (
             open_web(services, book, chosen) as app,
             listening(app, listeners),

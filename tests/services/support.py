@@ -23,9 +23,9 @@ from deepgrid.lifecycle.states import JobStatus
 from deepgrid.services.app import ServicesSettings, open_services
 from deepgrid.services.client import ServicesClient
 from deepgrid.services.context import Context
-from deepgrid.services.edge.listeners import address_of
+from deepgrid.services.edge.listeners import address_of, open_listeners
 from deepgrid.services.edge.proxy_file import EdgeLimits
-from deepgrid.services.serve import listeners_of, listening
+from deepgrid.services.serve import listening
 from deepgrid.services.signing.request_signing import Domain
 from deepgrid.services.signing.session_keys import Rights
 from deepgrid.services.signing.signers import SessionKey, Signer
@@ -158,7 +158,7 @@ async def starting(folder: Path) -> AsyncIterator[Start]:
                 where = {"sockets": stack.enter_context(short_folder()) / "s"}
             chosen = ServicesSettings(url, folder / "secret", **where | settings)  # type: ignore[arg-type]
             chain, clock = chain or rich_chain(), Clock()
-            listeners = stack.enter_context(listeners_of(chosen))
+            listeners = stack.enter_context(open_listeners(chosen))
             app = await stack.enter_async_context(open_services(chosen, DOMAIN, chain, clock))
             mounted = serving_existing_clients(app, listeners.grpc, compat or CompatSettings())
             front = await stack.enter_async_context(mounted)

@@ -144,7 +144,7 @@ async def test_a_slow_follower_gets_all_of_an_earlier_claim_first(grid: Grid) ->
         [tail] = grid.context.log_tails._tasks
 
         async def is_told() -> bool:
-            return tail.claimed_at == 9
+            return tail.job.claimed_at == 9
 
         await until(is_told)
         found += [piece async for piece in pieces]

@@ -18,7 +18,8 @@ from deepgrid.errors import AccessDenied, ConfigurationError, GridError
 from deepgrid.lifecycle.job import JobDefinition
 from deepgrid.services.app import ServicesSettings
 from deepgrid.services.client import ServicesClient
-from deepgrid.services.serve import listeners_of, listening, serve
+from deepgrid.services.edge.listeners import open_listeners
+from deepgrid.services.serve import listening, serve
 from deepgrid.services.signing.request_signing import Domain
 from deepgrid.services.signing.signers import SessionKey
 from deepgrid.workflow import verify_resources
@@ -219,7 +220,7 @@ async def test_the_store_outlives_requests_that_are_cut_off(tmp_path: Path) -> N
             ended.append(True)
 
     settings = ServicesSettings(f"sqlite:///{tmp_path}/db", tmp_path / "secret", port=0)
-    with listeners_of(settings) as listeners:
+    with open_listeners(settings) as listeners:
         async with listening(slow, listeners):
             _, writer = await asyncio.open_connection(*listeners.http.getsockname())
             writer.write(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")

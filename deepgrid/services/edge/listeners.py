@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from deepgrid.errors import ConfigurationError
+from deepgrid.services.app import ServicesSettings
 
 LOOPBACK = "127.0.0.1"
 BACKLOG = 1024
@@ -27,18 +28,18 @@ class Listeners:
 
 
 @contextmanager
-def open_listeners(
-    sockets: Path | None, group: str | None, port: int, grpc_port: int | None, *, with_grpc: bool = True
-) -> Iterator[Listeners]:
+def open_listeners(settings: ServicesSettings, *, with_grpc: bool = True) -> Iterator[Listeners]:
     """Listen at `http.sock` and `grpc.sock` in the folder `sockets`, for this account and the proxy's group.
 
-    Without a folder, listen at these ports of loopback; port 0 takes a free one. `with_grpc` is about the folder.
+    Without a folder, listen at the ports of loopback; port 0 takes a free one.
     Raises ConfigurationError if the folder cannot be used, a port is taken, or another process serves there.
     """
+    sockets, group = settings.sockets, settings.socket_group
     with ExitStack() as stack:
         if sockets is None:
-            http = stack.enter_context(closing(_at_port(port)))
-            grpc = None if grpc_port is None else stack.enter_context(closing(_at_port(grpc_port)))
+            port = settings.grpc_port if with_grpc else None
+            http = stack.enter_context(closing(_at_port(settings.port)))
+            grpc = None if port is None else stack.enter_context(closing(_at_port(port)))
             yield Listeners(http, grpc, are_behind_proxy=False)
             return
         _share_folder(sockets, group)

@@ -72,10 +72,6 @@ class LogTail:
         """Whether the reader runs."""
         return not self.over and not self._fault
 
-    @property
-    def claimed_at(self) -> int:
-        return self.job.claimed_at
-
     # -- for followers -----------------------------------------------------------------
 
     def require(self, reader: str) -> None:
@@ -102,7 +98,7 @@ class LogTail:
 
         An empty list means that there is nothing yet, or that an earlier claim ends here.
         """
-        if claimed_at != self.claimed_at:
+        if claimed_at != self.job.claimed_at:
             return await self._stored(claimed_at, offset, most_bytes)
         over, end = self.over, self._read_to  # the tail may go on while the store is read
         found = self._remembered(offset, most_bytes)
@@ -155,7 +151,8 @@ class LogTail:
         self._read_to = max(0, log.size - FIRST_TAIL_BYTES)
         await self._look()
         self.ready.set()
-        while self.is_current and self._is_wanted():
+        loop = asyncio.get_running_loop()
+        while self.is_current and (self.followers or loop.time() - self._left_at < LINGER_S):
             pace_s = min(PACE_S + self.followers * PACE_PER_FOLLOWER_S, MOST_PACE_S)
             await asyncio.sleep(pace_s)
             with contextlib.suppress(TimeoutError):
@@ -164,7 +161,6 @@ class LogTail:
             await self._look()
 
     def _pause_s(self) -> float:
-        """Return the longest pause between two polls of the database."""
         return QUIET_LOOK_S if self.job.status.hot and self._log_news.complete else LOOK_AGAIN_S
 
     def stop(self, fault: str) -> None:
@@ -180,9 +176,6 @@ class LogTail:
             self._tail_cost -= len(self._tail[count].data) + PIECE_COST_BYTES
             count += 1
         del self._tail[:count]
-
-    def _is_wanted(self) -> bool:
-        return self.followers > 0 or asyncio.get_running_loop().time() - self._left_at < LINGER_S
 
     def update(self, job: Job) -> None:
         """Take the job as the chain has it now."""
@@ -200,13 +193,14 @@ class LogTail:
                 state, found = await pieces_from(self._core, session, job.id, job.claimed_at, self._read_to, READ_BYTES)
                 more = bool(found) and found[-1].end < state.size
                 ending = await ending_of(self._core, session, job, state)
-            if job.claimed_at != self.claimed_at:  # claimed again meanwhile
+            if job.claimed_at != self.job.claimed_at:  # claimed anew meanwhile
                 break
             self.ending, self.over = ending, ending.over and not more
             self._remember(found)
         if self.over or self._read_to != before or job.claimed_at != self._told:
-            self._told = self.claimed_at
-            self._tell()
+            self._told = self.job.claimed_at
+            news, self.news = self.news, asyncio.Event()
+            news.set()
 
     def _remember(self, found: list[Piece]) -> None:
         for piece in found:
@@ -214,7 +208,3 @@ class LogTail:
             self._tail_cost += len(piece.data) + PIECE_COST_BYTES
             self._read_to = piece.end
         self.trim()
-
-    def _tell(self) -> None:
-        news, self.news = self.news, asyncio.Event()
-        news.set()

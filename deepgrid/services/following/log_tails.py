@@ -69,7 +69,7 @@ class LogTails:
         the chain or the store does not answer or the service stops.
         """
         async with self.join(job_id, reader) as tail:
-            claimed_at = tail.claimed_at
+            claimed_at = tail.job.claimed_at
             offset = tail.position(offset)
             while True:
                 news = tail.news
@@ -82,8 +82,8 @@ class LogTails:
                         return
                 if pieces:
                     continue
-                if tail.claimed_at != claimed_at:
-                    claimed_at, offset = tail.claimed_at, 0
+                if tail.job.claimed_at != claimed_at:
+                    claimed_at, offset = tail.job.claimed_at, 0
                 else:
                     await news.wait()
 

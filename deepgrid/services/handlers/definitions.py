@@ -83,10 +83,8 @@ async def releases(definition_hash: HashInPath, request: SignedReader, context: 
             raise Refusal(404, "you have uploaded no definition under this hash")
     await request.accept()
     async with context.database.read() as session:
-        wanted = (
-            select(ReleaseRecord).where(ReleaseRecord.definition_hash == definition_hash).order_by(ReleaseRecord.id)
-        )
-        found = (await session.scalars(wanted.limit(MOST_RELEASES))).all()
+        wanted = select(ReleaseRecord).where(ReleaseRecord.definition_hash == definition_hash)
+        found = (await session.scalars(wanted.order_by(ReleaseRecord.id).limit(MOST_RELEASES))).all()
     return Releases(releases=[Release(provider=r.provider, job_id=r.job_id, at=r.at) for r in found])
 
 

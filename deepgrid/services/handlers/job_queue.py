@@ -91,7 +91,7 @@ class JobQueue:
             if job.status.hot:
                 self._hot[job.id] = job
         self._places = dict(_places(self._hot.values()))
-        assigned = {_hex(job_id): place for job_id, place in self._places.items() if place.status != PENDING}
+        assigned = {f"0x{job_id:064x}": place for job_id, place in self._places.items() if place.status != PENDING}
         self._answer = QueueAnswer(assigned).model_dump_json().encode()
 
 
@@ -115,10 +115,6 @@ def _line(job: Job) -> str | None:
     if job.status.claimed:
         return None
     return "" if job.status is JobStatus.PENDING else job.provider
-
-
-def _hex(job_id: int) -> str:
-    return f"0x{job_id:064x}"
 
 
 Queue = Annotated[JobQueue, Depends(app_state("job_queue"))]

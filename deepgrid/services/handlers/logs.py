@@ -134,7 +134,7 @@ async def _excerpt_now(context: Context, job: Job, offset: int) -> Excerpt:
 
 async def _excerpt_of(tail: LogTail, offset: int) -> Excerpt:
     """Return the present content of the followed log."""
-    claimed_at, ending = tail.claimed_at, tail.ending
+    claimed_at, ending = tail.job.claimed_at, tail.ending
     offset = tail.position(offset)
     pieces = await tail.pieces(claimed_at, offset, MAX_LOG_CHUNK_BYTES)
     final = bool(pieces) and pieces[-1].final

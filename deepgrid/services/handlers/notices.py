@@ -8,7 +8,6 @@ from fastapi import APIRouter
 from sqlalchemy import delete, func, select
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from deepgrid.lifecycle.job import Job
 from deepgrid.services.context import Context, JobId, Services
 from deepgrid.services.core import chain_reads
 from deepgrid.services.handlers.authentication import SignedNotices, SignedSmall
@@ -27,7 +26,8 @@ async def post(job_id: JobId, request: SignedSmall, context: Services) -> None:
     notice = NoticeText.model_validate_json(request.body)
     request.look_up()
     job = await context.job(job_id)
-    if not await _may_speak(context, job, request.address):
+    takes_part = request.address in (job.provider, job.last_refuser)
+    if not takes_part and not await _schedules(context, request.address):
         raise Refusal(403, f"{request.address} has no part in job {job_id}")
     async with context.database.write() as session:
         await request.accept(session)
@@ -89,10 +89,6 @@ async def _delete_oldest(session: AsyncSession, job_ids: Iterable[int], most: in
         kept = select(NoticeRecord.id).where(of_job).order_by(NoticeRecord.id.desc()).limit(most)
         oldest_kept = min((await session.scalars(kept)).all())
         await session.execute(delete(NoticeRecord).where(of_job, NoticeRecord.id < oldest_kept))
-
-
-async def _may_speak(context: Context, job: Job, address: str) -> bool:
-    return address in (job.provider, job.last_refuser) or await _schedules(context, address)
 
 
 async def _schedules(context: Context, address: str) -> bool:

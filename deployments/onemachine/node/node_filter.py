@@ -90,14 +90,13 @@ class NodeFilter:
         """Return the JSON answer. Raises OSError or TimeoutError when the node does not answer."""
         try:
             asked = json.loads(body, parse_constant=_refuse_number)
-            return await (self._batch(asked) if isinstance(asked, list) else self._single(asked))
+            if isinstance(asked, list):
+                return await self._batch(asked)
+            return await self._node.exchange(_encode(allowed_request(asked)))
         except Refused as refused:
             return _encode(refused.answer)
         except (ValueError, RecursionError):  # nested too deep, or a number that JSON cannot hold
             return _encode(Refused(NO_JSON, "The request is not JSON.").answer)
-
-    async def _single(self, asked: object) -> bytes:
-        return await self._node.exchange(_encode(allowed_request(asked)))
 
     async def _batch(self, asked: list[object]) -> bytes:
         if not 0 < len(asked) <= LARGEST_BATCH:

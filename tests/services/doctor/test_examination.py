@@ -22,9 +22,9 @@ from deepgrid.services.app import ServicesSettings, open_services
 from deepgrid.services.doctor import examination
 from deepgrid.services.doctor.examination import examine_services
 from deepgrid.services.doctor.public_checks import judge_end
-from deepgrid.services.edge.listeners import address_of
+from deepgrid.services.edge.listeners import address_of, open_listeners
 from deepgrid.services.edge.proxy_file import EdgeLimits, ProxySettings, proxy_file
-from deepgrid.services.serve import listeners_of, listening
+from deepgrid.services.serve import listening
 from deepgrid.services.service_metrics import ServiceMetrics
 from deepgrid.services.signing.request_signing import WINDOW_S, Domain
 from deepgrid.services.storage.database import Database
@@ -84,7 +84,7 @@ async def serving(grid: Grid, folder: Path) -> AsyncIterator[ServicesSettings]:
     """Yield services on a real chain, with their metrics."""
     settings = ServicesSettings(f"sqlite:///{folder}/db", folder / "secret", port=0)
     domain = Domain(grid.book.chain_id, grid.book.meta_scheduler)
-    with listeners_of(settings) as listeners:
+    with open_listeners(settings) as listeners:
         url = f"http://{address_of(listeners.http)}"
         port = int(url.rpartition(":")[2])
         book = grid.book.model_copy(update={"definitions_url": url, "logs_url": url})
