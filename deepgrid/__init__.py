@@ -1,6 +1,5 @@
-"""A client and the mechanics of the grid, free of Prefect. `deepgrid.__all__` names what is public.
-
-`deepgrid.client` defines the public names. They are imported when they are used, so `import deepgrid` is quick.
+"""A client and the mechanics of the grid, free of Prefect. `deepgrid.__all__` lists the public names, which come from
+`deepgrid.client`. They are imported when they are used, so `import deepgrid` is quick.
 """
 
 from __future__ import annotations

@@ -57,7 +57,8 @@ def plain_http_is_allowed() -> bool:
 
 
 def tls_of(url: str, authorities: str | None) -> ssl.SSLContext | Literal[False]:
-    """The context for `url`. It also trusts the grid's own authorities (PEM) and SSL_CERT_FILE.
+    """Return the context for `url`. It also trusts the grid's own authorities (PEM) and the authorities of
+    SSL_CERT_FILE.
 
     Plain http skips loading certificates, which takes 0.1 s.
     """

@@ -22,7 +22,10 @@ JOB_FILE = REPOSITORY / "examples" / "hello-world.yaml"
 
 
 def main(kind: type[LocalGrid] = LocalGrid) -> int:
-    """Run one command. Returns 0, or 1 for a dead process or a failure. `demo` returns the job's exit status."""
+    """Run one command.
+
+    Returns the exit status: 0, or 1 for a dead process or a failure; for `demo` the job's status.
+    """
     parser = argparse.ArgumentParser(prog="./run", description="The grid on one machine.")
     commands = parser.add_subparsers(dest="command", required=True)
     for name in ("up", "down", "status"):
