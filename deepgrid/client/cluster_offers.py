@@ -221,7 +221,7 @@ def _offer(row: Row, now: int, *, estimated: bool) -> ClusterOffer:
 
 
 def _job(order: Order, wishes: Wishes) -> Job:
-    """The order as a job that is not on chain yet: all its times are 0, and no cluster has it."""
+    """Return the order as a job that is not on chain yet: all its times are 0, and no cluster has it."""
     values: dict[str, Any] = {one.name: 0 for one in fields(Job) if one.type == "int"}
     values |= {"customer": "", "provider": None, "last_refuser": None, "last_error": ""}
     values |= {"status": JobStatus.PENDING, "has_cancel_request": False, "delegate_spending": False}

@@ -204,7 +204,7 @@ class AsyncGrid:
         max_price: Credits | None = None,
         provider: str | None = None,
     ) -> Offers:
-        """What each cluster would be for a job: price, time, estimated start, speed. Nothing is sent.
+        """Return each cluster's offer for a job: price, time, estimated start, speed. Nothing is sent.
 
         Args:
             workflow: A path, YAML text, a mapping, or a workflow.

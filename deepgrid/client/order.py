@@ -153,7 +153,7 @@ class Order:
         )
 
     def request(self, definition_hash: str, now: int) -> Request:
-        """What the contract is asked for at the unix time `now`. The price ceiling must be known."""
+        """Return the request to the contract at the unix time `now`. The price ceiling must be known."""
         definition, wishes = self.definition(definition_hash), self.terms.wishes(now)
         return Request(definition, self.locked_wei, self.name, self.delegate_spending, wishes)
 

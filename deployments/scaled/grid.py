@@ -110,7 +110,7 @@ class PrefectServers(PrefectServer):
         return Daemon(SERVICES, argv, env=self.server_environment(database_url) | PREPARED)
 
     def server_environment(self, database_url: str) -> dict[str, str]:
-        """Return as of one server, and Redis instead of memory and files."""
+        """Return the environment of one server, with Redis instead of memory and files."""
         shared = {
             **SHARED,
             "PREFECT_LOGGING_LEVEL": "WARNING",  # prefect-redis logs each event that arrives out of order

@@ -81,7 +81,7 @@ class DeploySettings:
 
 @dataclass(frozen=True, slots=True)
 class Earlier:
-    """The leftovers of earlier runs: the contracts of the book `standing`, and the progress of a killed run in `draft_file`.
+    """The leftovers of earlier runs: the contracts of the book `standing`, and a killed run's progress in `draft_file`.
 
     The contracts are kept. If they are missing on the chain, this is an error. With `replace_lost` (a development chain
     that began again) they are replaced instead.

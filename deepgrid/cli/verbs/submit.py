@@ -107,7 +107,7 @@ async def submit(
 def _choice(
     uses: list[str] | None, affinities: list[str] | None, min_time: str | None, max_price: str | None
 ) -> dict[str, Any]:
-    """The options that choose clusters, as the client takes them."""
+    """Return the options that choose clusters, as the client takes them."""
     return {"uses": uses or (), "affinities": affinities or (), "min_time": min_time, "max_price": max_price}
 
 

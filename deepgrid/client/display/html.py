@@ -128,7 +128,7 @@ def _text(text: str) -> Markup:
 
 
 def _cluster(name: str, address: str | None) -> Markup:
-    """Names may be equal, so the address stands beside them. Empty while no cluster is assigned."""
+    """Return a cluster's name with its address, because names may be equal. Empty without a cluster."""
     if address is None:
         return Markup("")
     short = f"{address[:8]}…{address[-6:]}"

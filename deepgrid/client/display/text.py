@@ -178,7 +178,7 @@ class LogLines:
 
 
 def _clean(line: str) -> str:
-    """The line with its colours written anew, which end with it."""
+    """Return the line with its colours written again, which end with it."""
     if line.isprintable():
         return line
     asked = shown = PLAIN

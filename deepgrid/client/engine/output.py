@@ -65,7 +65,7 @@ class JobOutput:
     say: Callable[[str], None] = _silent
 
     async def pieces(self, start: int = 0, claimed_at: int = 0) -> AsyncIterator[Piece]:
-        """The output from the offset `start` in the claim of `claimed_at` on; a negative one counts from the end."""
+        """Yield the output from the offset `start` in the claim of `claimed_at`; a negative one counts from the end."""
         services, settings = self.connection.session.services, self.connection.settings
         offset, claim = start, 1
         while True:
@@ -90,7 +90,7 @@ class JobOutput:
                 return
 
     async def lines(self, tail: int | None = None) -> AsyncIterator[list[LogLine]]:
-        """The output as lines that are safe to print, in batches. With `tail`, from the last `tail` lines on."""
+        """Yield the output as lines that are safe to print, in batches. With `tail`, from the last `tail` lines on."""
         lines, claim, start, claimed_at = LogLines(), 1, 0, 0
         if tail is not None:
             found, lines, chunk = await self._end(tail)
@@ -107,7 +107,7 @@ class JobOutput:
                 self._say_what_lacks(piece.chunk)
 
     async def last_lines(self, count: int, patience_s: float) -> tuple[str, ...]:
-        """The last lines of a job that is over; fewer or none if they cannot be read within `patience_s`."""
+        """Return the last lines of a job that is over; fewer or none if they cannot be read within `patience_s`."""
         lines, found, begin = LogLines(), list[str](), None
         try:
             async with asyncio.timeout(patience_s):
@@ -119,7 +119,7 @@ class JobOutput:
         return tuple(found[1:][-count:] if begin and len(found) > 1 else found[-count:])
 
     async def _end(self, count: int) -> tuple[list[str], LogLines, LogChunk]:
-        """The end of the stored output: its lines, the decoder with an unfinished line, and the last chunk.
+        """Return the end of the stored output: its lines, the decoder with an unfinished line, and the last chunk.
 
         It has at least `count` whole lines if the last 16 MiB hold so many. Only with `follow`, an unfinished last
         line stays in the decoder.

@@ -18,7 +18,7 @@ _CURVE_ORDER = 0xFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFEBAAEDCE6AF48A03BBFD25E8CD036414
 
 
 def typed(name: str, **fields: str) -> dict[str, list[dict[str, str]]]:
-    """The EIP-712 description of a struct: its fields in order, each with its type."""
+    """Return the EIP-712 description of a struct: its fields in order, each with its type."""
     return {name: [{"name": field, "type": kind} for field, kind in fields.items()]}
 
 
