@@ -58,10 +58,15 @@ class Fault:
     awaited: bool = False
 
 
+def faults_by_module() -> dict[str, list[Fault]]:
+    """Return the faults of each module of `faults`."""
+    names = [found.name for found in iter_modules(faults.__path__)]
+    return {name: import_module(f"{faults.__name__}.{name}").FAULTS for name in names}
+
+
 def all_faults() -> dict[str, Fault]:
     """Return every fault by name."""
-    modules = [import_module(f"{faults.__name__}.{found.name}") for found in iter_modules(faults.__path__)]
-    listed = [fault for module in modules for fault in module.FAULTS]
+    listed = [fault for found in faults_by_module().values() for fault in found]
     named = {fault.name: fault for fault in listed}
     assert len(named) == len(listed), "two faults have the same name"
     return named

@@ -16,10 +16,10 @@ from deepgrid.lifecycle.states import JobStatus
 from deepgrid.slurm.observe.commands import Row
 from deepgrid.slurm.observe.run_records import GUARDED
 from tests.chaos.batch import Batch
-from tests.chaos.fault import Allowed, all_faults
+from tests.chaos.fault import Allowed, all_faults, faults_by_module
 from tests.chaos.judge import Evidence, by_comment, faults_of
 from tests.chaos.kinds import KINDS
-from tests.chaos.plan import DEEP, LONG, many
+from tests.chaos.plan import DEEP, few, many
 
 RATE = 10**17
 COMMENT = "deepgrid:1:abcd:7:1000"
@@ -113,7 +113,16 @@ def test_a_job_may_fail_because_of_a_step_only_if_srun_reports_it() -> None:
     assert "billed 3 minutes" in judged(replace(said, settlements=[settled(minutes=3)]), allows=[Allowed.STEP])
 
 
-@pytest.mark.parametrize("count", [LONG, DEEP])
+@pytest.mark.parametrize("seed", range(5))
+def test_the_long_suite_has_a_fault_of_each_module(seed: int) -> None:
+    rounds = few(modules := faults_by_module(), seed)
+    injected = {fault.name for _, together in rounds for fault in together}
+    assert all(injected & {fault.name for fault in found} for found in modules.values())
+    assert len(injected) == sum(len(together) for _, together in rounds) == len(modules) + 4
+    assert all(len({fault.allows - {Allowed.STEP} for fault in together}) == 1 for _, together in rounds)
+
+
+@pytest.mark.parametrize("count", [45, DEEP])
 def test_rounds_inject_the_wanted_number_and_allow_only_what_each_fault_allows(count: int) -> None:
     faults = all_faults()
     rounds = many(faults.values(), random.Random(count).randrange(100), count, 10)
