@@ -193,7 +193,7 @@ class LogTail:
                 state, found = await pieces_from(self._core, session, job.id, job.claimed_at, self._read_to, READ_BYTES)
                 more = bool(found) and found[-1].end < state.size
                 ending = await ending_of(self._core, session, job, state)
-            if job.claimed_at != self.job.claimed_at:  # claimed anew meanwhile
+            if job.claimed_at != self.job.claimed_at:  # claimed again meanwhile
                 break
             self.ending, self.over = ending, ending.over and not more
             self._remember(found)
