@@ -150,6 +150,8 @@ async def test_blocks_of_events_are_bounded(grid: Grid, tmp_path: Path) -> None:
         wide = {"address": grid.book.credit, "fromBlock": hex(head - 3), "toBlock": hex(head)}
         assert await web.code("eth_getLogs", wide) == PARAMS
         assert (await web.rpc("eth_getLogs", wide | {"fromBlock": hex(head - 2)}))["result"] is not None
+        old = wide | {"fromBlock": hex(head - 5), "toBlock": hex(head - 4)}
+        assert (await web.rpc("eth_getLogs", old))["result"] is not None, "the range counts, not its age"
 
 
 @pytest.mark.parametrize(

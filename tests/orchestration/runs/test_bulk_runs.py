@@ -8,10 +8,10 @@ from uuid import uuid4
 import pytest
 from prefect.client.orchestration import PrefectClient
 from prefect.client.schemas.actions import WorkPoolUpdate
-from prefect.client.schemas.objects import FlowRun
+from prefect.client.schemas.objects import FlowRun, StateType
 from prefect.states import Cancelling
 
-from orchestration.runs import bulk_runs
+from orchestration.runs import bulk_runs, orphaned_runs
 from orchestration.runs.bulk_runs import NewRun
 from orchestration.runs.flow_runs import some_at_once
 from orchestration.worker import InProcessWorker
@@ -136,3 +136,14 @@ async def test_the_error_of_one_batch_is_raised_after_the_others_are_done() -> N
     with pytest.raises(ValueError, match="lot 0"):
         await some_at_once(map(lot, range(5)), 2)
     assert done == [1, 2, 3, 4]
+
+
+async def test_all_pages_of_runs_are_read(client: PrefectClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No worker runs here, so they stay scheduled."""
+    monkeypatch.setattr(orphaned_runs, "PAGE", 2)
+    created = {(await create(client, "counts", number=number)).id for number in range(5)}
+    found = [run.id for run in await orphaned_runs.runs_in(client, POOL, StateType.SCHEDULED)]
+    assert created <= set(found)
+    assert len(found) == len(set(found))
+    for run in found:
+        await client.delete_flow_run(run)
