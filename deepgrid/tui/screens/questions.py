@@ -23,8 +23,8 @@ class Question(ModalScreen[bool]):
     """A question at the bottom. Only `y` means yes."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("y", "answer(True)", "yes", show=False),
-        Binding("n,enter,escape,q,ctrl+q", "answer(False)", "no", show=False),
+        Binding("y", "dismiss(True)", "yes", show=False),
+        Binding("n,enter,escape,q,ctrl+q", "dismiss(False)", "no", show=False),
     ]
 
     def __init__(self, question: str) -> None:
@@ -34,14 +34,11 @@ class Question(ModalScreen[bool]):
     def compose(self) -> ComposeResult:
         yield Plain(plain(self.question), id="question")
 
-    def action_answer(self, yes: bool) -> None:
-        self.dismiss(yes)
-
 
 class Pane(ModalScreen[None]):
     """A text above a screen, until a key closes it."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,q,ctrl+q,enter,l", "close", "close", show=False)]
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,q,ctrl+q,enter,l", "dismiss", "close", show=False)]
 
     def __init__(self, title: str, lines: Sequence[Line]) -> None:
         super().__init__()
@@ -59,14 +56,11 @@ class Pane(ModalScreen[None]):
     def show(self, lines: Sequence[Line]) -> None:
         self.query_one(TextPane).show(lines)
 
-    def action_close(self) -> None:
-        self.dismiss()
-
 
 class KeysScreen(Pane):
     """All keys of a screen."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("question_mark", "close", "close", show=False)]
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("question_mark", "dismiss", "close", show=False)]
 
     def __init__(self, screen: Screen[None]) -> None:
         super().__init__("Keys", [*keys_of(screen)])
@@ -93,7 +87,7 @@ class Choice(ModalScreen[str | None]):
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("enter", "choose", "choose", show=False),
-        Binding("escape,q,ctrl+q", "close", "close", show=False),
+        Binding("escape,q,ctrl+q", "dismiss", "close", show=False),
     ]
 
     def __init__(self, title: str, options: Sequence[tuple[str, str]]) -> None:
@@ -113,6 +107,3 @@ class Choice(ModalScreen[str | None]):
     def action_choose(self) -> None:
         if self._options:
             self.dismiss(self._options[self.query_one(Table).cursor][0])
-
-    def action_close(self) -> None:
-        self.dismiss(None)
