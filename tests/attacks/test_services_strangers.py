@@ -16,7 +16,7 @@ from deepgrid.services.storage.database import UsedNonce
 from tests.attacks.http_support import REQUESTS, STORED, ask, person, rows, stranger
 from tests.services.support import ACCOUNTS, Start, a_job
 
-ASKED, SERVED = 80, 60  # requests of one source, of which the limit lets 20 pass, and one more per second
+ASKED, SERVED = 80, 60  # requests of one source; the limit lets 20 pass, and one more per second
 
 
 @pytest.mark.parametrize("request_name", list(REQUESTS))
