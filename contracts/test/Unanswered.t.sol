@@ -41,7 +41,7 @@ contract UnansweredTest is Grid {
         bytes32 id = blocked(1 days);
         checkStatus(id, JobStatus.CANCELLED);
         check("blocking_for_a_day", id, BOUGHT);
-        check("vanishing_for_ever", id, BOUGHT);
+        check("vanishing_forever", id, BOUGHT);
     }
 
     function test_blocking_the_report_of_the_start_too() external {

@@ -118,7 +118,7 @@ def test_the_bounds_of_graphql_are_those_of_the_code() -> None:
     limits = CompatLimits()
     waiting = f"{limits.graphql_waiting_per_address} of an address may wait, for {limits.check_wait_s:.0f} s"
     assert waiting in words
-    assert f"After {limits.graphql_within_s:.0f} s an examination is ended" in words
+    assert f"A check that takes {limits.graphql_within_s:.0f} s is ended with status 422" in words
     assert limits.graphql_slots == 2
 
 

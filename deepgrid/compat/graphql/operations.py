@@ -63,10 +63,16 @@ SCHEMA = make_executable_schema(load_schema_from_path(str(Path(__file__).with_na
 def execute(body: bytes) -> dict[str, Any]:
     """Return the status and the content of the answer to a request, and the parts that the service must add."""
     needs: Needs = []
-    bounds: dict[str, Any] = {"query_parser": read_document, "middleware": [limited_answer()]}
-    errors_as: dict[str, Any] = {"logger": nowhere, "error_formatter": _entry}
     try:
-        _done, result = graphql_sync(SCHEMA, read_body(body), context_value=needs, **bounds, **errors_as)
+        _done, result = graphql_sync(
+            SCHEMA,
+            read_body(body),
+            context_value=needs,
+            query_parser=read_document,
+            middleware=[limited_answer()],
+            logger=nowhere,
+            error_formatter=_entry,
+        )
     except GraphQLError as error:
         return _refused(error.message)
     except TooLarge:

@@ -6,15 +6,9 @@ A definition that was made from these models holds the rules of each field (`fie
 
 from deepgrid.workflow.models.base import EnvVar, Model
 from deepgrid.workflow.models.fields import SHELL_NAMES
-from deepgrid.workflow.models.job import Definition, Module, ModuleInput
-from deepgrid.workflow.models.network import Bore, NetworkInterface, VirtualNetwork, VNet, Wireguard
-from deepgrid.workflow.models.running import (
-    ContainerRun,
-    JobResources,
-    Mount,
-    StepRun,
-    StepRunResources,
-)
+from deepgrid.workflow.models.job import Definition, Module, ModuleInput, ModuleOutput
+from deepgrid.workflow.models.network import Bore, NetworkInterface, VirtualNetwork, VNet, Wireguard, WireguardPeer
+from deepgrid.workflow.models.running import ContainerRun, JobResources, Mount, StepRun, StepRunResources
 from deepgrid.workflow.models.steps import ForRange, Step, StepAsyncLaunch, StepFor, StepModule, StepUse
 from deepgrid.workflow.models.transport import HTTPData, S3Data, TransportData
 
@@ -30,6 +24,7 @@ __all__ = [
     "Model",
     "Module",
     "ModuleInput",
+    "ModuleOutput",
     "Mount",
     "NetworkInterface",
     "S3Data",
@@ -44,4 +39,5 @@ __all__ = [
     "VNet",
     "VirtualNetwork",
     "Wireguard",
+    "WireguardPeer",
 ]
