@@ -25,8 +25,8 @@ settings.load_profile("deepgrid")
 
 SECOND_GRID = "[second grid"
 LONGEST_FIRST = (
-    "chaos", "grid", "attacks", "contracts", "outages", "cli", "client", "slurm", "sbatch", "tui", "services", "chain",
-    "docs", "provider", "onemachine",
+    "grid", "chaos", "attacks", "outages", "web", "contracts", "slurm", "cli", "sbatch", "onemachine", "recovery",
+    "scaled", "client", "services", "tui", "deployments", "provider", "chain", "docs",
 )  # fmt: skip
 
 
