@@ -12,7 +12,7 @@ from deepgrid.errors import ChainError
 from deepgrid.signer.refused import MALFORMED, Refused
 
 LARGEST_DATA = 64 * 1024
-REQUESTS = tuple(f"requestNewJob{more}" for more in ("", "WithPermit", "WithWishes", "WithWishesAndPermit"))
+REQUESTS = ("requestNewJob", "requestNewJobWithPermit", "requestNewJobWithWishes", "requestNewJobWithWishesAndPermit")
 
 _DATA = re.compile(r"0x(?:[0-9a-fA-F]{2})*")
 
