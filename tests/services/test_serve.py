@@ -189,6 +189,15 @@ async def a_session_reads_it(real: Grid, url: str, job_id: int) -> None:
             await session.read_log(job_id)
 
 
+@pytest.fixture
+def recursion_limit() -> Iterator[None]:
+    """Restore the limit of this process, which `serve` lowers for its own."""
+    before = sys.getrecursionlimit()
+    yield
+    sys.setrecursionlimit(before)
+
+
+@pytest.mark.usefixtures("recursion_limit")
 async def test_a_port_in_use_and_a_missing_book_are_clear_errors(real: Grid, tmp_path: Path) -> None:
     book = real.book.save(tmp_path / "grid.json")
     with socket.create_server(("127.0.0.1", 0)) as taken:
