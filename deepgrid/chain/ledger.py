@@ -44,11 +44,7 @@ DEFAULTS = LedgerSettings()
 
 
 async def read_ledger(
-    chain: Chain,
-    span: Span,
-    hot: Iterable[int] = (),
-    provider: str | None = None,
-    settings: LedgerSettings = DEFAULTS,
+    chain: Chain, span: Span, hot: Iterable[int] = (), provider: str | None = None, settings: LedgerSettings = DEFAULTS
 ) -> Ledger:
     """Return the entries of the whole grid over `span`, with all jobs or the jobs of `provider`.
 

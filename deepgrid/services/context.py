@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Annotated, Any
 
@@ -49,9 +49,8 @@ class Context(ServiceCore):
         }
 
 
-def app_state(name: str) -> Callable[[Request], Any]:
-
-    def read(request: Request) -> Any:
+def app_state(name: str) -> Callable[[Request], Awaitable[Any]]:
+    async def read(request: Request) -> Any:  # FastAPI would call a plain function in a thread
         return getattr(request.app.state, name)
 
     return read

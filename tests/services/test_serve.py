@@ -7,10 +7,12 @@ import signal
 import socket
 import sys
 from collections.abc import AsyncIterator, Iterator, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from pathlib import Path
 
 import pytest
+import uvicorn
+from starlette.responses import Response
 
 from deepgrid.chain.client import Chain
 from deepgrid.chain.transactions.wallet import Wallet
@@ -18,6 +20,7 @@ from deepgrid.errors import AccessDenied, ConfigurationError, GridError
 from deepgrid.lifecycle.job import JobDefinition
 from deepgrid.services.app import ServicesSettings
 from deepgrid.services.client import ServicesClient
+from deepgrid.services.edge.http_server import serving_http
 from deepgrid.services.edge.listeners import open_listeners
 from deepgrid.services.serve import listening, serve
 from deepgrid.services.signing.request_signing import Domain
@@ -30,12 +33,22 @@ from tests.services.support import a_job
 from tests.waiting import until
 
 PROGRAM = """
-import asyncio, sys
+import asyncio, faulthandler, signal, sys
 from pathlib import Path
 from deepgrid.services.app import ServicesSettings
 from deepgrid.services.serve import serve
-book, folder, port = sys.argv[1:]
-asyncio.run(serve(ServicesSettings(f"sqlite:///{folder}/db", Path(folder, "secret"), port=int(port), book=Path(book))))
+
+def show_waits():
+    for task in asyncio.all_tasks():
+        task.print_stack(file=sys.stderr)
+    faulthandler.dump_traceback(sys.stderr)
+    print("these are all", file=sys.stderr, flush=True)
+
+async def main(book, folder, port):
+    asyncio.get_running_loop().add_signal_handler(signal.SIGUSR2, show_waits)
+    await serve(ServicesSettings(f"sqlite:///{folder}/db", Path(folder, "secret"), port=int(port), book=Path(book)))
+
+asyncio.run(main(*sys.argv[1:]))
 """
 
 
@@ -88,7 +101,7 @@ async def test_followers_live_through_a_restart_and_nothing_is_logged(real: Grid
             tasks = [asyncio.create_task(keep_reading(customers[n % 4], job_id, found[n])) for n in range(200)]
             await until(lambda: all_are(found, b"before, "), within_s=120)
             process.send_signal(signal.SIGTERM)
-            assert await asyncio.wait_for(process.wait(), 60) == 0
+            assert await end_of(process, output) == 0
         async with process_of(argv, output):
             await until(lambda: is_pushed(provider, job_id, 8, b"after", final=True), within_s=120)
             await asyncio.wait_for(asyncio.gather(*tasks), 120)
@@ -107,6 +120,16 @@ async def process_of(argv: Sequence[str | Path], output: Path) -> AsyncIterator[
         if process.returncode is None:
             process.kill()
             await process.wait()
+
+
+async def end_of(process: asyncio.subprocess.Process, output: Path) -> int:
+    """Return the exit status. If the process does not end, fail with the places where it waits."""
+    try:
+        return await asyncio.wait_for(process.wait(), 60)
+    except TimeoutError:
+        process.send_signal(signal.SIGUSR2)
+        await until(lambda: "these are all" in output.read_text(), within_s=60)
+        pytest.fail(f"it does not end: {output.read_text()[-20_000:]}")
 
 
 async def keep_reading(client: ServicesClient, job_id: int, found: bytearray) -> None:
@@ -236,3 +259,20 @@ async def test_the_store_outlives_requests_that_are_cut_off(tmp_path: Path) -> N
             await asyncio.wait_for(entered.wait(), 60)
     assert ended
     writer.close()
+
+
+async def test_connections_that_come_while_the_server_stops_are_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    """uvicorn tells only earlier ones to end. A request over a later one kept a thread, so the process did not end."""
+
+    async def tell_no_connection(*_: object) -> None:
+        """Do as uvicorn's shutdown does with a connection that it does not know yet."""
+
+    monkeypatch.setattr(uvicorn.Server, "shutdown", tell_no_connection)
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        async with serving_http(Response(), [listener], 1, timeout_keep_alive=300):
+            reader, writer = await asyncio.open_connection(*listener.getsockname())
+            writer.write(b"GET / HTTP/1.1\r\nHost: any\r\n\r\n")
+            assert await reader.readline() == b"HTTP/1.1 200 OK\r\n"
+        with suppress(ConnectionResetError):
+            await asyncio.wait_for(reader.read(), 30)
+        writer.close()

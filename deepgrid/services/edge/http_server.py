@@ -21,7 +21,14 @@ class _Server(uvicorn.Server):
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         await super().shutdown(sockets)
-        if self.server_state.tasks:  # these are cancelled now, and must end before their store is closed
+        await self._tasks_end()  # they are cancelled now
+        for connection in list(self.server_state.connections):  # accepted meanwhile: their requests would come later
+            connection.transport.abort()
+        await self._tasks_end()
+
+    async def _tasks_end(self) -> None:
+        """Wait for the requests: they must end before their store is closed."""
+        if self.server_state.tasks:
             await asyncio.wait(self.server_state.tasks, timeout=self.config.timeout_graceful_shutdown)
 
 
