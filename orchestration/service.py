@@ -31,10 +31,7 @@ ORDINARY_ENDS = (
 
 
 def serve_until_signalled(serve: Callable[[], Awaitable[None]]) -> None:
-    """Run `serve` until it ends, or until SIGTERM or SIGINT cancels it.
-
-    Raises any error of `serve`.
-    """
+    """Run `serve` until it ends, or until SIGTERM or SIGINT cancels it. Raises any error of `serve`."""
     failures: list[BaseException] = []
     started = threading.Event()
     loop = uvloop.new_event_loop()

@@ -47,9 +47,7 @@ def carries_claim(run: FlowRun) -> bool:
 
 
 def claim_of(run: FlowRun, book: AddressBook) -> JobKey | None:
-    """Return the claim on this grid that the run's parameters name. None if there is none: a person may enter any
-    values.
-    """
+    """Return this grid's claim that the run's parameters name. None if there is none: people may enter any values."""
     try:
         job_id, claimed_at = int(run.parameters["job_id"]), int(run.parameters["claimed_at"])
     except (KeyError, TypeError, ValueError):

@@ -38,8 +38,7 @@ def expected_minutes(ledger: Ledger, job_id: int, run: Run | None) -> int:
 
 
 def releasable_wei(job: Job, *, answer_minutes: int, fee_minutes: int) -> int:
-    """Return the wei that a repeated cancel returns at once when the answer of the cluster is due: what no report can
-    bill then.
+    """Return the wei that a repeated cancel returns once the cluster's answer is due: no report can bill them then.
 
     0 if it returned them already, or if the answer is due after the bought time.
     """

@@ -19,8 +19,8 @@ from deepgrid.lifecycle.job import Job
 KEY = ["job_id", "claimed_at"]
 SETTLED, OPEN, GIVEN_BACK = "settled", "open", "given back"
 
-DIVIDED = ["locked", "brought_forward", "paid", "cut", "refunded", "still_locked"]
-FIGURES = [*DIVIDED[:2], "billed", *DIVIDED[2:]]
+FIGURES = ["locked", "brought_forward", "billed", "paid", "cut", "refunded", "still_locked"]
+DIVIDED = [name for name in FIGURES if name != "billed"]
 MOVED = ["deposit", "top_up", "paid_out", "refund_out"]
 MONEY = [*DIVIDED, *MOVED]
 CHAIN_COLUMNS = [*KEY, "outcome", "status", "provider", "customer", *FIGURES, "tx"]

@@ -107,7 +107,10 @@ def reconcile(
     imbalances, repaid = tuple(_imbalances(ledger, totals)), paid_back(rows, ledger)
     sources = "contract events, token transfers" + (f", {runs.source}" if runs else "")
     foreign = runs.foreign if runs else ()
-    return Reconciliation(name, span, rows, differences, notes, totals, imbalances, sources, repaid, foreign)
+    return Reconciliation(
+        name=name, span=span, rows=rows, differences=differences, notes=notes, totals=totals, imbalances=imbalances,
+        sources=sources, paid_back=repaid, foreign=foreign,
+    )  # fmt: skip
 
 
 def needs_older_strays(ledger: Ledger) -> bool:

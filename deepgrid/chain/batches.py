@@ -215,8 +215,11 @@ def short_error(error: str) -> str:
 
 
 def _claimed(event: Event) -> Claimed:
-    customer, minutes = event.args["customer"], event.args["maxDurationMinute"]
-    return Claimed(event.job_id, customer, minutes, definition_of(event.args["definition"]), event.tx_hash)
+    args = event.args
+    return Claimed(
+        job_id=event.job_id, customer=args["customer"], granted_minutes=args["maxDurationMinute"],
+        definition=definition_of(args["definition"]), tx_hash=event.tx_hash,
+    )  # fmt: skip
 
 
 def _skipped(event: Event) -> Skipped:

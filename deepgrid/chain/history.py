@@ -61,8 +61,11 @@ async def settlement(chain: Reader, job_id: int, times: dict[str, int]) -> Settl
 def settlement_in(event: Event, at: int) -> Settlement:
     """Return the settlement in a JobSettledEvent of the time `at`."""
     args = event.args
-    parties, shares = (args["provider"], args["customer"]), (args["paid"], args["cut"], args["refunded"])
-    return Settlement(event.job_id, *parties, args["billedMinutes"], *shares, at, event.block, event.tx_hash)
+    return Settlement(
+        job_id=event.job_id, provider=args["provider"], customer=args["customer"],
+        billed_minutes=args["billedMinutes"], paid_wei=args["paid"], cut_wei=args["cut"],
+        refunded_wei=args["refunded"], at=at, block=event.block, tx_hash=event.tx_hash,
+    )  # fmt: skip
 
 
 async def _times(chain: Reader, events: list[Event]) -> dict[int, int]:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
 from deepgrid.billing.formulas import rate_wei_per_minute
 from deepgrid.chain.client import Chain
@@ -214,16 +214,19 @@ async def _busy(chain: Chain, addresses: Sequence[str], now: int) -> dict[str, l
 
 def _offer(row: Row, now: int, *, estimated: bool) -> ClusterOffer:
     known = estimated and row.fits and row.estimated_start
-    start, wait_s = (datetime_of(known), max(0, known - now)) if known else (None, None)
-    name, obstacle, rate = plain(row.cluster), plain(row.obstacle), credits_of(row.rate_wei)
-    speed = row.speed or None
-    return ClusterOffer(name, row.provider, obstacle, rate, row.minutes, start, wait_s, speed, row.reliability)
+    return ClusterOffer(
+        cluster=plain(row.cluster), address=row.provider, obstacle=plain(row.obstacle), rate=credits_of(row.rate_wei),
+        minutes=row.minutes, start=datetime_of(row.estimated_start) if known else None,
+        wait_s=max(0, row.estimated_start - now) if known else None, speed=row.speed or None,
+        reliability=row.reliability,
+    )  # fmt: skip
 
 
 def _job(order: Order, wishes: Wishes) -> Job:
     """Return the order as a job that is not on chain yet: all its times are 0, and no cluster has it."""
-    values: dict[str, Any] = {one.name: 0 for one in fields(Job) if one.type == "int"}
-    values |= {"customer": "", "provider": None, "last_refuser": None, "last_error": ""}
-    values |= {"status": JobStatus.PENDING, "has_cancel_request": False, "delegate_spending": False}
-    values |= {"definition": order.definition(""), "locked_wei": order.locked_wei, "name": order.name}
-    return Job(**values | {"wishes": wishes})
+    return Job(
+        id=0, status=JobStatus.PENDING, customer="", provider=None, definition=order.definition(""), name=order.name,
+        locked_wei=order.locked_wei, final_cost_wei=0, submitted_at=0, assigned_at=0, claimed_at=0, started_at=0,
+        ended_at=0, cancel_requested_at=0, has_cancel_request=False, rate_wei_per_minute=0, cut_percent=0,
+        granted_minutes=0, last_refuser=None, delegate_spending=False, last_error="", exit_status=0, wishes=wishes,
+    )  # fmt: skip

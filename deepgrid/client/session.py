@@ -141,8 +141,7 @@ class CustomerSession:
             await self.writer.approve(order.locked_wei)
 
     async def with_ceiling(self, order: Order) -> Order:
-        """Return the order with its price ceiling, or else with the dearest price that the grid quotes now. Raises
-        ChainError.
+        """Return the order with its ceiling, else with the dearest price that the grid quotes now. Raises ChainError.
 
         If no cluster can take it now, nothing is quoted, and there is no ceiling.
         """
@@ -266,8 +265,10 @@ class CustomerSession:
 
     async def _request(self, request: Request, *, approve_first: int | None) -> int:
         try:
-            what, wishes = (request.definition, request.locked_wei, request.name, request.delegate), request.wishes
-            return await self.writer.request_job(*what, wishes=wishes, approve_first=approve_first)
+            return await self.writer.request_job(
+                request.definition, request.locked_wei, request.name, request.delegate, wishes=request.wishes,
+                approve_first=approve_first,
+            )  # fmt: skip
         except ChainError as error:
             if not error.transient:
                 raise

@@ -49,9 +49,10 @@ class CompatLimits:
 
 @dataclass(frozen=True)
 class CompatSettings:
-    """Settings of the services for existing clients. `module_hosts`: `HOST` or `HOST:PORT` of the git servers whose
-    modules are fetched for clients that do not sign. `private_module_hosts`: whether these hosts may be at private
-    addresses.
+    """Settings of the services for existing clients.
+
+    `module_hosts`: `HOST` or `HOST:PORT` of the git servers whose modules are fetched for clients that do not sign.
+    `private_module_hosts`: whether these hosts may be at private addresses.
     """
 
     module_hosts: tuple[str, ...] = ()

@@ -18,7 +18,8 @@ from deepgrid.modules.source import Folder, Source
 
 _GLOBAL_IPV6 = ipaddress.ip_network("2000::/3")
 _IPV4_IN_IPV6 = ipaddress.ip_network("2002::/16")  # 6to4
-_ONLY_THERE = ("http.followRedirects=false", "http.proxy=", "transfer.bundleURI=false")  # nor alternates
+# git follows neither redirects nor the alternates of a repository.
+_ONLY_THERE = ("http.followRedirects=false", "http.proxy=", "transfer.bundleURI=false")
 _OPTIONS = (*_ONLY_THERE, "http.sslVerify=true", "credential.helper=", "core.bigFileThreshold=1m", "pack.threads=1")
 _NO_FILES = {"HOME": "/nonexistent", "XDG_CONFIG_HOME": "/nonexistent", "GIT_CONFIG_GLOBAL": "/dev/null"}
 _NO_QUESTIONS = {"GIT_TERMINAL_PROMPT": "0", "GIT_ASKPASS": "/bin/false", "LC_ALL": "C"}

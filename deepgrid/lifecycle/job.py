@@ -86,7 +86,7 @@ class Wishes:
 
 NO_WISHES = Wishes()
 
-# The contract's TIMEOUT_GRACE: a silent provider keeps its claim on the bill of a job for this time.
+# The contract's TIMEOUT_GRACE: a silent provider may still bill a job that may have run, for this time.
 HELD_FOR_S = 86_400
 
 

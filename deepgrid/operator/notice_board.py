@@ -72,7 +72,7 @@ class NoticeBoard:
             if await self.post():
                 failures = 0
                 continue
-            await asyncio.sleep(min(LONGEST_RETRY_S, 2.0**failures))
+            await asyncio.sleep(min(LONGEST_RETRY_S, 2 ** min(failures, 10)))
             failures += 1
 
     async def _post(self, due: list[DueNotice]) -> bool:
@@ -99,8 +99,7 @@ class WaitingNotices:
         self._last: dict[int, tuple[Waiting, str, float]] = {}  # the last notice, its words, monotonic time
 
     def changed(self, waiting: Sequence[Waiting]) -> list[Notice]:
-        """Return notices for jobs with a new reason, and at times for those whose place changed. Forgets all other
-        jobs.
+        """Return notices for jobs with a new reason, and at times for a changed place. Forgets all other jobs.
 
         A job gets a notice at once when its reservation moves, for example after a top-up of a job before it.
         """

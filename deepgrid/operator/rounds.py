@@ -10,8 +10,8 @@ import asyncio
 import logging
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import astuple
 
+from deepgrid.chain.node.values import TrackRecord
 from deepgrid.chain.transactions.contract_errors import unless_overtaken
 from deepgrid.lifecycle.job import Job, Provider
 from deepgrid.lifecycle.states import JobStatus
@@ -87,8 +87,7 @@ async def read_market(session: OperatorSession) -> Snapshot:
 
 async def decide(session: OperatorSession, seen: Snapshot) -> Decision:
     """Match the pending jobs, in a thread: the event loop stays free."""
-    lives = {one.address: Reliability.of_life(*astuple(life)) for one, life in seen.providers}
-    records = {address: session.memory.record(address, life) for address, life in lives.items()}
+    records = {one.address: session.memory.record(one.address, _whole_life(life)) for one, life in seen.providers}
     accounts = session.memory.use.accounts()
 
     def match() -> tuple[Round, Usage]:
@@ -178,6 +177,10 @@ def _market_of(
         if one.in_force
     ]
     return Market(clusters, now)
+
+
+def _whole_life(record: TrackRecord) -> Reliability:
+    return Reliability.of_life(record.started, record.refused, record.panicked, record.timed_out)
 
 
 def _latest(now: int) -> int:

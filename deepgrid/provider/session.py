@@ -80,9 +80,7 @@ class Intervals:
     slurm_answers_s: float = 2.0  # a healthy cluster answers within this time
 
     def until_observing_s(self, now: float) -> float:
-        """Return seconds from the monotonic time `now` until all carriers observe again, together and so with one
-        request.
-        """
+        """Return seconds from the monotonic time `now` until all carriers observe again, with one request."""
         return self.observe_again_s - now % self.observe_again_s
 
 

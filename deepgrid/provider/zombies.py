@@ -160,5 +160,7 @@ async def _observation(
     absent_s = time.monotonic() - suspect.seen_at if suspect.slurm.phase is Phase.ABSENT else None
     slurm = states[suspect.key]
     failures = await launch_failures(session.chain, job) if slurm.reason in LAUNCH_FAILURES else 0
-    seen = Observation(suspect.key, session.address, job, slurm, now, Attempt(), absent_s)
-    return replace(seen, grace_s=grace_s, launch_failures=failures)
+    return Observation(
+        suspect.key, session.address, job, slurm, now, Attempt(), absent_s=absent_s, grace_s=grace_s,
+        launch_failures=failures,
+    )  # fmt: skip

@@ -178,11 +178,7 @@ def _blocks(steps: Sequence[Step], path: Path, prefix: str) -> Iterator[Block]:
         yield from _blocks(inner, (*place, *where), name)
         yield from _blocks(step.catch, (*place, "catch"), f"{name}_catch")
         yield from _blocks(step.finally_, (*place, "finally"), f"{name}_finally")
-        functions = (
-            _names(inner, name),
-            _names(step.catch, f"{name}_catch"),
-            _names(step.finally_, f"{name}_finally"),
-        )
+        functions = (_names(inner, name), _names(step.catch, f"{name}_catch"), _names(step.finally_, f"{name}_finally"))
         yield Block(Quoted(name), Quoted(dotted(place)), step, *functions)
 
 

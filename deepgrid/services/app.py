@@ -73,8 +73,10 @@ async def open_services(
     database, metrics = Database(settings.database_url), ServiceMetrics()
     queue = (limits.check_slots, limits.checks_waiting_per_uploader, limits.check_wait_s)
     checks = ScriptChecks(*queue, checked=metrics.checked)
-    core = (domain, chain, database, vault, lambda: int(clock()), settings.max_log_bytes, Admission(limits))
-    context = Context(*core, checks, debug_scripts=settings.debug_scripts, metrics=metrics)
+    context = Context(
+        domain, chain, database, vault, lambda: int(clock()), settings.max_log_bytes, Admission(limits), checks,
+        debug_scripts=settings.debug_scripts, metrics=metrics,
+    )  # fmt: skip
     try:
         await database.prepare(migrate=settings.migrate)
         context.fence = await Fence.read(database)

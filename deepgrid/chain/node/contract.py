@@ -154,11 +154,10 @@ class Interface:
         known = self._events.get(log["topics"][0]) if log["topics"] else None
         if known is None:
             return None
-        args, (block, index) = (
-            _arguments(known["inputs"], log),
-            (int(log[name], 16) for name in ("blockNumber", "logIndex")),
-        )
-        return Event(known["name"], args, block, log["blockHash"], log["transactionHash"], index)
+        return Event(
+            name=known["name"], args=_arguments(known["inputs"], log), block=int(log["blockNumber"], 16),
+            block_hash=log["blockHash"], tx_hash=log["transactionHash"], log_index=int(log["logIndex"], 16),
+        )  # fmt: skip
 
     def _encode_args(self, function: str, fields: Sequence[dict[str, Any]], args: Sequence[Any]) -> str:
         try:

@@ -48,8 +48,10 @@ class Receipt:
 
     @classmethod
     def of(cls, raw: dict[str, Any]) -> Receipt:
-        block, gas_used = (int(raw[name], 16) for name in ("blockNumber", "gasUsed"))
-        return cls(raw["transactionHash"], block, raw["blockHash"], gas_used, raw["logs"], raw.get("contractAddress"))
+        return cls(
+            tx_hash=raw["transactionHash"], block=int(raw["blockNumber"], 16), block_hash=raw["blockHash"],
+            gas_used=int(raw["gasUsed"], 16), logs=raw["logs"], contract=raw.get("contractAddress"),
+        )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

@@ -53,10 +53,7 @@ class Read:
 
 @dataclass(frozen=True)
 class Rules:
-    """Checks calls against the grid's contracts and the limits.
-
-    `contracts` are addresses in lower case.
-    """
+    """Checks calls against the grid's contracts and the limits. `contracts` are addresses in lower case."""
 
     chain_id: int
     contracts: frozenset[str]

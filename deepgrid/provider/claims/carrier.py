@@ -38,8 +38,10 @@ from deepgrid.workflow import verify_resources
 logger = logging.getLogger(__name__)
 
 # Contract errors that mean that another process did this step already.
-OVERTAKEN = {"JobHotStatusOnly", "SameStatusError", "InvalidTransition", "JobProviderOnly", "ProviderNotJoined"}
-OVERTAKEN |= {"MetaScheduledScheduledStatusOnly"}
+OVERTAKEN = frozenset((
+    "JobHotStatusOnly", "SameStatusError", "InvalidTransition", "JobProviderOnly", "ProviderNotJoined",
+    "MetaScheduledScheduledStatusOnly",
+))  # fmt: skip
 
 P = ParamSpec("P")
 R = TypeVar("R")

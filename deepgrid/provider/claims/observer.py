@@ -6,7 +6,6 @@ import asyncio
 import logging
 import random
 import time
-from dataclasses import replace
 
 from deepgrid.chain.client import Chain
 from deepgrid.errors import GridError, NotFound
@@ -64,10 +63,11 @@ class ClaimObserver:
         if self._launch_failures is None and self.seen.reason in LAUNCH_FAILURES:
             self._launch_failures = await launch_failures(self.session.chain, job)
         absent_s = None if self._absent_since is None else now - self._absent_since
-        at = self.session.monitor.cluster_now()
-        seen = Observation(self.key, self.session.address, job, self.seen, at, self.attempt, absent_s)
-        failures, is_final = self._launch_failures or 0, self.limit_is_final
-        return replace(seen, limit_minutes=self.limit_minutes, limit_is_final=is_final, launch_failures=failures)
+        return Observation(
+            self.key, self.session.address, job, self.seen, self.session.monitor.cluster_now(), self.attempt,
+            absent_s=absent_s, limit_minutes=self.limit_minutes, limit_is_final=self.limit_is_final,
+            launch_failures=self._launch_failures or 0,
+        )  # fmt: skip
 
     def note_submission(self) -> None:
         """Note that Slurm has the job: observations before the submission do not prove its absence."""

@@ -88,9 +88,7 @@ def chosen(choices: int, prefer: Prefer) -> str:
 
 
 def sentence(counts: Iterable[Count]) -> str:
-    """Return the counts as one sentence, the largest first: `312 clusters lack 8 GPUs, 40 are too expensive, 3 are
-    full`.
-    """
+    """Return the counts as one sentence, largest first: `312 clusters lack 8 GPUs, 40 are too expensive`."""
     shown = sorted((one for one in counts if one.clusters), key=lambda one: -one.clusters)
     parts = []
     for number, count in enumerate(shown[:MOST_PARTS]):
@@ -101,9 +99,7 @@ def sentence(counts: Iterable[Count]) -> str:
 
 
 def line(waiting: Waiting) -> str:
-    """Return the place in the line: `3rd in line, 2 jobs of others first; your share of CPUs is 41 %; estimated start
-    ...`.
-    """
+    """Return the place in the line: `3rd in line, 2 jobs of others first; your share of CPUs is 41 %; ...`."""
     if not waiting.position:
         return ""
     others = waiting.ahead_of_others

@@ -96,9 +96,7 @@ class JobQueue:
 
 
 def _places(jobs: Iterable[Job]) -> Iterator[tuple[int, QueueEntry]]:
-    """Yield the place of each job: pending ones wait together, meta-scheduled ones wait for the claim of their
-    provider.
-    """
+    """Yield the place of each job: pending ones wait together, meta-scheduled ones for their provider's claim."""
     in_order = sorted(jobs, key=lambda job: (job.status, job.assigned_at, job.id))
     lengths = Counter(_line(job) for job in in_order)
     ahead: Counter[str | None] = Counter()

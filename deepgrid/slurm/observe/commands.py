@@ -174,9 +174,7 @@ class Completions:
 
 
 def limit_minutes(text: str) -> int | None:
-    """Return the minutes of a time limit that Slurm prints: `5:00`, `1:05:00`, `2-01:05:00`; None for a word like
-    `UNLIMITED`.
-    """
+    """Return the minutes of Slurm's time limit: `5:00`, `1:05:00`, `2-01:05:00`; None for a word like `UNLIMITED`."""
     found = re.fullmatch(r"(?:(?:([0-9]{1,9})-)?([0-9]{1,9}):)?([0-9]{1,9}):[0-9]{2}", text)
     if not found:
         return None

@@ -69,9 +69,7 @@ def was_requeued(rows: Iterable[Row]) -> bool:
 
 
 def spans(runs: Iterable[Row], seen: Seen | None = None) -> list[tuple[int, int]]:
-    """Return the times when the payload ran: each run with its first known end, and the seen runs, up to the last known
-    end.
-    """
+    """Return when the payload ran: each run to its first known end, and the seen runs, up to the last known end."""
     ends: dict[int, int] = {}
     for row in runs:
         if row.started_at is not None and row.ended_at is not None:

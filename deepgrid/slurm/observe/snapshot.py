@@ -212,8 +212,10 @@ def parse_snapshot(done: CommandResult) -> Snapshot:
     whole = ["unread"] not in lines
     refused = frozenset(comment for comment, state in states.items() if state == "refused")
     reissued = frozenset(comment for comment, state in states.items() if state == "reissued")
-    facts = users, ids, refused, clock, marks, frozenset(gone), whole, held, reissued, taken
-    return Snapshot(tuple(queue), tuple(completions), *facts)
+    return Snapshot(
+        tuple(queue), tuple(completions), users, ids, refused, clock, marks, frozenset(gone), whole, held, reissued,
+        taken,
+    )  # fmt: skip
 
 
 def _decoded(text: str) -> str:

@@ -183,9 +183,7 @@ def _submission(site: Site, made: Plan) -> dict[str, str]:
 
 
 def _present(site: Site, name: str) -> str:
-    """Return the present value of an option: from slurm.conf, else from slurmctld, because slurm.conf may include
-    files.
-    """
+    """Return the value of an option: from slurm.conf, else from slurmctld, as slurm.conf may include files."""
     return option(site.files.get("slurm.conf", ""), name) or site.facts.get(f"now {name}", "")
 
 

@@ -17,7 +17,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path, PurePath
-from typing import Any, Protocol
+from typing import Protocol
 
 import paramiko
 
@@ -147,12 +147,13 @@ class Login:
         settings, client = self.settings, paramiko.SSHClient()
         client.set_log_channel(PARAMIKO_LOG)
         client.set_missing_host_key_policy(_RefuseUnknownHost())
-        where = settings.host, settings.port, settings.user
-        limits = dict.fromkeys(("timeout", "banner_timeout", "auth_timeout"), settings.connect_timeout_s)
-        ours: dict[str, Any] = {**limits, "allow_agent": False, "look_for_keys": False}
+        limit = settings.connect_timeout_s
         try:
             client.load_host_keys(str(settings.known_hosts_file))
-            client.connect(*where, pkey=read_private_key(settings.key_file), **ours)
+            client.connect(
+                settings.host, settings.port, settings.user, pkey=read_private_key(settings.key_file), timeout=limit,
+                banner_timeout=limit, auth_timeout=limit, allow_agent=False, look_for_keys=False,
+            )  # fmt: skip
         except BaseException as fault:
             client.close()
             raise self._explain(fault) from None

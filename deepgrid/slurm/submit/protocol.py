@@ -58,8 +58,10 @@ class SubmitRequest:
     def of(cls, job: Job, *, ship_output: bool) -> Self:
         """Return a request for the job's resources on chain, and for the minutes that its credits buy."""
         wanted = job.definition
-        resources = wanted.ntasks, wanted.cpus_per_task, wanted.mem_per_cpu_mb, wanted.gpus
-        return cls(*resources, job.granted_minutes, ship_output, job.customer)
+        return cls(
+            ntasks=wanted.ntasks, cpus_per_task=wanted.cpus_per_task, mem_per_cpu_mb=wanted.mem_per_cpu_mb,
+            gpus=wanted.gpus, time_limit_minutes=job.granted_minutes, ship_output=ship_output, customer=job.customer,
+        )  # fmt: skip
 
     def arguments(self) -> list[str]:
         """Return the request as options of sbatch."""

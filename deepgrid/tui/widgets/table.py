@@ -37,10 +37,7 @@ class Cell:
 
 
 class Table(Scroller):
-    """A table with a heading and a cursor.
-
-    `cells` returns the cells of a row, or None while they are read.
-    """
+    """A table with a heading and a cursor. `cells` returns the cells of a row, or None while they are read."""
 
     class Moved(Message):
         """The cursor is on another row, or other rows are visible."""

@@ -160,8 +160,10 @@ class SlurmSite:
     def login(self, cluster: str) -> LoginSettings:
         """Return the settings of the cluster's login node, for its supervisor. Call after `prepare`."""
         grid, ssh = f"{self._folder(cluster)}/grid", self._folder(cluster) / "ssh"
-        host, keys = (HOST, self._port(f"{cluster}-sshd")), (ssh / "client_ed25519", ssh / "known_hosts")
-        login = LoginSettings(*host, files.own_account(), *keys, grid, PARTITION)
+        login = LoginSettings(
+            HOST, self._port(f"{cluster}-sshd"), files.own_account(), ssh / "client_ed25519", ssh / "known_hosts",
+            grid, PARTITION,
+        )  # fmt: skip
         if not self._are_apart(cluster):
             return replace(login, job_account=self.job_account)
         customers = CustomerAccounts(pattern=accounts.pattern(cluster))
