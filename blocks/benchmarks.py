@@ -44,5 +44,5 @@ class Benchmarks(GridBlock):
     """How long each program may wait for its turn in Slurm."""
 
     def settings(self) -> BenchmarkSettings:
-        """Return convert to the settings of `deepgrid.benchmark`."""
+        """Convert to the settings of `deepgrid.benchmark`."""
         return BenchmarkSettings(**(self.shared_with(BenchmarkSettings) | {"volumes": tuple(self.volumes)}))

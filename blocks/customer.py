@@ -19,6 +19,6 @@ class Customer(GridBlock):
     services: Services | None = Field(default=None, description="Empty for the URL in the address book.")
 
     def settings(self) -> CustomerSettings:
-        """Return convert to the settings of `deepgrid.client`."""
+        """Convert to the settings of `deepgrid.client`."""
         services_url = self.services.url if self.services else ""
         return CustomerSettings(self.wallet.key_file, self.grid.address_book, services_url)

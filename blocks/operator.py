@@ -45,7 +45,7 @@ class Operator(GridBlock):
     weight_spread: float = Field(default=0.2, ge=0, description="How much the load of a cluster counts.")
 
     def settings(self) -> OperatorSettings:
-        """Return convert to the settings of `deepgrid.operator`."""
+        """Convert to the settings of `deepgrid.operator`."""
         weights = Weights(**{one.name: getattr(self, f"weight_{one.name}") for one in fields(Weights)})
         rules = self.shared_with(SchedulerSettings) | {"half_life_s": self.half_life_hours * 3600}
         return OperatorSettings(

@@ -62,7 +62,7 @@ class Provider(GridBlock):
         return names
 
     def settings(self) -> ProviderSettings:
-        """Return convert to the settings of `deepgrid.provider`.
+        """Convert to the settings of `deepgrid.provider`.
 
         Prices are text in the block: JSON numbers lose wei.
         """

@@ -67,7 +67,7 @@ class SlurmLogin(GridBlock):
         return self
 
     def settings(self) -> LoginSettings:
-        """Return convert to the settings of `deepgrid.slurm`."""
+        """Convert to the settings of `deepgrid.slurm`."""
         customers = CustomerAccounts(self.account_table, self.account_pattern)
         values = self.shared_with(LoginSettings) | {"accounts": customers, "become": Become(self.become)}
         values |= {"job_account": self.job_account or None, "own_account": self.own_account or None}

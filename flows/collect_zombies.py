@@ -40,7 +40,7 @@ async def collect_zombies(
         grace_s: Seconds between the two queries, 5 to 600. A job must be absent in both to count as lost. Its record
             may be some seconds late. No other run starts meanwhile.
         keep_days: Days for which folders of finished claims are kept, 2 to 3650. Each night the books read the
-        completion records of the last 24 hours in them.
+            completion records of the last 24 hours in them.
     """
     async with sessions.provider(cluster) as session:
         claims, done = await _end_zombies(session, grace_s)
@@ -83,7 +83,7 @@ async def _logged(step: Coroutine[Any, Any, str]) -> str:
 
 
 def _log(words: str) -> str:
-    """Return write to the log of the run at once: a later step may fail."""
+    """Write to the log of the run at once: a later step may fail."""
     get_run_logger().info("collected: %s", words)
     return words
 

@@ -60,8 +60,9 @@ async def read_ledger(
     events, moved = events + later[0], moved + later[1]
     ids = sorted({event.job_id for event in events if provider in (None, event.args.get("provider"))} | set(hot))
     contract, at = chain.book.meta_scheduler, newest.number
-    jobs, constants = await asyncio.gather(chain.jobs(ids, at), chain.constants())
-    balance, cut = await asyncio.gather(chain.balance(contract, at), chain.platform_cut(at))
+    jobs, constants, balance, cut = await asyncio.gather(
+        chain.jobs(ids, at), chain.constants(), chain.balance(contract, at), chain.platform_cut(at)
+    )
     transfers = await _transfers(chain, events, moved, settings)
     times = await _times(chain, events, (head, newest), settings)
     named = {name: [event for event in events if event.name == name] for name in NAMES}
