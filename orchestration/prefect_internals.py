@@ -10,7 +10,7 @@ VERSION` on another release of Prefect.
 * `APILogWorker` and `EventsWorker` send what is left when a process ends. Their public exit has no timeout.
 * `SyncClientContext` prevents one unused synchronous client per flow run. No setting does.
 * `deployments/{id}/create_flow_run/bulk` and `flow_runs/bulk_delete` take many runs in one request. Prefect's client
-  has no methods for them yet.
+  has no methods for them yet. Nor has it one for `flow_runs/{id}/graph-v2`, the diagram that the UI draws.
 """
 
 from __future__ import annotations
@@ -47,6 +47,7 @@ REPORT_RETRY_S = 2.0
 CRASH_REPORT_TIMEOUT_S = 3.0
 _CREATE_RUNS: Any = "/deployments/{id}/create_flow_run/bulk"
 _DELETE_RUNS: Any = "/flow_runs/bulk_delete"
+_GRAPH: Any = "/flow_runs/{id}/graph-v2"
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -166,6 +167,11 @@ async def delete_runs(client: PrefectClient, wanted: FlowRunFilter) -> int:
     body = {"flow_runs": wanted.model_dump(mode="json", exclude_none=True)}
     answer = await client.request("POST", _DELETE_RUNS, json=body)
     return len(answer.raise_for_status().json()["deleted"])
+
+
+async def load_diagram(client: PrefectClient, run_id: UUID) -> None:
+    """Have the server make the diagram of a run, as the UI does. Raises httpx.HTTPStatusError if it cannot."""
+    await client.request("GET", _GRAPH, path_params={"id": run_id})
 
 
 def drain_queues(timeout_s: float) -> None:

@@ -12,7 +12,7 @@ from blocks.block_loading import load_block
 from deepgrid.cli.display.screen import report
 from deepgrid.cli.error_boundary import runs
 from deepgrid.cli.options import AsJson
-from deployments.cli.serving import examine_prefect, require_prefect, serve
+from deployments.cli.serving import examine_diagrams, examine_prefect, require_prefect, serve
 from deployments.operator import process
 from deployments.operator.operator_checks import examine_deployments, examine_operator
 
@@ -24,8 +24,8 @@ async def doctor(name: OperatorName, as_json: AsJson = False) -> None:
     """Find what is wrong with an operator's set-up: Prefect, deployments, key, chain, roles, gas, services."""
     require_prefect()
     settings = (await load_block(Operator, name)).settings()
-    login = await examine_prefect(PREFECT_API_URL.value() or "")
-    findings = [login, *await examine_deployments(name), *await examine_operator(settings)]
+    prefect = [await examine_prefect(PREFECT_API_URL.value() or ""), await examine_diagrams()]
+    findings = [*prefect, *await examine_deployments(name), *await examine_operator(settings)]
     report(findings, f"the operator {name}", as_json=as_json)
 
 

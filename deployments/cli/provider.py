@@ -15,7 +15,7 @@ from deepgrid.provider import registration
 from deepgrid.provider.doctor import examine_provider
 from deepgrid.provider.session import provider_session
 from deepgrid.slurm.ssh.login import authorized_key
-from deployments.cli.serving import examine_prefect, provider_settings, require_prefect, serve
+from deployments.cli.serving import examine_diagrams, examine_prefect, provider_settings, require_prefect, serve
 from deployments.provider import settings_cache, supervisor
 
 
@@ -36,7 +36,8 @@ async def register(cluster: ClusterName) -> None:
 async def doctor(cluster: ClusterName, as_json: AsJson = False) -> None:
     """Find what is wrong with a cluster's set-up: Prefect's login, Slurm, ends, accounts, chain, gas, services."""
     settings = await provider_settings(cluster)
-    findings = [await examine_prefect(PREFECT_API_URL.value() or ""), *await examine_provider(settings)]
+    prefect = [await examine_prefect(PREFECT_API_URL.value() or ""), await examine_diagrams()]
+    findings = [*prefect, *await examine_provider(settings)]
     report(findings, f"the cluster {cluster}", as_json=as_json)
 
 

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Awaitable, Callable
 from urllib.parse import urlsplit, urlunsplit
 
 import httpx
+from prefect.client.orchestration import get_client
+from prefect.client.schemas.sorting import FlowRunSort
 from prefect.settings import PREFECT_API_URL
 
 from blocks import Provider
@@ -17,11 +20,16 @@ from deepgrid.errors import ConfigurationError, GridError
 from deepgrid.findings import Finding, Level
 from deepgrid.provider.session import ProviderSettings
 from deepgrid.safe_http import is_loopback
+from orchestration.prefect_internals import load_diagram
 from orchestration.service import leave, serve_until_signalled
 from orchestration.tracing import start_tracing
 
 PREFECT = "prefect"
 TIMEOUT_S = 10.0
+SLOW_DIAGRAM_S = 3.0  # 0.2 to 0.8 s are usual, 7 to 17 s with PostgreSQL's JIT compiler
+SWITCH_JIT_OFF = (
+    "Run ALTER DATABASE prefect SET jit = off in its PostgreSQL, then restart the server (docs/how-to/deployments.md)."
+)
 REQUIRE_LOGIN = (
     "Start the server with PREFECT_SERVER_API_AUTH_STRING=user:password, and set PREFECT_API_AUTH_STRING to the same"
     " for supervisors, workers and people."
@@ -84,3 +92,26 @@ async def examine_prefect(api_url: str) -> Finding:
         words = f"The Prefect server at {host} fails (HTTP {answer.status_code}): it is unknown whether it is open."
         return Finding(PREFECT, Level.WARNING, words, "Look at its log, then try again.")
     return Finding(PREFECT, Level.GOOD, f"The Prefect API at {host} refuses requests without a login.")
+
+
+async def examine_diagrams(slow_s: float = SLOW_DIAGRAM_S) -> Finding:
+    """Time the query behind the diagram of a run, with the newest run. PostgreSQL's JIT compiler makes it slow."""
+    subject = f"{PREFECT} diagrams"
+    try:
+        async with get_client() as client:
+            runs = await client.read_flow_runs(sort=FlowRunSort.START_TIME_DESC, limit=1)
+            if not runs:
+                return Finding(subject, Level.GOOD, "Prefect has no run yet, so no diagram to time.")
+            began = time.monotonic()
+            try:
+                await load_diagram(client, runs[0].id)
+            except httpx.HTTPStatusError as error:
+                words = f"Prefect fails to make the diagram of a run (HTTP {error.response.status_code})."
+                return Finding(subject, Level.WARNING, words, SWITCH_JIT_OFF)
+            seconds = time.monotonic() - began
+    except (httpx.HTTPError, TimeoutError):
+        return Finding(subject, Level.WARNING, "Prefect did not answer, so no diagram was timed.", "Start its server.")
+    words = f"Prefect makes the diagram of a run in {seconds:.1f} s."
+    if seconds <= slow_s:
+        return Finding(subject, Level.GOOD, words)
+    return Finding(subject, Level.WARNING, f"{words} PostgreSQL's JIT compiler is probably on.", SWITCH_JIT_OFF)

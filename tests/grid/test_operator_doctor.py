@@ -26,6 +26,7 @@ async def test_a_running_grid_is_healthy_and_a_pause_is_named(customer: Customer
     healthy = await asyncio.to_thread(doctor, customer)
     assert healthy.returncode == 0, healthy.stdout + healthy.stderr
     assert "deployments are there and not paused." in healthy.stdout
+    assert "Prefect makes the diagram of a run in" in healthy.stdout
     assert "BAD" not in healthy.stdout
     async with unscheduled(customer.grid, "reconcile_billing/grid"):
         paused = await asyncio.to_thread(doctor, customer)
