@@ -9,12 +9,13 @@ import asyncio
 from datetime import timedelta
 
 import pytest
+from prefect import flow, task
 from prefect.client.orchestration import PrefectClient
 from prefect.client.schemas.filters import FlowRunFilter, FlowRunFilterId
 from prefect.server.schemas.schedules import CronSchedule
 from prefect.states import Completed, Suspended
 
-from orchestration.prefect_internals import delete_runs, drain_queues
+from orchestration.prefect_internals import as_task, delete_runs, drain_queues
 from orchestration.worker import InProcessWorker
 from tests.orchestration.pool import create, end_of, hold, until
 
@@ -41,6 +42,33 @@ async def test_many_runs_are_deleted_by_one_request(client: PrefectClient) -> No
     assert await delete_runs(client, wanted) == 2
     assert await client.read_flow_runs(flow_run_filter=wanted) == []
     assert (await client.read_flow_run(runs[2].id)).state_name == "Completed"
+
+
+@task(task_run_name="{name}")
+async def named(name: str, value: object = None) -> object:
+    return value or [name]
+
+
+@flow(persist_result=False)
+async def steps_in_order() -> None:
+    await as_task(named, "first")
+    await asyncio.gather(as_task(named, "left"), as_task(named, "right"))
+    await as_task(named, "last", await as_task(named, "next"))
+
+
+async def test_the_diagram_connects_the_steps_of_a_run_in_their_order(client: PrefectClient) -> None:
+    """Tasks that exchange no values were boxes without arrows."""
+    for _ in range(2):  # the first task of a run does not follow the last one of the run before
+        state = await steps_in_order(return_state=True)
+    nodes: dict[str, list[str]] = {}
+    async with asyncio.timeout(60):
+        while len(nodes) < 5:
+            await asyncio.sleep(0.2)
+            answer = await client.request("GET", f"/flow_runs/{state.state_details.flow_run_id}/graph-v2")
+            found = dict(answer.json()["nodes"])
+            labels = {id: node["label"] for id, node in found.items()}
+            nodes = {node["label"]: [labels.get(one["id"], "?") for one in node["parents"]] for node in found.values()}
+    assert nodes == {"first": [], "left": ["first"], "right": ["first"], "next": ["first"], "last": ["next"]}
 
 
 def test_the_queues_of_a_process_drain_in_time() -> None:
