@@ -12,6 +12,7 @@ import httpx
 from prefect.blocks.core import Block
 from prefect.settings import PREFECT_API_URL
 from pydantic import ValidationError
+from pydantic_core import ErrorDetails
 
 from deepgrid.errors import ConfigurationError, ServiceError
 
@@ -54,12 +55,22 @@ def _unknown(block: Block) -> list[str]:
 
 
 def _misfit(slug: str, cause: BaseException | None) -> ConfigurationError:
-    faults = cause.errors(include_input=False, include_url=False) if isinstance(cause, ValidationError) else []
-    names = ", ".join(".".join(map(str, fault["loc"])) or "it" for fault in faults) or "it"
     return ConfigurationError(
-        f"The block {slug} does not fit this release: {names} is wrong.",
+        f"The block {slug} does not fit this release: {faults_of(cause)}.",
         next_step="Run `dps provider init` again, or run `prefect block register -m blocks` and correct it in the UI.",
     )
+
+
+def faults_of(error: BaseException | None) -> str:
+    """Name each wrong field of a block, with what is wrong, such as `port: input should be a valid integer`."""
+    faults = error.errors(include_input=False, include_url=False) if isinstance(error, ValidationError) else []
+    return "; ".join(map(_words_of, faults)) or "it is wrong"
+
+
+def _words_of(fault: ErrorDetails) -> str:
+    words = fault["msg"].removeprefix("Value error, ").rstrip(".")
+    where = ".".join(map(str, fault["loc"]))
+    return f"{where}: {words[0].lower()}{words[1:]}" if where else words
 
 
 @contextmanager

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Annotated
 
 from pydantic import Field, field_validator
 
@@ -16,6 +17,8 @@ from deepgrid.lifecycle.job import Label, Prices
 from deepgrid.provider.session import GIB, LOG_RATE_LABEL, ProviderSettings
 from deepgrid.slurm.setup.guards import check_gaps
 
+WeiText = Annotated[str, Field(pattern="^[0-9]{1,77}$")]  # JSON numbers lose wei
+
 
 class Provider(GridBlock):
     """A provider's cluster: its grid, wallet, login node, prices and own labels. Named by the cluster."""
@@ -28,9 +31,9 @@ class Provider(GridBlock):
     wallet: Wallet
     login: SlurmLogin
     services: Services | None = Field(default=None, description="Empty for the URL in the address book.")
-    gpu_wei_per_minute: str = Field(description="Price per GPU and minute, in wei of credit.")
-    cpu_wei_per_minute: str = Field(description="Price per CPU and minute, in wei of credit.")
-    mem_wei_per_mb_minute: str = Field(description="Price per MB of memory and minute, in wei of credit.")
+    gpu_wei_per_minute: WeiText = Field(description="Price per GPU and minute, in wei of credit.")
+    cpu_wei_per_minute: WeiText = Field(description="Price per CPU and minute, in wei of credit.")
+    mem_wei_per_mb_minute: WeiText = Field(description="Price per MB of memory and minute, in wei of credit.")
     labels: dict[str, str] = Field(default_factory=dict, description="Own labels that customers can request.")
     benchmarks: Benchmarks | None = None
     """How to measure the cluster; empty for the defaults."""
@@ -62,10 +65,7 @@ class Provider(GridBlock):
         return names
 
     def settings(self) -> ProviderSettings:
-        """Convert to the settings of `deepgrid.provider`.
-
-        Prices are text in the block: JSON numbers lose wei.
-        """
+        """Convert to the settings of `deepgrid.provider`."""
         labels = {"name": self.cluster, **self.labels, LOG_RATE_LABEL: str(self.log_kib_per_s)}
         values = self.shared_with(ProviderSettings)
         values |= {

@@ -8,11 +8,12 @@ from prefect.states import Completed
 
 from deepgrid.operator.approvals import approve, read_proposals
 from orchestration import sessions
+from orchestration.sessions import BlockName
 from tasks.run_step import run_step
 
 
 @flow(name="approve_labels", flow_run_name="approve measurements", persist_result=False)
-async def approve_labels(operator: str) -> State[None]:
+async def approve_labels(operator: BlockName) -> State[None]:
     """Approve proposals that change only measured labels, if the operator's block allows that.
 
     Args:

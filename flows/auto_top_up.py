@@ -13,11 +13,12 @@ from pydantic import Field
 from deepgrid.operator.delegated_top_ups import buy_slice, plan_slices, tell_unpaid
 from deepgrid.scheduling.top_ups import Slice, Unpaid
 from orchestration import sessions
+from orchestration.sessions import BlockName
 from tasks.run_step import run_step
 
 
 @flow(name="auto_top_up", flow_run_name="top up jobs", persist_result=False)
-async def auto_top_up(operator: str, ahead_minutes: Annotated[int, Field(ge=3, le=1440)] = 10) -> State[None]:
+async def auto_top_up(operator: BlockName, ahead_minutes: Annotated[int, Field(ge=3, le=1440)] = 10) -> State[None]:
     """Buy a slice of time for each job near its end, while its customer's allowance and balance last.
 
     Args:

@@ -15,13 +15,14 @@ from deepgrid.errors import GridError
 from deepgrid.provider.measurements import last_measured, measure, propose_if_moved
 from deepgrid.provider.session import ProviderSession
 from orchestration import sessions
+from orchestration.sessions import BlockName
 from tasks.artifacts import publish_labels
 from tasks.run_step import run_step
 
 
 @flow(name="benchmark_cluster", flow_run_name="benchmark {cluster}", persist_result=False)
 async def benchmark_cluster(
-    cluster: str, programs: Annotated[list[Program], Field(max_length=len(PROGRAMS))] | None = None
+    cluster: BlockName, programs: Annotated[list[Program], Field(max_length=len(PROGRAMS))] | None = None
 ) -> State[None]:
     """Run the programs one after the other. Propose all labels when one moved by more than 5 %.
 

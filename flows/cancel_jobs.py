@@ -17,12 +17,13 @@ from deepgrid.provider.claims.customer_requests import (
 )
 from deepgrid.provider.session import ProviderSession
 from orchestration import sessions
+from orchestration.sessions import BlockName
 from tasks.job_runs import hand_to_carrier
 from tasks.run_step import run_step
 
 
 @flow(name="cancel_jobs", flow_run_name="cancel jobs on {cluster}", persist_result=False)
-async def cancel_jobs(cluster: str) -> State[None]:
+async def cancel_jobs(cluster: BlockName) -> State[None]:
     """End every claimed job with a cancel request, then empty the on-chain queue of cancel requests.
 
     Args:

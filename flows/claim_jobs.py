@@ -9,12 +9,13 @@ from prefect.states import Completed
 from deepgrid.chain.offers import read_versions
 from orchestration import sessions
 from orchestration.claiming_pause import why_closed
+from orchestration.sessions import BlockName
 from tasks.job_runs import start_job_runs
 from tasks.run_step import run_step
 
 
 @flow(name="claim_jobs", flow_run_name="claim jobs for {cluster}", persist_result=False)
-async def claim_jobs(cluster: str) -> State[None]:
+async def claim_jobs(cluster: BlockName) -> State[None]:
     """Claim the jobs that were assigned to this cluster.
 
     It claims nothing while Slurm does not answer, while the cluster is drained, or while the grid is closed. It also

@@ -15,6 +15,7 @@ from deepgrid.provider.cleanup import find_leftovers, find_outputs_above_quota, 
 from deepgrid.provider.session import ProviderSession
 from deepgrid.provider.zombies import cancel_left_over, end_foreign, look_again, look_for_zombies, put_right
 from orchestration import sessions
+from orchestration.sessions import BlockName
 from tasks.run_step import run_query, run_step
 
 MOST_NAMED = 20  # in the message of a run
@@ -22,7 +23,7 @@ MOST_NAMED = 20  # in the message of a run
 
 @flow(name="collect_zombies", flow_run_name="collect zombies of {cluster}", persist_result=False)
 async def collect_zombies(
-    cluster: str,
+    cluster: BlockName,
     grace_s: Annotated[int, Field(ge=5, le=600)] = 60,
     keep_days: Annotated[int, Field(ge=2, le=3650)] = 35,
 ) -> State[None]:

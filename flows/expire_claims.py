@@ -12,12 +12,15 @@ from pydantic import Field
 
 from deepgrid.operator.expiry import read_overdue, take_back
 from orchestration import sessions
+from orchestration.sessions import BlockName
 from tasks.run_step import run_step
 
 
 @flow(name="expire_claims", flow_run_name="expire claims", persist_result=False)
 async def expire_claims(
-    operator: str, silent_hours: Annotated[int, Field(ge=24, le=720)] = 24, end_running_of_banned: bool = False
+    operator: BlockName,
+    silent_hours: Annotated[int, Field(ge=24, le=720)] = 24,
+    end_running_of_banned: bool = False,
 ) -> State[None]:
     """Take jobs back from providers that do not act. They go to another cluster, or end with a full refund.
 

@@ -8,12 +8,13 @@ from prefect.states import Completed
 
 from deepgrid.operator.rounds import assign, decide, end_jobs, read_market, tell
 from orchestration import sessions
+from orchestration.sessions import BlockName
 from tasks.artifacts import publish_round
 from tasks.run_step import run_step
 
 
 @flow(name="meta_schedule", flow_run_name="meta-schedule", persist_result=False)
-async def meta_schedule(operator: str) -> State[None]:
+async def meta_schedule(operator: BlockName) -> State[None]:
     """Assign the pending jobs that a cluster can start soon, in fair order. It can be killed at any line.
 
     Args:

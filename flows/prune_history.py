@@ -11,14 +11,15 @@ from prefect.states import Completed
 from pydantic import Field
 
 from orchestration import sessions
+from orchestration.sessions import BlockName
 from tasks.old_runs import prune_rounds, prune_runs
 from tasks.run_step import run_step
 
 
 @flow(name="prune_history", flow_run_name="prune history", persist_result=False)
 async def prune_history(
-    operator: str = "",
-    cluster: str = "",
+    operator: BlockName | None = None,
+    cluster: BlockName | None = None,
     keep_days: Annotated[int, Field(ge=1, le=3650)] = 30,
     keep_rounds_hours: Annotated[int, Field(ge=1, le=8760)] = 24,
 ) -> State[None]:

@@ -12,11 +12,12 @@ from pydantic import Field
 
 from deepgrid.provider.registration import await_approval, propose, read_hardware
 from orchestration import sessions
+from orchestration.sessions import BlockName
 from tasks.run_step import run_step
 
 
 @flow(name="register_provider", flow_run_name="register {cluster}", persist_result=False)
-async def register_provider(cluster: str, wait_minutes: Annotated[int, Field(ge=0, le=1440)] = 0) -> State[None]:
+async def register_provider(cluster: BlockName, wait_minutes: Annotated[int, Field(ge=0, le=1440)] = 0) -> State[None]:
     """Register hardware, prices and labels if something changed, and report whether a proposal waits for approval.
 
     Args:

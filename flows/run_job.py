@@ -15,12 +15,13 @@ from deepgrid.lifecycle.actions import Action
 from deepgrid.lifecycle.drive import drive
 from deepgrid.provider.claims.carrier import Carrier, carry
 from orchestration import sessions
+from orchestration.sessions import BlockName
 from tasks.run_step import run_step
 
 
 @flow(name="run_job", flow_run_name="job {job_id} on {cluster}", persist_result=False)
 async def run_job(
-    cluster: str, job_id: Annotated[int, Field(ge=1)], claimed_at: Annotated[int, Field(ge=1)]
+    cluster: BlockName, job_id: Annotated[int, Field(ge=1)], claimed_at: Annotated[int, Field(ge=1)]
 ) -> State[None]:
     """Carry one claim of a job to its end, from where the chain and Slurm say that it stands.
 

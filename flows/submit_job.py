@@ -9,13 +9,14 @@ from prefect.client.schemas.objects import State
 from prefect.states import Completed
 
 from deepgrid.client.order import Preference, Terms
+from orchestration.sessions import BlockName
 from tasks.customer_orders import open_customer, validate
 from tasks.run_step import run_step
 
 
 @flow(name="submit_job", flow_run_name="submit {file}", persist_result=False)
 async def submit_job(
-    customer: str,
+    customer: BlockName,
     file: Path,
     credits: str,
     job_name: str | None = None,

@@ -12,12 +12,13 @@ from deepgrid.lifecycle.job import Job
 from deepgrid.provider.claims.customer_requests import RequestOutcome, next_top_up, read_top_ups, summary
 from deepgrid.provider.session import ProviderSession
 from orchestration import sessions
+from orchestration.sessions import BlockName
 from tasks.job_runs import have_extended
 from tasks.run_step import run_step
 
 
 @flow(name="top_up_jobs", flow_run_name="top up jobs on {cluster}", persist_result=False)
-async def top_up_jobs(cluster: str) -> State[None]:
+async def top_up_jobs(cluster: BlockName) -> State[None]:
     """Extend every claimed job that was topped up, then empty the on-chain queue of top-ups.
 
     Args:

@@ -22,7 +22,7 @@ from prefect.events.schemas.automations import Automation, AutomationCore, Event
 from prefect.exceptions import ObjectNotFound
 
 from deepgrid.errors import ConfigurationError
-from orchestration.grid_events import DEGRADED, LOW_ON_GAS, OVER
+from orchestration.grid_events import BOOKS_DIFFER, DEGRADED, LOW_ON_GAS, OVER
 from orchestration.outages import asking, until_it_answers, warn
 from orchestration.pools import OURS, PROCESSES
 
@@ -32,7 +32,8 @@ SHORTEST_WAIT = timedelta(seconds=10)
 PAGE = "See docs/how-to/notifications.md."
 LOST_AFTER = timedelta(minutes=2)  # four heartbeats
 HEARTBEAT = "prefect.flow-run.heartbeat"
-ENDS = frozenset(f"prefect.flow-run.{state}" for state in ("Completed", "Failed", "Cancelled", "Crashed"))
+DIFFERENCE = f"prefect.flow-run.{BOOKS_DIFFER}"
+ENDS = {f"prefect.flow-run.{state}" for state in ("Completed", "Failed", "Cancelled", "Crashed")} | {DIFFERENCE}
 LOST_RUNS = AutomationCore(
     name="deepgrid: a run has lost its process",
     description="Made by the processes of deepgrid, which also change it.",
@@ -64,12 +65,13 @@ def automations(block: UUID, silent_after: timedelta = SILENT_AFTER) -> list[Aut
     flow_run, pool = {"prefect.resource.id": "prefect.flow-run.*"}, {"prefect.resource.id": "prefect.work-pool.*"}
     ours = {"prefect.resource.name": list(OURS)}
     books = {"prefect.resource.role": "flow", "prefect.resource.name": "reconcile_billing"}
-    failed = {"match": flow_run, "match_related": books, "expect": FAILED}
+    of_books = {"match": flow_run, "match_related": books}
     within = max(silent_after - PREFECT_NOTICES_AFTER, SHORTEST_WAIT)
     silent = {"match": pool | ours, "after": NOT_READY, "expect": READY, "posture": Posture.Proactive, "within": within}
     over, was = {LOW_ON_GAS + OVER, DEGRADED + OVER}, f"Over now. {OF_CONDITION}"
     return [
-        _notifies(block, "deepgrid: the books do not agree", OF_RUN, **failed),
+        _notifies(block, "deepgrid: the books do not agree", OF_RUN, expect={DIFFERENCE}, **of_books),
+        _notifies(block, "deepgrid: the books were not compared", OF_RUN, expect=FAILED, **of_books),
         _notifies(block, "deepgrid: a process is silent", OF_POOL, **silent),
         _notifies(block, "deepgrid: a wallet is low on gas", OF_CONDITION, expect={LOW_ON_GAS}),
         _notifies(block, "deepgrid: a cluster is degraded", OF_CONDITION, expect={DEGRADED}),

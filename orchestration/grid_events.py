@@ -10,6 +10,7 @@ from prefect.events import emit_event
 
 LOW_ON_GAS, DEGRADED = "deepgrid.low-on-gas", "deepgrid.degraded"
 OVER = ".over"
+BOOKS_DIFFER = "BooksDiffer"  # the name of a failed run's state, and the end of its event's name
 
 
 class Conditions:

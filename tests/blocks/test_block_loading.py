@@ -29,7 +29,7 @@ async def test_a_block_of_another_release_is_refused_by_its_fields(monkeypatch: 
     stored(monkeypatch, address=ADDRESS)
     with pytest.raises(ConfigurationError) as refused:
         await load_block(Wallet, "alpha")
-    assert refused.value.message == "The block deepgrid-wallet/alpha does not fit this release: key_file is wrong."
+    assert refused.value.message.endswith("deepgrid-wallet/alpha does not fit this release: key_file: field required.")
     assert "dps provider init" in refused.value.next_step
 
 

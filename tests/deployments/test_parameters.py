@@ -29,7 +29,12 @@ HARMFUL: dict[str, dict[str, tuple[object, ...]]] = {
     "expire_claims": {"silent_hours": (23, 0, -1, 721)},
     "auto_top_up": {"ahead_minutes": (2, -1, 1441)},
     "prune_history": {"keep_days": (0, -1, 3651), "keep_rounds_hours": (0, -1, 8761)},
-    "reconcile_billing": {"tolerance_minutes": (-1, 61)},
+    "reconcile_billing": {
+        "tolerance_minutes": (-1, 61),
+        "retry_minutes": (-1, 241),
+        "since": ("yesterday",),
+        "until": ("2026-02-30",),
+    },
     "benchmark_cluster": {"programs": (["hpl"] * 5, ["rm"])},
     "register_provider": {"wait_minutes": (-1, 1441)},
     "run_job": {"job_id": (0, -1), "claimed_at": (0, -1)},
@@ -76,6 +81,18 @@ def test_each_number_and_list_of_a_scheduled_flow_is_bounded(name: str) -> None:
         assert wanted <= schema.keys(), f"{parameter} of {name} has no bounds"
 
 
+@pytest.mark.parametrize("name", deployed())
+def test_the_name_of_a_block_is_one_that_a_block_can_have(name: str) -> None:
+    flow, _ = deployed()[name]
+    required = {one: REQUIRED[one] for one in flow.parameters.required or []}
+    named = [parameter for parameter in ("cluster", "operator") if parameter in flow.parameters.properties]
+    assert named
+    for parameter in named:
+        for value in ("", "Alpha", "a b", "../a", "a" * 51):
+            with pytest.raises(ParameterTypeError, match=parameter):
+                flow.validate_parameters({**required, parameter: value})
+
+
 @pytest.fixture(scope="module")
 def server() -> Iterator[dict[str, str]]:
     """Environment for commands of a Prefect with the deployments of the provider."""
@@ -100,6 +117,7 @@ def command(env: dict[str, str], *words: str) -> subprocess.CompletedProcess[str
     [
         ("collect_zombies", "keep_days=0", "0 is less than the minimum of 2"),
         ("collect_zombies", "grace_s=601", "601 is greater than the maximum of 600"),
+        ("claim_jobs", "cluster=No", "'No' does not match"),
         ("benchmark_cluster", 'programs=["hpl","hpl","hpl","hpl","hpl"]', "is too long"),
     ],
 )

@@ -6,19 +6,21 @@ import asyncio
 import json
 import time
 from collections.abc import AsyncIterator
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from aiohttp import web
 from prefect.blocks.notifications import CustomWebhookNotificationBlock
 from prefect.client.orchestration import get_client
+from prefect.client.schemas.objects import State
 from prefect.events.schemas.automations import Automation
+from prefect.states import Failed, Scheduled
 
 from deepgrid.chain.transactions.wallet import Wallet
 from deepgrid.errors import ConfigurationError
 from deployments.onemachine.grid import LocalGrid
 from orchestration.automations import compare_automations, deploy_automations, remove_automations, silent_pools
-from orchestration.grid_events import DEGRADED, Conditions
+from orchestration.grid_events import BOOKS_DIFFER, DEGRADED, Conditions
 from tests.grid.customer import PATIENCE_S, Customer
 from tests.grid.runs import run_now
 
@@ -73,15 +75,17 @@ async def test_each_condition_notifies_once(customer: Customer, receiver: Receiv
     grid = customer.grid
     assert set((await compare_automations(BLOCK)).values()) == {"new"}
     made = await deploy_automations(BLOCK, SOON)
-    assert set(made.values()) == {"new"} and len(made) == 5
+    assert set(made.values()) == {"new"} and len(made) == 6
     assert set((await deploy_automations(BLOCK, SOON)).values()) == {"unchanged"}
-    books, silent, gas, degraded, over = made
+    books, unread, silent, gas, degraded, over = made
 
     grid.table.stop(f"supervisor-{CLUSTER}")
     try:
         failed = await run_now(grid, "reconcile_billing/alpha", cluster="nobody")
         assert failed["state"]["type"] == "FAILED"
-        await receiver.until(books, failed["state"]["message"][:40])
+        await receiver.until(unread, failed["state"]["message"][:40])
+        await find_a_difference("reconcile_billing/alpha")
+        await receiver.until(books, "job 7 (minutes)")
         grid.table.stop("worker-processes")
         Conditions("provider", CLUSTER).tell(DEGRADED, "Slurm has not answered for 200 s.")
         await receiver.until(degraded, f"provider {CLUSTER}: Slurm has not answered for 200 s.")
@@ -106,6 +110,16 @@ async def test_each_condition_notifies_once(customer: Customer, receiver: Receiv
         await deploy_automations("custom-webhook/missing")
     assert set(await remove_automations()) == set(made)
     assert len(set(receiver.got)) == len(receiver.got)  # each one once
+
+
+async def find_a_difference(deployment: str) -> None:
+    """Let a run of the deployment end as one that found a difference."""
+    async with get_client() as client:
+        found = await client.read_deployment_by_name(deployment)
+        later = Scheduled(scheduled_time=datetime.now(UTC) + timedelta(days=1))
+        run = await client.create_flow_run_from_deployment(found.id, state=later)
+        differs: State[None] = Failed(name=BOOKS_DIFFER, message="1 of 9 jobs differs: job 7 (minutes).")
+        await client.set_flow_run_state(run.id, differs, force=True)
 
 
 async def automation(name: str) -> Automation:

@@ -25,6 +25,7 @@ from deepgrid.slurm.ssh.login import Login
 from deepgrid.slurm.submit.protocol import SubmitRequest
 from deepgrid.slurm.supervision.monitor import SlurmMonitor
 from deployments.onemachine.grid import LocalGrid
+from orchestration.grid_events import BOOKS_DIFFER
 from tests.grid.customer import PATIENCE_S, Customer
 from tests.grid.runs import Json, api, run_now, unscheduled
 from tests.grid.support import cold, steps
@@ -58,7 +59,7 @@ async def test_a_wrong_bill_is_named_and_a_clean_day_balances(customer: Customer
         await the_file_has_every_wei(chain, grid.state / "supervisor-alpha", ids)
         await the_file_has_every_wei(chain, grid.state / "operator", [*ids, wrong.id])
 
-        assert beta["state"]["type"] == "FAILED"
+        assert (beta["state"]["type"], beta["state"]["name"]) == ("FAILED", BOOKS_DIFFER)
         assert f"job {wrong.id} (minutes)" in beta["state"]["message"]
         page = await artifact(grid, "reconciliation-beta")
         settled = await chain.settlement(wrong.id)

@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from deepgrid.chain.client import Chain
-from deepgrid.errors import ChainError
+from deepgrid.errors import ChainError, NotFound
 from deepgrid.lifecycle.actions import Done, Settle
 from deepgrid.lifecycle.decide import decide
 from deepgrid.lifecycle.states import JobStatus
@@ -84,3 +84,10 @@ async def test_a_node_that_is_behind_a_claim_ends_no_job(approved: Scene, grid: 
         session.chain = usual
         behind.close()
     assert in_queue(box, key) == "RUNNING"
+
+
+async def test_a_job_that_never_existed_is_refused_at_once(approved: Scene) -> None:
+    """A person started a run for it. A job that a reorganisation undid may come back, but not after this time."""
+    async with carry(approved.session, approved.session.key(999, claimed_at=1)) as carrier:
+        with pytest.raises(NotFound, match="Job 999 does not exist"):
+            await carrier.observe()

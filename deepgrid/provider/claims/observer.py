@@ -8,7 +8,7 @@ import random
 import time
 
 from deepgrid.chain.client import Chain
-from deepgrid.errors import GridError, NotFound
+from deepgrid.errors import ChainError, GridError, NotFound
 from deepgrid.lifecycle.decide import LAUNCH_FAILURE, LAUNCH_FAILURES, Attempt, Observation
 from deepgrid.lifecycle.job import Job, JobKey
 from deepgrid.lifecycle.slurm_state import UNKNOWN, Phase, SlurmJob
@@ -42,14 +42,24 @@ class ClaimObserver:
             try:
                 return await self._observe_once()
             except GridError as error:
-                if not error.transient and not isinstance(error, NotFound):  # a reorganisation may bring the job back
+                if not error.transient:
                     raise
                 logger.warning("job %d: observing again in %.0f s: %s", self.key.job_id, pause_s, error.message)
             await asyncio.sleep(pause_s * random.uniform(0.5, 1.0))
             pause_s = min(2 * pause_s, self.session.intervals.observe_again_s)
 
+    async def _read_job(self) -> Job:
+        """Read the claim's job. Raises NotFound for an unknown job, once no reorganisation can bring it back."""
+        try:
+            return await self.session.job_of(self.key)
+        except NotFound:
+            stable_at = self.key.claimed_at + self.session.settings.claim_stays_s
+            if (await self.session.chain.head()).timestamp > stable_at:
+                raise
+            raise ChainError(f"The chain's node does not know job {self.key.job_id} yet.") from None
+
     async def _observe_once(self) -> Observation:
-        job = await self.session.job_of(self.key)
+        job = await self._read_job()
         self.seen = await self.session.monitor.changed(
             self.key, UNKNOWN, timeout_s=self.session.intervals.slurm_answers_s
         )

@@ -19,6 +19,7 @@ from prefect.workers.process import ProcessWorker
 from pydantic import ValidationError
 
 from blocks import Grid, Provider, SlurmLogin, Wallet
+from blocks.block_loading import faults_of
 from deepgrid.billing.credits import parse_credits
 from deepgrid.chain.transactions.wallet import Wallet as Key
 from deepgrid.errors import ConfigurationError, ServiceError
@@ -61,9 +62,7 @@ def blocks_of(values: dict[str, Any]) -> list[Block]:
     except KeyError as error:
         raise ConfigurationError(f"The settings lack {error.args[0]}.") from None
     except ValidationError as error:
-        first = error.errors(include_input=False, include_url=False)[0]
-        what = f"{'.'.join(map(str, first['loc']))}: {first['msg'].removeprefix('Value error, ')}"
-        raise ConfigurationError(f"The settings cannot be used. {what}") from None
+        raise ConfigurationError(f"The settings cannot be used: {faults_of(error)}.") from None
     return [grid, wallet, login, provider]
 
 

@@ -1,0 +1,69 @@
+"""The flow `reconcile_billing` tries again during an outage, and tells a difference from books that it cannot read."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from types import SimpleNamespace
+
+import pytest
+from prefect.client.schemas.objects import State
+from prefect.logging import disable_run_logger
+
+import flows.reconcile_billing as module
+from deepgrid.errors import InputError, SlurmUnreachable
+from orchestration.grid_events import BOOKS_DIFFER
+
+AWAY = SlurmUnreachable("The login node n1:22 cannot be reached.", next_step="Run `dps provider doctor alpha`.")
+
+
+class Attempts:
+    """The attempts of one run: each fails with the next error, until none is left."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, *errors: Exception, clean: bool = True) -> None:
+        self.errors = list(errors)
+        self.pauses: list[float] = []
+        self.result = SimpleNamespace(clean=clean, message="1 of 9 jobs differs: job 7 (minutes).")
+        monkeypatch.setattr(module, "open_books", self.open_books)
+        monkeypatch.setattr(module, "run_step", self.run_step)
+        monkeypatch.setattr(module.asyncio, "sleep", self.sleep)
+
+    @asynccontextmanager
+    async def open_books(self, *_: object) -> AsyncIterator[SimpleNamespace]:
+        if self.errors:
+            raise self.errors.pop(0)
+        yield SimpleNamespace(period=None, read_chain=None, read_slurm=None)
+
+    async def run_step(self, name: str, _step: Callable[..., object], *_: object) -> object:
+        return self.result if name == "compare" else None
+
+    async def sleep(self, seconds: float) -> None:
+        self.pauses.append(seconds)
+
+    async def run(self, retry_minutes: int = 30) -> State[None]:
+        with disable_run_logger():
+            return await module.reconcile_billing.fn(cluster="alpha", retry_minutes=retry_minutes)
+
+
+async def test_an_outage_is_tried_again_with_growing_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    attempts = Attempts(monkeypatch, AWAY, AWAY, AWAY)
+    assert (await attempts.run()).is_completed()
+    assert attempts.pauses == [30, 60, 120]
+
+
+async def test_a_long_outage_is_no_difference_and_names_what_to_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    state = await Attempts(monkeypatch, AWAY).run(retry_minutes=0)
+    assert (state.is_failed(), state.name) == (True, "Failed")
+    assert state.message == f"The books were not compared. {AWAY}"
+
+
+async def test_what_no_retry_mends_fails_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    attempts = Attempts(monkeypatch, InputError("The period ends before it begins."))
+    assert (await attempts.run()).name == "Failed"
+    assert attempts.pauses == []
+
+
+async def test_a_difference_has_a_state_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    state = await Attempts(monkeypatch, clean=False).run()
+    assert (state.is_failed(), state.name) == (True, BOOKS_DIFFER)
+    assert state.message == "1 of 9 jobs differs: job 7 (minutes)."
