@@ -30,7 +30,7 @@ async def benchmark_cluster(
 
     Args:
         cluster: Name of the provider block.
-        programs: Programs to run, at most four; empty for all of them. Each may take hours of the cluster.
+        programs: Programs to run, at most five; empty for all of them. Each may take hours of the cluster.
     """
     async with sessions.provider(cluster) as session:
         await run_step(f"check Slurm on {cluster}", session.cluster.health)

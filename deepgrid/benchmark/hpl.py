@@ -1,7 +1,10 @@
 """HPL: chooses the problem for a cluster, writes the input file, parses the result.
 
 CPUs are measured by HPL of Debian's `hpcc`. hpcc runs its other tests too, on data of the same size. HPL comes last,
-and only its result is parsed. GPUs are measured by HPL-MxP, if the settings name a command for it.
+and only its result is parsed. GPUs are measured by HPL-MxP, if the settings name a command for it. The input file has
+the same matrix once per sample.
+
+In single-node mode each node solves its own matrix at the same time, and the cluster's rate is the sum of their rates.
 """
 
 from __future__ import annotations
@@ -11,13 +14,21 @@ import re
 import shlex
 from dataclasses import dataclass
 
+from deepgrid.benchmark.figures import MOST_SAMPLES, Samples, plausible
+from deepgrid.benchmark.mpi import PRINT_VERSION, mpirun
 from deepgrid.benchmark.settings import BenchmarkSettings
 from deepgrid.errors import SlurmError
 from deepgrid.lifecycle.job import Hardware
 
 BYTES_PER_NUMBER = 8
-KEY, WHICH = "compute.gflops", "compute.benchmark"
-_RESULT = re.compile(r"^[ \t]*(HPL[_-](?:AI|MxP)\s+)?W[RC]+\d\w*(?:\s+\d+){4}\s+\S+\s+(\S+)", re.M | re.I)
+KEY = "compute.gflops"
+NODE_MARK = "deepgrid-node"
+
+_RESULT = re.compile(
+    r"^[ \t]*(HPL[_-](?:AI|MxP)[ \t]+)?W[RC]+\d\w{0,20}((?:[ \t]+\d{1,9}){4})[ \t]+\S{1,40}[ \t]+(\S{1,40})",
+    re.M | re.I,
+)
+_VERSION = re.compile(r"^HPLinpack ([\d.]{1,20})", re.M)
 
 _PRINT_REPORT = "sed -n '/^Begin of HPL section/,/^End of HPL section/p' hpccoutf.txt"
 
@@ -27,8 +38,8 @@ HPLinpack benchmark input file
 deepgrid
 HPL.out      output file name (if any)
 8            device out (6=stdout,7=stderr,file)
-1            # of problems sizes (N)
-{n}          Ns
+{samples}            # of problems sizes (N)
+{orders}          Ns
 1            # of NBs
 {nb}         NBs
 0            PMAP process mapping (0=Row-,1=Column-major)
@@ -59,7 +70,10 @@ HPL.out      output file name (if any)
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """A matrix of `n` by `n` in blocks of `nb`, on `p` x `q` ranks, `ranks_per_node` on each of `nodes`."""
+    """A matrix of `n` by `n` in blocks of `nb`, on `p` x `q` ranks, `ranks_per_node` on each of `nodes`.
+
+    With `alone`, each node has such a matrix, on `p` x `q` ranks of its own.
+    """
 
     n: int
     nb: int
@@ -69,10 +83,13 @@ class Problem:
     ranks_per_node: int
     cpus_per_rank: int
     by_gpus: bool = False
+    alone: bool = False
+    samples: int = 1
 
     def input_file(self) -> str:
         """Return the text of hpccinf.txt or HPL.dat."""
-        return _INPUT.format(n=self.n, nb=self.nb, p=self.p, q=self.q)
+        orders = " ".join([str(self.n)] * self.samples)
+        return _INPUT.format(samples=self.samples, orders=orders, nb=self.nb, p=self.p, q=self.q)
 
 
 def problem_for(hardware: Hardware, settings: BenchmarkSettings) -> Problem:
@@ -80,12 +97,24 @@ def problem_for(hardware: Hardware, settings: BenchmarkSettings) -> Problem:
     gpus = min(hardware.gpus_per_node) if settings.hpl_mxp else 0
     cpus = max(1, min(hardware.cpus_per_node) // gpus) if gpus else settings.cpus_per_rank
     ranks_per_node = gpus or max(1, min(hardware.cpus_per_node) // cpus)
-    ranks = hardware.nodes * ranks_per_node
+    together = 1 if settings.single_node else hardware.nodes
+    ranks = together * ranks_per_node
     p, q = process_grid(ranks)
-    fits = order_in_memory(min(hardware.mem_per_node_mb), hardware.nodes, settings.memory_share)
+    fits = order_in_memory(min(hardware.mem_per_node_mb), together, settings.memory_share)
     quick = fits if gpus else order_in_time(settings.hpl_seconds, settings.gflops_per_cpu * ranks * cpus)
     n = max(settings.block_size, whole_blocks(min(fits, quick), settings.block_size))
-    return Problem(n, settings.block_size, p, q, hardware.nodes, ranks_per_node, cpus, by_gpus=gpus > 0)
+    return Problem(
+        n=n,
+        nb=settings.block_size,
+        p=p,
+        q=q,
+        nodes=hardware.nodes,
+        ranks_per_node=ranks_per_node,
+        cpus_per_rank=cpus,
+        by_gpus=gpus > 0,
+        alone=settings.single_node,
+        samples=settings.samples,
+    )
 
 
 def process_grid(ranks: int) -> tuple[int, int]:
@@ -109,6 +138,19 @@ def whole_blocks(order: float, block_size: int) -> int:
     return int(order // block_size) * block_size
 
 
+def parameters(problem: Problem, settings: BenchmarkSettings) -> dict[str, str]:
+    """Return what a reader needs to repeat the measurement."""
+    return {
+        "N": str(problem.n),
+        "NB": str(problem.nb),
+        "P x Q": f"{problem.p} x {problem.q}",
+        "nodes": f"{problem.nodes}, each alone" if problem.alone else str(problem.nodes),
+        "ranks per node": str(problem.ranks_per_node),
+        "CPUs per rank": str(problem.cpus_per_rank),
+        "mpirun": mpirun(settings),
+    }
+
+
 def options(problem: Problem) -> list[str]:
     """Return the options of sbatch: every CPU and all memory of the nodes."""
     ranks = problem.ranks_per_node
@@ -118,28 +160,70 @@ def options(problem: Problem) -> list[str]:
 
 
 def script(problem: Problem, settings: BenchmarkSettings) -> str:
-    """Return the batch script. It prints HPL's report."""
-    shell, file, program = "#!/bin/bash", "hpccinf.txt", f"hpcc\n{_PRINT_REPORT}"
+    """Return the batch script. It prints HPL's report; in single-node mode, one per node below its name."""
+    shell, file, program, report = "#!/bin/bash", "hpccinf.txt", "hpcc", _PRINT_REPORT
     if problem.by_gpus:
-        shell, file, program = "#!/bin/bash -l", "HPL.dat", settings.hpl_mxp
+        shell, file, program, report = "#!/bin/bash -l", "HPL.dat", settings.hpl_mxp, ""
+    variables = [f"export OMP_NUM_THREADS={problem.cpus_per_rank}"]
+    if problem.by_gpus and not settings.ucx:
+        variables.append("export NCCL_IB_DISABLE=1")
+    lines = [shell, "set -e", PRINT_VERSION, *variables, f"printf %s {shlex.quote(problem.input_file())} > {file}"]
+    run = f"{mpirun(settings)} -n {problem.p * problem.q}"
+    if not problem.alone:
+        return "\n".join(filter(None, [*lines, f"{run} {program}", report]))
+    return "\n".join([*lines, _on_each_node(f"{run} --host $node:{problem.ranks_per_node} {program}", file, report)])
+
+
+def _on_each_node(run: str, file: str, report: str) -> str:
+    """Return shell lines that run the program in a folder per node, all at once, and then print all reports."""
     return f"""\
-{shell}
-set -e
-export OMP_NUM_THREADS={problem.cpus_per_rank}
-printf %s {shlex.quote(problem.input_file())} > {file}
-mpirun {settings.mpi_options} -n {problem.p * problem.q} {program}"""
+nodes=$(scontrol show hostnames "$SLURM_JOB_NODELIST")
+runs=
+for node in $nodes; do
+  mkdir "$node"
+  cp {file} "$node"
+  (cd "$node" && {run} > said 2>&1) &
+  runs="$runs $!"
+done
+failed=
+for run in $runs; do wait "$run" || failed=yes; done
+for node in $nodes; do
+  echo "{NODE_MARK} $node"
+  cat "$node/said"
+  {f'(cd "$node" && {report})' if report else ":"}
+done
+[ -z "$failed" ]"""
 
 
-def parse(output: str) -> tuple[float, str]:
-    """Return the best rate of the verified solutions, and `hpl` or `hpl-mxp`. Raises SlurmError when there is none.
+def parse(output: str) -> tuple[Samples, str]:
+    """Return the rates of the fastest problem, and `hpl` or `hpl-mxp`. Raises SlurmError when there is none.
 
-    Logs of HPL-MxP have the mark `HPL_AI` or `HPL-MxP` before each result.
+    Every solution must be verified. Logs of HPL-MxP have the mark `HPL_AI` or `HPL-MxP` before each result. If nodes
+    ran alone, their rates are added, sample by sample.
     """
-    results = [(float(rate), "hpl-mxp" if mark else "hpl") for mark, rate in _RESULT.findall(output)]
-    if not results:
+    reports = re.split(rf"^{NODE_MARK} .*$", output, flags=re.M)
+    parsed = [_report(report) for report in (reports[1:] if len(reports) > 1 else reports)]
+    kinds = {which for _, which in parsed}
+    rates = [samples for samples, _ in parsed]
+    return Samples(tuple(sum(each) for each in zip(*rates, strict=False))), max(kinds)
+
+
+def _report(output: str) -> tuple[tuple[float, ...], str]:
+    """Return the rates of the fastest problem of one report, and the kind of HPL."""
+    rows = _RESULT.findall(output)[:MOST_SAMPLES]
+    if not rows:
         raise SlurmError("HPL printed no result.")
-    if not all(math.isfinite(rate) for rate, _ in results):
-        raise SlurmError("HPL printed a rate that is not a number.")
+    rates = [plausible(rate) for _, _, rate in rows]
     if "PASSED" not in output or "FAILED" in output:
         raise SlurmError("HPL's solution did not pass its own check.")
-    return max(results)
+    results = [(rate, problem.split(), mark) for rate, (mark, problem, _) in zip(rates, rows, strict=True) if rate]
+    if len(results) < len(rows):
+        raise SlurmError("HPL printed a rate that is not a number.")
+    _, best, mark = max(results)
+    return tuple(rate for rate, problem, _ in results if problem == best), "hpl-mxp" if mark else "hpl"
+
+
+def versions(output: str) -> dict[str, str]:
+    """Return the version of HPL, if the output names it."""
+    found = _VERSION.search(output)
+    return {"hpl": found[1]} if found else {}

@@ -14,10 +14,13 @@ from decimal import ROUND_HALF_EVEN, Decimal, InvalidOperation
 from deepgrid.benchmark.settings import VOLUMES
 from deepgrid.lifecycle.job import Label
 
+DEGRADED = "benchmark.degraded"  # the key of the figure that dropped most
+GROUPS = ("compute", "network", "network.internet", "storage")  # each names its program, and has a remark at need
 MOVED_PERCENT = 5  # a smaller change of a figure does not count
 
 _KEYS = frozenset(
-    ["cpu", "cpu.microarch", "os", "arch", "gpu", "compute.gflops", "compute.benchmark"]
+    ["cpu", "cpu.microarch", "os", "arch", "gpu", "compute.gflops", DEGRADED]
+    + [f"{what}.{fact}" for what in GROUPS for fact in ("benchmark", "remark")]
     + [f"network.{way}.bw.mbps" for way in ("upload", "download", "p2p")]
     + [f"network.{pattern}.us" for pattern in ("p2p.latency", "p2p.latency.1b")]
     + [f"network.all-to-all.{pattern}.us" for pattern in ("latency", "latency.8b")]

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
+from deepgrid.benchmark.figures import Samples
 from deepgrid.benchmark.labels import is_measured, value_moved, values_of
 from deepgrid.benchmark.settings import Program
 from deepgrid.lifecycle.job import Label
@@ -12,9 +13,26 @@ from deepgrid.lifecycle.job import Label
 _PREFIXES: dict[Program, tuple[str, ...]] = {
     "machine": ("cpu", "os", "arch", "gpu"),
     "hpl": ("compute.",),
-    "network": ("network.",),
+    "network": ("network.p2p.", "network.all-to-all.", "network.benchmark", "network.remark"),
     "storage": ("storage.",),
+    "internet": ("network.upload.", "network.download.", "network.internet."),
 }
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """What a measurement rests on: samples by label key, parameters and versions by name, and the program's output."""
+
+    samples: Mapping[str, Samples] = field(default_factory=dict)
+    parameters: Mapping[str, str] = field(default_factory=dict)
+    output: str = field(default="", repr=False)
+    noisy: tuple[str, ...] = ()  # keys of figures whose samples differ too much
+    is_partial: bool = False  # some nodes of the partition did not take part
+
+    @property
+    def remark(self) -> str:
+        """What a reader of the labels must know; empty if there is nothing."""
+        return "-".join(["noisy"] * bool(self.noisy) + ["partial"] * self.is_partial)
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +42,7 @@ class Outcome:
     program: Program
     labels: tuple[Label, ...] = ()
     problem: str = ""
+    evidence: Evidence = Evidence()
 
     @property
     def words(self) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from deepgrid.benchmark import measuring
 from deepgrid.benchmark.labels import measured_of, moved
+from deepgrid.benchmark.measuring import Site
 from deepgrid.benchmark.outcome import Outcome, updated
 from deepgrid.benchmark.settings import Program
 from deepgrid.chain.offers import read_versions
@@ -22,11 +23,15 @@ async def last_measured(session: ProviderSession) -> tuple[Label, ...]:
 async def measure(session: ProviderSession, program: Program) -> Outcome:
     """Run one program as a Slurm job and read its output. The job of an earlier attempt is ended first.
 
-    Raises SlurmError when the job fails or prints no result.
+    Nodes that take no jobs do not take part, unless the settings say `unresponsive`. Raises SlurmError when the job
+    fails or prints no result.
     """
     settings = session.settings.benchmarks
-    hardware = await session.cluster.hardware()
-    wanted = measuring.request(program, hardware, session.settings.storage, settings)
+    whole = await session.cluster.hardware(usable_only=False)
+    usable = whole if settings.unresponsive else await session.cluster.hardware()
+    missing = whole.nodes - usable.nodes
+    site = Site(usable, session.settings.storage, session.settings.containers.apptainer)
+    wanted = measuring.request(program, site, settings)
     if wanted is None:
         return Outcome(program)
     output = await session.cluster.batch.run(
@@ -37,7 +42,7 @@ async def measure(session: ProviderSession, program: Program) -> Outcome:
         wait_minutes=settings.wait_minutes,
         partition=settings.partition,
     )
-    return measuring.read(program, output)
+    return measuring.read(program, output, settings, wanted, missing)
 
 
 async def propose_if_moved(

@@ -36,7 +36,7 @@ class Outcome:
 
 async def read_hardware(session: ProviderSession) -> Hardware:
     """Read the nodes of the partition from Slurm. Nodes that do not respond count too, so an outage is not a change."""
-    return await session.cluster.hardware(responding_only=False)
+    return await session.cluster.hardware(usable_only=False)
 
 
 async def propose(session: ProviderSession, hardware: Hardware, measured: tuple[Label, ...] | None = None) -> Outcome:

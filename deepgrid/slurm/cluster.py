@@ -79,12 +79,12 @@ class Cluster:
         if not Sinfo.is_up(await self._query(Sinfo.argv(self.settings.partition))):
             raise SlurmError(f"The partition {self.settings.partition} does not exist or is down.")
 
-    async def hardware(self, *, responding_only: bool = True) -> Hardware:
-        """Return nodes of the partition, ordered by name. Raises SlurmError when there is none."""
+    async def hardware(self, *, usable_only: bool = True) -> Hardware:
+        """Return nodes of the partition that take jobs, or all, ordered by name. Raises SlurmError without any."""
         text = await self._query(Sinfo.argv(self.settings.partition))
-        hardware = Sinfo.parse(text, responding_only=responding_only)
+        hardware = Sinfo.parse(text, usable_only=usable_only)
         if not hardware.nodes:
-            raise SlurmError(f"The partition {self.settings.partition} has no responding node.")
+            raise SlurmError(f"The partition {self.settings.partition} has no node that takes jobs.")
         return hardware
 
     async def make_storage(self, key: JobKey, customer: str, prefixes: Sequence[str]) -> None:

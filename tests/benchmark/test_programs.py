@@ -8,9 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from deepgrid.benchmark import hpl, machine, measuring, network, storage
+from deepgrid.benchmark import hpl, machine, measuring
+from deepgrid.benchmark.figures import Samples
+from deepgrid.benchmark.measuring import Site
 from deepgrid.benchmark.settings import PROGRAMS, BenchmarkSettings, Program
-from deepgrid.errors import ConfigurationError, SlurmError
+from deepgrid.errors import SlurmError
 from deepgrid.lifecycle.job import Hardware, Label
 from deepgrid.sbatch import StoragePaths
 
@@ -60,16 +62,28 @@ def test_a_rank_may_have_several_cpus() -> None:
     assert "OMP_NUM_THREADS=4" in hpl.script(problem, USUAL)
 
 
-def test_hpl_reads_its_input_by_lines() -> None:
+def test_hpl_reads_its_input_by_lines_with_the_matrix_once_per_sample() -> None:
     lines = hpl.problem_for(TWO_NODES, BenchmarkSettings(hpl_seconds=ALL_TIME)).input_file().splitlines()
     assert len(lines) == 31
     assert [lines[at].split()[0] for at in (5, 7, 10, 11)] == ["31488", "192", "4", "4"]
+    assert lines[4].split()[0] == "3"
+    assert lines[5].split() == ["31488", "31488", "31488", "Ns"]
 
 
-def test_hpls_best_rate_counts() -> None:
-    assert hpl.parse(recorded("hpl")) == (1.944, "hpl")
-    faster = "WC10R8C4     9000   192     4     4    1.00   1.234e+02\n"
-    assert hpl.parse(recorded("hpl") + faster) == (123.4, "hpl")
+def test_the_rates_of_the_fastest_problem_count() -> None:
+    assert hpl.parse(recorded("hpl")) == (Samples((1.944,)), "hpl")
+    faster = "".join(f"WC10R8C4     9000   192     4     4    1.00   {rate}\n" for rate in ("1.234e+02", "1.0e+02"))
+    assert hpl.parse(recorded("hpl") + faster) == (Samples((123.4, 100.0)), "hpl")
+
+
+def test_the_rates_of_nodes_alone_are_added_sample_by_sample() -> None:
+    """The label is the rate of the whole cluster, as without single-node mode."""
+    node = "deepgrid-node {}\n" + recorded("hpl")
+    again = "WR11C2R4        2176   128     2     2               3.54              2.056e+00\n"
+    rates, which = hpl.parse(node.format("n1") + again + node.format("n2") + again)
+    assert (rates.values, which) == ((pytest.approx(3.888), pytest.approx(4.112)), "hpl")
+    with pytest.raises(SlurmError, match="no result"):
+        hpl.parse(node.format("n1") + "deepgrid-node n2\nmpirun was unable to start\n")
 
 
 def test_a_wrong_solution_is_no_measurement() -> None:
@@ -89,9 +103,9 @@ HPL_AI   WRC01          97000  1024     2     1              6.30             9.
 
 def test_a_log_of_hpl_mxp_is_read_and_the_label_names_it() -> None:
     """The rate without refinement counts, as in the labels of older clients. Some results have the variant WRC01."""
-    assert hpl.parse(MXP) == (96510.0, "hpl-mxp")
-    assert hpl.parse(MXP.replace("HPL_AI  ", "HPL-MxP ")) == (96510.0, "hpl-mxp")
-    labels = measuring.read("hpl", MXP).labels
+    assert hpl.parse(MXP) == (Samples((96510.0,)), "hpl-mxp")
+    assert hpl.parse(MXP.replace("HPL_AI  ", "HPL-MxP ")) == (Samples((96510.0,)), "hpl-mxp")
+    labels = measuring.read("hpl", MXP, USUAL).labels
     assert labels == (Label("compute.benchmark", "hpl-mxp"), Label("compute.gflops", "96510.00"))
 
 
@@ -111,103 +125,8 @@ def test_gpus_are_measured_by_hpl_mxp_one_per_rank() -> None:
     assert not hpl.problem_for(TWO_NODES, settings).by_gpus, "CPU clusters are measured by HPL"
 
 
-def test_the_network_has_the_figures_of_large_messages_and_small_ones() -> None:
-    assert network.parse(recorded("network")) == {
-        "network.p2p.latency.us": pytest.approx(99577.49, abs=0.01),
-        "network.p2p.latency.1b.us": pytest.approx(12.06, abs=0.01),
-        "network.p2p.bw.mbps": pytest.approx(56.61, abs=0.01),
-        "network.all-to-all.latency.us": pytest.approx(54527.32, abs=0.01),
-        "network.all-to-all.latency.8b.us": pytest.approx(17.02, abs=0.01),
-    }
-
-
-OSU = """\
-# OSU MPI Latency Test v7.0
-# Size          Latency (us)
-1                       1.55
-4194304               362.10
-# OSU MPI Bi-Directional Bandwidth Test v7.0
-# Size      Bandwidth (MB/s)
-1                       3.17
-4194304             23141.10
-# OSU MPI All-to-All Personalized Exchange Latency Test v7.0
-# Size       Avg Latency(us)
-1                       2.10
-1048576              1884.39
-"""
-
-
-def test_logs_of_osus_benchmarks_are_read_at_their_largest_message() -> None:
-    assert network.parse(OSU) == {
-        "network.p2p.latency.us": 362.1, "network.p2p.bw.mbps": 23141.1, "network.all-to-all.latency.us": 1884.39,
-    }  # fmt: skip
-    with pytest.raises(SlurmError, match="bw.mbps"):
-        network.parse(OSU.replace("23141.10", "nan"))
-    with pytest.raises(SlurmError, match="bw.mbps"):
-        network.parse(OSU.replace("23141.10", "0.00"))
-
-
-def test_a_report_of_ooklas_client_gives_the_ways_out_of_the_cluster() -> None:
-    report = (
-        '{"type":"result","ping":{"latency":2.1},"download":{"bandwidth":1135906059},'
-        '"upload":{"bandwidth":1167130833}}\n'
-    )
-    labels = {label.key: label.value for label in measuring.read("network", OSU + report).labels}
-    assert (labels["network.download.bw.mbps"], labels["network.upload.bw.mbps"]) == ("1135.91", "1167.13")
-    assert network.parse_speedtest('{"type":"log"}') == {}
-    settings = BenchmarkSettings(speedtest="speedtest --format=json")
-    assert network.script(2, settings).endswith("speedtest --format=json")
-    assert "speedtest" not in network.script(2, USUAL)
-
-
-IOR = """\
-deepgrid-volume scratch
-access,bw(MiB/s),IOPS,Latency,block(KiB),xfer(KiB),open(s),wr/rd(s),close(s),total(s),numTasks,iter
-write,49.8360,49.8361,0.8696,1048576.0000,1024.0000,1.5176,986.2731,247.6521,986.2759,48,0
-write,50.1640,50.1639,0.8696,1048576.0000,1024.0000,1.5176,986.2731,247.6521,986.2759,48,1
-read,1243.0,1244.0,0.8696,1048576.0000,1024.0000,1.5176,986.2731,247.6521,986.2759,48,0
-remove,-,-,-,-,-,-,-,-,0.9,48,0
-"""
-
-
-def test_the_csv_of_ior_is_read_as_the_mean_of_its_repetitions() -> None:
-    figures, problems = storage.parse(IOR)
-    assert {key: round(value, 4) for key, value in figures.items()} == {
-        "storage.scratch.write.bw.mibps": 50.0, "storage.scratch.write.iops": 50.0,
-        "storage.scratch.read.bw.mibps": 1243.0, "storage.scratch.read.iops": 1244.0,
-    }  # fmt: skip
-    assert problems == {}
-    assert storage.parse(IOR.replace("read,", "erase,"))[0] == {}
-
-
-def test_incomplete_network_output_is_refused() -> None:
-    with pytest.raises(SlurmError, match="all-to-all"):
-        network.parse("\n".join(recorded("network").splitlines()[:3]))
-
-
-def test_one_node_has_no_network_to_measure() -> None:
-    assert measuring.request("network", ONE_NODE, StoragePaths(), USUAL) is None
-
-
-def test_a_volume_that_cannot_be_used_costs_its_own_figures_only() -> None:
-    figures, problems = storage.parse(recorded("storage"))
-    assert figures == {
-        "storage.scratch.write.bw.mibps": pytest.approx(2577.08, abs=0.01),
-        "storage.scratch.read.bw.mibps": pytest.approx(1243.03, abs=0.01),
-        "storage.scratch.write.iops": pytest.approx(12992.13, abs=0.01),
-        "storage.scratch.read.iops": pytest.approx(15593.63, abs=0.01),
-    }
-    assert list(problems) == ["shared-tmp"]
-    assert "No such file or directory" in problems["shared-tmp"]
-
-
-def test_a_failed_run_of_fio_is_no_measurement() -> None:
-    figures, problems = storage.parse(recorded("storage").replace('"error" : 0', '"error" : 28'))
-    assert (figures, list(problems)) == ({}, ["scratch", "shared-tmp"])
-
-
 def test_the_machine_is_named_as_customers_ask_for_it() -> None:
-    assert measuring.read("machine", recorded("machine")).labels == (
+    assert measuring.read("machine", recorded("machine"), USUAL).labels == (
         Label("arch", "x86_64"),
         Label("cpu", "amd-epyc"),
         Label("cpu.microarch", "x86_64_v4"),
@@ -241,12 +160,18 @@ def test_this_machine_is_described() -> None:
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_every_script_is_one_that_bash_can_read(program: Program) -> None:
     paths = StoragePaths.under("/it's $HOME")
-    request = measuring.request(program, TWO_NODES, paths, USUAL)
-    assert request is not None
-    subprocess.run(["bash", "-n"], input=request.script, text=True, check=True)
+    for settings in (BenchmarkSettings(iperf3_server="speed.example.org"), elsewhere(program)):
+        request = measuring.request(program, Site(TWO_NODES, paths), settings)
+        if request is not None:
+            subprocess.run(["bash", "-n"], input=request.script, text=True, check=True)
 
 
-@pytest.mark.parametrize("bad", [{"volumes": ("tape",)}, {"memory_share": 0.0}, {"memory_share": 1.5}])
-def test_meaningless_settings_are_refused(bad: dict[str, float]) -> None:
-    with pytest.raises(ConfigurationError):
-        BenchmarkSettings(**bad)  # type: ignore[arg-type]
+def elsewhere(program: Program) -> BenchmarkSettings:
+    """Settings that take other ways through the scripts than the defaults."""
+    return BenchmarkSettings(
+        single_node=program != "network",
+        ucx=True,
+        osu="image:docker://osu/osu:7",
+        ior="path:/opt/it's ior",
+        speedtest="true",
+    )

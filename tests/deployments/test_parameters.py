@@ -35,7 +35,7 @@ HARMFUL: dict[str, dict[str, tuple[object, ...]]] = {
         "since": ("yesterday",),
         "until": ("2026-02-30",),
     },
-    "benchmark_cluster": {"programs": (["hpl"] * 5, ["rm"])},
+    "benchmark_cluster": {"programs": (["hpl"] * 6, ["rm"])},
     "register_provider": {"wait_minutes": (-1, 1441)},
     "run_job": {"job_id": (0, -1), "claimed_at": (0, -1)},
 }
@@ -118,7 +118,7 @@ def command(env: dict[str, str], *words: str) -> subprocess.CompletedProcess[str
         ("collect_zombies", "keep_days=0", "0 is less than the minimum of 2"),
         ("collect_zombies", "grace_s=601", "601 is greater than the maximum of 600"),
         ("claim_jobs", "cluster=No", "'No' does not match"),
-        ("benchmark_cluster", 'programs=["hpl","hpl","hpl","hpl","hpl"]', "is too long"),
+        ("benchmark_cluster", 'programs=["hpl","hpl","hpl","hpl","hpl","hpl"]', "is too long"),
     ],
 )
 def test_prefect_starts_no_run_with_such_a_value(

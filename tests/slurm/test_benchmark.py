@@ -2,22 +2,30 @@
 
 from __future__ import annotations
 
+import asyncio
 import tempfile
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import cast
 
 import pytest
 
+from deepgrid.benchmark import measuring
+from deepgrid.benchmark.measuring import Site
 from deepgrid.benchmark.outcome import Outcome
 from deepgrid.benchmark.settings import BenchmarkSettings, Program
 from deepgrid.errors import SlurmError
+from deepgrid.lifecycle.job import Label
 from deepgrid.provider.measurements import measure
 from deepgrid.provider.session import ProviderSession
-from deepgrid.sbatch import StoragePaths
+from deepgrid.sbatch import Containers, StoragePaths
 from deepgrid.slurm.cluster import Cluster
+from deepgrid.slurm.ssh.login import Login
+from deepgrid.slurm.submit.batch import BatchJobs, BatchSettings
 from tests.slurm.support import Box
+from tests.waiting import until
 
 # Both nodes are this machine, so one rank runs on each, over loopback.
 SMALL = BenchmarkSettings(
@@ -47,13 +55,15 @@ def storage(box: Box) -> Iterator[StoragePaths]:
         yield paths
 
 
-async def measured(cluster: Cluster, storage: StoragePaths, program: Program) -> Outcome:
-    settings = SimpleNamespace(cluster="unit", storage=storage, benchmarks=SMALL)
+async def measured(
+    cluster: Cluster, storage: StoragePaths, program: Program, benchmarks: BenchmarkSettings = SMALL
+) -> Outcome:
+    settings = SimpleNamespace(cluster="unit", storage=storage, benchmarks=benchmarks, containers=Containers())
     return await measure(cast(ProviderSession, SimpleNamespace(settings=settings, cluster=cluster)), program)
 
 
 def figures(outcome: Outcome) -> dict[str, float]:
-    return {label.key: float(label.value) for label in outcome.labels}
+    return {key: one.value for key, one in outcome.evidence.samples.items()}
 
 
 async def test_nodes_report_their_hardware(cluster: Cluster, storage: StoragePaths) -> None:
@@ -70,15 +80,17 @@ async def test_ranks_on_two_nodes_play_ping_pong(cluster: Cluster, storage: Stor
         "network.p2p.latency.1b.us",
         "network.all-to-all.latency.8b.us",
     }
-    assert all(value > 0 for value in figures(outcome).values())
+    assert all(len(one.values) == 3 for one in outcome.evidence.samples.values())
+    assert "network.benchmark" in {label.key for label in outcome.labels}
+    assert outcome.evidence.parameters["version of mpirun"][0].isdigit()
 
 
 async def test_a_missing_volume_fails_alone(cluster: Cluster, storage: StoragePaths) -> None:
     Path(storage.disk_tmp).rmdir()
     outcome = await measured(cluster, storage, "storage")
-    assert len(outcome.labels) == 4
-    assert all(label.key.startswith("storage.scratch.") for label in outcome.labels)
-    assert all(value > 0 for value in figures(outcome).values())
+    assert len(figures(outcome)) == 4
+    assert all(key.startswith("storage.scratch.") for key in figures(outcome))
+    assert Label("storage.benchmark", "fio") in outcome.labels
     assert "disk-tmp: mktemp: failed" in outcome.problem
     assert list(Path(storage.job).iterdir()) == []
 
@@ -90,10 +102,64 @@ async def test_no_volume_at_all_is_a_failure(cluster: Cluster, storage: StorageP
         await measured(cluster, storage, "storage")
 
 
+@pytest.fixture
+def drained(box: Box) -> Iterator[None]:
+    """One of the two nodes takes no jobs."""
+    box.slurm("scontrol", "update", "NodeName=unit-n2", "State=DRAIN", "Reason=test")
+    yield
+    box.slurm("scontrol", "update", "NodeName=unit-n2", "State=RESUME")
+
+
+@pytest.mark.usefixtures("drained")
+async def test_a_drained_node_takes_no_part(cluster: Cluster, login: Login, storage: StoragePaths, box: Box) -> None:
+    outcome = await measured(cluster, storage, "network")
+    assert outcome == Outcome("network"), "one node is left, which has no network to measure"
+    assert (await cluster.hardware()).nodes == 1
+    assert (await cluster.hardware(usable_only=False)).nodes == 2
+    cluster.batch = BatchJobs(login, box.settings, BatchSettings(end_grace_s=-58))
+    everything = replace(SMALL, unresponsive=True, wait_minutes=0, time_limit_minutes=1)
+    with pytest.raises(SlurmError, match="did not end within 1 minutes"):  # it waits for the drained node, too
+        await measured(cluster, storage, "network", everything)
+
+
+async def test_a_job_that_somebody_ends_is_no_measurement(cluster: Cluster, storage: StoragePaths, box: Box) -> None:
+    slow = replace(SMALL, python="sleep 300; true")
+    job = asyncio.create_task(measured(cluster, storage, "network", slow))
+    name = "deepgrid-benchmark-unit-network"
+    await until(lambda: box.slurm("squeue", "-h", "-n", name, "-t", "R", "-o", "%A"))
+    box.slurm("scancel", "-n", name)
+    with pytest.raises(SlurmError, match="ended CANCELLED"):
+        await job
+
+
+async def test_slurm_and_mpirun_get_what_the_settings_say(cluster: Cluster, storage: StoragePaths, box: Box) -> None:
+    """A recorder takes the place of mpirun. It prints its arguments and the nodes that Slurm gave the job."""
+    settings = BenchmarkSettings(ucx=True, affinities=("mlx5_0:1",), transport="rc,self", samples=1)
+    recorder = Path(storage.job) / "mpirun"
+    recorder.write_text('#!/bin/sh\necho "$SLURM_JOB_NUM_NODES nodes: $*"\n')
+    recorder.chmod(0o755)
+    request = measuring.request("network", Site(await cluster.hardware(), storage), settings)
+    assert request is not None
+    options = [*request.options, f"--export=ALL,PATH={storage.job}:/usr/bin:/bin"]
+    said = await cluster.batch.run("deepgrid-recorder", request.script, options, limit_minutes=1, wait_minutes=1)
+    wanted = "--mca pml ucx -x UCX_NET_DEVICES=mlx5_0:1 -x UCX_TLS=rc,self -n 2 --map-by ppr:1:node"
+    assert f"2 nodes: {wanted} /usr/bin/python3 pingpong.py" in said
+
+
+@pytest.mark.long
+async def test_hpl_in_single_node_mode_adds_the_rates_of_all_nodes(cluster: Cluster, storage: StoragePaths) -> None:
+    outcome = await measured(cluster, storage, "hpl", replace(SMALL, single_node=True))
+    assert outcome.evidence.parameters["nodes"] == "2, each alone"
+    assert outcome.evidence.output.count("deepgrid-node unit-n") == 2
+    assert len(outcome.evidence.samples["compute.gflops"].values) == 3
+
+
 @pytest.mark.long
 async def test_hpl_solves_its_problem_on_all_nodes(cluster: Cluster, storage: StoragePaths) -> None:
     outcome = await measured(cluster, storage, "hpl")
     labels = {label.key: label.value for label in outcome.labels}
-    assert labels.keys() == {"compute.gflops", "compute.benchmark"}
+    assert labels.keys() - {"compute.remark"} == {"compute.gflops", "compute.benchmark"}
+    assert outcome.evidence.parameters.keys() >= {"N", "NB", "P x Q", "version of hpl", "version of mpirun"}
+    assert len(outcome.evidence.samples["compute.gflops"].values) == 3
     assert float(labels["compute.gflops"]) > 0
     assert labels["compute.benchmark"] == "hpl"

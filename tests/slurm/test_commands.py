@@ -150,10 +150,17 @@ def test_completion_records_separate_launch_failures_from_exit_statuses() -> Non
     assert len(rows) == 6
 
 
+@pytest.mark.parametrize("state", ["drained", "draining*", "down", "maint", "idle*", "fail"])
+def test_a_node_that_takes_no_jobs_is_omitted(state: str) -> None:
+    text = f"n1|2|4000|(null)|mixed|up\nn2|4|4000|(null)|{state}|up\n"
+    assert Sinfo.parse(text) == Hardware((0,), (2,), (4000,))
+    assert Sinfo.parse(text, usable_only=False).cpus_per_node == (2, 4)
+
+
 def test_hardware_is_ordered_by_node_and_omits_nodes_that_do_not_respond() -> None:
     text = recorded("sinfo.txt")
     assert Sinfo.parse(text) == Hardware((1, 0, 6), (2, 4, 8), (4000, 64000, 16000))
-    assert Sinfo.parse(text, responding_only=False).gpus_per_node == (1, 0, 2, 6)
+    assert Sinfo.parse(text, usable_only=False).gpus_per_node == (1, 0, 2, 6)
     assert Sinfo.parse("").nodes == 0
     assert Sinfo.is_up(text)
     assert not Sinfo.is_up(text.replace("|up", "|drain"))

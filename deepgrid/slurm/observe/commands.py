@@ -239,6 +239,9 @@ def _seconds(text: str) -> int | None:
     return _number(text) or None
 
 
+_TAKES_NO_JOBS = ("down", "drain", "fail", "error", "inval", "maint", "unknown")  # beginnings of the states of nodes
+
+
 class Sinfo:
     """The partition's nodes."""
 
@@ -247,11 +250,14 @@ class Sinfo:
         return [*COMMAND_PREFIX, "sinfo", "-h", "-N", "-p", partition, "-o", "%N|%c|%m|%G|%T|%a"]
 
     @staticmethod
-    def parse(text: str, *, responding_only: bool = True) -> Hardware:
-        """Return one figure per node, ordered by node name. `responding_only` omits nodes that do not respond (`*`)."""
+    def parse(text: str, *, usable_only: bool = True) -> Hardware:
+        """Return one figure per node, ordered by node name. `usable_only` omits nodes that take no jobs now.
+
+        These are drained, down or failing, or they do not respond (`*`).
+        """
         nodes = {}
         for name, cpus, memory, gres, state, _ in columns(text, 6, numeric=False):
-            if is_id(cpus) and not (responding_only and "*" in state):
+            if is_id(cpus) and not (usable_only and ("*" in state or state.startswith(_TAKES_NO_JOBS))):
                 nodes[_natural(name)] = (count_gpus(gres), int(cpus), memory_mb(memory))
         figures = [nodes[name] for name in sorted(nodes)]
         gpus, cpus_each, memories = zip(*figures, strict=True) if figures else ((), (), ())
