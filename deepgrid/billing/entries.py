@@ -6,7 +6,7 @@ block at which the jobs were read. So the state at the period's end can be deriv
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cached_property
 
@@ -112,6 +112,19 @@ class Ledger:
     def in_period(self, block: int) -> bool:
         """Return whether a block belongs to the period."""
         return self.first_block <= block <= self.last_block
+
+    def part(self, first_block: int, last_block: int) -> Ledger:
+        """Return the ledger of a shorter period: as if it had been read from `first_block` on."""
+        return replace(
+            self,
+            first_block=first_block,
+            last_block=last_block,
+            requested={job_id: block for job_id, block in self.requested.items() if block >= first_block},
+            claims=tuple(one for one in self.claims if one.block >= first_block),
+            given_back=tuple(one for one in self.given_back if one.block >= first_block),
+            settlements=tuple(one for one in self.settlements if one.block >= first_block),
+            transfers=tuple(one for one in self.transfers if one.block >= first_block),
+        )
 
     @cached_property
     def top_ups(self) -> dict[int, list[Transfer]]:

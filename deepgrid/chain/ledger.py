@@ -52,8 +52,8 @@ async def read_ledger(
     the chain went back meanwhile.
     """
     head = await chain.head()
-    first = await _first_block(chain, span.since, head)
-    end = await _first_block(chain, span.until, head)
+    first = await first_block(chain, span.since, head)
+    end = await first_block(chain, span.until, head)
     events, moved = await _read_logs(chain, first, head.number, settings)
     newest = await chain.head()  # the rest is quick, so nodes still have the state of this block
     later = await _read_logs(chain, head.number + 1, newest.number, settings)
@@ -94,7 +94,7 @@ async def read_older_strays(chain: Chain, ledger: Ledger, settings: LedgerSettin
 # -- blocks ----------------------------------------------------------------------------------
 
 
-async def _first_block(chain: Chain, time: int, head: Block) -> int:
+async def first_block(chain: Chain, time: int, head: Block) -> int:
     """Return the first block that is not older than `time`; the one after `head` if there is none yet."""
     if head.timestamp < time:
         return head.number + 1
@@ -107,14 +107,15 @@ async def _times(
     """Return times of the blocks with claims and settlements. Checks that the chain did not go back."""
     numbers = {event.block for event in events if event.name in ("ClaimJobEvent", "JobSettledEvent")}
     wanted = sorted(numbers | {head.number for head in heads})
-    blocks = [block for some in _batches(wanted, settings) for block in await chain.blocks(some)]
+    blocks = [block for some in batches(wanted, settings) for block in await chain.blocks(some)]
     found = {block.number: block for block in blocks if block is not None}
     if None in blocks or any(found[head.number].hash != head.hash for head in heads):
         raise ChainError("The chain went back while the books were read.")
     return {number: block.timestamp for number, block in found.items()}
 
 
-def _batches(items: Sequence[T], settings: LedgerSettings) -> Iterator[list[T]]:
+def batches(items: Sequence[T], settings: LedgerSettings = DEFAULTS) -> Iterator[list[T]]:
+    """Yield the items in lists for one JSON-RPC batch each."""
     for at in range(0, len(items), settings.items_per_batch):
         yield list(items[at : at + settings.items_per_batch])
 
@@ -124,13 +125,19 @@ def _batches(items: Sequence[T], settings: LedgerSettings) -> Iterator[list[T]]:
 
 async def _read_logs(chain: Chain, first: int, last: int, settings: LedgerSettings) -> tuple[list[Event], list[Event]]:
     """Return events of the MetaScheduler, and transfers of credits to and from it, in these blocks, in order."""
-    events: list[Event] = []
-    moved: list[Event] = []
-    for start in range(first, last + 1, settings.blocks_per_page):
-        end = min(last, start + settings.blocks_per_page - 1)
-        events += await _page(start, end, lambda low, high: chain.events(low, high, NAMES))
-        moved += await _page(start, end, lambda low, high: _credit_transfers(chain, low, high))
+    events = await in_pages(first, last, lambda low, high: chain.events(low, high, NAMES), settings)
+    moved = await in_pages(first, last, lambda low, high: _credit_transfers(chain, low, high), settings)
     return events, moved
+
+
+async def in_pages(
+    first: int, last: int, read: Callable[[int, int], Awaitable[list[Event]]], settings: LedgerSettings
+) -> list[Event]:
+    """Return all events of these blocks (inclusive), read page by page."""
+    events: list[Event] = []
+    for start in range(first, last + 1, settings.blocks_per_page):
+        events += await _page(start, min(last, start + settings.blocks_per_page - 1), read)
+    return events
 
 
 async def _page(first: int, last: int, read: Callable[[int, int], Awaitable[list[Event]]]) -> list[Event]:
@@ -166,7 +173,7 @@ async def _transfers(
     if not unexplained:
         return with_purposes(events, moved, contract, {})
     top_ups: dict[str, int] = {}
-    for some in _batches(sorted(unexplained), settings):
+    for some in batches(sorted(unexplained), settings):
         answers = await chain.rpc.batch([("eth_getTransactionByHash", [tx_hash]) for tx_hash in some])
         with making_sense("a transaction"):
             found = {tx: top_up_of(raw["to"], raw["input"], contract) for tx, raw in zip(some, answers, strict=True)}
@@ -199,7 +206,11 @@ class Books(ABC):
 
         Without an end it ends now: at the newest block, or at this machine's time if later.
         """
-        return parse_period(since, until, max(await self.chain.now(), int(time.time())))
+        return parse_period(since, until, await self.now())
+
+    async def now(self) -> int:
+        """Return the time of the newest block, or this machine's time if later."""
+        return max(await self.chain.now(), int(time.time()))
 
     async def read_chain(self, span: Span) -> Ledger:
         """Return the chain's entries of the period."""

@@ -18,6 +18,7 @@ DAY = Span(MIDNIGHT, MIDNIGHT + 86400)
 ME, ANOTHER, CUSTOMER, CONTRACT = "0xMe", "0xAnother", "0xCustomer", "0xContract"
 FEE_MINUTES, TIMEOUT_MINUTES, CUT_PERCENT = 5, 10, 20
 CREDIT = 10**18
+ONE_CPU = JobDefinition(0, 100, 1, 1, "")
 
 
 @dataclass(frozen=True)
@@ -36,6 +37,8 @@ class Plan:
     released_before_s: int = 0  # seconds before the settlement when half of the refund came back; 0 for never
     fault: bool = False
     provider: str = ME
+    customer: str = CUSTOMER
+    asked: JobDefinition = ONE_CPU
 
 
 def block_of(time: int) -> int:
@@ -64,10 +67,10 @@ class History:
         claimed_at = plan.submit + 2
         claimed = plan.end not in (S.PENDING, S.META_SCHEDULED)
         self.requested[job_id] = block_of(plan.submit)
-        self.move(Purpose.DEPOSIT, job_id, CUSTOMER, CONTRACT, plan.locked, plan.submit)
+        self.move(Purpose.DEPOSIT, job_id, plan.customer, CONTRACT, plan.locked, plan.submit)
         job = Job(
-            id=job_id, status=plan.end, customer=CUSTOMER, provider=plan.provider if claimed else None,
-            definition=JobDefinition(0, 100, 1, 1, ""), name="", locked_wei=plan.locked, final_cost_wei=0,
+            id=job_id, status=plan.end, customer=plan.customer, provider=plan.provider if claimed else None,
+            definition=plan.asked, name="", locked_wei=plan.locked, final_cost_wei=0,
             submitted_at=plan.submit, assigned_at=plan.submit + 1 if claimed else 0,
             claimed_at=claimed_at if claimed else 0, started_at=0, ended_at=0, cancel_requested_at=0,
             has_cancel_request=False, rate_wei_per_minute=plan.rate if claimed else 0,
@@ -113,7 +116,7 @@ class History:
         end = begin + plan.ran_s
         topped_up_at = begin + 1
         if plan.top_up:
-            self.move(Purpose.TOP_UP, job.id, CUSTOMER, CONTRACT, plan.top_up, topped_up_at)
+            self.move(Purpose.TOP_UP, job.id, plan.customer, CONTRACT, plan.top_up, topped_up_at)
         locked = plan.locked + plan.top_up
         granted = locked // plan.rate if plan.rate else 525_600
         job = replace(job, locked_wei=locked, granted_minutes=granted)
@@ -144,16 +147,21 @@ class History:
         released = parts.refunded // 2 if plan.cancel_requested and plan.released_before_s else 0
         if released:
             self.move(
-                Purpose.RELEASE, job.id, CONTRACT, CUSTOMER, released, max(job.claimed_at, at - plan.released_before_s)
+                Purpose.RELEASE,
+                job.id,
+                CONTRACT,
+                plan.customer,
+                released,
+                max(job.claimed_at, at - plan.released_before_s),
             )
         refunded = parts.refunded - released
         self.settlements.append(Settlement(
-            job.id, plan.provider, CUSTOMER, minutes, parts.paid, parts.cut, refunded, at, block_of(at),
+            job.id, plan.provider, plan.customer, minutes, parts.paid, parts.cut, refunded, at, block_of(at),
             f"0xsettle{job.id}",
         ))  # fmt: skip
         self.platform_cut += parts.cut
         for purpose, payee, wei in (
-            (Purpose.PAID, plan.provider, parts.paid), (Purpose.REFUND, CUSTOMER, refunded),
+            (Purpose.PAID, plan.provider, parts.paid), (Purpose.REFUND, plan.customer, refunded),
         ):  # fmt: skip
             if wei:
                 self.move(purpose, job.id, CONTRACT, payee, wei, at)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from deepgrid.billing.entries import Span
-from deepgrid.billing.period import DAY_S, file_name, parse_period, parse_time
+from deepgrid.billing.period import DAY_S, file_name, format_time, parse_period, parse_periods, parse_time
 from deepgrid.errors import InputError
 from tests.billing.histories import DAY, History
 
@@ -56,3 +56,44 @@ def test_each_block_belongs_to_one_period() -> None:
     edges = (today.first_block, today.last_block, tomorrow.first_block)
     found = [(today.in_period(block), tomorrow.in_period(block)) for block in edges]
     assert found == [(True, False), (True, False), (False, True)]
+
+
+@pytest.mark.parametrize(
+    ("period", "now", "edges"),
+    [
+        ("week", "2026-11-21T12:00", ("2026-11-02", "2026-11-09", "2026-11-16")),
+        ("week", "2026-11-23", ("2026-11-09", "2026-11-16", "2026-11-23")),
+        ("week", "2026-11-22T23:59:59", ("2026-11-02", "2026-11-09", "2026-11-16")),
+        ("week", "2027-01-04T04:30", ("2026-12-21", "2026-12-28", "2027-01-04")),
+        ("month", "2026-11-21T12:00", ("2026-09-01", "2026-10-01", "2026-11-01")),
+        ("month", "2026-03-01", ("2026-01-01", "2026-02-01", "2026-03-01")),
+        ("month", "2028-03-31", ("2028-01-01", "2028-02-01", "2028-03-01")),
+    ],
+)
+def test_a_report_is_of_the_last_whole_week_or_month(period: str, now: str, edges: tuple[str, str, str]) -> None:
+    span, before = parse_periods(period, None, None, parse_time(now))
+    assert before.until == span.since
+    assert [format_time(at) for at in (before.since, span.since, span.until)] == [f"{day} 00:00:00" for day in edges]
+
+
+def test_a_report_of_another_period_is_compared_with_one_of_its_length() -> None:
+    asked = parse_periods("week", "2026-11-19", "2026-11-21", NOON)
+    assert asked == (
+        Span(parse_time("2026-11-19"), parse_time("2026-11-21")),
+        Span(parse_time("2026-11-17"), asked[0].since),
+    )
+    assert parse_periods("week", "2026-11-19", "2027-01-01", NOON)[0].until == NOON + 1
+
+
+@pytest.mark.parametrize(
+    ("period", "since", "until"),
+    [
+        ("day", None, None),
+        ("week", None, "2026-11-21"),
+        ("week", "2026-11-22", None),
+        ("week", "2027-01-01", "2027-02-01"),
+    ],
+)
+def test_periods_that_cannot_be_reported_are_refused(period: str, since: str | None, until: str | None) -> None:
+    with pytest.raises(InputError):
+        parse_periods(period, since, until, NOON)
