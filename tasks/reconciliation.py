@@ -67,6 +67,11 @@ async def publish(books: Books, result: Reconciliation) -> None:
     from deepgrid.billing.plot import draw
     from deepgrid.billing.report import page, table
 
-    key = "reconciliation-" + re.sub(r"[^a-z0-9]+", "-", books.name.lower()).strip("-")
+    key = artifact_key("reconciliation", books.name)
     await acreate_markdown_artifact(page(result, draw(result)), key=key, description=result.message)
     await acreate_table_artifact(table(result), key=f"{key}-jobs", description=result.message)
+
+
+def artifact_key(what: str, name: str) -> str:
+    """Return the key of an artifact about these books."""
+    return f"{what}-" + re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")

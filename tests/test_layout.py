@@ -17,6 +17,7 @@ MOST_LINES_PER_FILE, MOST_LINES_PER_FUNCTION = 300, 40
 MOST_LINES_OF_A_PUBLIC_CLASS = 500  # with the docstrings that customers read
 PUBLIC_CLASSES = {f"deepgrid/client/{name}.py" for name in ("grid", "job", "session")}
 MOST_MODULES = 14  # in one folder; a larger package has rooms
+MOST_FLOWS = 16  # one per file; a room would change the entrypoints of deployments that exist
 INDENT = 4  # of a code block in Markdown
 
 
@@ -123,7 +124,8 @@ def test_no_package_is_a_long_list_of_modules() -> None:
     counts = Counter(
         str(file.parent.relative_to(REPOSITORY)) for file in modules(*PACKAGES) if file.name != "__init__.py"
     )
-    assert {folder: count for folder, count in counts.items() if count > MOST_MODULES} == {}
+    most = {"flows": MOST_FLOWS}
+    assert {folder: count for folder, count in counts.items() if count > most.get(folder, MOST_MODULES)} == {}
 
 
 @pytest.mark.parametrize("folder", [*PACKAGES, "tests"])
