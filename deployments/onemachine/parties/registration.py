@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import asyncio
 import os
+import ssl
 import sys
 from contextlib import suppress
+from functools import cache
 from typing import Any
 
 from prefect.blocks.core import Block
@@ -74,4 +76,6 @@ def _deploy(role: str, env: dict[str, str]) -> None:
 
 if __name__ == "__main__":
     os.chdir(REPOSITORY)
+    # `prefect deploy` opens more than a hundred clients. Without a cache, each reads all certificates of this machine.
+    ssl.create_default_context = cache(ssl.create_default_context)  # type: ignore[assignment]
     register(Plan.model_validate_json(sys.stdin.read()))
