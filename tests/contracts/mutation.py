@@ -3,8 +3,9 @@ mistake.
 
     python -m tests.contracts.mutation [WORDS]    all of them, or only descriptions with these words
 
-Runs the tests of `forge test` without gas figures and random histories (except the fixed one). They are compiled
-without optimisation, because each mutant is compiled again.
+Runs the tests of `forge test` without gas figures and random histories (except the fixed one). They are compiled once,
+without optimisation, and deploy the bytecode of each mutant. If none of them fails, they are compiled with the mutant
+too, because some tests call libraries.
 """
 
 from __future__ import annotations
@@ -26,9 +27,14 @@ from operator import attrgetter
 from pathlib import Path
 from queue import SimpleQueue
 
-CONTRACTS = Path(__file__).parents[2] / "contracts"
-COMPILED = CONTRACTS.parent / "deepgrid" / "chain" / "compiled"
+from tests.contracts.forge import COMPILED, CONTRACTS
+
 WORKERS = 2
+DEPLOYED = ("Credit", "MetaScheduler", "ProviderManager")  # the contracts that the tests deploy
+BUILD = "out/unoptimised", "cache/unoptimised"
+SKIPPED = ("--skip", "test/Gas.t.sol", "test/Sizes.t.sol", "test/halmos/**")  # what needs the optimised bytecode
+NEVER = "GiftsInvariants"  # random histories
+SLOW = "AttacksTest|InvariantsTest|MovesTest"  # they run only if no other test fails
 LIMIT_CPU_S = 600  # a mistake may make a test run forever; processor time, because machines are busy
 
 
@@ -71,13 +77,14 @@ def trial(mutants: Sequence[Mutant]) -> list[Outcome]:
     by_file = [list(group) for _, group in groupby(sorted(mutants, key=attrgetter("file")), key=attrgetter("file"))]
     halves = [half for group in by_file for half in (group[::2], group[1::2]) if half]
     with tempfile.TemporaryDirectory(prefix="deepgrid-mutants-") as folder:
-        first = _copied(CONTRACTS, Path(folder) / "0")
-        shutil.copytree(COMPILED, Path(folder) / "deepgrid" / "chain" / "compiled")
+        first = _copied(CONTRACTS, Path(folder) / "0" / "contracts")
+        _deploy(first)
         if failed := _failures(first):
             raise Unfit(f"without any mutant these fail already: {', '.join(failed)}")
         copies: SimpleQueue[Path] = SimpleQueue()
         for number in range(1, WORKERS):
-            copies.put(shutil.copytree(first, Path(folder) / str(number), symlinks=True))
+            shutil.copytree(first.parent, Path(folder) / str(number), symlinks=True)
+            copies.put(Path(folder) / str(number) / "contracts")
         copies.put(first)
 
         def plant_all(group: list[Mutant]) -> list[Outcome]:
@@ -103,18 +110,42 @@ def table(outcomes: Sequence[Outcome]) -> str:
 
 
 def _copied(contracts: Path, to: Path) -> Path:
+    """Copy the contracts, with the build of `./run test` if there is one, and the bytecode that is deployed."""
     ignored = shutil.ignore_patterns("node_modules", "out", "cache", "deployed", "__pycache__")
     shutil.copytree(contracts, to, ignore=ignored)
     (to / "node_modules").symlink_to(contracts / "node_modules")
+    for build in BUILD:
+        if (contracts / build).exists():
+            shutil.copytree(contracts / build, to / build)
+    shutil.copytree(COMPILED, to.parent / "deepgrid" / "chain" / "compiled")
     return to
 
 
 def _planted(copy: Path, mutant: Mutant) -> Outcome:
-    with _changed(copy / "src" / mutant.file, mutant.old, mutant.new):
-        try:
-            return Outcome(mutant, tuple(_failures(copy)))
-        except Unfit as error:
-            raise Unfit(f"mutant '{mutant.why}': {error}") from None
+    source = copy / "src" / mutant.file
+    try:
+        with _changed(source, mutant.old, mutant.new):
+            _deploy(copy)
+        failed = _failures(copy)
+        if not failed:
+            with _changed(source, mutant.old, mutant.new):
+                failed = _failures(copy)
+    except Unfit as error:
+        raise Unfit(f"mutant '{mutant.why}': {error}") from None
+    return Outcome(mutant, tuple(failed))
+
+
+def _deploy(copy: Path) -> None:
+    """Compile the contracts alone, and let the tests of this copy deploy that bytecode."""
+    places = {"FOUNDRY_OUT": "out/mutant", "FOUNDRY_CACHE_PATH": "cache/mutant"}
+    done = _forge(copy, "build", *(f"src/{name}.sol" for name in DEPLOYED), **places)
+    if done.returncode != 0:
+        raise Unfit(f"forge build failed:\n{done.stdout[-2000:]}{done.stderr[-2000:]}")
+    for name in DEPLOYED:
+        built = json.loads((copy / "out/mutant" / f"{name}.sol" / f"{name}.json").read_text())
+        exported = copy.parent / "deepgrid/chain/compiled" / f"{name}.json"
+        changed = json.loads(exported.read_text()) | {"bytecode": built["bytecode"]["object"]}
+        exported.write_text(json.dumps(changed))
 
 
 @contextmanager
@@ -129,23 +160,14 @@ def _changed(source: Path, old: str, new: str) -> Iterator[None]:
 
 def _failures(copy: Path) -> list[str]:
     """Return the tests that fail in this copy; unit tests come before the history."""
-    forge = copy / "node_modules" / ".bin" / "forge"
-    command = [
-        "prlimit",
-        f"--cpu={LIMIT_CPU_S}",
-        "nice",
-        str(forge),
-        "test",
-        "--json",
-        "--threads",
-        "1",
-        "--fail-fast",
-        "--fuzz-seed",
-        "1",
-    ]
-    command += ["--no-match-contract", "GasTest|GiftsInvariants", "--no-match-test", "invariant_"]
-    environment = os.environ | {"FOUNDRY_PROFILE": "unoptimised", "FOUNDRY_FUZZ_RUNS": "32"}
-    done = subprocess.run(command, cwd=copy, env=environment, capture_output=True, text=True, check=False)
+    return _failed_tests(copy, "--no-match-contract", f"{NEVER}|{SLOW}") or _failed_tests(
+        copy, "--match-contract", SLOW, "--no-match-contract", NEVER
+    )
+
+
+def _failed_tests(copy: Path, *chosen: str) -> list[str]:
+    limits = ["--threads", "1", "--fail-fast", "--fuzz-seed", "1", "--no-match-test", "invariant_"]
+    done = _forge(copy, "test", "--json", *limits, *SKIPPED, *chosen, DEPLOYED="true")
     if done.returncode in (-signal.SIGXCPU, -signal.SIGKILL):
         return [f"the limit of {LIMIT_CPU_S} s"]
     try:
@@ -159,6 +181,12 @@ def _failures(copy: Path) -> list[str]:
         if result["status"] == "Failure"
     ]
     return sorted(failed, key=lambda test: (test.startswith("Invariants"), test))
+
+
+def _forge(copy: Path, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    command = ["prlimit", f"--cpu={LIMIT_CPU_S}", "nice", str(copy / "node_modules/.bin/forge"), *arguments]
+    settings = os.environ | {"FOUNDRY_PROFILE": "unoptimised", "FOUNDRY_FUZZ_RUNS": "32"} | environment
+    return subprocess.run(command, cwd=copy, env=settings, capture_output=True, text=True, check=False)
 
 
 def main(words: Sequence[str]) -> int:
