@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -23,6 +25,9 @@ signal.signal(signal.SIGHUP, signal.SIG_DFL)
 settings.register_profile("deepgrid", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("deepgrid")
 
+QUICK_ONLY, LONG_ONLY = "not long and not deep", "long and not deep"  # what the two stages of tests ask for
+LONG_TEST = re.compile(rb"mark\.long")
+NO_QUICK_TEST = re.compile(rb"^pytestmark = .*mark\.(long|deep)", re.MULTILINE)
 SECOND_GRID = "[second grid"
 LONGEST_FIRST = (
     "grid", "chaos", "attacks", "outages", "web", "contracts", "slurm", "cli", "sbatch", "onemachine", "recovery",
@@ -38,6 +43,18 @@ def pytest_configure() -> None:
         width = (last - first) // int(os.environ["PYTEST_XDIST_WORKER_COUNT"])
         first += width * int(worker.removeprefix("gw"))
         os.environ[RANGE] = f"{first}-{first + width}"
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Do not import modules without a wanted test: that takes as long as some suites."""
+    if not collection_path.match("test_*.py"):
+        return None
+    wanted, text = config.getoption("markexpr"), collection_path.read_bytes()
+    if wanted == QUICK_ONLY and NO_QUICK_TEST.search(text):
+        return True
+    if wanted == LONG_ONLY and not LONG_TEST.search(text):
+        return True
+    return None
 
 
 class Folders(LoadScopeScheduling):

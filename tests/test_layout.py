@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from functools import cache
@@ -112,6 +113,12 @@ def test_no_test_module_imports_another_test_module() -> None:
         if is_test_module(name)
     ]
     assert not found, "Move what both need into a support module:\n" + "\n".join(found)
+
+
+def test_long_tests_are_marked_in_their_own_modules() -> None:
+    """Modules without the words `mark.long` are not even imported when only long tests run."""
+    others = (file for file in modules("tests") if not file.name.startswith("test_") and file.name != "conftest.py")
+    assert [str(file) for file in others if re.search(r"mark\.(long|deep)", file.read_text())] == []
 
 
 def test_every_package_of_the_library_has_its_folder_of_tests() -> None:
