@@ -18,7 +18,7 @@ from deepgrid.files.private_files import make_private_folder, replace_file
 from tasks.reconciliation import artifact_key
 
 if TYPE_CHECKING:
-    from deepgrid.billing.usage.figures import UsageReport
+    from deepgrid.billing.usage.usage_figures import UsageReport
     from deepgrid.chain.offer_history import UsageEntries
 
 
@@ -39,7 +39,7 @@ async def read_usage_entries(books: Books, span: Span, before: Span) -> UsageEnt
 
 async def compute_usage(books: Books, span: Span, before: Span, entries: UsageEntries) -> UsageReport:
     """Compute the figures of both periods."""
-    from deepgrid.billing.usage.figures import report
+    from deepgrid.billing.usage.usage_figures import report
 
     return report(books.name, books.provider, (span, entries.now), (before, entries.before), entries.offers)
 

@@ -26,7 +26,7 @@ from deployments.cli.operator import OperatorName
 from deployments.cli.serving import provider_settings, require_prefect
 
 if TYPE_CHECKING:
-    from deepgrid.billing.usage.figures import UsageReport
+    from deepgrid.billing.usage.usage_figures import UsageReport
 
 
 class Period(StrEnum):
@@ -80,12 +80,14 @@ async def operator_usage(
 
 
 async def _read(books: Books, period: Period, since: str | None, until: str | None) -> UsageReport:
-    from deepgrid.billing.usage import figures  # imports pandas, which loads slowly
+    from deepgrid.billing.usage import usage_figures  # imports pandas, which loads slowly
     from deepgrid.chain.offer_history import read_usage
 
     span, before = parse_periods(period, since, until, await books.now())
     entries = await read_usage(books, span, before)
-    return figures.report(books.name, books.provider, (span, entries.now), (before, entries.before), entries.offers)
+    return usage_figures.report(
+        books.name, books.provider, (span, entries.now), (before, entries.before), entries.offers
+    )
 
 
 def show_usage(report: UsageReport, *, as_json: bool, csv_file: Path | None) -> None:

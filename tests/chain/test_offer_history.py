@@ -6,7 +6,7 @@ from pathlib import Path
 
 from deepgrid.billing.entries import Span
 from deepgrid.billing.usage.capacity import NOTHING, Capacity
-from deepgrid.billing.usage.figures import report
+from deepgrid.billing.usage.usage_figures import report
 from deepgrid.chain.ledger import Books, LedgerSettings
 from deepgrid.chain.offer_history import read_offers, read_usage
 from deepgrid.lifecycle.job import Hardware

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from deepgrid.billing.usage.capacity import Offers
-from deepgrid.billing.usage.figures import UsageReport
+from deepgrid.billing.usage.usage_figures import UsageReport
 from deepgrid.errors import InputError
 from deepgrid.lifecycle.job import JobDefinition
 from deepgrid.lifecycle.states import JobStatus

@@ -11,7 +11,7 @@ import pandas as pd
 
 from deepgrid.billing.credits import format_credits
 from deepgrid.billing.period import format_time
-from deepgrid.billing.usage.figures import NO_CLUSTER, JobUse, UsageReport
+from deepgrid.billing.usage.usage_figures import NO_CLUSTER, JobUse, UsageReport
 from deepgrid.billing.usage.usage_tables import as_json, exit_words
 from deepgrid.plain_text import visible
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import re
 
-from deepgrid.billing.usage.figures import UsageReport
+from deepgrid.billing.usage.usage_figures import UsageReport
 from deepgrid.billing.usage.usage_tables import Table, remarks, tables
 from deepgrid.plain_text import visible
 

@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 
 from deepgrid.billing.credits import WEI_PER_CREDIT
 from deepgrid.billing.period import DAY_S
-from deepgrid.billing.usage.figures import Bar, Usage, UsageReport
+from deepgrid.billing.usage.usage_figures import Bar, Usage, UsageReport
 from deepgrid.billing.usage.usage_tables import RESOURCES
 
 DOTS_PER_INCH = 80

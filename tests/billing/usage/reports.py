@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from deepgrid.billing.entries import Span
 from deepgrid.billing.usage.capacity import Capacity, OfferChange, Offers
-from deepgrid.billing.usage.figures import Usage, UsageReport, usage
+from deepgrid.billing.usage.usage_figures import Usage, UsageReport, usage
 from deepgrid.lifecycle.job import JobDefinition
 from tests.billing.histories import ANOTHER, DAY, ME, MIDNIGHT, History, Plan, block_of, plans
 

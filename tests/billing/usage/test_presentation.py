@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
 from deepgrid.billing.usage.capacity import Offers
-from deepgrid.billing.usage.figures import UsageReport
+from deepgrid.billing.usage.usage_figures import UsageReport
 from deepgrid.billing.usage.usage_files import as_csv, harmless, stored
 from deepgrid.billing.usage.usage_page import escaped, page
 from deepgrid.billing.usage.usage_plot import draw_usage

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from deepgrid.billing.entries import Span
 from deepgrid.billing.reconcile import reconcile
 from deepgrid.billing.usage.capacity import NOTHING, Capacity, OfferChange, Offers
-from deepgrid.billing.usage.figures import End, Sums, Usage, Waits
+from deepgrid.billing.usage.usage_figures import End, Sums, Usage, Waits
 from deepgrid.lifecycle.job import JobDefinition
 from deepgrid.lifecycle.states import JobStatus
 from tests.billing.histories import ANOTHER, CREDIT, DAY, ME, MIDNIGHT, Plan
