@@ -10,7 +10,7 @@ import time
 from collections import Counter as Tally
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from enum import Enum
 from functools import partial
 
@@ -18,10 +18,12 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Proc
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
+from deepgrid.billing.credits import WEI_PER_CREDIT
+from deepgrid.billing.usage.capacity import NOTHING, Capacity
 from deepgrid.chain.node.node import Block
 from deepgrid.chain.node.node_errors import NodeRefused
 from deepgrid.errors import ChainError, ConfigurationError, GridError, SlurmUnreachable
-from deepgrid.lifecycle.job import Job, JobKey
+from deepgrid.lifecycle.job import Job, JobKey, Provider
 from deepgrid.lifecycle.slurm_state import Phase
 from deepgrid.lifecycle.states import JobStatus
 
@@ -99,7 +101,7 @@ class Liveness:
 
 
 class ChainMetrics(Collector):
-    """Metrics of the chain's node and of the gas money of a `role`. `prefix` begins their names.
+    """Metrics of the chain's node, of the gas money of a `role`, and of earnings. `prefix` begins their names.
 
     A subclass registers itself when its own metrics are complete.
     """
@@ -113,6 +115,11 @@ class ChainMetrics(Collector):
         words = f"Gas money of the {role} in coins of 10^18 wei; a float, so wei beyond 16 digits are lost."
         self._gas = gauge(f"{prefix}_gas_coins", words)
         self._gas.set(math.nan)  # not read yet: 0 would raise an alert
+        words = "Credits paid to providers for jobs that ended while this process ran; a float, so digits are lost."
+        self._paid = counter(f"{prefix}_paid_credits", words)
+        self._cut = counter(f"{prefix}_cut_credits", "Credits kept as the platform's cut of these jobs; a float.")
+        self._offered = gauge(f"{prefix}_offered_capacity", "CPUs, MB and GPUs of offers in force.", ["resource"])
+        self._used_name = f"{prefix}_used_capacity"
         for reason in ("unreachable", "refused"):  # make the labels known before their first event
             self._errors.labels(reason)
         ProcessCollector(registry=self.registry)
@@ -127,6 +134,24 @@ class ChainMetrics(Collector):
         """Record the balance that pays for gas."""
         self._gas.set(wei / WEI_PER_COIN)
 
+    def earned(self, job: Job) -> None:
+        """Count the payment of a job that ended just now."""
+        cut_wei = job.final_cost_wei * job.cut_percent // 100
+        self._paid.inc((job.final_cost_wei - cut_wei) / WEI_PER_CREDIT)
+        self._cut.inc(cut_wei / WEI_PER_CREDIT)
+
+    def offers(self, providers: Iterable[Provider]) -> None:
+        """Record what the providers offer now."""
+        found = (Capacity.of_nodes(one.hardware) for one in providers if one.in_force)
+        for resource, amount in asdict(sum(found, start=NOTHING)).items():
+            self._offered.labels(resource).set(amount)
+
+    def used(self, jobs: Iterable[Job]) -> GaugeMetricFamily:
+        """Return the metric of what these jobs use, as far as they run."""
+        running = (Capacity.of_job(one.definition) for one in jobs if one.status is JobStatus.RUNNING)
+        words = "CPUs, MB and GPUs of running jobs."
+        return family_of(self._used_name, words, "resource", asdict(sum(running, start=NOTHING)))
+
 
 class Metrics(ChainMetrics):
     """Counters, gauges and histograms of one session, and its liveness."""
@@ -134,7 +159,7 @@ class Metrics(ChainMetrics):
     def __init__(self) -> None:
         super().__init__("deepgrid", "provider")
         self.liveness = Liveness()
-        self._hot: dict[int, JobStatus] = {}
+        self._hot: dict[int, Job] = {}
         self._claimable = 0
         self.epoch: Callable[[], int | None] = lambda: None  # of this process's leadership; set by the session
         self.carried: Callable[[], Mapping[JobKey, Phase]] = dict  # claims that carriers drive; set by the session
@@ -176,10 +201,11 @@ class Metrics(ChainMetrics):
         """Record changed jobs of the provider `address`, which are counted by state, and the length of its queue."""
         self._claimable = claimable
         for job in jobs:
-            if job.status.hot and job.provider == address:
-                self._hot[job.id] = job.status
-            else:
-                self._hot.pop(job.id, None)
+            was_hot = self._hot.pop(job.id, None) is not None
+            if job.provider == address and job.status.hot:
+                self._hot[job.id] = job
+            elif job.provider == address and was_hot:
+                self.earned(job)
 
     def submitted(self, key: JobKey) -> None:
         """Record that Slurm accepted the claim's job just now."""
@@ -200,9 +226,10 @@ class Metrics(ChainMetrics):
 
     def collect(self) -> Iterator[GaugeMetricFamily]:
         """Yield the metrics that are computed at each scrape. The registry calls this."""
-        states = tally_of((one.words for one in self._hot.values()), (one.words for one in JobStatus if one.hot))
+        states = tally_of((one.status.words for one in self._hot.values()), (one.words for one in JobStatus if one.hot))
         states[JobStatus.META_SCHEDULED.words] = self._claimable
         yield family_of("deepgrid_jobs", "Hot jobs of this provider by state on chain.", "state", states)
+        yield self.used(self._hot.values())
         carried, epoch = self.carried(), self.epoch()
         phases = tally_of((phase.value for phase in carried.values()), (one.value for one in Phase))
         yield family_of("deepgrid_slurm_jobs", "Carried claims by what Slurm says of them.", "phase", phases)

@@ -103,6 +103,8 @@ class JobMemory:
     def _note_end(self, before: Job | None, job: Job) -> None:
         if before is None or job.provider is None:
             return
+        if job.status.cold:
+            self._metrics.earned(job)
         if job.status in SERVED:
             self._count(job.provider, Reliability(served=1))
         elif job.status is JobStatus.PANICKED:

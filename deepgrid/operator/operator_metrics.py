@@ -51,6 +51,8 @@ class OperatorMetrics(ChainMetrics):
 
     def saw_providers(self, providers: Iterable[Provider]) -> None:
         """Record the providers of the grid."""
+        providers = list(providers)
+        self.offers(providers)
         tally = Tally("in_force" if one.in_force else "other" for one in providers)
         for standing in ("in_force", "other"):
             self._providers.labels(standing).set(tally[standing])
@@ -74,3 +76,4 @@ class OperatorMetrics(ChainMetrics):
         """Yield what is counted at each scrape. The registry calls this."""
         states = tally_of((job.status.words for job in list(self.hot())), (one.words for one in JobStatus if one.hot))
         yield family_of("deepgrid_operator_jobs", "Hot jobs of the grid by state.", "state", states)
+        yield self.used(list(self.hot()))

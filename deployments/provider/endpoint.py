@@ -82,7 +82,8 @@ async def _check_regularly(session: ProviderSession, settings: EndpointSettings)
     conditions = Conditions("provider", session.settings.cluster)
     while True:
         prefect = _check_prefect(session, settings.prefect_timeout_s)
-        checks = (_check_slurm(session), _count_gas(session, conditions), _count_spool(session), prefect)
+        of_chain = _count_gas(session, conditions), _read_offer(session)
+        checks = (_check_slurm(session), _count_spool(session), *of_chain, prefect)
         for outcome in await asyncio.gather(*checks, return_exceptions=True):
             if isinstance(outcome, GridError):  # the failing request has counted it
                 logger.debug("a health check failed: %s", outcome)
@@ -115,6 +116,10 @@ async def _count_gas(session: ProviderSession, conditions: Conditions) -> None:
     session.metrics.set_gas_balance(money)
     if session.leader.leads:  # one that stands by would tell the same
         conditions.tell(LOW_ON_GAS, judge_gas(PROVIDER_GAS, session.address, money, price).complaint)
+
+
+async def _read_offer(session: ProviderSession) -> None:
+    session.metrics.offers([await session.chain.provider(session.address)])
 
 
 async def _count_spool(session: ProviderSession) -> None:
