@@ -8,8 +8,6 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from deepgrid.chain.transactions.wallet import Wallet
-from deepgrid.lifecycle.job import Job
 from deepgrid.lifecycle.states import JobStatus
 from deployments.onemachine.clusters import OFFERS
 from deployments.onemachine.grid import LocalGrid
@@ -23,22 +21,23 @@ from tests.outages.prefect_outages import WAYS, prefect_away
 pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
 
 TAKEN_OVER = "continuing the runs of"
+OFFER = OFFERS[0]
+CLUSTER, ON_CLUSTER, SUPERVISOR = OFFER.name, f"name={OFFER.name}", f"supervisor-{OFFER.name}"
 UNENDED = ("SCHEDULED", "PENDING", "RUNNING", "CANCELLING")
 
 
 @pytest.fixture(autouse=True)
 async def supervised(grid: LocalGrid) -> AsyncIterator[None]:
-    """The supervisors run again for the next test."""
+    """The supervisor runs again for the next test."""
     yield
-    for offer in OFFERS:
-        await asyncio.to_thread(grid.start, f"supervisor-{offer.name}")
+    await asyncio.to_thread(grid.start, SUPERVISOR)
 
 
 @pytest.mark.parametrize("way", [WAYS[0], *(pytest.param(way, marks=pytest.mark.deep) for way in WAYS[1:])])
 async def test_jobs_end_and_are_paid_while_prefect_is_down(customer: Customer, way: str) -> None:
     grid, gate = customer.grid, Gate(customer.grid)
-    long, orphan = (customer.submit(steps(gate.pass_command, "echo carried on")) for _ in range(2))
-    doomed = customer.submit(steps("sleep 600"))
+    long, orphan = (customer.submit(steps(gate.pass_command, "echo carried on"), ON_CLUSTER) for _ in range(2))
+    doomed = customer.submit(steps("sleep 600"), ON_CLUSTER)
     for job_id in (long, orphan, doomed):
         await customer.until(job_id, lambda job: job.status is JobStatus.RUNNING)
     granted = (await customer.job(long)).granted_minutes
@@ -47,9 +46,7 @@ async def test_jobs_end_and_are_paid_while_prefect_is_down(customer: Customer, w
         customer.dps("job", "cancel", str(doomed), check=0)
         customer.dps("job", "topup", str(long), "100", check=0)
         assert (await customer.until(doomed, cold)).status is JobStatus.CANCELLED
-        for offer in OFFERS:
-            grid.kill(f"supervisor-{offer.name}")
-            grid.table.start(grid.roles.supervisor(offer))
+        kill_and_start(grid)
         gate.open()
         for job_id in (long, orphan):
             assert (await customer.until(job_id, cold)).status is JobStatus.FINISHED
@@ -64,22 +61,18 @@ async def test_jobs_end_and_are_paid_while_prefect_is_down(customer: Customer, w
 
 async def test_a_claim_without_a_run_is_carried_and_gets_its_run(customer: Customer) -> None:
     grid = customer.grid
-    for offer in OFFERS:
-        grid.table.stop(f"supervisor-{offer.name}")
-    job_id = customer.submit(steps("echo carried from the start"))
-    job = await customer.until(job_id, lambda job: job.status is JobStatus.META_SCHEDULED)
-    async with writer_of(grid, cluster_of(grid, job)) as provider:
+    grid.table.stop(SUPERVISOR)
+    job_id = customer.submit(steps("echo carried from the start"), ON_CLUSTER)
+    await customer.until(job_id, lambda job: job.status is JobStatus.META_SCHEDULED)
+    async with writer_of(grid, CLUSTER) as provider:
         assert [claim.job_id for claim in await provider.claim_next_jobs(50)] == [job_id]
 
     async with prefect_away(grid, "refusing"):
-        for offer in OFFERS:
-            grid.table.start(grid.roles.supervisor(offer))
+        grid.table.start(grid.roles.supervisor(OFFER))
         assert (await customer.until(job_id, cold)).status is JobStatus.FINISHED
         assert (await customer.settlement(job_id)).billed_minutes == 1
         assert await runs_named(grid, job_id) == []
-        for offer in OFFERS:  # the next supervisor finds a job that is over and has no run in Prefect
-            grid.kill(f"supervisor-{offer.name}")
-            grid.table.start(grid.roles.supervisor(offer))
+        kill_and_start(grid)  # the next supervisor finds a job that is over and has no run in Prefect
 
     assert await completed(customer, job_id) == "The job is finished."
     assert "carried from the start" in customer.dps("job", "logs", str(job_id), check=0).stdout
@@ -91,13 +84,11 @@ async def test_a_claim_without_a_run_is_carried_and_gets_its_run(customer: Custo
 
 async def test_a_run_takes_over_from_the_fallback(customer: Customer) -> None:
     grid, gate = customer.grid, Gate(customer.grid)
-    job_id = customer.submit(steps(gate.pass_command))
+    job_id = customer.submit(steps(gate.pass_command), ON_CLUSTER)
     await customer.until(job_id, lambda job: job.status is JobStatus.RUNNING)
     taken_over = times_said(grid, TAKEN_OVER)
     async with prefect_away(grid, "refusing"):
-        for offer in OFFERS:
-            grid.kill(f"supervisor-{offer.name}")
-            grid.table.start(grid.roles.supervisor(offer))
+        kill_and_start(grid)
         await said(grid, f"job {job_id} is carried without a run")
     deadline = time.monotonic() + PATIENCE_S
     while times_said(grid, TAKEN_OVER) == taken_over:
@@ -109,40 +100,32 @@ async def test_a_run_takes_over_from_the_fallback(customer: Customer) -> None:
     assert (await customer.settlement(job_id)).billed_minutes >= 1
 
 
-async def test_cancelling_a_run_stops_its_carrier_and_not_the_job(customer: Customer) -> None:
+async def test_a_new_supervisor_corrects_runs_that_were_cancelled_or_lag_behind_the_chain(customer: Customer) -> None:
+    """Cancelling a run stops its carrier and not the job."""
     grid, gate = customer.grid, Gate(customer.grid)
-    job_id = customer.submit(steps(gate.pass_command))
-    job = await customer.until(job_id, lambda job: job.status is JobStatus.RUNNING)
-    supervisor = f"supervisor-{cluster_of(grid, job)}"
+    job_id, over = (customer.submit(steps(command), ON_CLUSTER) for command in (gate.pass_command, "true"))
+    await customer.until(job_id, lambda job: job.status is JobStatus.RUNNING)
+    await customer.until(over, cold)
+    lagging = await in_state(customer, over, "COMPLETED")
     [run] = await runs_named(grid, job_id)
     await propose(grid, run, "CANCELLING", "Cancelling")
     await in_state(customer, job_id, "CANCELLED")
     assert (await customer.job(job_id)).status is JobStatus.RUNNING
-    grid.table.stop(supervisor)
-    await asyncio.to_thread(grid.start, supervisor)  # a new supervisor adopts at its start, not after five minutes
+    grid.table.stop(SUPERVISOR)
+    await propose(grid, lagging, "CRASHED", "Crashed", force=True)
+    await asyncio.to_thread(grid.start, SUPERVISOR)  # it adopts at its start, not after five minutes
     await in_state(customer, job_id, "RUNNING", run_count=2)
+    again = await in_state(customer, over, "COMPLETED", lagging["run_count"] + 1)
+    assert again["state"]["message"] == "The job is finished."
     gate.open()
     assert await completed(customer, job_id) == "The job is finished."
     assert (await customer.settlement(job_id)).billed_minutes >= 1
 
 
-async def test_a_run_that_lags_behind_the_chain_is_corrected(customer: Customer) -> None:
-    grid = customer.grid
-    job_id = customer.submit(steps("true"))
-    job = await customer.until(job_id, cold)
-    run = await in_state(customer, job_id, "COMPLETED")
-    supervisor = f"supervisor-{cluster_of(grid, job)}"
-    grid.table.stop(supervisor)
-    await propose(grid, run, "CRASHED", "Crashed", force=True)
-    await asyncio.to_thread(grid.start, supervisor)
-    again = await in_state(customer, job_id, "COMPLETED", run["run_count"] + 1)
-    assert again["state"]["message"] == "The job is finished."
-
-
-def cluster_of(grid: LocalGrid, job: Job) -> str:
-    """Return the name of the job's cluster."""
-    [name] = [one.name for one in OFFERS if Wallet.load(grid.keys.file(one.name)).address == job.provider]
-    return name
+def kill_and_start(grid: LocalGrid) -> None:
+    """Kill the supervisor and start it, without waiting until it serves."""
+    grid.kill(SUPERVISOR)
+    grid.table.start(grid.roles.supervisor(OFFER))
 
 
 async def runs_named(grid: LocalGrid, job_id: int) -> list[Json]:
@@ -183,19 +166,18 @@ async def in_state(customer: Customer, job_id: int, state: str, run_count: int =
 async def nothing_stays_under_way(customer: Customer) -> None:
     """Wait until every run of a job has ended."""
     deadline = time.monotonic() + PATIENCE_S
-    for offer in OFFERS:
-        while runs := await runs_of(customer.grid, f"run_job/{offer.name}", *UNENDED):
-            assert time.monotonic() < deadline, f"still under way: {runs}"
-            await asyncio.sleep(0.5)
+    while runs := await runs_of(customer.grid, f"run_job/{CLUSTER}", *UNENDED):
+        assert time.monotonic() < deadline, f"still under way: {runs}"
+        await asyncio.sleep(0.5)
 
 
 def times_said(grid: LocalGrid, words: str) -> int:
-    """Return how often the supervisors have logged the text."""
-    return sum(grid.table.log_path(f"supervisor-{one.name}").read_text().count(words) for one in OFFERS)
+    """Return how often the supervisor has logged the text."""
+    return grid.table.log_path(SUPERVISOR).read_text().count(words)
 
 
 async def said(grid: LocalGrid, words: str) -> None:
-    """Wait until a supervisor logs the text."""
+    """Wait until the supervisor logs the text."""
     deadline = time.monotonic() + PATIENCE_S
     while not times_said(grid, words):
         assert time.monotonic() < deadline, f"nobody says {words!r}"
