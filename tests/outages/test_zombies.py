@@ -101,6 +101,7 @@ def recorded_minutes(grid: LocalGrid, job: Job) -> int:
     return started_minutes(row.started_at, row.ended_at)
 
 
+@pytest.mark.deep
 async def test_the_deployment_refunds_a_lost_job_and_collects_nothing_while_slurm_is_silent(
     customer: Customer, leave: Path
 ) -> None:
