@@ -30,8 +30,8 @@ LONG_TEST = re.compile(rb"mark\.long")
 NO_QUICK_TEST = re.compile(rb"^pytestmark = .*mark\.(long|deep)", re.MULTILINE)
 SECOND_GRID = "[second grid"
 LONGEST_FIRST = (
-    "grid", "chaos", "attacks", "outages", "web", "contracts", "slurm", "cli", "sbatch", "onemachine", "recovery",
-    "scaled", "client", "services", "tui", "deployments", "provider", "chain", "docs",
+    "grid", "chaos", "attacks", "outages", "scaled", "web", "contracts", "slurm", "cli", "sbatch", "onemachine",
+    "client", "services", "tui", "deployments", "provider", "chain", "docs",
 )  # fmt: skip
 
 

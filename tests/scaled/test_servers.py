@@ -25,7 +25,7 @@ from tests.waiting import wait_until
 
 pytestmark = pytest.mark.timeout(900)
 
-JOBS = 8
+JOBS = 4
 REQUESTS = 20
 SERVER = "prefect-api-1"
 ON_THE_GRID = (

@@ -16,7 +16,7 @@ from tests.grid.customer import Customer
 from tests.grid.gates import Gate
 from tests.grid.runs import run_now
 from tests.grid.support import cold, in_slurm, steps
-from tests.recovery.machines import dps, lose_provider, write_settings
+from tests.scaled.recovery.machines import dps, lose_provider, write_settings
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(1200)]
 

@@ -14,7 +14,7 @@ from deepgrid.lifecycle.states import JobStatus
 from tests.grid.customer import Customer
 from tests.grid.gates import Gate
 from tests.grid.support import cold, in_slurm, steps
-from tests.recovery.machines import lose_services, services_dps
+from tests.scaled.recovery.machines import lose_services, services_dps
 from tests.waiting import until
 
 pytestmark = [pytest.mark.deep, pytest.mark.timeout(1800)]

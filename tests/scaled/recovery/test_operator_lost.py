@@ -11,7 +11,7 @@ from deepgrid.lifecycle.states import JobStatus
 from deployments.onemachine.parties.party_plan import OPERATOR_NAME
 from tests.grid.customer import Customer
 from tests.grid.support import cold, steps
-from tests.recovery.machines import dps, lose_operator
+from tests.scaled.recovery.machines import dps, lose_operator
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(1200)]
 
