@@ -62,7 +62,7 @@ def _misfit(slug: str, cause: BaseException | None) -> ConfigurationError:
 
 
 def faults_of(error: BaseException | None) -> str:
-    """Name each wrong field of a block, with what is wrong, such as `port: input should be a valid integer`."""
+    """Return each wrong field of a block, with what is wrong, such as `port: input should be a valid integer`."""
     faults = error.errors(include_input=False, include_url=False) if isinstance(error, ValidationError) else []
     return "; ".join(map(_words_of, faults)) or "it is wrong"
 

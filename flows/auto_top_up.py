@@ -7,13 +7,14 @@ from typing import Annotated
 
 from prefect import flow
 from prefect.client.schemas.objects import State
-from prefect.states import Completed
 from pydantic import Field
 
+from deepgrid.observability.action_taken import ActionTaken
 from deepgrid.operator.delegated_top_ups import buy_slice, plan_slices, tell_unpaid
 from deepgrid.scheduling.top_ups import Slice, Unpaid
 from orchestration import sessions
 from orchestration.sessions import BlockName
+from tasks.action_report import reported_actions
 from tasks.run_step import run_step
 
 
@@ -26,18 +27,26 @@ async def auto_top_up(operator: BlockName, ahead_minutes: Annotated[int, Field(g
         ahead_minutes: Minutes before its end when a job gets more time, 3 to 1440; at most the contract's slice.
             With less, one slow minute can end a job.
     """
-    async with sessions.operator(operator) as session:
+    async with sessions.operator(operator) as session, reported_actions(f"auto-top-up-{operator}") as report:
         planned = await run_step("plan slices", plan_slices, session, ahead_minutes)
-        if not planned:
-            return Completed(message="No job needs more time.")
         slices = [one for one in planned if isinstance(one, Slice)]
         bought = await asyncio.gather(
             *(run_step(f"buy {one.minutes} min for job {one.job.id}", buy_slice, session, one) for one in slices)
         )
-        unpaid = [one for one in planned if isinstance(one, Unpaid)]
-        for one in unpaid:
-            await run_step(f"say that job {one.job.id} gets no more time", tell_unpaid, session, one)
-    messages = [f"Job {one.job.id} got {one.minutes} min." for one, did in zip(slices, bought, strict=True) if did]
-    messages += [f"Job {one.job.id} moved on meanwhile." for one, did in zip(slices, bought, strict=True) if not did]
-    messages += [f"Job {one.job.id} cannot pay for more." for one in unpaid]
-    return Completed(message=" ".join(messages))
+        report.add(*map(_action, slices, bought))
+        for one in planned:
+            if isinstance(one, Unpaid):
+                await run_step(f"say that job {one.job.id} gets no more time", tell_unpaid, session, one)
+                report.add(ActionTaken("bought no time for", "job", one.reason, one.job.id, customer=one.job.customer))
+    return report.end("No job needs more time.")
+
+
+def _action(wanted: Slice, did: bool) -> ActionTaken:
+    return ActionTaken(
+        verb="bought time for" if did else "left",
+        noun="job",
+        reason=f"{wanted.minutes} more minutes" if did else "it moved on meanwhile",
+        job_id=wanted.job.id,
+        customer=wanted.job.customer,
+        cost_wei=wanted.cost_wei if did else None,
+    )

@@ -6,18 +6,13 @@ from collections.abc import AsyncIterator
 
 from prefect import flow
 from prefect.client.schemas.objects import State
-from prefect.states import Completed
 
 from deepgrid.lifecycle.job import Job
-from deepgrid.provider.claims.customer_requests import (
-    RequestOutcome,
-    next_cancel_request,
-    read_cancel_requests,
-    summary,
-)
+from deepgrid.provider.claims.customer_requests import next_cancel_request, read_cancel_requests
 from deepgrid.provider.session import ProviderSession
 from orchestration import sessions
 from orchestration.sessions import BlockName
+from tasks.action_report import reported_actions
 from tasks.job_runs import hand_to_carrier
 from tasks.run_step import run_step
 
@@ -29,12 +24,14 @@ async def cancel_jobs(cluster: BlockName) -> State[None]:
     Args:
         cluster: Name of the provider block.
     """
-    done: dict[int, RequestOutcome] = {}
-    async with sessions.provider(cluster) as session:
+    seen: set[int] = set()
+    async with sessions.provider(cluster) as session, reported_actions(f"cancel-jobs-{cluster}") as report:
         async for job in _requested(session):
-            if job.id not in done:
-                done[job.id] = await run_step(f"have job {job.id} ended on {cluster}", hand_to_carrier, session, job)
-    return Completed(message=summary(done) or "Nothing to cancel.")
+            if job.id not in seen:
+                seen.add(job.id)
+                outcome = await run_step(f"have job {job.id} ended on {cluster}", hand_to_carrier, session, job)
+                report.add(outcome.for_job(job, "its customer cancelled it"))
+    return report.end("Nothing to cancel.")
 
 
 async def _requested(session: ProviderSession) -> AsyncIterator[Job]:

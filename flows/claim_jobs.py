@@ -10,6 +10,7 @@ from deepgrid.chain.offers import read_versions
 from orchestration import sessions
 from orchestration.claiming_pause import why_closed
 from orchestration.sessions import BlockName
+from tasks.action_report import idle
 from tasks.job_runs import start_job_runs
 from tasks.run_step import run_step
 
@@ -34,10 +35,10 @@ async def claim_jobs(cluster: BlockName) -> State[None]:
             await run_step(f"start runs of claimed jobs on {cluster}", start_job_runs, session, keys)
             claimed += [job.id for job in jobs]
         if not claimed and closed:
-            return Completed(message=f"Nothing was claimed: {closed}.")
+            return idle(f"Nothing was claimed: {closed}.")
         if not claimed:
             name = f"check approval on {cluster}"
             standing = (await run_step(name, read_versions, session.chain, session.address)).standing
             why = "" if standing.in_force else f": the provider {standing.value}"
-            return Completed(message=f"Nothing to claim{why}.")
+            return idle(f"Nothing to claim{why}.")
     return Completed(message=f"Claimed job {', '.join(map(str, claimed))}.")

@@ -7,12 +7,14 @@ from typing import Annotated
 
 from prefect import flow
 from prefect.client.schemas.objects import State
-from prefect.states import Completed
 from pydantic import Field
 
+from deepgrid.observability.action_taken import ActionTaken
 from deepgrid.operator.expiry import read_overdue, take_back
+from deepgrid.scheduling.expiry import TakeBack
 from orchestration import sessions
 from orchestration.sessions import BlockName
+from tasks.action_report import reported_actions
 from tasks.run_step import run_step
 
 
@@ -31,13 +33,21 @@ async def expire_claims(
         end_running_of_banned: End jobs that run at banned or removed providers at once, with a full
             refund. Otherwise they stay until a day after their paid time.
     """
-    async with sessions.operator(operator) as session:
+    async with sessions.operator(operator) as session, reported_actions(f"expire-claims-{operator}") as report:
         overdue = await run_step("read overdue jobs", read_overdue, session, silent_hours, end_running_of_banned)
-        if not overdue:
-            return Completed(message="No claim is overdue.")
         done = await asyncio.gather(
             *(run_step(f"take back job {one.job.id} from {one.cluster}", take_back, session, one) for one in overdue)
         )
-    taken = [f"job {one.job.id} from {one.cluster}" for one, did in zip(overdue, done, strict=True) if did]
-    others = [f"Job {one.job.id} moved on meanwhile." for one, did in zip(overdue, done, strict=True) if not did]
-    return Completed(message=" ".join([f"Took back {', '.join(taken)}."] * bool(taken) + others))
+        report.add(*map(_action, overdue, done))
+    return report.end("No claim is overdue.")
+
+
+def _action(taken: TakeBack, did: bool) -> ActionTaken:
+    return ActionTaken(
+        verb=("ended" if taken.panic else "took back") if did else "left",
+        noun="job",
+        reason=taken.reason if did else "it moved on meanwhile",
+        job_id=taken.job.id,
+        customer=taken.job.customer,
+        cluster=taken.cluster,
+    )

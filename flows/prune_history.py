@@ -7,11 +7,12 @@ from typing import Annotated
 
 from prefect import flow
 from prefect.client.schemas.objects import State
-from prefect.states import Completed
 from pydantic import Field
 
+from deepgrid.observability.action_taken import ActionTaken
 from orchestration import sessions
 from orchestration.sessions import BlockName
+from tasks.action_report import reported_actions
 from tasks.old_runs import prune_rounds, prune_runs
 from tasks.run_step import run_step
 
@@ -32,17 +33,20 @@ async def prune_history(
         operator: Name of the operator block, on the operator's server.
         cluster: Name of the provider block, on the server of a provider.
         keep_days: Days for which runs are kept after their end, 1 to 3650.
-        keep_rounds_hours: Hours for which runs of flows that only look for work are kept, such as `claim_jobs`; 1 to
-            8760.
+        keep_rounds_hours: Hours for which rounds are kept, 1 to 8760. A round is a run of `claim_jobs` or
+            `meta_schedule`, or one that found nothing to do.
     """
     now = datetime.now(UTC)
-    before = now - timedelta(hours=keep_rounds_hours)
-    rounds = await run_step(f"delete rounds that ended before {before:%Y-%m-%d %H:%M}", prune_rounds, before)
-    async with sessions.chain_of(operator, cluster) as chain:
-        before = now - timedelta(days=keep_days)
-        name = f"delete runs that ended before {before:%Y-%m-%d %H:%M}"
-        deleted, kept = await run_step(name, prune_runs, chain, before)
-    message = (
-        f"Deleted {rounds} rounds older than {keep_rounds_hours} h and {deleted} runs older than {keep_days} days."
-    )
-    return Completed(message=message + (f" Kept {kept} runs of jobs that are not known to be over." if kept else ""))
+    async with reported_actions(f"prune-history-{operator or cluster}") as report:
+        before = now - timedelta(hours=keep_rounds_hours)
+        rounds = await run_step(f"delete rounds that ended before {before:%Y-%m-%d %H:%M}", prune_rounds, before)
+        if rounds:
+            report.add(ActionTaken("deleted", "round", f"older than {keep_rounds_hours} h", count=rounds))
+        async with sessions.chain_of(operator, cluster) as chain:
+            before = now - timedelta(days=keep_days)
+            name = f"delete runs that ended before {before:%Y-%m-%d %H:%M}"
+            deleted, kept = await run_step(name, prune_runs, chain, before)
+        if deleted:
+            report.add(ActionTaken("deleted", "run", f"older than {keep_days} days", count=deleted))
+    needed = f"Kept {kept} runs of jobs that are not known to be over." if kept else ""
+    return report.end("No run is old enough.", needed)

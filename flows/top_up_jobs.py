@@ -6,13 +6,13 @@ from collections.abc import AsyncIterator
 
 from prefect import flow
 from prefect.client.schemas.objects import State
-from prefect.states import Completed
 
 from deepgrid.lifecycle.job import Job
-from deepgrid.provider.claims.customer_requests import RequestOutcome, next_top_up, read_top_ups, summary
+from deepgrid.provider.claims.customer_requests import next_top_up, read_top_ups
 from deepgrid.provider.session import ProviderSession
 from orchestration import sessions
 from orchestration.sessions import BlockName
+from tasks.action_report import reported_actions
 from tasks.job_runs import have_extended
 from tasks.run_step import run_step
 
@@ -24,15 +24,16 @@ async def top_up_jobs(cluster: BlockName) -> State[None]:
     Args:
         cluster: Name of the provider block.
     """
-    done: dict[int, RequestOutcome] = {}
     granted: dict[int, int] = {}
-    async with sessions.provider(cluster) as session:
+    async with sessions.provider(cluster) as session, reported_actions(f"top-up-jobs-{cluster}") as report:
         async for job in _topped_up(session):
             minutes = job.granted_minutes
             if granted.get(job.id) != minutes:
+                granted[job.id] = minutes
                 name = f"have job {job.id} extended to {minutes} minutes on {cluster}"
-                granted[job.id], done[job.id] = minutes, await run_step(name, have_extended, session, job)
-    return Completed(message=summary(done) or "Nothing to top up.")
+                outcome = await run_step(name, have_extended, session, job)
+                report.add(outcome.for_job(job, f"it is paid for {minutes} minutes"))
+    return report.end("Nothing to top up.")
 
 
 async def _topped_up(session: ProviderSession) -> AsyncIterator[Job]:

@@ -18,29 +18,36 @@ from deepgrid.chain.book import AddressBook
 from deepgrid.chain.client import Chain
 from orchestration import prefect_internals
 from orchestration.runs.filters import flows_named, runs_with
+from tasks.action_report import IDLE
 from tasks.job_runs import carries_claim, claim_of, is_key_of
 
 ENDS = sorted(TERMINAL_STATES)
 PAGE = 200
 BATCH_SIZE = 50  # the most that the server deletes in one request
 UNKNOWN = 0  # job ids count from 1
-# Flows that look for work and run often. Their runs say nothing that a job's own run does not say.
-ROUNDS = (
-    "approve_labels", "auto_top_up", "cancel_jobs", "claim_jobs", "collect_zombies", "expire_claims", "meta_schedule",
-    "prune_history", "top_up_jobs",
-)  # fmt: skip
+# Flows whose runs say nothing that a job's own run does not say.
+ROUNDS = ["claim_jobs", "meta_schedule"]
+# Flows that look for work. Their runs are kept longer if they did something.
+LOOKERS = ["approve_labels", "auto_top_up", "cancel_jobs", "collect_zombies", "expire_claims", "prune_history"]
+LOOKERS += ["top_up_jobs"]
+DID_NOTHING = [IDLE, "Cancelled"]
 
 
 async def _old_runs(
-    client: PrefectClient, before: datetime, *, skip: int = 0, flows: Sequence[str] | None = None
+    client: PrefectClient,
+    before: datetime,
+    *,
+    skip: int = 0,
+    flows: Sequence[str] | None = None,
+    names: Sequence[str] | None = None,
 ) -> list[FlowRun]:
     """Return one page of the runs that ended before that time, oldest first, after the first `skip`.
 
-    With `flows`, only runs of the flows with these names.
+    With `flows`, only runs of the flows with these names. With `names`, only runs whose state has one of them.
     """
     return await client.read_flow_runs(
         flow_filter=None if flows is None else flows_named(flows),
-        flow_run_filter=runs_with(states=ENDS, ended_before=before),
+        flow_run_filter=runs_with(states=ENDS, state_names=names, ended_before=before),
         sort=FlowRunSort.START_TIME_ASC,
         limit=PAGE,
         offset=skip,
@@ -58,14 +65,15 @@ async def _delete_runs(client: PrefectClient, runs: Sequence[FlowRun], before: d
 
 
 async def prune_rounds(before: datetime) -> int:
-    """Delete old runs of the flows in ROUNDS. Returns their number."""
+    """Delete old runs of the flows in ROUNDS, and those of LOOKERS that did nothing. Returns their number."""
     deleted = 0
     async with get_client() as client:
-        while runs := await _old_runs(client, before, flows=ROUNDS):
-            now_deleted = await _delete_runs(client, runs, before)
-            deleted += now_deleted
-            if not now_deleted:
-                break
+        for flows, names in ((ROUNDS, None), (LOOKERS, DID_NOTHING)):
+            while runs := await _old_runs(client, before, flows=flows, names=names):
+                now_deleted = await _delete_runs(client, runs, before)
+                deleted += now_deleted
+                if not now_deleted:
+                    break
     return deleted
 
 

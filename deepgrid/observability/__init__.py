@@ -1,1 +1,1 @@
-"""Metrics and liveness of a supervisor, and the metrics of the chain that the operator has, too."""
+"""What the roles tell: metrics, liveness of a supervisor, and actions of maintenance flows."""

@@ -15,6 +15,7 @@ from deepgrid.chain.node.values import TrackRecord
 from deepgrid.chain.transactions.contract_errors import unless_overtaken
 from deepgrid.lifecycle.job import Job, Provider
 from deepgrid.lifecycle.states import JobStatus
+from deepgrid.observability.action_taken import ActionTaken
 from deepgrid.operator.session import Entry, OperatorSession
 from deepgrid.operator.use_ledger import holds_of
 from deepgrid.scheduling.expiry import gives_up_at, in_turns
@@ -123,8 +124,8 @@ async def assign(session: OperatorSession, decision: Decision) -> int:
     return len(assigned)
 
 
-async def end_jobs(session: OperatorSession, seen: Snapshot) -> int:
-    """End the jobs that wait in vain, with a full refund and a notice. Returns how many.
+async def end_jobs(session: OperatorSession, seen: Snapshot) -> list[ActionTaken]:
+    """End the jobs that wait in vain, with a full refund and a notice. Returns the ended ones.
 
     A job that too many providers gave back panics with the reason. A job is cancelled when its customer's time to give
     up has come. Customers take turns.
@@ -132,9 +133,9 @@ async def end_jobs(session: OperatorSession, seen: Snapshot) -> int:
     exhausted = {job.id for job in seen.exhausted}
     ends = seen.to_end[:ENDS_PER_ROUND]
     panics = [_panic(session, job) for job in ends if job.id in exhausted]
-    done = await asyncio.gather(_give_up(session, [job.id for job in ends if job.id not in exhausted]), *panics)
+    done = await asyncio.gather(_give_up(session, [job for job in ends if job.id not in exhausted]), *panics)
     await session.until_followed((await session.chain.head()).number)
-    return sum(done)
+    return [one for ended in done for one in ended]
 
 
 async def tell(session: OperatorSession, decision: Decision, assigned: int, ended: int = 0) -> None:
@@ -188,27 +189,27 @@ def _latest(now: int) -> int:
     return max(now, int(time.time()))
 
 
-async def _panic(session: OperatorSession, job: Job) -> int:
+async def _panic(session: OperatorSession, job: Job) -> list[ActionTaken]:
     tries = session.memory.given_back(job.id)
     last = tries[-1]
     reason = f"clusters gave it back {len(tries)} times, the limit; the last one was {last.provider}"
     reason += f" ({last.reason})" if last.reason else ""
     if error := await unless_overtaken(session.writer.panic_job(job.id, reason), OVERTAKEN):
         logger.info("job %d: not ended: %s", job.id, error.message)
-        return 0
+        return []
     session.notices.add([(job.id, "ended", reason)])
-    return 1
+    return [ActionTaken("ended", "job", reason, job.id, customer=job.customer)]
 
 
-async def _give_up(session: OperatorSession, job_ids: Sequence[int]) -> int:
-    """Cancel jobs. Returns how many ended: one that changed meanwhile, or is early by the chain's clock, is skipped."""
-    skipped = {lost.job_id: lost.reason for lost in await session.writer.give_up_jobs(job_ids)}
+async def _give_up(session: OperatorSession, jobs: Sequence[Job]) -> list[ActionTaken]:
+    """Cancel jobs. Returns the ended ones: one that changed meanwhile, or is early by the chain's clock, is skipped."""
+    skipped = {lost.job_id: lost.reason for lost in await session.writer.give_up_jobs([job.id for job in jobs])}
     for job_id, reason in skipped.items():
         logger.info("job %d: not ended: %s", job_id, reason.message)
-    ended = [job_id for job_id in job_ids if job_id not in skipped]
+    ended = [job for job in jobs if job.id not in skipped]
     text = "no cluster took it before the time to give up; it is cancelled with a full refund"
-    session.notices.add([(job_id, "ended", text) for job_id in ended])
-    return len(ended)
+    session.notices.add([(job.id, "ended", text) for job in ended])
+    return [ActionTaken("ended", "job", text, job.id, customer=job.customer) for job in ended]
 
 
 async def _resolve_promises(session: OperatorSession) -> None:

@@ -3,7 +3,7 @@
 The cluster is queried twice, with a grace period in between. Each query takes one command for all claims, and two more
 for the missing ones. If the cluster gives no answer or half an answer, SlurmUnreachable is raised and nothing is
 collected. The actions are the carrier's own steps, keyed by the claim, so a carrier may do the same meanwhile.
-Each action returns what it did, in words: the Slurm job, its account and the reason.
+Each action returns what it did: the Slurm job, its account and the reason.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from deepgrid.lifecycle.decide import LAUNCH_FAILURES, Attempt, Observation
 from deepgrid.lifecycle.job import Job, JobKey
 from deepgrid.lifecycle.slurm_state import Phase, SlurmJob
 from deepgrid.lifecycle.zombies import is_left_over, is_suspect, put_right_by, why_over
+from deepgrid.observability.action_taken import ActionTaken
 from deepgrid.provider.claims.carrier import Carrier
 from deepgrid.provider.claims.observer import launch_failures
 from deepgrid.provider.session import ProviderSession
@@ -36,18 +37,20 @@ class Suspect:
 
 @dataclass(frozen=True, slots=True)
 class Zombie:
-    """A claim that needs an action. `slurm_job` names its Slurm job and the account."""
+    """A claim that needs an action. Its Slurm job and account may be unknown: None, and empty."""
 
     seen: Observation
-    slurm_job: str
+    slurm_id: int | None
+    account: str
 
 
 @dataclass(frozen=True, slots=True)
 class LeftOver:
-    """A job in Slurm's queue whose claim is over. `slurm_job` names it and its account, `why` tells the claim's end."""
+    """A job in Slurm's queue whose claim is over. `why` tells the claim's end."""
 
     key: JobKey
-    slurm_job: str
+    slurm_id: int | None
+    account: str
     why: str
 
 
@@ -88,13 +91,13 @@ async def look_again(session: ProviderSession, suspects: Sequence[Suspect], grac
         await _observation(session, *pair, look.clock, states, grace_s) for pair in zip(suspects, jobs, strict=True)
     ]
     return [
-        Zombie(one, _slurm_job(look.ids.get(one.key.comment), look.users.get(one.key.comment, "")))
+        Zombie(one, look.ids.get(one.key.comment), look.users.get(one.key.comment, ""))
         for one in seen
         if put_right_by(one) is not None
     ]
 
 
-async def put_right(session: ProviderSession, zombie: Zombie) -> str:
+async def put_right(session: ProviderSession, zombie: Zombie) -> ActionTaken:
     """Settle or refuse one claim, as it ended or as lost."""
     seen = zombie.seen
     carrier = Carrier(session, seen.key)
@@ -113,27 +116,37 @@ async def put_right(session: ProviderSession, zombie: Zombie) -> str:
     if seen.slurm.phase is Phase.ENDED and not session.carries(seen.key):
         await carrier.finish()
     job = await session.chain.job(seen.key.job_id)
-    return f"job {job.id} is {job.status.words} ({zombie.slurm_job})" + (f": {why}" if why else "")
+    return ActionTaken(
+        verb="settled" if job.status.cold else "gave back",
+        noun="job",
+        reason=f"it is {job.status.words}" + (f", {why}" if why else ""),
+        job_id=job.id,
+        slurm_id=zombie.slurm_id,
+        account=zombie.account,
+        customer=job.customer,
+        cost_wei=job.final_cost_wei,
+    )
 
 
-async def cancel_left_over(session: ProviderSession, left: LeftOver) -> str:
+async def cancel_left_over(session: ProviderSession, left: LeftOver) -> ActionTaken:
     """Cancel a Slurm job whose claim is over."""
     await session.cluster.cancel(left.key)
-    return f"cancelled {left.slurm_job}: {left.why}"
+    return ActionTaken("cancelled", "Slurm job", left.why, left.key.job_id, left.slurm_id, left.account)
 
 
-async def end_foreign(session: ProviderSession, foreign: Sequence[Row]) -> list[str]:
+async def end_foreign(session: ProviderSession, foreign: Sequence[Row]) -> list[ActionTaken]:
     """End jobs of customers' accounts without a claim, each as its own account. Names those that Slurm keeps, too."""
     ended = set(await session.cluster.end_foreign(foreign))
     return [
-        f"{'ended' if row.slurm_id in ended else 'could not end'} {_slurm_job(row.slurm_id, row.user)}:"
-        " it belongs to no claim"
+        ActionTaken(
+            verb="ended" if row.slurm_id in ended else "could not end",
+            noun="Slurm job",
+            reason="it belongs to no claim",
+            slurm_id=row.slurm_id,
+            account=row.user,
+        )
         for row in foreign
     ]
-
-
-def _slurm_job(slurm_id: int | None, account: str) -> str:
-    return f"Slurm job {slurm_id or 'without a known id'} of account {account or 'unknown'}"
 
 
 async def _left_over(session: ProviderSession, held: Holdings, claims: dict[JobKey, Job]) -> tuple[LeftOver, ...]:
@@ -147,7 +160,7 @@ async def _left_over(session: ProviderSession, held: Holdings, claims: dict[JobK
     }
     jobs = await session.chain.jobs([key.job_id for key in rows], head.number)
     return tuple(
-        LeftOver(key, _slurm_job(row.slurm_id, held.accounts[key]), why_over(key, job))
+        LeftOver(key, row.slurm_id, held.accounts[key], why_over(key, job))
         for (key, row), job in zip(rows.items(), jobs, strict=True)
         if is_left_over(key, job, row)
     )

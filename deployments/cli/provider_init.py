@@ -169,7 +169,8 @@ async def _carry_out(document: Document, answers: dict[str, str], *, yes: bool) 
     )
     print(f"Done. Next: `{start}`, and `dps provider doctor {plan.cluster}`.")
     if plan.blocks:
-        print("A supervisor that runs takes the new settings at its next start.")
+        print(f"A supervisor that runs takes prices and labels by a run of register_provider/{plan.cluster},")
+        print("and all other settings at its next start.")
 
 
 def _show(document: Document, plan: Plan, *, writes: bool) -> None:

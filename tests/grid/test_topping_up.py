@@ -64,7 +64,7 @@ async def queue_is_emptied(customer: Customer, cluster: str, job_id: int) -> Non
         while await provider.chain.queues(provider.address) != Queues(0, 0, 0):
             assert time.monotonic() < deadline
             await asyncio.sleep(0.5)
-    while f"job {job_id}" not in (said := await _said(customer, cluster)):
+    while f"job ({job_id})" not in (said := await _said(customer, cluster)):
         assert time.monotonic() < deadline, said
         await asyncio.sleep(0.5)
 
@@ -112,10 +112,10 @@ async def test_a_job_gets_slices_while_its_allowance_lasts(customer: Customer, s
         try:
             await purse.approve(SLICES * job.rate_wei_per_minute)
             said = await _top_up_while_paid(customer)
-            assert said.count(f"Job {sliced_job} got 1 min.") == SLICES
+            assert said.count(f"Bought time for 1 job ({sliced_job}).") == SLICES
             assert await purse.chain.allowance(purse.address) == 0
             again = await run_now(grid, AUTO, operator="grid")
-            assert f"Job {sliced_job} cannot pay for more." in again["state"]["message"]
+            assert again["state"]["message"] == f"Bought no time for 1 job ({sliced_job})."
         finally:
             await purse.approve(0)
     told = customer.dps("job", "get", str(sliced_job), check=0).stdout
@@ -126,7 +126,7 @@ async def _top_up_while_paid(customer: Customer) -> list[str]:
     """Run the flow until it reports that the job cannot pay. Returns the message of each run."""
     said: list[str] = []
     deadline = time.monotonic() + 60 * SLICES + PATIENCE_S
-    while not said or "cannot pay" not in said[-1]:
+    while not said or "no time" not in said[-1]:
         await asyncio.sleep(ROUND_S if said else 0)
         run = await run_now(customer.grid, AUTO, operator="grid")
         assert run["state"]["type"] == "COMPLETED", run["state"]

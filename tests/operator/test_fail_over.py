@@ -63,7 +63,7 @@ async def finish(office: Office, seen: Snapshot) -> Decision:
     decision = await rounds.decide(office.session, seen)
     assigned = await rounds.assign(office.session, decision)
     ended = await rounds.end_jobs(office.session, seen)
-    await rounds.tell(office.session, decision, assigned, ended)
+    await rounds.tell(office.session, decision, assigned, len(ended))
     return decision
 
 

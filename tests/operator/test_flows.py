@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import replace
 from typing import Any
 
 import pytest
+from prefect.artifacts import Artifact
 from prefect.client.schemas.objects import State
 from prefect.testing.utilities import prefect_test_harness
 
+from deepgrid.billing.credits import format_credits
 from deepgrid.lifecycle.job import Label
 from flows.approve_labels import approve_labels
 from flows.auto_top_up import auto_top_up
@@ -36,6 +39,13 @@ async def _served(office: Office) -> AsyncIterator[None]:
         yield
 
 
+async def published(key: str) -> list[dict[str, object]]:
+    """Return the rows of the newest table artifact with this key."""
+    found = await Artifact.aget(key)
+    assert found is not None
+    return list(json.loads(str(found.data)))
+
+
 def said(state: State[Any]) -> str:
     assert state.is_completed(), state
     return state.message or ""
@@ -49,7 +59,12 @@ async def test_expire_claims_says_what_it_took_back(office: Office) -> None:
     await office.catch_up()
     name = office.people.provider.address
     taken = said(await expire_claims(NAME, return_state=True))
-    assert taken == f"Took back job {jobs[0]} from {name}, job {jobs[1]} from {name}."
+    assert taken == f"Took back 2 jobs ({jobs[0]}, {jobs[1]})."
+    table = await published(f"expire-claims-{NAME}")
+    assert [(row["job"], row["cluster"], row["customer"]) for row in table] == [
+        (job_id, name, office.people.customer.address) for job_id in jobs
+    ]
+    assert "did not claim it within" in str(table[0]["reason"])
 
 
 async def test_expire_claims_passes_its_parameters_on(office: Office) -> None:
@@ -58,7 +73,7 @@ async def test_expire_claims_passes_its_parameters_on(office: Office) -> None:
     await office.catch_up()
     assert said(await expire_claims(NAME, return_state=True)) == "No claim is overdue."
     taken = said(await expire_claims(NAME, end_running_of_banned=True, return_state=True))
-    assert taken.startswith(f"Took back job {job_id}")
+    assert taken == f"Ended 1 job ({job_id})."
 
 
 async def test_auto_top_up_says_who_got_time_and_who_cannot_pay(office: Office) -> None:
@@ -72,7 +87,10 @@ async def test_auto_top_up_says_who_got_time_and_who_cannot_pay(office: Office) 
     await office.catch_up()
     assert said(await auto_top_up(NAME, ahead_minutes=8, return_state=True)) == "No job needs more time."
     message = said(await auto_top_up(NAME, return_state=True))
-    assert message == f"Job {first} got 30 min. Job {second} cannot pay for more."
+    assert message == f"Bought time for 1 job ({first}) and bought no time for 1 job ({second})."
+    bought, unpaid = await published(f"auto-top-up-{NAME}")
+    assert (bought["credits"], bought["reason"]) == (format_credits(30 * RATE), "30 more minutes")
+    assert (unpaid["credits"], unpaid["job"]) == ("", second)
 
 
 async def test_approve_labels_says_what_waits_for_a_person(office: Office) -> None:
@@ -82,7 +100,9 @@ async def test_approve_labels_says_what_waits_for_a_person(office: Office) -> No
     waits = said(await approve_labels(NAME, return_state=True))
     assert waits == f"{provider.address} waits for the operator: its prices would change."
     await provider.register(HARDWARE, PRICES, MEASURED)
-    assert said(await approve_labels(NAME, return_state=True)) == f"Approved new measurements of {provider.address}."
+    assert said(await approve_labels(NAME, return_state=True)) == "Approved measurements of 1 provider."
+    (row,) = await published(f"approve-labels-{NAME}")
+    assert row["cluster"] == provider.address
 
 
 async def test_approve_labels_does_nothing_unless_switched_on(office: Office) -> None:

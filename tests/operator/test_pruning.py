@@ -11,7 +11,7 @@ from prefect import flow
 from prefect.client.orchestration import PrefectClient, get_client
 from prefect.client.schemas.actions import LogCreate
 from prefect.client.schemas.filters import LogFilter, LogFilterFlowRunId
-from prefect.client.schemas.objects import FlowRun
+from prefect.client.schemas.objects import FlowRun, State
 from prefect.exceptions import ObjectNotFound
 from prefect.states import Completed, Failed, Running
 from prefect.testing.utilities import prefect_test_harness
@@ -20,6 +20,7 @@ from deepgrid.lifecycle.job import JobKey
 from flows.prune_history import prune_history
 from orchestration.sessions import serving_operator
 from tasks import old_runs
+from tasks.action_report import IDLE, idle
 from tasks.old_runs import prune_rounds, prune_runs
 from tests.operator.office import Office
 
@@ -32,6 +33,11 @@ PROVIDER = "0xProvider"
 @flow(name="run_job")
 async def carried(cluster: str, job_id: int, claimed_at: int) -> None:
     """Have the name and the parameters of the flow that carries a job."""
+
+
+@flow(name="expire_claims")
+async def a_look(operator: str) -> None:
+    """Have the name of a flow that looks for work, and whose runs are kept if they did something."""
 
 
 @flow(name="claim_jobs")
@@ -129,9 +135,16 @@ async def test_rounds_go_first_and_runs_go_with_their_log(client: PrefectClient,
             await asyncio.sleep(0.5)
 
 
+async def test_a_run_that_took_a_job_back_is_kept_longer_than_one_that_found_nothing(client: PrefectClient) -> None:
+    states: list[State[None]] = [Completed(message="Took back 1 job (7)."), Failed(), idle("No claim is overdue.")]
+    runs = [await client.create_flow_run(a_look, parameters={"operator": "o"}, state=state) for state in states]
+    assert await prune_rounds(soon()) >= 1
+    assert [await exists(client, run) for run in runs] == [True, True, False]
+
+
 async def test_the_flow_keeps_what_is_young_and_says_so(client: PrefectClient, office: Office) -> None:
     run = await client.create_flow_run(a_round, parameters={"cluster": "c"}, state=Completed())
     async with serving_operator(NAME, office.session):
         state = await prune_history(operator=NAME, return_state=True)
-    assert state.message == "Deleted 0 rounds older than 24 h and 0 runs older than 30 days."
+    assert (state.name, state.message) == (IDLE, "No run is old enough.")
     assert await exists(client, run)

@@ -42,7 +42,7 @@ async def one_round(session: OperatorSession) -> int:
     decision = await rounds.decide(session, seen)
     assigned = await rounds.assign(session, decision)
     ended = await rounds.end_jobs(session, seen)
-    await rounds.tell(session, decision, assigned, ended)
+    await rounds.tell(session, decision, assigned, len(ended))
     return assigned
 
 

@@ -1,14 +1,16 @@
-"""The flow `collect_zombies` under a real Prefect, with a real chain and Slurm: it names the jobs that it ended, and
-why.
+"""The flow `collect_zombies` under a real Prefect, with a real chain and Slurm: it names the jobs that it
+ended, and why, in its log and in a table.
 """
 
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
+from prefect.artifacts import Artifact
 from prefect.client.orchestration import get_client
 from prefect.client.schemas.filters import LogFilter, LogFilterFlowRunId
 from prefect.client.schemas.objects import State
@@ -16,8 +18,9 @@ from prefect.logging.handlers import APILogWorker
 from prefect.testing.utilities import prefect_test_harness
 
 from deepgrid.lifecycle.decide import LOST
-from flows.collect_zombies import MOST_NAMED, collect_zombies
+from flows.collect_zombies import collect_zombies
 from orchestration import sessions
+from tasks.action_report import IDLE
 from tests.provider.claims import account_of, in_queue, running
 from tests.provider.scene import Scene
 from tests.slurm.losing import lose
@@ -44,32 +47,29 @@ async def test_the_flow_names_each_job_that_it_ended_its_account_and_the_reason(
     async with sessions.serving_provider(session):
         state = await collect_zombies("unit", grace_s=5, return_state=True)
     assert state.is_completed(), state
-    message, log = state.message or "", await logged(state)
+    for counts in (f"ancelled 1 Slurm job ({over.job_id})", "ended 1 Slurm job", f"ettled 1 job ({lost.job_id})"):
+        assert counts in (state.message or "")
+    customer = (await session.chain.job(lost.job_id)).customer
+    log, table = await logged(state), await published("collect-zombies-unit")
     for words in (
-        f"cancelled Slurm job {left_over} of account {account}: job {over.job_id} is panicked",
-        f"ended Slurm job {foreign} of account {account}: it belongs to no claim",
+        f"cancelled Slurm job: job={over.job_id} slurm_id={left_over} account={account}: job {over.job_id} is panicked",
+        f"ended Slurm job: slurm_id={foreign} account={account}: it belongs to no claim",
     ):
-        assert words in message
-        assert f"collected: {words}" in log
-    (refund,) = (line for line in log if line.startswith(f"collected: job {lost.job_id} is panicked (Slurm job "))
-    assert refund.endswith(f" of account {account}): {LOST}")
-    assert refund.removeprefix("collected: ") in message
+        assert f"done: {words}" in log
+    (refund,) = (line for line in log if line.startswith(f"done: settled job: job={lost.job_id} slurm_id="))
+    assert refund.endswith(f" account={account} customer={customer} credits=0: it is panicked, {LOST}")
+    rows = {(row["action"], row["job"]): row for row in table}
+    assert {("cancelled Slurm job", over.job_id), ("ended Slurm job", "")} <= rows.keys()
+    settled = rows["settled job", lost.job_id]
+    assert (settled["credits"], settled["customer"], settled["account"]) == ("0", customer, str(account))
     await until(lambda: not in_queue(box, over))
 
 
-async def test_the_message_names_some_of_many_jobs_and_the_log_all(approved: Scene, box: Box) -> None:
-    session, account = approved.session, account_of(box)
-    session.settings = replace(session.settings, trust_customers=False)
-    key = await running(approved, box)  # an account with a claim
-    foreign = [beside_a_claim(box, account) for _ in range(MOST_NAMED + 1)]
-    async with sessions.serving_provider(session):
+async def test_a_run_that_finds_nothing_is_idle(approved: Scene, box: Box) -> None:
+    await running(approved, box)
+    async with sessions.serving_provider(approved.session):
         state = await collect_zombies("unit", return_state=True)
-    message, log = state.message or "", await logged(state)
-    assert message.count("ended Slurm job ") == MOST_NAMED
-    assert "; and 1 more, which the log names." in message
-    for slurm_id in foreign:
-        assert f"collected: ended Slurm job {slurm_id} of account {account}: it belongs to no claim" in log
-    assert in_queue(box, key) == "RUNNING"
+    assert (state.is_completed(), state.name, state.message) == (True, IDLE, "No zombie among 1 jobs.")
 
 
 def beside_a_claim(box: Box, account: int) -> str:
@@ -86,3 +86,10 @@ async def logged(state: State[None]) -> list[str]:
     async with get_client() as client:
         lines = await client.read_logs(LogFilter(flow_run_id=LogFilterFlowRunId(any_=[run_id])))
     return [line.message for line in lines]
+
+
+async def published(key: str) -> list[dict[str, object]]:
+    """Return the rows of the newest table artifact with this key."""
+    found = await Artifact.aget(key)
+    assert found is not None
+    return list(json.loads(str(found.data)))

@@ -13,7 +13,6 @@ from deepgrid.lifecycle.decide import decide
 from deepgrid.lifecycle.job import JobKey
 from deepgrid.provider.claims import customer_requests
 from deepgrid.provider.claims.carrier import Carrier, carry
-from deepgrid.provider.claims.customer_requests import RequestOutcome, summary
 from deepgrid.provider.session import ProviderSession
 from deepgrid.slurm.submit.protocol import SubmitRequest
 from tests.chain.grid import CREDIT
@@ -131,10 +130,3 @@ async def test_the_carrier_of_the_job_is_woken(scene: Scene, key: JobKey) -> Non
         await asyncio.sleep(0)
         assert customer_requests.wake_carrier(session, job)
         await asyncio.wait_for(waiting, WITHIN_S)
-
-
-def test_a_run_says_what_it_did_for_which_job() -> None:
-    assert summary({}) == ""
-    assert summary(
-        {9: RequestOutcome.CARRIER_WOKEN, 7: RequestOutcome.CARRIER_WOKEN, 8: RequestOutcome.NOTHING_TO_DO}
-    ) == ("Woke the carrier of job 7, 9. Nothing to do for job 8.")

@@ -38,8 +38,8 @@ async def test_a_lost_job_is_refunded_in_full_and_says_why(approved: Scene, box:
     assert await look_again(session, found.suspects, grace_s=600) == []  # not yet
     (seen,) = await look_again(session, found.suspects, grace_s=0)
     said = await put_right(session, seen)
-    assert said.startswith(f"job {key.job_id} is panicked (Slurm job ")
-    assert said.endswith(f" of account {account_of(box)}): {LOST}")
+    assert (said.verb, said.job_id, said.account) == ("settled", key.job_id, str(account_of(box)))
+    assert (said.reason, said.cost_wei, said.slurm_id is not None) == (f"it is panicked, {LOST}", 0, True)
 
     job = await session.chain.job(key.job_id)
     assert (job.status, job.final_cost_wei, job.last_error) == (JobStatus.PANICKED, 0, LOST)
@@ -56,7 +56,8 @@ async def test_a_job_that_ended_unseen_is_settled_as_it_ended(approved: Scene, b
 
     found = await look_for_zombies(session)
     (seen,) = await look_again(session, found.suspects, grace_s=0)
-    assert (await put_right(session, seen)).startswith(f"job {key.job_id} is finished (Slurm job ")
+    said = await put_right(session, seen)
+    assert (said.verb, said.job_id, said.reason) == ("settled", key.job_id, "it is finished")
     settled = await session.chain.settlement(key.job_id)
     assert settled is not None and settled.billed_minutes == 1
     assert (box.folder(key) / "record").exists()  # acknowledged: the spool is free
@@ -69,7 +70,7 @@ async def test_a_job_whose_start_was_not_reported_is_reported_and_settled(approv
     await until(lambda: not in_queue(box, key))
     found = await look_for_zombies(session)
     (seen,) = await look_again(session, found.suspects, grace_s=0)
-    assert (await put_right(session, seen)).startswith(f"job {key.job_id} is failed (Slurm job ")
+    assert (await put_right(session, seen)).reason.startswith("it is failed")
     assert (await session.chain.job(key.job_id)).exit_status == 768
 
 
@@ -116,7 +117,7 @@ async def test_a_slurm_job_whose_claim_is_over_is_cancelled(approved: Scene, box
     (left,) = (await look_for_zombies(session)).left_over
     assert left.key == key
     said = await cancel_left_over(session, left)
-    assert said.startswith("cancelled Slurm job ") and said.endswith(f": job {key.job_id} is panicked")
+    assert (said.verb, said.noun, said.reason) == ("cancelled", "Slurm job", f"job {key.job_id} is panicked")
     await until(lambda: (box.folder(key) / "tombstone").exists() and "RUNNING" not in _states(box, key))
     assert in_queue(box, other) == "RUNNING"
     assert not (box.folder(stranger) / "tombstone").exists()
@@ -146,7 +147,7 @@ async def test_a_controller_that_lost_its_state_costs_no_job_at_once_and_a_lost_
         assert time.monotonic() < began + 3 * settings.empty_queue_s
         await asyncio.sleep(1)
     (seen,) = await look_again(session, found.suspects, grace_s=0)
-    assert (await put_right(session, seen)).startswith(f"job {key.job_id} is panicked (Slurm job ")
+    assert (await put_right(session, seen)).reason.startswith("it is panicked")
     job = await session.chain.job(key.job_id)
     assert job.final_cost_wei == 0
     assert job.last_error.startswith("the cluster lost the job")

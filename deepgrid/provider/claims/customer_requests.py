@@ -7,28 +7,28 @@ top-ups are only hints. So a lost entry loses nothing: every step reads the job,
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from enum import Enum
 
 from deepgrid.errors import SlurmError
 from deepgrid.lifecycle.job import Job, JobKey
+from deepgrid.observability.action_taken import ActionTaken
 from deepgrid.provider.session import ProviderSession
 
 logger = logging.getLogger(__name__)
 
 
 class RequestOutcome(Enum):
-    """The result for one job. The values are sentences with a gap for `job 7` or `job 7, 8`."""
+    """The result for one job. The values are verbs of `ActionTaken`."""
 
-    CARRIER_WOKEN = "Woke the carrier of {}."
-    RUN_SCHEDULED = "No process carried {}: its run is scheduled."
-    NOTHING_TO_DO = "Nothing to do for {}."
+    CARRIER_WOKEN = "woke the carrier of"
+    RUN_SCHEDULED = "scheduled the run of"  # no process carried the job
+    NOTHING_TO_DO = "left"
 
-
-def summary(done: Mapping[int, RequestOutcome]) -> str:
-    """Return what was done for each job, in sentences; empty without jobs."""
-    jobs = {way: [str(job_id) for job_id in sorted(done) if done[job_id] is way] for way in RequestOutcome}
-    return " ".join(way.value.format(f"job {', '.join(ids)}") for way, ids in jobs.items() if ids)
+    def for_job(self, job: Job, reason: str) -> ActionTaken:
+        """Return the result as an action on the job."""
+        why = reason if self is not RequestOutcome.NOTHING_TO_DO else f"{reason}; it is over, or elsewhere"
+        return ActionTaken(self.value, "job", why, job_id=job.id, customer=job.customer)
 
 
 async def read_cancel_requests(session: ProviderSession) -> list[Job]:

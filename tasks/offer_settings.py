@@ -1,0 +1,23 @@
+"""Takes a provider's offer from its block into the process that serves the cluster, so that it needs no restart."""
+
+from __future__ import annotations
+
+from dataclasses import fields, replace
+
+from blocks import Provider
+from blocks.block_loading import load_block
+from deepgrid.provider.session import LOG_RATE_LABEL, ProviderSession
+
+
+async def read_offer(session: ProviderSession) -> list[str]:
+    """Read prices and labels from the provider block into the session. Returns other settings that differ from it.
+
+    The label of the log rate stays, because this process keeps its rate.
+    """
+    old, new = session.settings, (await load_block(Provider, session.settings.cluster)).settings()
+    labels = [one for one in new.labels if one.key != LOG_RATE_LABEL]
+    labels += [one for one in old.labels if one.key == LOG_RATE_LABEL]
+    in_order = tuple(sorted(labels, key=lambda one: one.key))
+    session.settings = replace(old, prices=new.prices, labels=in_order)
+    others = [one.name for one in fields(new) if one.name not in ("prices", "labels")]
+    return [name for name in others if getattr(new, name) != getattr(old, name)]
