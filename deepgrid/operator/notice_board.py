@@ -10,6 +10,7 @@ import logging
 import time
 from collections.abc import Callable, Sequence
 
+from deepgrid.condition_log import ConditionLog
 from deepgrid.errors import GridError, InputError, NotFound
 from deepgrid.operator.store import DueNotice, OperatorStore
 from deepgrid.scheduling.market import Waiting
@@ -37,7 +38,7 @@ class NoticeBoard:
         self._last_job = last_job
         self._posting = asyncio.Lock()
         self._wanted = asyncio.Event()
-        self._failure = ""
+        self._silence = ConditionLog(logger, "notices are not posted")
         self._last: dict[tuple[int, str], str] = {}  # texts of `add_once`, by job and kind
 
     def add(self, notices: Sequence[Notice]) -> None:
@@ -83,11 +84,9 @@ class NoticeBoard:
         except GridError as error:
             if isinstance(error, NotFound):  # the services' node is behind, or a reorganisation removed a job
                 self._store.drop_notices_after(self._last_job())
-            if error.message != self._failure:
-                logger.warning("notices are not posted, trying again: %s", error.message)
-            self._failure = error.message
+            self._silence.note(error.message)
             return False
-        self._failure = ""
+        self._silence.end()
         self._store.posted(due)
         return True
 

@@ -20,6 +20,7 @@ from deepgrid.chain.follower.own_jobs import OwnChange, OwnJobs
 from deepgrid.chain.transactions.sender import Sender
 from deepgrid.chain.transactions.wallet import Wallet
 from deepgrid.chain.writer import Writer
+from deepgrid.condition_log import ConditionLog
 from deepgrid.errors import ChainError, GridError
 from deepgrid.lifecycle.job import Job, JobKey, Label, Prices
 from deepgrid.observability.metrics import Metrics, Need
@@ -113,6 +114,7 @@ class ProviderSession:
         self.logs = LogShipper(cluster, self.services, log, undelivered)
         self.services_fault = ""  # the reason why the services are not usable at all
         self.wakeups = Wakeups()
+        self.unobserved = ConditionLog(logger, "jobs cannot be observed")  # told once for all carriers
         self._reads = ClaimReads(self._read_jobs)
         self._carried: dict[JobKey, asyncio.Task[None] | None] = {}  # value: the task, if a fallback carries
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 
+from deepgrid.condition_log import ConditionLog
 from deepgrid.errors import ConfigurationError, GridError, NotFound
 from deepgrid.lifecycle.job import JobKey
 from deepgrid.provider.session import ProviderSession
@@ -20,12 +21,14 @@ async def resume_logs(session: ProviderSession, check_again_s: float = CHECK_AGA
 
     Returns when no log of the previous process is left.
     """
+    silence = ConditionLog(logger, "cannot resume the logs of jobs that are over")
     while keys := session.logs.undelivered:
         try:
             for key in keys:
                 await _resume(session, key)
+            silence.end()
         except GridError as error:
-            logger.warning("cannot resume the logs of jobs that are over, trying again: %s", error.message)
+            silence.note(error.message)
         if session.logs.undelivered:
             await asyncio.sleep(check_again_s)
 

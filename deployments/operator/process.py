@@ -14,6 +14,7 @@ from blocks import Operator
 from blocks.block_loading import load_block
 from deepgrid.chain.chain_findings import OPERATOR_GAS, judge_gas
 from deepgrid.chain.transactions.nonce_lease import NonceLease
+from deepgrid.condition_log import ConditionLog
 from deepgrid.errors import ChainError, GridError
 from deepgrid.observability.metrics_page import metrics_page
 from deepgrid.operator.session import OperatorSession, follow_jobs, operator_session
@@ -162,16 +163,14 @@ class ProviderWatch:
 
     async def watch(self) -> None:
         """Poll forever. An outage of the node only delays."""
-        away = False
+        silence = ConditionLog(logger, "cannot read the providers")
         try:
             while True:
                 try:
                     await self._look()
-                    away = False
+                    silence.end()
                 except GridError as error:
-                    if not away:
-                        logger.warning("cannot read the providers, trying again: %s", error.message)
-                    away = True
+                    silence.note(error.message)
                 await asyncio.sleep(self._poll_s)
         finally:
             self._session.watched = None

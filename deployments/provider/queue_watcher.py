@@ -10,6 +10,7 @@ import logging
 from dataclasses import dataclass
 
 from deepgrid.chain.node.values import Queues
+from deepgrid.condition_log import ConditionLog
 from deepgrid.errors import GridError
 from deepgrid.provider.claims import customer_requests
 from deepgrid.provider.session import ProviderSession
@@ -34,7 +35,8 @@ class QueueWatcher:
         self._session = session
         self._settings = settings
         self._under_way: dict[str, asyncio.Task[None]] = {}
-        self._outage = ""
+        self._unread = ConditionLog(logger, "cannot read the on-chain queues")
+        self._unwoken = ConditionLog(logger, "cannot wake carriers yet")
         self._announced = (0, 0)  # lengths of the queues when carriers were last woken
 
     async def watch(self) -> None:
@@ -59,15 +61,13 @@ class QueueWatcher:
                 return
 
     async def _read(self) -> Queues | None:
-        """Return the lengths of the queues; None, with one warning per outage, when the node does not answer."""
+        """Return the lengths of the queues; None when the node does not answer."""
         try:
             queues = await self._session.chain.queues(self._session.address)
         except GridError as error:
-            if error.message != self._outage:
-                logger.warning("cannot read the on-chain queues, trying again: %s", error)
-            self._outage = error.message
+            self._unread.note(error)
             return None
-        self._outage = ""
+        self._unread.end()
         return queues
 
     async def _wake(self, queues: Queues) -> None:
@@ -78,8 +78,9 @@ class QueueWatcher:
             wanted = await customer_requests.read_cancel_requests(self._session) if queues.cancelling else []
             wanted += await customer_requests.read_top_ups(self._session) if queues.topped_up else []
         except GridError as error:
-            logger.warning("cannot wake carriers yet, trying again: %s", error)
+            self._unwoken.note(error)
             return
+        self._unwoken.end()
         for job in wanted:
             customer_requests.wake_carrier(self._session, job)
         self._announced = (queues.cancelling, queues.topped_up)

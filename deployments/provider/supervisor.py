@@ -10,6 +10,7 @@ from contextlib import AsyncExitStack
 
 from prefect.context import AsyncClientContext
 
+from deepgrid.condition_log import ConditionLog
 from deepgrid.errors import Deposed, GridError
 from deepgrid.lifecycle.job import Job
 from deepgrid.provider.registration import register
@@ -56,17 +57,17 @@ async def serve_provider(cluster: str, carriers: CarrierSettings = CarrierSettin
 
 
 async def _open(stack: AsyncExitStack, settings: ProviderSettings) -> ProviderSession:
-    """Open the session, and close it with `stack`. Retries while the chain's node is down; logs each reason once."""
-    logged = ""
+    """Open the session, and close it with `stack`. Retries while the chain's node is down."""
+    closed = ConditionLog(logger, "cannot serve yet")
     while True:
         try:
-            return await stack.enter_async_context(provider_session(settings))
+            session = await stack.enter_async_context(provider_session(settings))
+            closed.end()
+            return session
         except GridError as error:
             if not error.transient:
                 raise
-            if error.message != logged:
-                logger.warning("cannot serve yet, trying again: %s", error)
-            logged = error.message
+            closed.note(error)
         await asyncio.sleep(OPEN_RETRY_S)
 
 
@@ -159,12 +160,13 @@ async def _register(session: ProviderSession) -> None:
 
     Claims are carried in the meantime, even if registration never succeeds.
     """
+    unregistered = ConditionLog(logger, "cannot register the cluster")
     while not await _run_registers(session.settings.cluster):
         try:
             logger.info("registration: %s", (await register(session)).words)
             return
         except GridError as error:
-            logger.warning("cannot register the cluster, trying again: %s", error)
+            unregistered.note(error)
             await asyncio.sleep(REGISTER_RETRY_S)
 
 

@@ -20,6 +20,7 @@ from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from deepgrid.chain.client import Chain
 from deepgrid.chain.follower.index import JobIndex
 from deepgrid.chain.node.node import Block
+from deepgrid.condition_log import ConditionLog
 from deepgrid.errors import ChainError, NotFound
 from deepgrid.lifecycle.job import Job
 
@@ -66,7 +67,7 @@ class Follower:
         that was hot when last seen. It may be empty; later batches are not. A job that changed several times comes
         once, in its current state.
         """
-        started, failures = False, 0
+        started, failures, silence = False, 0, ConditionLog(log, "cannot follow the chain")
         while True:
             try:
                 if not started:
@@ -76,11 +77,11 @@ class Follower:
             except (ChainError, NotFound) as error:  # NotFound: the chain went back meanwhile
                 failures += 1
                 pause_s = min(LONGEST_PAUSE_S, self._poll_s * 2 ** min(failures, 10)) * random.uniform(0.5, 1.0)
-                level = logging.WARNING if failures == 1 else logging.DEBUG
-                log.log(level, "cannot follow the chain, trying again: %s", error)
+                silence.note(error)
                 await asyncio.sleep(pause_s)
                 continue
             failures = 0
+            silence.end()
             if changed or not started:
                 started = True
                 yield changed

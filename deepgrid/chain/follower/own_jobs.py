@@ -16,6 +16,7 @@ from dataclasses import dataclass
 
 from deepgrid.chain.client import Chain
 from deepgrid.chain.node.node import Block
+from deepgrid.condition_log import ConditionLog
 from deepgrid.errors import ChainError, NotFound
 from deepgrid.lifecycle.job import Job
 
@@ -64,7 +65,7 @@ class OwnJobs:
 
     async def changes(self) -> AsyncIterator[OwnChange]:
         """Yield changes, forever. The first one holds all claimed jobs and may be empty; later ones are not."""
-        started, failures = False, 0
+        started, failures, silence = False, 0, ConditionLog(log, "cannot follow the chain")
         while True:
             try:
                 change = await self._look()
@@ -72,12 +73,12 @@ class OwnJobs:
                 if isinstance(error, NotFound):
                     self._claimed = {}
                 failures += 1
-                level = logging.WARNING if failures == 1 else logging.DEBUG
-                log.log(level, "cannot follow the chain, trying again: %s", error)
+                silence.note(error)
                 pause_s = min(self._settings.longest_pause_s, self._settings.poll_s * 2 ** min(failures, 10))
                 await asyncio.sleep(pause_s * random.uniform(0.5, 1.0))
                 continue
             failures = 0
+            silence.end()
             self._looked(self._head)
             if change is not None or not started:
                 started = True

@@ -19,6 +19,7 @@ from deepgrid.chain.node.node_errors import NodeRefused, making_sense
 from deepgrid.chain.transactions.contract_errors import mined_revert_reason, refusal
 from deepgrid.chain.transactions.transaction import PLAIN_TRANSFER_GAS, Call, Fees, Outgoing, Receipt
 from deepgrid.chain.transactions.wallet import Wallet
+from deepgrid.condition_log import ConditionLog
 from deepgrid.errors import ChainError, GridError
 
 log = logging.getLogger(__name__)
@@ -69,6 +70,7 @@ class InFlight:
         self._next_nonce = 0
         self._mined = 0
         self._progress_at = 0.0
+        self._unsent = ConditionLog(log, "cannot send a transaction")
 
     @property
     def awaited(self) -> bool:
@@ -168,8 +170,9 @@ class InFlight:
             if not error.says(ALREADY_KNOWN):
                 return error
         except ChainError as error:
-            log.warning("cannot send %s, trying again: %s", outgoing.call.title, error)
+            self._unsent.note(f"{outgoing.call.title}: {error}")
             return None
+        self._unsent.end()
         outgoing.reached = True
         return None
 

@@ -26,6 +26,7 @@ from deepgrid.chain.transactions.in_flight import DEFAULTS, InFlight, SenderSett
 from deepgrid.chain.transactions.nonce_lease import NonceLease, Turns
 from deepgrid.chain.transactions.transaction import Call, Outgoing, Receipt
 from deepgrid.chain.transactions.wallet import Wallet
+from deepgrid.condition_log import ConditionLog
 from deepgrid.errors import ChainError, ContractError, GridError
 
 log = logging.getLogger(__name__)
@@ -44,6 +45,7 @@ class Sender:
         self._flight = InFlight(chain, wallet, settings)
         self._turns = Turns(settings.hold_s, settings.let_in_s)
         self._wake = asyncio.Event()
+        self._silence = ConditionLog(log, f"cannot follow the transactions of {wallet.address}")
         self._task: asyncio.Task[None] | None = None
 
     @property
@@ -133,10 +135,10 @@ class Sender:
             try:
                 await self._flight.look()
                 failures = 0
+                self._silence.end()
             except ChainError as error:
                 failures += 1
-                level = logging.WARNING if failures == 1 else logging.DEBUG
-                log.log(level, "cannot follow the transactions of %s, trying again: %s", self.address, error)
+                self._silence.note(error)
             if self._flight.awaited:  # else the turn ends: a reorganisation may drop transactions meanwhile
                 pause_s = self._settings.poll_s * 2 ** min(failures, 10)
                 await self._sleep(min(pause_s, self._settings.longest_pause_s))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import random
 import time
 
@@ -17,8 +16,6 @@ from deepgrid.provider.session import ProviderSession
 
 DAY_S = 86400
 RECENT_JOBS = 1000  # of the customer
-
-logger = logging.getLogger(__name__)
 
 
 class ClaimObserver:
@@ -40,11 +37,13 @@ class ClaimObserver:
         pause_s = 1.0
         while True:
             try:
-                return await self._observe_once()
+                seen = await self._observe_once()
+                self.session.unobserved.end()
+                return seen
             except GridError as error:
                 if not error.transient:
                     raise
-                logger.warning("job %d: observing again in %.0f s: %s", self.key.job_id, pause_s, error.message)
+                self.session.unobserved.note(f"job {self.key.job_id}: {error.message}")
             await asyncio.sleep(pause_s * random.uniform(0.5, 1.0))
             pause_s = min(2 * pause_s, self.session.intervals.observe_again_s)
 

@@ -13,6 +13,7 @@ import logging
 from dataclasses import dataclass, field
 from typing import Self
 
+from deepgrid.condition_log import ConditionLog
 from deepgrid.errors import GridError
 from deepgrid.lifecycle.job import JobKey
 from deepgrid.provider.shared.claim_journal import ClaimJournal
@@ -82,6 +83,8 @@ class LogShipper:
         self._streams: dict[JobKey, _Stream] = {}
         self._pushes: set[asyncio.Task[None]] = set()
         self._slots = asyncio.Semaphore(settings.max_pushes)
+        self._unread = ConditionLog(logger, "outputs of jobs cannot be read")
+        self._undeliverable = ConditionLog(logger, "logs are delayed")
 
     @property
     def undelivered(self) -> frozenset[JobKey]:
@@ -140,8 +143,9 @@ class LogShipper:
             if streams := {key: stream for key, stream in self._streams.items() if not stream.pushing}:
                 try:
                     await self._ship(streams)
+                    self._unread.end()
                 except GridError as error:
-                    logger.warning("logs are delayed, trying again: %s", error.message)
+                    self._unread.note(error.message)
                 except Exception:  # a bug must not end the logs of all jobs
                     logger.exception("logs are delayed, trying again: unexpected error")
             await asyncio.sleep(self._settings.poll_s)
@@ -198,8 +202,10 @@ class LogShipper:
                     key.job_id, key.claimed_at, stream.at, move.data, move.after, pending=move.pending, final=move.final
                 )
         except GridError as error:
-            logger.warning("job %d: its log is delayed: %s", key.job_id, error.message)
-            if not error.transient:
+            if error.transient:
+                self._undeliverable.note(f"job {key.job_id}: {error.message}")
+            else:
+                logger.warning("job %d: its log is delayed: %s", key.job_id, error.message)
                 self._drop(key, stream)  # the service will accept no more of this log
             return
         except Exception:  # a malformed answer
@@ -207,6 +213,7 @@ class LogShipper:
             return
         finally:
             stream.pushing = False
+        self._undeliverable.end()
         went_on = (reached.offset, reached.source) == (move.after.offset, move.after.source)
         stream.at, stream.in_line = reached, not (went_on and move.data.endswith(b"\n"))
         if move.final and went_on:

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
+from deepgrid.condition_log import ConditionLog
 from deepgrid.errors import GridError, SlurmError
 from deepgrid.lifecycle.job import JobKey
 from deepgrid.lifecycle.slurm_state import UNKNOWN, Phase, SlurmJob
@@ -58,7 +59,8 @@ class SlurmMonitor:
         self._loop: asyncio.Task[None] | None = None
         self._clock_ahead_s = time.time() - time.monotonic()
         self.last_error: GridError | None = None
-        self._accounting_error: GridError | None = None  # of the last query to accounting
+        self._silence = ConditionLog(log, "Slurm monitor: a poll failed")
+        self._accounting_silence = ConditionLog(log, "Slurm monitor: accounting does not answer")
 
     def watch(self, key: JobKey) -> None:
         """Start watching a claim. Calls are counted: each needs its own `unwatch`."""
@@ -129,8 +131,10 @@ class SlurmMonitor:
             found = self._cluster.verdicts.from_snapshot(snapshot, keys, time.monotonic())
             found |= await self._query_missing(snapshot, [key for key in keys if key not in found])
             self.last_error = None
+            self._silence.end()
         except GridError as error:
-            self.last_error = _log_if_new(error, self.last_error)
+            self.last_error = error
+            self._silence.note(error)
             found = dict.fromkeys(keys, UNKNOWN)
         except Exception:
             log.exception("Slurm monitor: a poll failed, polling again: unexpected error")
@@ -146,7 +150,10 @@ class SlurmMonitor:
         for key in due:
             self._jobs[key].postpone_accounting(now)
         found, error = await query_missing(self._cluster, snapshot, due)
-        self._accounting_error = _log_if_new(error, self._accounting_error)
+        if error is None:
+            self._accounting_silence.end()
+        else:
+            self._accounting_silence.note(error)
         return dict.fromkeys(due, UNKNOWN) | found
 
     def _publish(self, found: dict[JobKey, SlurmJob]) -> None:
@@ -160,13 +167,6 @@ class SlurmMonitor:
         if moved:
             self._changed.set()
             self._changed = asyncio.Event()
-
-
-def _log_if_new(error: GridError | None, before: GridError | None) -> GridError | None:
-    """Log `error` unless it repeats the previous one, so that an outage is logged once. Returns `error`."""
-    if error is not None and (before is None or before.message != error.message):
-        log.warning("Slurm monitor: a poll failed, polling again: %s", error)
-    return error
 
 
 async def query_verdicts(cluster: Cluster, keys: Sequence[JobKey]) -> tuple[Snapshot, dict[JobKey, SlurmJob]]:
