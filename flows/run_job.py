@@ -16,6 +16,7 @@ from deepgrid.lifecycle.drive import drive
 from deepgrid.provider.claims.carrier import Carrier, carry
 from orchestration import sessions
 from orchestration.sessions import BlockName
+from tasks.artifacts import publish_card
 from tasks.run_step import run_step
 
 
@@ -34,10 +35,17 @@ async def run_job(
         key = session.key(job_id, claimed_at)
         if not session.may_carry(key):
             return Completed(message=f"Job {job_id} is carried by another run of this supervisor.")
-        async with carry(session, key) as carrier:
-            done = await drive(carrier.observe, partial(_act, carrier))
+        async with carry(session, key, tell=_tell) as carrier:
+            await drive(carrier.observe, partial(_act, carrier))
             await carrier.finish()
-    return Completed(message=f"{done.reason[0].upper()}{done.reason[1:]}.")
+            card = await carrier.card()
+    await publish_card(card)
+    return Completed(message=card.message)
+
+
+def _tell(line: str) -> None:
+    """Write a line of the job's story to the log of the step under way."""
+    get_run_logger().info("%s", line)
 
 
 async def _act(carrier: Carrier, action: Action) -> None:

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from typing import TypeVar
 
 import httpx
 from prefect.client.orchestration import PrefectClient, get_client
@@ -17,6 +18,8 @@ from prefect.exceptions import PrefectException
 from prefect.settings import PREFECT_API_REQUEST_TIMEOUT, PREFECT_CLIENT_MAX_RETRIES, temporary_settings
 
 from deepgrid.errors import GridError
+
+T = TypeVar("T")
 
 Log = logging.Logger | logging.LoggerAdapter[logging.Logger]
 
@@ -46,6 +49,17 @@ async def until_it_answers() -> None:
             return
         except (httpx.HTTPError, RuntimeError) as error:
             if not is_outage(error.__cause__ if isinstance(error, RuntimeError) else error):
+                raise
+        await asyncio.sleep(POLL_S)
+
+
+async def answer_of(request: Callable[[], Awaitable[T]]) -> T:
+    """Send a request until Prefect answers it. Raises the error of a refusal."""
+    while True:
+        try:
+            return await request()
+        except httpx.HTTPError as error:
+            if not is_outage(error):
                 raise
         await asyncio.sleep(POLL_S)
 

@@ -44,7 +44,9 @@ from prefect.utilities.callables import get_call_parameters
 
 from orchestration.outages import is_outage
 
-STOPPED = "Carrying was stopped; the job itself goes on."
+STOPPED = (
+    "A person stopped this run. If it carries a job, the job itself goes on, and the run continues within minutes."
+)
 REPORT_RETRY_S = 2.0
 CRASH_REPORT_TIMEOUT_S = 3.0
 _CREATE_RUNS: Any = "/deployments/{id}/create_flow_run/bulk"

@@ -18,16 +18,10 @@ from typing import NoReturn
 import uvloop
 
 from orchestration.prefect_internals import drain_queues
+from orchestration.run_logs import silence_ordinary_ends
 from orchestration.tracing import send_last_spans
 
 DRAIN_TIMEOUT_S = 3.0
-RUN_LOGGERS = ("prefect.flow_runs", "prefect.task_runs")
-# What Prefect logs as errors when a process ends whose runs the next one continues.
-ORDINARY_ENDS = (
-    "Crash detected! Execution was cancelled",
-    "Finished in state Crashed('Execution was cancelled",
-    "Finished in state Running",
-)
 
 
 def serve_until_signalled(serve: Callable[[], Awaitable[None]]) -> None:
@@ -55,7 +49,7 @@ def serve_until_signalled(serve: Callable[[], Awaitable[None]]) -> None:
             loop.close()
 
     def stop(*_: object) -> None:
-        _silence_ordinary_ends()
+        silence_ordinary_ends()
         if not loop.is_closed():
             loop.call_soon_threadsafe(main[0].cancel)
 
@@ -68,12 +62,6 @@ def serve_until_signalled(serve: Callable[[], Awaitable[None]]) -> None:
         thread.join(timeout=0.5)
     if failures:
         raise failures[0]
-
-
-def _silence_ordinary_ends() -> None:
-    """Log no errors about the runs that this process leaves to the next one."""
-    for name in RUN_LOGGERS:
-        logging.getLogger(name).addFilter(lambda record: not record.getMessage().startswith(ORDINARY_ENDS))
 
 
 def leave(status: int = 0) -> NoReturn:

@@ -1,21 +1,29 @@
-"""Tables that people read in the Prefect UI."""
+"""Tables that people read in the Prefect UI, and tags by which they find runs."""
 
 from __future__ import annotations
 
+import logging
 import time
 from collections import Counter
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from prefect.artifacts import acreate_table_artifact
+from prefect.client.orchestration import get_client
+from prefect.context import FlowRunContext
 
 from deepgrid.benchmark.outcome import Comparison
 from deepgrid.operator.rounds import Decision
 from deepgrid.operator.session import OperatorSession
+from deepgrid.provider.claims.job_card import JobCard
+from orchestration.outages import answer_of, warn
 
 ROWS = 30  # of each kind in the table of a round
 ROUNDS = 60  # in the table of the history
 HISTORY_S = 60.0
+logger = logging.getLogger(__name__)
+
 FIGURES = "Figures of the last rounds, newest first. Times are unix seconds, durations seconds."
 
 
@@ -23,6 +31,26 @@ async def publish_labels(cluster: str, rows: Sequence[Comparison], words: str) -
     """Publish a cluster's old and new labels as a table."""
     table = [{"label": row.key, "was": row.old, "is": row.new, "moved": "yes" if row.moved else ""} for row in rows]
     await acreate_table_artifact(table=table, key=f"benchmark-{cluster}", description=words)
+
+
+async def publish_card(card: JobCard) -> None:
+    """Publish a job's card as a table of this run, and add the card's tags to the run.
+
+    An outage of Prefect delays both, as it delays the end of the run. When Prefect refuses them, only they are lost.
+    The table has no key, or each job would be an entry of the page with all artifacts.
+    """
+    context = FlowRunContext.get()
+    if context is None or context.flow_run is None:
+        return
+    run = context.flow_run
+    table = [{"what": name, "value": value} for name, value in card.values.items()]
+    tags = sorted({*run.tags, *card.tags})
+    try:
+        await answer_of(partial(acreate_table_artifact, table, description=card.message))
+        async with get_client() as client:
+            await answer_of(partial(client.update_flow_run, run.id, tags=tags))
+    except Exception as error:  # Prefect's client raises many types
+        warn(logger, f"{run.name}: its card is not published", error)
 
 
 async def publish_round(session: OperatorSession, decision: Decision) -> None:

@@ -9,7 +9,9 @@ import asyncio
 from dataclasses import dataclass
 from typing import Any
 
+from deepgrid.billing.entries import Settlement
 from deepgrid.chain.batches import BatchWriter, Claimed, Report, Request, report_args, request_args, short_error
+from deepgrid.chain.history import settlement_in
 from deepgrid.chain.node.values import coded_hardware, coded_id, coded_labels, coded_prices, coded_wishes
 from deepgrid.chain.transactions.transaction import Call, Receipt
 from deepgrid.errors import ContractError
@@ -203,6 +205,10 @@ class Writer(BatchWriter):
             if skipped.index:  # the chain usually has the RUNNING report, and skips it
                 raise skipped.reason
         return receipt
+
+    def settlement_in(self, receipt: Receipt, at: int) -> Settlement:
+        """Return the division of the deposit by the transaction that settled a job at this time."""
+        return settlement_in(self._event(receipt, "JobSettledEvent"), at)
 
     async def _send_approved(self, allowance_wei: int | None, gas: int, function: str, *args: Any) -> Receipt:
         """Call `function`, with an allowance just before if it is given. `gas` is for the call behind an allowance."""

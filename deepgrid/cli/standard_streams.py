@@ -129,11 +129,12 @@ def end_output(status: int) -> int:
     return status or (OUTPUT_FAILED if said else 1)
 
 
+LOG_FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 CHATTY = ("httpx", "httpcore", "paramiko", "uvicorn.access", "aiosqlite")
 
 
 def start_logging() -> None:
     """Configure logging, with only warnings of chatty libraries."""
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s", force=True)
+    logging.basicConfig(level=logging.INFO, format=LOG_FORMAT, force=True)
     for name in CHATTY:
         logging.getLogger(name).setLevel(logging.WARNING)

@@ -37,6 +37,7 @@ from deepgrid.client.job_values import (
 )
 from deepgrid.client.workflow import FilePath, Source, Workflow, read_workflow
 from deepgrid.errors import ChainError, GridError, InputError
+from deepgrid.lifecycle import exits
 from deepgrid.lifecycle.job import Job as ChainJob
 from deepgrid.lifecycle.states import JobStatus
 
@@ -108,14 +109,14 @@ class AsyncJob:
     @property
     def outcome(self) -> str:
         """How the job ended, in words; empty until then."""
-        return story.outcome(self._job) if self.over else ""
+        return exits.outcome(self._job) if self.over else ""
 
     @property
     def exit_code(self) -> int | None:
         """Exit status as a shell gives it: 3, or 137 after signal 9. None if it has none."""
         if not self.over or (not self._job.exit_status and self.status is not JobStatus.FINISHED):
             return None
-        return story.own_exit_status(self._job.exit_status)
+        return exits.own_exit_status(self._job.exit_status)
 
     @property
     def exit_status(self) -> int | None:

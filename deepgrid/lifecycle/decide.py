@@ -94,10 +94,17 @@ class Observation:
     def alive_at_slurm(self) -> bool:
         return self.slurm.phase in (Phase.QUEUED, Phase.RUNNING)
 
+    @property
+    def is_foreign(self) -> bool:
+        """Whether the job is not, or no longer, claimed by this claim."""
+        job = self.job
+        ours = job.provider is not None and job.provider.lower() == self.me.lower()
+        return not ours or job.claimed_at != self.key.claimed_at or job.status < JobStatus.SCHEDULED
+
 
 def decide(seen: Observation) -> Action:
     """Return the next action for a claim. Every `Wait` names what it waits for."""
-    if _foreign(seen):
+    if seen.is_foreign:
         return _leave(seen, "this claim is no longer ours")
     if seen.job.status.cold:
         return _leave(seen, f"the job is {seen.job.status.words}")
@@ -108,12 +115,6 @@ def decide(seen: Observation) -> Action:
     if seen.job.status is JobStatus.SCHEDULED:
         return _scheduled(seen)
     return _running(seen)
-
-
-def _foreign(seen: Observation) -> bool:
-    job = seen.job
-    ours = job.provider is not None and job.provider.lower() == seen.me.lower()
-    return not ours or job.claimed_at != seen.key.claimed_at or job.status < JobStatus.SCHEDULED
 
 
 def _leave(seen: Observation, why: str) -> Action:

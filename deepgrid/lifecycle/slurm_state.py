@@ -28,6 +28,7 @@ class SlurmJob:
     `ran_s`: seconds that an ended job ran in all; None where only its start and end are known.
     `requeued`: Slurm queued the job again after a start.
     `began`: the script got past its first lines.
+    `nodes`: the nodes that it was given, as Slurm names them (`n[1-2]`).
     """
 
     phase: Phase
@@ -42,6 +43,7 @@ class SlurmJob:
     ran_s: int | None = None
     requeued: bool = False
     began: bool = False
+    nodes: str = ""
 
     @property
     def placed(self) -> bool:

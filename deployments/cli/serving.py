@@ -15,12 +15,13 @@ from prefect.settings import PREFECT_API_URL
 from blocks import Provider
 from blocks.block_loading import load_block
 from deepgrid.cli.error_boundary import complain
-from deepgrid.cli.standard_streams import start_logging
+from deepgrid.cli.standard_streams import LOG_FORMAT, start_logging
 from deepgrid.errors import ConfigurationError, GridError
 from deepgrid.findings import Finding, Level
 from deepgrid.provider.session import ProviderSettings
 from deepgrid.safe_http import is_loopback
 from orchestration.prefect_internals import load_diagram
+from orchestration.run_logs import start_run_logs
 from orchestration.service import leave, serve_until_signalled
 from orchestration.tracing import start_tracing
 
@@ -45,6 +46,7 @@ def serve(role: Callable[[str], Awaitable[None]], name: str) -> None:
     """
     require_prefect()
     start_logging()
+    start_run_logs(LOG_FORMAT)
     start_tracing(f"deepgrid-{name}")
     try:
         serve_until_signalled(lambda: role(name))

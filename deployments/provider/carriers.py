@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from prefect.client.orchestration import PrefectClient
 from prefect.client.schemas.objects import FlowRun, StateType
 
+from deepgrid.condition_log import ConditionLog
 from deepgrid.errors import GridError
 from deepgrid.lifecycle.drive import drive
 from deepgrid.lifecycle.job import Job, JobKey
@@ -35,7 +36,7 @@ from orchestration.runs.orphaned_runs import PAGE, RESUMED, runs_in
 from tasks.job_runs import claim_of, run_key, schedule_again, start_job_runs
 
 SCHEDULED_AT_ONCE = 16
-INCOMPLETE = (StateType.PENDING, StateType.RUNNING, StateType.CRASHED, StateType.FAILED)
+INCOMPLETE = (StateType.PENDING, StateType.RUNNING, StateType.CRASHED, StateType.FAILED, StateType.CANCELLED)
 NO_PROCESS = "No process carried the job."
 JOB_IS_OVER = "The job is over."
 
@@ -76,6 +77,7 @@ class CarrierWatchdog:
         file = session.settings.state / f"{session.settings.cluster}.untold.json"
         self._journal = ClaimJournal(file, like=session.key(0, 0))
         self._silent_since: float | None = None
+        self._uncompared = ConditionLog(logger, "cannot compare runs with the chain")
         self._ask_after = self._compared_at = -math.inf
 
     async def watch(self) -> None:
@@ -101,12 +103,14 @@ class CarrierWatchdog:
                 if compare:
                     await self._complete_stale_runs(client)
         except GridError as error:
-            logger.warning("cannot compare runs with the chain, trying again: %s", error)
+            self._uncompared.note(error)
         except Exception as error:  # Prefect's client raises many types
             self._note_silence(now, error)
             if time.monotonic() - (self._silent_since or now) >= self._settings.silence_s:
                 self._start_fallbacks("until Prefect answers")
             return
+        else:
+            self._uncompared.end()
         self._silent_since, self._ask_after = None, now + self._settings.ask_after_s
         self._compared_at = now if compare else self._compared_at
 
@@ -205,7 +209,7 @@ class CarrierWatchdog:
         """Carry a claim to its end. After an error, observe and decide again, as the retries of a run do."""
         if self._session.carries(key):
             return
-        pause_s = 1.0
+        pause_s, failing = 1.0, ConditionLog(logger, f"job {key.job_id}: a step failed")
         async with carry(self._session, key, fallback=asyncio.current_task()) as carrier:
             while True:
                 try:
@@ -213,7 +217,7 @@ class CarrierWatchdog:
                     await carrier.finish()
                     return
                 except GridError as error:
-                    logger.warning("job %d: a step failed, trying again: %s", key.job_id, error)
+                    failing.note(error)
                     retry_s = self._settings.error_retry_s
                     pause_s = min(2 * pause_s, self._settings.longest_pause_s) if error.transient else retry_s
                 except Exception:  # a bug in one job must not end all carriers

@@ -9,6 +9,7 @@ from functools import cache
 from pathlib import Path
 
 LOGGED = ("deepgrid", "orchestration", "tasks", "flows", "deployments")
+STORIES = "deepgrid/provider/claims"  # what happens to a job, line by line
 LEVELS = {"debug", "info", "warning", "error", "exception", "critical"}
 
 
@@ -44,9 +45,14 @@ def _lines(tree: ast.Module, file: str) -> Iterator[LogLine]:
             level, texts = "warning", node.args[1:]
             if len(node.args) > 3:
                 continue  # a level of its own: debug
+        elif isinstance(node.func, ast.Attribute) and node.func.attr == "tell" and file.startswith(STORIES):
+            level, texts = "info", node.args
+        elif isinstance(node.func, ast.Name) and node.func.id == "ConditionLog" and len(node.args) == 2:
+            yield LogLine(file, "warning", f"{_event(node.args[1])}, trying again: %s")
+            continue
         else:
             continue
-        if level in LEVELS - {"debug"} and texts:
+        if level in LEVELS - {"debug"} and texts and _event(texts[0]) != "%s":
             yield LogLine(file, {"exception": "error"}.get(level, level), _event(texts[0]))
 
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from typing import Any
 
 import httpx
@@ -84,6 +86,37 @@ async def tasks_of(grid: LocalGrid, run_id: str, *named: str) -> list[tuple[str,
             states = (await client.get(f"task_run_states/?task_run_id={task['id']}")).raise_for_status().json()
             histories.append((task["name"], [state["name"] for state in states]))
     return histories
+
+
+@dataclass(frozen=True)
+class Told:
+    """What Prefect shows of a run: its log, its table, and its diagram. `parents` and `labels` are names of tasks."""
+
+    lines: list[str]
+    card: dict[str, str]
+    parents: dict[str, list[str]]
+    labels: list[str]
+
+
+async def told_of(grid: LocalGrid, run_id: str, lines: int) -> Told:
+    """Return what Prefect shows of a run, once its log has this many lines."""
+    of_run = {"any_": [run_id]}
+    deadline = time.monotonic() + PATIENCE_S
+    async with api(grid) as client:
+        while True:
+            wanted: Json = {"logs": {"flow_run_id": of_run}, "sort": "TIMESTAMP_ASC"}
+            log = (await client.post("logs/filter", json=wanted)).raise_for_status().json()
+            if len(log) >= lines:
+                break
+            assert time.monotonic() < deadline, log
+            await asyncio.sleep(0.5)
+        wanted = {"artifacts": {"flow_run_id": of_run}}
+        [table] = (await client.post("artifacts/filter", json=wanted)).raise_for_status().json()
+        graph = (await client.get(f"flow_runs/{run_id}/graph-v2")).raise_for_status().json()
+    labels = {id: node["label"] for id, node in graph["nodes"]}
+    parents = {node["label"]: [labels[one["id"]] for one in node["parents"]] for _, node in graph["nodes"]}
+    card = {row["what"]: row["value"] for row in json.loads(table["data"])}
+    return Told([line["message"] for line in log], card, parents, list(parents))
 
 
 async def runs_of(grid: LocalGrid, name: str, *types: str) -> list[Json]:

@@ -9,8 +9,13 @@ import pytest
 
 from deepgrid.lifecycle.states import JobStatus
 from tests.grid.customer import PATIENCE_S, Customer
-from tests.grid.runs import FINAL, api, run_until, tasks_of
+from tests.grid.runs import FINAL, api, run_until, tasks_of, told_of
 from tests.grid.support import HEAD, cold, in_slurm, steps
+
+STORY = (
+    "claimed at", "definition fetched", "submitted as Slurm job", "started at", "reported as running",
+    "ended as FAILED with exit status 7", "settled as failed: minutes=1", "Finished in state Completed('The job",
+)  # fmt: skip
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
 
@@ -37,16 +42,29 @@ async def test_a_job_runs_and_its_provider_is_paid(customer: Customer, poor_job:
     assert settled.paid_wei == job.rate_wei_per_minute * 80 // 100
 
 
-async def test_each_step_of_a_job_is_a_task_of_its_run(customer: Customer) -> None:
-    job_id = customer.submit(steps("true"))
-    await customer.until(job_id, cold)
+async def test_the_run_of_a_job_tells_its_story(customer: Customer) -> None:
+    """A run had six lines "Finished in state Completed()", no table and no tag, and its diagram one arrow."""
+    job_id = customer.submit(steps("exit 7"))
+    job = await customer.until(job_id, cold)
     async with api(customer.grid) as client:
         wanted = {"flow_runs": {"name": {"like_": f"job {job_id} on "}}}
         [run] = (await client.post("flow_runs/filter", json=wanted)).raise_for_status().json()
-    await run_until(customer.grid, run["id"], lambda run: run["state"]["type"] in FINAL)
+    run = await run_until(customer.grid, run["id"], lambda run: run["state"]["type"] in FINAL)
     named = [f"{step} job {job_id} " for step in ("fetch script of", "submit", "report", "settle")]
     histories = await tasks_of(customer.grid, run["id"], *named)
     assert {(states[0], states[-1]) for _, states in histories} == {("Running", "Completed")}
+    told = await told_of(customer.grid, run["id"], len(STORY))
+    assert [told.parents[label] for label in told.labels] == [[], *([label] for label in told.labels[:-1])]
+    assert [line.startswith(beginning) for line, beginning in zip(told.lines, STORY, strict=True)] == [True] * len(
+        STORY
+    )
+    assert run["state"]["message"] == "The job is failed: exit status 7."
+    cluster = run["name"].rpartition(" ")[2]
+    assert set(run["tags"]) == {"failed", "exit:7", f"customer:{job.customer}", f"cluster:{cluster}"}
+    settled = await customer.settlement(job_id)
+    shown = {"exit status": "7", "status": "failed", "transaction": settled.tx_hash, "minutes": "1"}
+    assert shown.items() <= told.card.items()
+    assert {"Slurm job", "nodes", "account", "credits"} <= told.card.keys()
 
 
 async def test_the_exit_status_is_shown_by_dps_and_on_chain(customer: Customer) -> None:

@@ -101,22 +101,25 @@ async def test_a_run_takes_over_from_the_fallback(customer: Customer) -> None:
 
 
 async def test_a_new_supervisor_corrects_runs_that_were_cancelled_or_lag_behind_the_chain(customer: Customer) -> None:
-    """Cancelling a run stops its carrier and not the job."""
+    """Cancelling a run stops its carrier and not the job. A cancelled run said forever that its job goes on."""
     grid, gate = customer.grid, Gate(customer.grid)
-    job_id, over = (customer.submit(steps(command), ON_CLUSTER) for command in (gate.pass_command, "true"))
+    job_id, *over = (customer.submit(steps(command), ON_CLUSTER) for command in (gate.pass_command, "true", "true"))
     await customer.until(job_id, lambda job: job.status is JobStatus.RUNNING)
-    await customer.until(over, cold)
-    lagging = await in_state(customer, over, "COMPLETED")
+    for one in over:
+        await customer.until(one, cold)
+    lagging = [await in_state(customer, one, "COMPLETED") for one in over]
     [run] = await runs_named(grid, job_id)
     await propose(grid, run, "CANCELLING", "Cancelling")
     await in_state(customer, job_id, "CANCELLED")
     assert (await customer.job(job_id)).status is JobStatus.RUNNING
     grid.table.stop(SUPERVISOR)
-    await propose(grid, lagging, "CRASHED", "Crashed", force=True)
+    for was, state in zip(lagging, ("Crashed", "Cancelled"), strict=True):
+        await propose(grid, was, state.upper(), state, force=True)
     await asyncio.to_thread(grid.start, SUPERVISOR)  # it adopts at its start, not after five minutes
     await in_state(customer, job_id, "RUNNING", run_count=2)
-    again = await in_state(customer, over, "COMPLETED", lagging["run_count"] + 1)
-    assert again["state"]["message"] == "The job is finished."
+    for one, was in zip(over, lagging, strict=True):
+        again = await in_state(customer, one, "COMPLETED", was["run_count"] + 1)
+        assert again["state"]["message"] == "The job is finished."
     gate.open()
     assert await completed(customer, job_id) == "The job is finished."
     assert (await customer.settlement(job_id)).billed_minutes >= 1

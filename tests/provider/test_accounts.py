@@ -45,4 +45,4 @@ async def test_a_carrier_submits_in_the_account_of_the_jobs_customer(approved: S
     async with carry(session, key) as carrier:
         await carrier.submit(bash("sleep 600"))
         assert box.slurm("squeue", "-h", "-a", "-n", key.name, "-o", "%u").split() == [account]
-        await carrier.cancel_at_slurm()
+        await carrier.cancel_at_slurm("a test ends")

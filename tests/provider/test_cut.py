@@ -28,7 +28,7 @@ def accept_at_most(scene: Scene, percent: int) -> None:
 
 
 async def test_a_claimed_job_with_too_high_a_cut_is_given_back_and_the_customer_is_told(
-    approved: Scene, key: JobKey, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    approved: Scene, key: JobKey, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     notices = []
 
@@ -37,13 +37,14 @@ async def test_a_claimed_job_with_too_high_a_cut_is_given_back_and_the_customer_
 
     monkeypatch.setattr(approved.session, "explain", explain)  # there are no services
     accept_at_most(approved, 19)
-    async with carry(approved.session, key) as carrier:
+    told: list[str] = []
+    async with carry(approved.session, key, tell=told.append) as carrier:
         assert await carrier.fetch_script() is None
         action = decide(await carrier.observe())
         assert action == Refuse(WHY)
         await carrier.refuse(action.reason)
     assert notices == [(key.job_id, "refused", WHY)]
-    assert f"job {key.job_id} is refused: {WHY}" in caplog.text
+    assert f"given back to the grid: {WHY}" in told
     assert (await approved.session.chain.job(key.job_id)).status is JobStatus.PENDING
 
 

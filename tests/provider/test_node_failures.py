@@ -17,10 +17,12 @@ async def test_a_job_whose_node_failed_is_not_started_again(approved: Scene, box
     """Slurm requeues some such jobs despite their options. At that time the job is already refunded."""
     session = approved.session
     key = await running(approved, box)
+    told: list[str] = []
     box.slurm("scontrol", "update", "nodename=ALL", "state=down", "reason=power")
     try:
-        async with carry(session, key) as carrier:
+        async with carry(session, key, tell=told.append) as carrier:
             await drive(carrier.observe, carrier.act)
+            card = await carrier.card()
     finally:
         box.slurm("scontrol", "update", "nodename=ALL", "state=resume", check=False)
         await until(partial(idle, box))
@@ -28,6 +30,15 @@ async def test_a_job_whose_node_failed_is_not_started_again(approved: Scene, box
     assert (job.status, job.final_cost_wei) == (JobStatus.FAILED, 0)
     assert job.last_error == "a node of the cluster failed"
     assert (box.folder(key) / "tombstone").exists()
+    node = card.values["nodes"]
+    assert card.message == f"The job is failed: a node of the cluster failed: {node}."
+    assert card.tags == ("failed", "node-failure", f"customer:{job.customer}", "cluster:unit")
+    assert (card.values["minutes"], card.values["credits"], card.values["earned"]) == ("0", "0", "0")
+    kinds = ["claimed at", "started at", "ended as NODE_FAIL", "settled as failed: minutes=0"]
+    assert [line for line in told if line.startswith(tuple(kinds))] == told
+    assert [line.startswith(kind) for line, kind in zip(told, kinds, strict=True)] == [True] * 4
+    assert f"on {node}" in told[1]
+    assert card.values["transaction"] in told[3]
 
 
 def idle(box: Box) -> bool:

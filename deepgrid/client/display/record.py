@@ -14,6 +14,7 @@ from deepgrid.chain.history import Transition
 from deepgrid.client.display import story
 from deepgrid.client.display.text import moment, plural
 from deepgrid.client.job_values import Bill, LogLine, Remark, Step, ViewMessage, bill_of, datetime_of
+from deepgrid.lifecycle.exits import outcome
 from deepgrid.lifecycle.job import Job
 from deepgrid.lifecycle.minutes import started_minutes
 from deepgrid.lifecycle.states import JobStatus
@@ -131,7 +132,7 @@ def facts(record: JobRecord) -> list[tuple[str, str]]:
     return [
         ("why it waits", why_it_waits(record)),
         ("queue", place_words(record)),
-        ("outcome", story.outcome(job) if job.status.cold else ""),
+        ("outcome", outcome(job) if job.status.cold else ""),
         ("cluster", f"{record.cluster} ({job.provider})" if job.provider else ""),
         ("customer", job.customer),
         ("submitted", moment(job.submitted_at)),

@@ -14,6 +14,7 @@ from deepgrid.chain.node.values import Constants
 from deepgrid.client.display.text import moment, moment_utc, plural
 from deepgrid.client.job_values import Remark, Step, datetime_of, wei_of
 from deepgrid.errors import NotFound
+from deepgrid.lifecycle.exits import outcome, own_exit_status
 from deepgrid.lifecycle.job import Affinity, Job, Label
 from deepgrid.lifecycle.states import JobStatus
 
@@ -33,22 +34,6 @@ WITHOUT_STATUS = {
 def exit_status_of(job: Job) -> int:
     """Return the exit status for a job that is over: its own, or one for its final state."""
     return own_exit_status(job.exit_status) or WITHOUT_STATUS[job.status]
-
-
-def own_exit_status(wait_status: int) -> int:
-    """Return a shell's exit status from Slurm's wait status: 768 -> 3, 9 -> 137 (128 + signal)."""
-    signal = wait_status & 0x7F
-    return 128 + signal if signal else (wait_status >> 8) & 0xFF
-
-
-def exit_words(job: Job) -> str:
-    """`exit status 3`, `killed by signal 9`, or empty if the job never ran and did not finish."""
-    signal = job.exit_status & 0x7F
-    if signal:
-        return f"killed by signal {signal}"
-    if job.exit_status or job.status is JobStatus.FINISHED:
-        return f"exit status {own_exit_status(job.exit_status)}"
-    return ""
 
 
 class ClusterNames:
@@ -98,11 +83,6 @@ def _step_words(step: Transition, job: Job, cluster: str) -> str:
             return f"on {cluster}" if cluster else ""
         case _:
             return outcome(job)
-
-
-def outcome(job: Job) -> str:
-    """Return how a job ended: its exit status, and the reported error."""
-    return ": ".join(part for part in (exit_words(job), job.last_error) if part)
 
 
 def whereabouts(job: Job, cluster: str) -> str:

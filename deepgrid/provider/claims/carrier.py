@@ -8,9 +8,11 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable, Coroutine
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
+from functools import partial
 from typing import Any, ParamSpec, Protocol, TypeVar
 
+from deepgrid.billing.entries import Settlement
 from deepgrid.chain.transactions.contract_errors import unless_overtaken
 from deepgrid.errors import AccessDenied, GridError, InputError, NotFound, SlurmError
 from deepgrid.lifecycle.actions import (
@@ -27,12 +29,14 @@ from deepgrid.lifecycle.actions import (
 from deepgrid.lifecycle.decide import Attempt, Observation, decide
 from deepgrid.lifecycle.job import Job, JobKey
 from deepgrid.provider.claims.customer_requests import extend_limit
+from deepgrid.provider.claims.job_card import JobCard, Place, job_card
+from deepgrid.provider.claims.job_story import JobStory, Tell
 from deepgrid.provider.claims.observer import ClaimObserver
 from deepgrid.provider.session import ProviderSession
 from deepgrid.provider.terms import why_unacceptable
 from deepgrid.sbatch import render
 from deepgrid.services.script_check import check_grammar
-from deepgrid.slurm.submit.protocol import SubmitRequest
+from deepgrid.slurm.submit.protocol import Submission, SubmitRequest
 from deepgrid.workflow import verify_resources
 
 logger = logging.getLogger(__name__)
@@ -63,14 +67,19 @@ async def call_step(_name: str, step: Callable[P, Coroutine[Any, Any, R]], /, *a
 class Carrier:
     """Drives one claim. Open one with `carry`. `act` chooses and names the steps."""
 
-    def __init__(self, session: ProviderSession, key: JobKey) -> None:
+    def __init__(self, session: ProviderSession, key: JobKey, tell: Tell | None = None) -> None:
         self.session = session
         self.key = key
         self.observer = ClaimObserver(session, key)
+        self.story = JobStory(tell or partial(logger.info, "job %d: %s", key.job_id))
+        self._settlement: Settlement | None = None  # None until this carrier settles the job, or when another did
+        self._refusal = ""
 
     async def observe(self) -> Observation:
         """Read the truth about the claim. While the chain's node is down, retry until it answers."""
-        return await self.observer.observe()
+        seen = await self.observer.observe()
+        self.story.observed(seen)
+        return seen
 
     async def act(self, action: Action, run: RunStep = call_step) -> None:
         """Do one action. `run` runs each step of it, as a Prefect task for example."""
@@ -89,8 +98,8 @@ class Carrier:
                 await run(f"settle {job} as {status.words} {at}", self.settle, action)
             case Refuse(reason):
                 await run(f"refuse {job} {at}", self.refuse, reason)
-            case CancelAtSlurm():
-                await run(f"cancel {job} at Slurm {at}", self.cancel_at_slurm)
+            case CancelAtSlurm(why):
+                await run(f"cancel {job} at Slurm {at}", self.cancel_at_slurm, why)
 
     async def fetch_script(self) -> str | None:
         """Get the definition from the Job Definition service, verify it, and render the batch script.
@@ -128,6 +137,8 @@ class Carrier:
         except InputError as error:
             self._unfit(error.message)
             return None
+        hash = job.definition.definition_hash
+        self.story.tell(f"definition fetched and verified: hash={hash}")
         return script
 
     async def submit(self, script: str) -> None:
@@ -147,6 +158,7 @@ class Carrier:
             self._unfit(error.message)
             return
         self.observer.note_submission()
+        self._tell_submission(submission, job.customer)
         if not submission.adopted:
             self.observer.limit_minutes = request.time_limit_minutes
             self.session.metrics.submitted(self.key)
@@ -155,12 +167,18 @@ class Carrier:
 
     async def wait(self, awaited: Awaited) -> None:
         """Return once there is something else to do than to wait for `awaited`."""
-        while decide(await self.observer.observe()) == Wait(awaited):
+        while decide(await self.observe()) == Wait(awaited):
             await self.observer.next_change()
 
     async def report_running(self, action: ReportRunning) -> None:
         """Report to the chain that the job has been running for `elapsed_minutes`, counting started minutes."""
-        await unless_overtaken(self.session.writer.set_running(self.key.job_id, action.elapsed_minutes), OVERTAKEN)
+
+        async def report() -> None:
+            receipt = await self.session.writer.set_running(self.key.job_id, action.elapsed_minutes)
+            hash = receipt.tx_hash
+            self.story.tell(f"reported as running: transaction={hash}")
+
+        await unless_overtaken(report(), OVERTAKEN)
 
     async def extend_limit(self, action: ExtendLimit) -> None:
         """Raise the job's limit at Slurm to what its credits now buy. The customer is notified when Slurm refuses.
@@ -176,6 +194,8 @@ class Carrier:
             return
         if found:
             self.observer.limit_minutes = action.minutes
+            minutes = action.minutes
+            self.story.tell(f"time limit raised to {minutes} minutes")
         else:
             await self.observer.until_slurm_changes()
 
@@ -183,22 +203,30 @@ class Carrier:
         """Report the end. The contract pays the provider and returns the rest."""
         if action.tombstone:
             await self.session.cluster.cancel(self.key)
-        settling = self.session.writer.settle(
-            self.key.job_id, action.status, action.minutes, action.error, action.exit_status
-        )
-        if await unless_overtaken(settling, OVERTAKEN) is None:
+
+        async def report() -> None:
+            writer = self.session.writer
+            receipt = await writer.settle(
+                self.key.job_id, action.status, action.minutes, action.error, action.exit_status
+            )
+            self._settlement = writer.settlement_in(receipt, self.session.monitor.cluster_now())
+            self.story.settled(self._settlement, action.status.words)
+
+        if await unless_overtaken(report(), OVERTAKEN) is None:
             self.session.metrics.settled(action.status, self.observer.seen.ended_at)
 
     async def refuse(self, reason: str) -> None:
         """Give the job back to the meta-scheduler, and tell the customer why."""
-        logger.warning("job %d is refused: %s", self.key.job_id, reason)
+        self._refusal = reason
+        self.story.tell(f"given back to the grid: {reason}")
         await self.session.cluster.cancel(self.key)
         await self.session.explain(self.key.job_id, "refused", reason)
         await unless_overtaken(self.session.writer.refuse_job(self.key.job_id), OVERTAKEN)
 
-    async def cancel_at_slurm(self) -> None:
+    async def cancel_at_slurm(self, why: str) -> None:
         """Cancel the claim's job at Slurm, bar a late start, and wait until Slurm shows the end."""
         await self.session.cluster.cancel(self.key)
+        self.story.tell(f"cancelled at Slurm: {why}")
         await self.observer.until_slurm_changes()
 
     async def finish(self) -> None:
@@ -211,6 +239,27 @@ class Carrier:
         except GridError as error:
             logger.warning("job %d: its completion record stays: %s", self.key.job_id, error.message)
         await self.session.logs.finish(self.key)
+
+    async def card(self) -> JobCard:
+        """Return the card of the claim, which is over."""
+        seen, cluster = self.story.last or await self.observe(), self.session.cluster.settings
+        if self._settlement is None and not seen.is_foreign:
+            with suppress(GridError):  # the rest of the card does not depend on it
+                self._settlement = await self.session.chain.settlement(self.key.job_id)
+        place = Place(self.session.settings.cluster, cluster.partition, self._account_of(seen.job.customer))
+        return job_card(seen, place, self._settlement, self._refusal)
+
+    def _account_of(self, customer: str) -> str:
+        """Return the Unix account of the customer's jobs; empty if this cluster has none for the customer."""
+        settings = self.session.cluster.settings
+        with suppress(SlurmError):
+            return settings.account_of(customer) or settings.user
+        return ""
+
+    def _tell_submission(self, submission: Submission, customer: str) -> None:
+        done, id = "found" if submission.adopted else "submitted", submission.slurm_id
+        partition, account = self.session.cluster.settings.partition, self._account_of(customer)
+        self.story.tell(f"{done} as Slurm job {id} in partition {partition} under account {account}")
 
     async def _once_claim_is_stable(self) -> Job | None:
         """Return the job once enough blocks are on top of its claim; None when the chain has dropped the claim by then.
@@ -234,8 +283,11 @@ class Carrier:
 
 @asynccontextmanager
 async def carry(
-    session: ProviderSession, key: JobKey, *, fallback: asyncio.Task[None] | None = None
+    session: ProviderSession, key: JobKey, *, fallback: asyncio.Task[None] | None = None, tell: Tell | None = None
 ) -> AsyncIterator[Carrier]:
-    """Yield the only carrier of the claim in this process while the context lasts. See `ProviderSession.driving`."""
+    """Yield the only carrier of the claim in this process while the context lasts. See `ProviderSession.driving`.
+
+    `tell` takes the lines of its story. By default they are logged.
+    """
     async with session.driving(key, fallback=fallback):
-        yield Carrier(session, key)
+        yield Carrier(session, key, tell)

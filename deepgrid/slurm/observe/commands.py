@@ -76,6 +76,7 @@ class Row:
     follows: bool = False
     name: str = ""
     comment: str = ""
+    nodes: str = ""
 
     def may_be_of(self, taken_at: int | None) -> bool:
         """Return whether this can be the job with this id that Slurm accepted at `taken_at`.
@@ -110,7 +111,7 @@ class Squeue:
             shown = exit_reason if state in FINAL else "" if waiting_reason == "None" else waiting_reason
             minutes = None if state in FINAL else limit_minutes(limit)
             ran = Row(int(slurm_id), user, state, started_at, ended_at, exit_status, shown, minutes)
-            rows.append(replace(ran, restarts=_number(restarts) or 0, taken_at=_seconds(taken)))
+            rows.append(replace(ran, restarts=_number(restarts) or 0, taken_at=_seconds(taken), nodes=nodes))
         return rows
 
 
@@ -140,7 +141,8 @@ class Sacct:
             state = state.split()[0] if state else ""
             started_at = None if nodes in ("", "None assigned") else _seconds(start)
             ended_at, taken_at, status = _seconds(end), _seconds(taken), accounted_exit(code, state)
-            rows.append(Row(int(slurm_id), user, state, started_at, ended_at, status, reason, taken_at=taken_at))
+            ran = Row(int(slurm_id), user, state, started_at, ended_at, status, reason, taken_at=taken_at)
+            rows.append(replace(ran, nodes="" if started_at is None else nodes))
         first: dict[tuple[int, str], int] = {}  # by id and account: the earliest record that can have a successor
         for row in rows:
             if row.state in _CAN_CONTINUE and row.taken_at is not None:
@@ -169,7 +171,8 @@ class Completions:
             started_at, ended_at = _seconds(field["start_time"]) if started else None, _seconds(field["end_time"])
             ran = Row(number, field["user_id"], state, started_at, ended_at, exit_status, reason)
             restarts = _number(field["restart_cnt"]) or 0
-            rows.append(replace(ran, restarts=restarts, name=field["name"], comment=field["comment"]))
+            nodes = field["nodes"] if started else ""
+            rows.append(replace(ran, restarts=restarts, name=field["name"], comment=field["comment"], nodes=nodes))
         return rows
 
 

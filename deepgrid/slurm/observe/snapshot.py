@@ -162,7 +162,7 @@ def as_job(row: Row) -> SlurmJob:
     """Convert a row for the lifecycle."""
     phase = Phase.ENDED if row.state == REQUEUED and row.ended_at is not None else phase_of(row.state)
     end = row.exit_status, row.reason, row.limit_minutes
-    return SlurmJob(phase, row.slurm_id, row.state, row.started_at, row.ended_at, *end)
+    return SlurmJob(phase, row.slurm_id, row.state, row.started_at, row.ended_at, *end, nodes=row.nodes)
 
 
 def snapshot_command(settings: LoginSettings) -> list[str]:

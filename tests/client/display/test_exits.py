@@ -6,7 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from deepgrid.client.display.story import exit_status_of, exit_words
+from deepgrid.client.display.story import exit_status_of
+from deepgrid.lifecycle.exits import exit_words
 from deepgrid.lifecycle.states import JobStatus
 from tests.cli.support import JOB
 

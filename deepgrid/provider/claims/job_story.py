@@ -1,0 +1,58 @@
+"""Tells in plain lines what happens to one claim. Each line is told once by each carrier."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from deepgrid.billing.credits import format_credits
+from deepgrid.billing.entries import Settlement
+from deepgrid.lifecycle.decide import Observation
+from deepgrid.lifecycle.minutes import minutes_begun
+from deepgrid.lifecycle.slurm_state import Phase, SlurmJob
+from deepgrid.provider.claims.job_card import utc
+
+Tell = Callable[[str], None]
+
+
+class JobStory:
+    """The story of one claim, as its carrier sees it. `tell` takes each line."""
+
+    def __init__(self, tell: Tell) -> None:
+        self.tell = tell
+        self._told: set[Phase] = set()
+        self.last: Observation | None = None
+
+    def observed(self, seen: Observation) -> None:
+        """Tell what this observation shows for the first time."""
+        if self.last is None:
+            time, customer = utc(seen.key.claimed_at), seen.job.customer
+            self.tell(f"claimed at {time} for customer {customer}")
+        self.last = seen
+        slurm = seen.slurm
+        if slurm.started_at is not None and self._is_new(Phase.RUNNING):
+            time, nodes = utc(slurm.started_at), slurm.nodes or "unknown nodes"
+            self.tell(f"started at {time} on {nodes}")
+        if slurm.phase is Phase.ENDED and self._is_new(Phase.ENDED):
+            state, how = slurm.state, _how_it_ended(slurm)
+            self.tell(f"ended as {state} with {how}")
+
+    def settled(self, settlement: Settlement, status: str) -> None:
+        """Tell who gets what."""
+        minutes, hash = settlement.billed_minutes, settlement.tx_hash
+        paid, cut, back = map(format_credits, (settlement.paid_wei, settlement.cut_wei, settlement.refunded_wei))
+        self.tell(f"settled as {status}: minutes={minutes} earned={paid} cut={cut} returned={back} transaction={hash}")
+
+    def _is_new(self, phase: Phase) -> bool:
+        if phase in self._told:
+            return False
+        self._told.add(phase)
+        return True
+
+
+def _how_it_ended(slurm: SlurmJob) -> str:
+    code, signal = slurm.exit_status >> 8 & 0xFF, slurm.exit_status & 0x7F
+    words = f"signal {signal}" if signal else f"exit status {code}"
+    if slurm.started_at is None or slurm.ended_at is None:
+        return f"{words}, never started"
+    ran_s = slurm.ended_at - slurm.started_at if slurm.ran_s is None else slurm.ran_s
+    return f"{words} after {ran_s} s: minutes={minutes_begun(ran_s)}"

@@ -1,0 +1,48 @@
+"""What a serving process logs about its flow runs: plain lines, each with the names of its run and step.
+
+Prefect's log of a run gets the same lines, without the names.
+"""
+
+from __future__ import annotations
+
+import logging
+from copy import copy
+
+RUN_LOGGERS = ("prefect.flow_runs", "prefect.task_runs")
+# What Prefect logs about each run and each task, and its state says too.
+SAID_BY_STATES = ("Finished in state Completed()", "Beginning flow run ")
+# What Prefect logs as errors when a process ends whose runs the next one continues.
+ORDINARY_ENDS = (
+    "Crash detected! Execution was cancelled",
+    "Finished in state Crashed('Execution was cancelled",
+    "Finished in state Running",
+)
+
+
+class RunNames(logging.Formatter):
+    """Writes `job 7 on alpha, submit` in place of the name of Prefect's logger."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Format a record. One that belongs to no run keeps its logger's name."""
+        if run := getattr(record, "flow_run_name", None):
+            step = getattr(record, "task_name", None)
+            record = copy(record)
+            record.name = f"{run}, {step}" if step else run
+        return super().format(record)
+
+
+def start_run_logs(log_format: str) -> None:
+    """Name run and step in the lines of this process, and drop lines that only repeat a state."""
+    for handler in logging.getLogger().handlers:
+        handler.setFormatter(RunNames(log_format))
+    _drop(SAID_BY_STATES)
+
+
+def silence_ordinary_ends() -> None:
+    """Log no errors about the runs that this process leaves to the next one."""
+    _drop(ORDINARY_ENDS)
+
+
+def _drop(beginnings: tuple[str, ...]) -> None:
+    for name in RUN_LOGGERS:
+        logging.getLogger(name).addFilter(lambda record: not record.getMessage().startswith(beginnings))
