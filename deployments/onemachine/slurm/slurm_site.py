@@ -7,7 +7,6 @@ again with its accounts. Unix sockets are in a short folder under /tmp, which `s
 from __future__ import annotations
 
 import os
-import re
 import shutil
 import subprocess
 from collections.abc import Callable, Iterator, Sequence
@@ -212,8 +211,10 @@ class SlurmSite:
         values |= {"gpu_devices": GPU_DEVICES[: spec.gpus_per_node], "use_pam": files.root_is_locked()}
         for name in ("slurm.conf", "gres.conf", "sshd_config"):
             render_template(name, folder / name, **values)
-        prefix = re.escape(accounts.prefix(spec.name))
-        render_template("epilog.py", folder / "epilog", 0o755, cluster=spec.name, prefix=prefix, digits=accounts.DIGITS)
+        prefix = accounts.prefix(spec.name)
+        cleaner = folder / "epilog.py"
+        render_template("epilog.py", cleaner, cluster=spec.name, prefix=prefix, digits=accounts.DIGITS)
+        render_template("epilog.sh", folder / "epilog", 0o755, cluster=spec.name, cleaner=cleaner)
         # Named, because slurmd otherwise looks for systemd.
         (folder / "cgroup.conf").write_text("CgroupPlugin=cgroup/v1\n")
         for name, wanted in (("jobcomp.lua", spec.hook), ("job_submit.lua", spec.guard)):
