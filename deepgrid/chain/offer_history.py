@@ -20,8 +20,12 @@ from deepgrid.errors import ChainError
 from deepgrid.lifecycle.job import Hardware
 
 REGISTRY = "ProviderManager"
-STEPS = {"ProviderWaitingForApproval": Step.PROPOSED, "ProviderApproved": Step.APPROVED,
-         "ProviderRemoved": Step.REMOVED, "ProviderBanChanged": Step.BANNED}  # fmt: skip
+STEPS = {
+    "ProviderWaitingForApproval": Step.PROPOSED,
+    "ProviderApproved": Step.APPROVED,
+    "ProviderRemoved": Step.REMOVED,
+    "ProviderBanChanged": Step.BANNED,
+}
 MOST_PAGES_BACK = 500
 
 

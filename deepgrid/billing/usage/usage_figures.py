@@ -7,7 +7,7 @@ which it passed. A wait belongs to the period in which it ended.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
@@ -169,18 +169,24 @@ def usage(ledger: Ledger, span: Span, offers: Offers, provider: str | None = Non
     jobs = tuple(_job_uses(ledger, span, provider))
     offering = offers.providers if provider is None else {provider}
     offered = {one: Sums(offered_s=offers.seconds(one, span)) for one in offering}
+
+    def offered_in(part: Span) -> Capacity:
+        return sum((offers.seconds(one, part) for one in offering), start=NOTHING)
+
+    sums = [_sums(one) for one in jobs]
+    totals = sum(sums, start=sum(offered.values(), start=Sums()))
     return Usage(
         span=span,
         jobs=jobs,
-        totals=sum((_sums(one) for one in jobs), start=sum(offered.values(), start=Sums())),
-        customers=_ranked((one.customer, _sums(one)) for one in jobs),
-        clusters=_ranked([*((one.cluster, _sums(one)) for one in jobs), *offered.items()]),
+        totals=totals,
+        customers=_ranked(zip((one.customer for one in jobs), sums, strict=True)),
+        clusters=_ranked([*zip((one.cluster for one in jobs), sums, strict=True), *offered.items()]),
         ends=Counter(one.end for one in jobs if one.end is not None),
         open_jobs=sum(one.end is None for one in jobs),
         given_back=sum(provider in (None, one.provider) and ledger.in_period(one.block) for one in ledger.given_back),
         to_claim=Waits.of(one.to_claim_s for one in jobs),
         to_start=Waits.of(one.to_start_s for one in jobs),
-        bars=tuple(_bars(ledger, jobs, span, offers, offering)),
+        bars=tuple(_bars(ledger, jobs, span, offered_in)),
     )
 
 
@@ -271,23 +277,21 @@ def _ranked(parts: Iterable[tuple[str, Sums]]) -> dict[str, Sums]:
     return dict(sorted(some, key=lambda one: (-one[1].cost_wei, -one[1].used_s.cpus, one[0])))
 
 
-def _bars(
-    ledger: Ledger, jobs: tuple[JobUse, ...], span: Span, offers: Offers, offering: Iterable[str]
-) -> Iterator[Bar]:
+def _bars(ledger: Ledger, jobs: Sequence[JobUse], span: Span, offered: Callable[[Span], Capacity]) -> Iterator[Bar]:
     """Yield the days of the period, or equal parts of several days if it is long."""
     days = -(-(span.until - span.since) // DAY_S)
     step = DAY_S * -(-days // MOST_BARS)
-    for since in range(span.since, span.until, step):
-        part = Span(since, min(since + step, span.until))
-        settled = [one for one in jobs if part.since <= one.settled_at < part.until]
-        used = (
-            Capacity.of_job(ledger.jobs[one.job_id].definition) * overlap_s(one.started_at, one.ran_until, part)
-            for one in jobs
-        )
-        yield Bar(
-            since=since,
-            paid_wei=sum(one.paid_wei for one in settled),
-            cut_wei=sum(one.cut_wei for one in settled),
-            used_s=sum(used, start=NOTHING),
-            offered_s=sum((offers.seconds(one, part) for one in offering), start=NOTHING),
-        )
+    parts = [Span(since, min(since + step, span.until)) for since in range(span.since, span.until, step)]
+    paid, cut, used = [0] * len(parts), [0] * len(parts), [NOTHING] * len(parts)
+    for one in jobs:
+        if one.settled_at:
+            place = (one.settled_at - span.since) // step
+            paid[place] += one.paid_wei
+            cut[place] += one.cut_wei
+        if one.used_s != NOTHING:
+            size = Capacity.of_job(ledger.jobs[one.job_id].definition)
+            first = (max(one.started_at, span.since) - span.since) // step
+            for place in range(first, (one.ran_until - 1 - span.since) // step + 1):
+                used[place] += size * overlap_s(one.started_at, one.ran_until, parts[place])
+    for place, part in enumerate(parts):
+        yield Bar(part.since, paid[place], cut[place], used_s=used[place], offered_s=offered(part))

@@ -116,8 +116,8 @@ def _count(name: str, now: Usage, before: Usage, value: Callable[[Usage], int]) 
 
 
 def _waits(name: str, now: Waits, before: Waits) -> list[list[str]]:
-    figures = (("median", now.median_s, before.median_s), ("9 of 10 within", now.most_s, before.most_s),
-               ("longest", now.longest_s, before.longest_s))  # fmt: skip
+    figures = [("median", now.median_s, before.median_s), ("9 of 10 within", now.most_s, before.most_s)]
+    figures.append(("longest", now.longest_s, before.longest_s))
     return [[f"{name}, {what}", duration(is_now), duration(was), ""] for what, is_now, was in figures]
 
 
