@@ -64,10 +64,8 @@ async def supervised_by(provider: Provider, grid: LocalGrid) -> AsyncIterator[su
     process = provider.begin("serve", "alpha")
     try:
         yield process
-    except BaseException:
-        await provider.says("resume", "alpha")
-        raise
     finally:
+        await provider.says("resume", "alpha")
         process.terminate()
         await asyncio.to_thread(process.communicate, timeout=PATIENCE_S)
         await asyncio.to_thread(grid.start, SUPERVISOR)

@@ -2,71 +2,25 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
-from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from markdown_it import MarkdownIt
 
 from deepgrid.billing.usage.capacity import Offers
-from deepgrid.billing.usage.usage_figures import UsageReport
 from deepgrid.billing.usage.usage_files import as_csv, harmless, stored
 from deepgrid.billing.usage.usage_page import escaped, page
 from deepgrid.billing.usage.usage_plot import draw_usage
 from deepgrid.billing.usage.usage_tables import as_json, change, duration, message, percent, tables
 from deepgrid.lifecycle.states import JobStatus
-from deepgrid.plain_text import visible
 from tests.billing.histories import CREDIT, ME, MIDNIGHT, Plan
-from tests.billing.usage.reports import OFFERS, history, report_of
+from tests.billing.usage.deceptive import OURS, cells, evil_report, tags, visible_of
+from tests.billing.usage.reports import history, report_of
 
 S = JobStatus
 ODD = 3 * CREDIT + 1  # a rate that floats cannot hold
-EVIL = [
-    "[pay](https://evil.example)", "<img src=x onerror=alert(1)>", "a | b | c", "`code` ![x](y)", "www.evil.example",
-    "https://evil.example", "x\n\n# The books agree", "\x1b[31mred", "ab\u202ecd\u200b", "=cmd|'/C calc'!A0",
-    "@SUM(1+1)", "&lt;b&gt;", "$x^2$", "\\", "-", "ada@evil.example", "~~gone~~", "\ufeff=1+1", " =1+1", "\t=1+1",
-]  # fmt: skip
-MARKDOWN = MarkdownIt("gfm-like", {"html": True, "linkify": True})
-OURS = {"h1", "h2", "p", "img", "table", "thead", "tbody", "tr", "th", "td", ""}
-
-
-def evil_report(text: str) -> UsageReport:
-    made = history(Plan(end=S.FAILED, ran_s=30, rate=ODD), Plan(end=S.CANCELLED))
-    made.jobs[1] = replace(made.jobs[1], last_error=text, exit_status=768)
-    offers = Offers(OFFERS.changes, {ME: text}, frozenset({ME}))
-    return report_of(made, offers=offers)
-
-
-def tags(text: str) -> set[str]:
-    parsed = MARKDOWN.parse(text)
-    inner = [token for one in parsed for token in one.children or ()]
-    return {token.tag for token in (*parsed, *inner)}
-
-
-def cells(text: str) -> list[str]:
-    """Return the texts that a reader of the Markdown sees, one per cell or paragraph."""
-    found = [one for one in MARKDOWN.parse(text) if one.type == "inline"]
-    return ["".join(part.content for part in one.children or ()) for one in found]
-
-
-@pytest.mark.parametrize("text", EVIL)
-def test_names_and_errors_stay_text_on_the_page(text: str) -> None:
-    shown = page(evil_report(text), b"png")
-    assert tags(shown) <= OURS
-    assert "#" not in shown.replace("## ", "").replace("# Usage", "").replace("\\#", "")
-    seen = [cell for cell in cells(shown) if "\n" not in cell]
-    assert sum(cell.endswith(visible_of(text)) and cell.strip() != "" for cell in seen) >= 2, seen
-    assert not any(c in shown for c in "\x1b\u202e\u200b")
-
-
-def visible_of(text: str) -> str:
-    return visible(text).strip()
 
 
 @settings(max_examples=200, deadline=None)
@@ -76,16 +30,6 @@ def test_any_text_in_a_cell_stays_one_cell_without_markup(text: str) -> None:
     assert tags(shown) <= OURS
     assert cells(shown)[-1] == "end" and len(cells(shown)) == 4
     assert cells(shown)[2] == visible_of(text)
-
-
-@pytest.mark.parametrize("text", EVIL)
-def test_no_cell_of_the_csv_is_a_formula(text: str) -> None:
-    rows = list(csv.reader(io.StringIO(as_csv(stored(evil_report(text))))))
-    assert len(rows) == 3 and len({len(row) for row in rows}) == 1
-    for row in rows:
-        assert not any(cell.strip().startswith(("=", "+", "-", "@", "\t", "\r")) for cell in row)
-    as_semicolons = list(csv.reader(io.StringIO(as_csv(stored(evil_report(f'a";{text}')))), delimiter=";"))
-    assert not any(cell.startswith(("=", "+", "-", "@")) for row in as_semicolons for cell in row)
 
 
 @settings(max_examples=200, deadline=None)
