@@ -33,6 +33,7 @@ REPOSITORY = Path(__file__).parents[2]
 DPS = (sys.executable, "-m", "deepgrid.cli")
 FULL, CLOSED, UNREAD = "No space left on device", "Bad file descriptor", "Broken pipe"
 WAYS = (FULL, CLOSED, UNREAD)
+SOME_WAYS = (FULL, CLOSED, pytest.param(UNREAD, marks=pytest.mark.deep))
 SUBMIT = ("submit", str(EXAMPLE), "--credits", "100", "--affinities", "gpu:in:nvidia")
 SUBMITTED = re.compile(r"^job (\d+) submitted$", re.MULTILINE)
 TRANSACTION = re.compile(r"^transaction 0x[0-9a-f]{64}$", re.MULTILINE)
@@ -52,6 +53,11 @@ BY_OPERATOR = {
     "constants": (("operator", "constants", "top-up-slice", "30"), "top-up-slice is 30 minutes from now on."),
     "open": (("operator", "open"), "The grid accepts new jobs."),
 }
+LONG_DEEDS = ("top-up", "approve", "constants")
+DEEDS_TO_TRY = [
+    pytest.param(deed, marks=pytest.mark.long if deed in LONG_DEEDS else pytest.mark.deep)
+    for deed in (*BY_CUSTOMER, *BY_OPERATOR)
+]
 # Calls that send transactions or make keys. A function that has one of them prints its result by `print_result`.
 DEEDS = {
     "as_sender", "submit", "cancel", "top_up", "transfer", "set_allowance", "deploy_to_book", "register", "create_key",
@@ -132,21 +138,20 @@ async def test_a_reader_that_leaves_ends_the_watching_and_not_the_job(
     assert (await chain.job(int(found[1]))).status.hot
 
 
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("way", SOME_WAYS)
 async def test_with_both_streams_broken_the_status_says_that_it_is_done(dps: Dps, chain: Chain, way: str) -> None:
     before = await chain.job_count()
     assert (await run(dps, *SUBMIT, out=way, err=way)).status == 3
     assert await chain.job_count() == before + 1
 
 
-@pytest.mark.parametrize("err", WAYS)
+@pytest.mark.parametrize("err", SOME_WAYS)
 async def test_a_broken_standard_error_stops_nothing(dps: Dps, err: str) -> None:
     outcome = await run(dps, *SUBMIT, "--delegate-spending", err=err)  # it says something there
     assert (outcome.status, bool(SUBMITTED.fullmatch(outcome.out.strip()))) == (0, True)
 
 
-@pytest.mark.long
-@pytest.mark.parametrize("deed", [*BY_CUSTOMER, *BY_OPERATOR])
+@pytest.mark.parametrize("deed", DEEDS_TO_TRY)
 async def test_every_deed_tells_its_transaction(
     live: Live, dps: Dps, chain: Chain, running_id: int, provider: Party, deed: str
 ) -> None:

@@ -159,7 +159,7 @@ def test_the_stub_is_fresh() -> None:
     assert PATH.read_text() == stub(), "Run `.venv/bin/python -m tools.sync_client`."
 
 
-@pytest.mark.long
+@pytest.mark.deep
 def test_type_checkers_find_in_the_stub_what_python_has() -> None:
     program = [sys.executable, "-m", "mypy.stubtest", classes.__name__, "--mypy-config-file", "pyproject.toml"]
     done = subprocess.run(program, capture_output=True, text=True, check=False, cwd=ROOT)

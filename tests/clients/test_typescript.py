@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import re
 
+import pytest
+
 from tests.clients import typescript_client
 from tests.clients.typescript_client import FOLDER
 
@@ -19,6 +21,7 @@ def test_packages_are_locked_by_hash_and_name_no_registry() -> None:
         assert "registry=" not in (folder / ".npmrc").read_text().replace("omit-lockfile-registry-resolved=true", "")
 
 
+@pytest.mark.deep  # `./run lint` checks the types, and tests/grid/test_existing_clients.py builds it
 def test_the_client_compiles() -> None:
     typescript_client.build()
     assert (FOLDER / "build" / "main.js").exists()
