@@ -85,7 +85,7 @@ import os, signal, sys, time
 print("up", flush=True)
 stopped = set()
 while True:
-    time.sleep(0.002)
+    time.sleep(0.01)
     for pid in filter(str.isdigit, os.listdir("/proc")):
         try:
             if pid in stopped or os.stat(f"/proc/{pid}").st_uid != os.getuid():
