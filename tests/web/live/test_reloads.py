@@ -114,7 +114,7 @@ def asks_for(request: Request, kind: str) -> bool:
     return kind in (asked["method"], json.loads(typed).get("primaryType"))
 
 
-@pytest.mark.parametrize("asked", [SESSION, PERMIT])
+@pytest.mark.parametrize("asked", [SESSION, pytest.param(PERMIT, marks=pytest.mark.deep)])
 async def test_a_reload_before_the_local_request_locks_nothing(stage: Stage, local_page: Page, asked: str) -> None:
     held: list[Route] = []
 

@@ -90,9 +90,9 @@ async def test_loading_and_failing_pages(stage: Stage, browser: Browser, looks: 
     async with opened(stage, browser, bypass_csp=True) as page:
         await page.add_script_tag(path=AXE)
         for place in ("/jobs", f"/jobs/{job_id}", "/new", "/wallet"):
-            for state, said in (("loading", BUSY), ("error", UNREADABLE)):
+            for state, said, one_look in (("loading", BUSY, looks[:1]), ("error", UNREADABLE, looks[1:])):
                 async with in_state(page, state, place, said):
-                    wrong |= await look(page, f"{name_of(place)}-{state}", looks)
+                    wrong |= await look(page, f"{name_of(place)}-{state}", one_look)
     assert {name: found for name, found in wrong.items() if found} == {}
 
 
