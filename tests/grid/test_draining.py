@@ -64,8 +64,10 @@ async def supervised_by(provider: Provider, grid: LocalGrid) -> AsyncIterator[su
     process = provider.begin("serve", "alpha")
     try:
         yield process
-    finally:
+    except BaseException:
         await provider.says("resume", "alpha")
+        raise
+    finally:
         process.terminate()
         await asyncio.to_thread(process.communicate, timeout=PATIENCE_S)
         await asyncio.to_thread(grid.start, SUPERVISOR)

@@ -20,7 +20,7 @@ from tests.grid.writers import writer_of
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
 
-JOBS = 20
+JOBS = 10
 # 200 jobs at one per second leave 150 KB each, 40 KB without events. The first jobs of a new database leave more,
 # because its indexes are nearly empty, and on a busy machine there are more rounds per job. With tags on each run, an
 # event had eight resources.

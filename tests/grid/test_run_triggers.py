@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import re
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -22,6 +23,7 @@ pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 EVERY_S = 60
+ROUND = "meta_schedule/grid"
 TRIES = 4
 SHORTER = {"benchmark_cluster/alpha": {"programs": ["machine"]}}  # the other benchmarks take minutes
 
@@ -36,8 +38,8 @@ def scheduled() -> list[str]:
 
 
 NAMES = scheduled()
-FEW = [NAMES[0], NAMES[-1]]  # one of the operator, one of the cluster: the command and the button start all runs alike
-SOME = [*FEW, "reconcile_billing/alpha"]  # also one that is a process. Other tests start the rest over Prefect's API.
+# One of the operator, one of the cluster: Prefect starts all runs alike. Other tests start the rest over its API.
+FEW = [NAMES[0], NAMES[-1]]
 
 
 @pytest.fixture
@@ -54,7 +56,7 @@ async def quiet(grid: LocalGrid) -> AsyncIterator[None]:
                 await _set_parameters(grid, name, parameters)
 
 
-@pytest.mark.parametrize("names", [SOME, pytest.param(NAMES, marks=pytest.mark.deep)], ids=["some", "all"])
+@pytest.mark.parametrize("names", [FEW, pytest.param(NAMES, marks=pytest.mark.deep)], ids=["few", "all"])
 async def test_flows_run_by_their_schedules(grid: LocalGrid, quiet: None, names: list[str]) -> None:
     runs = await asyncio.gather(*(_scheduled_run(grid, name) for name in names))
     bad = {name: run["state"] for name, run in zip(names, runs, strict=True) if not ended_well(name, run)}
@@ -72,6 +74,7 @@ async def test_flows_run_by_the_command(grid: LocalGrid, quiet: None) -> None:
     await all_end_well(grid, start)
 
 
+@pytest.mark.deep
 async def test_flows_run_by_the_run_button(grid: LocalGrid, quiet: None) -> None:
     async with browser_page(grid.prefect) as page:
 
@@ -83,6 +86,23 @@ async def test_flows_run_by_the_run_button(grid: LocalGrid, quiet: None) -> None
             return await _new_run(grid, name, before)
 
         await all_end_well(grid, start)
+
+
+async def test_rounds_that_start_together_are_one_round(grid: LocalGrid, quiet: None) -> None:
+    """Prefect skips all except one."""
+    made = await asyncio.gather(*(run_now_once(grid, ROUND) for _ in range(3)))
+    assert "COMPLETED" in {run["state"]["type"] for run in made}
+    done = sorted((run["start_time"], run["end_time"]) for run in await runs_of(grid, ROUND, "COMPLETED"))
+    assert all(end <= begin for (_, end), (begin, _) in itertools.pairwise(done))
+
+
+async def run_now_once(grid: LocalGrid, name: str) -> Json:
+    """Start a run of a deployment, and wait for its end. It may have been skipped."""
+    found = await deployment(grid, name)
+    async with api(grid) as client:
+        wanted = {"state": {"type": "SCHEDULED"}}
+        made = (await client.post(f"deployments/{found['id']}/create_flow_run", json=wanted)).raise_for_status()
+    return await run_until(grid, made.json()["id"], _is_final)
 
 
 async def all_end_well(grid: LocalGrid, start: Callable[[str], Awaitable[str]]) -> None:

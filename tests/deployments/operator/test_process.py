@@ -32,7 +32,7 @@ from tests.chain.grid import CREDIT, DEFINITION, HARDWARE, LABELS, PRICES
 from tests.operator.office import MINUTE_S, Office
 from tests.waiting import until
 
-pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.deep, pytest.mark.timeout(600)]
 
 NAME = "served"
 REPOSITORY = Path(__file__).parents[3]
