@@ -28,7 +28,7 @@ FLOW = "top_up_jobs/{}"
 ON_ALPHA = "name=alpha"
 AUTO = "auto_top_up/grid"
 SLICES = 2
-ROUND_S = 5
+ROUND_S = 15
 SAVED_MINUTES = 5  # with 300 credits
 # One of beta's two whole nodes. 100 credits pay for one minute.
 NODE = {"gpus: 0": "gpus: 2", "cpusPerTask: 1": "cpusPerTask: 8", "memPerCpu: 100": "memPerCpu: 1000"}
