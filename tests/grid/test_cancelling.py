@@ -73,13 +73,10 @@ async def test_a_pending_job_is_cancelled(customer: Customer) -> None:
 
 
 async def test_a_meta_scheduled_job_is_cancelled(customer: Customer) -> None:
-    customer.grid.table.stop("supervisor-alpha")
-    try:
+    async with unscheduled(customer.grid, "claim_jobs/alpha"):
         job_id = customer.submit(LONG_WORK, ON_ALPHA)
         await customer.until(job_id, lambda job: job.status is JobStatus.META_SCHEDULED)
         customer.dps("job", "cancel", str(job_id), check=0)
-    finally:
-        await asyncio.to_thread(customer.grid.start, "supervisor-alpha")
     await cancelled_for_nothing(customer, job_id)
 
 
