@@ -31,7 +31,7 @@ from tests.attacks.wire_parsers import PIECES, WIRE_PARSERS
 
 KEY = JobKey(31337, "0x" + "c0ffee00" * 5, 5, 1000)
 CASES = 600
-MUTATIONS, MUTATIONS_OF_A_NIGHT = 700, 100_000
+MUTATIONS, MUTATIONS_OF_A_NIGHT = 400, 100_000
 
 OF_SLURM = pytest.mark.attack(
     "Slurm's answers contain random text",
