@@ -11,12 +11,14 @@ from pydantic import Field
 
 from deepgrid.benchmark.outcome import Outcome, compared, nothing_worked, summary, updated
 from deepgrid.benchmark.settings import PROGRAMS, Program
+from deepgrid.benchmark.trend import drops, last_days, with_drops
 from deepgrid.errors import GridError
-from deepgrid.provider.measurements import last_measured, measure, propose_if_moved
+from deepgrid.provider.benchmark_archive import BenchmarkArchive
+from deepgrid.provider.measurements import archive_of, last_measured, measure_and_keep, propose_if_moved
 from deepgrid.provider.session import ProviderSession
 from orchestration import sessions
 from orchestration.sessions import BlockName
-from tasks.artifacts import publish_labels
+from tasks.benchmark_artifacts import publish_labels, publish_trend, tell_drop
 from tasks.run_step import run_step
 
 
@@ -26,26 +28,41 @@ async def benchmark_cluster(
 ) -> State[None]:
     """Run the programs one after the other. Propose all labels when one moved by more than 5 %.
 
-    If a program fails, its last values are kept and the other programs still run.
+    If a program fails, its last values are kept and the other programs still run. A second run of the same cluster
+    waits for the first one. All results are kept. A figure that dropped by more than 15 % marks the cluster degraded.
 
     Args:
         cluster: Name of the provider block.
         programs: Programs to run, at most five; empty for all of them. Each may take hours of the cluster.
     """
-    async with sessions.provider(cluster) as session:
+    async with sessions.provider(cluster) as session, archive_of(session).alone(cluster):
+        archive = archive_of(session)
         await run_step(f"check Slurm on {cluster}", session.cluster.health)
         old = await run_step("read measured labels", last_measured, session)
-        outcomes = [await _measured(session, program) for program in programs or PROGRAMS]
-        new = updated(old, outcomes, session.settings.labels)
+        earlier = await run_step("read earlier results", archive.read)
+        outcomes = [await _measured(session, archive, program) for program in programs or PROGRAMS]
+        results = await run_step("read all results", archive.read)
+        own = session.settings.labels
+        measured = updated(old, outcomes, own)
+        keys = [label.key for label in measured]
+        dropped = drops(results, keys)
+        new = updated(with_drops(measured, dropped), (), own)
         rows = compared(old, new)
         proposed = await run_step("propose what moved", propose_if_moved, session, old, new)
-        words = summary(rows, outcomes, proposed.standing.value if proposed else "")
-        await run_step("show old and new labels", publish_labels, cluster, rows, words)
+        degraded = dropped[0].words if dropped else ""
+        standing = proposed.standing.value if proposed else ""
+        words = summary(rows, outcomes, standing, degraded, last_days(outcomes, earlier))
+        await run_step("show old and new labels", publish_labels, cluster, rows, outcomes, results, words)
+        await run_step("plot all results", publish_trend, cluster, archive, results)
+        before = drops(earlier, keys)
+        tell_drop(cluster, before[0].words if before else "", degraded)
     return Failed(message=words) if nothing_worked(outcomes) else Completed(message=words)
 
 
-async def _measured(session: ProviderSession, program: Program) -> Outcome:
+async def _measured(session: ProviderSession, archive: BenchmarkArchive, program: Program) -> Outcome:
     try:
-        return await run_step(f"measure {program} of {session.settings.cluster}", measure, session, program)
+        return await run_step(
+            f"measure {program} of {session.settings.cluster}", measure_and_keep, session, archive, program
+        )
     except GridError as error:
         return Outcome(program, problem=error.message)

@@ -6,6 +6,8 @@ alerts of Prometheus do not depend on them.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from prefect.events import emit_event
 
 LOW_ON_GAS, DEGRADED = "deepgrid.low-on-gas", "deepgrid.degraded"
@@ -14,11 +16,11 @@ BOOKS_DIFFER = "BooksDiffer"  # the name of a failed run's state, and the end of
 
 
 class Conditions:
-    """The conditions of one resource, such as `provider alpha`."""
+    """The conditions of one resource, such as `provider alpha`. `known` are reasons of an earlier process."""
 
-    def __init__(self, kind: str, name: str) -> None:
+    def __init__(self, kind: str, name: str, known: Mapping[str, str] | None = None) -> None:
         self._resource = {"prefect.resource.id": f"deepgrid.{kind}.{name}", "prefect.resource.name": f"{kind} {name}"}
-        self._reasons: dict[str, str] = {}
+        self._reasons = dict(known or {})
 
     def tell(self, condition: str, reason: str) -> None:
         """Say why the condition holds, or by an empty reason that it does not. Only a change makes an event."""

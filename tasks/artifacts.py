@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import time
 from collections import Counter
-from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -13,7 +12,6 @@ from prefect.artifacts import acreate_table_artifact
 from prefect.client.orchestration import get_client
 from prefect.context import FlowRunContext
 
-from deepgrid.benchmark.outcome import Comparison
 from deepgrid.operator.rounds import Decision
 from deepgrid.operator.session import OperatorSession
 from deepgrid.provider.claims.job_card import JobCard
@@ -25,12 +23,6 @@ HISTORY_S = 60.0
 logger = logging.getLogger(__name__)
 
 FIGURES = "Figures of the last rounds, newest first. Times are unix seconds, durations seconds."
-
-
-async def publish_labels(cluster: str, rows: Sequence[Comparison], words: str) -> None:
-    """Publish a cluster's old and new labels as a table."""
-    table = [{"label": row.key, "was": row.old, "is": row.new, "moved": "yes" if row.moved else ""} for row in rows]
-    await acreate_table_artifact(table=table, key=f"benchmark-{cluster}", description=words)
 
 
 async def publish_card(card: JobCard) -> None:

@@ -16,6 +16,7 @@ from deepgrid.lifecycle.job import Label
 
 DEGRADED = "benchmark.degraded"  # the key of the figure that dropped most
 GROUPS = ("compute", "network", "network.internet", "storage")  # each names its program, and has a remark at need
+DROP_PERCENT = 15  # of the median of the last results; a larger drop marks the cluster degraded
 MOVED_PERCENT = 5  # a smaller change of a figure does not count
 
 _KEYS = frozenset(

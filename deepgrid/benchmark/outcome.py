@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 
 from deepgrid.benchmark.figures import Samples
 from deepgrid.benchmark.labels import is_measured, value_moved, values_of
 from deepgrid.benchmark.settings import Program
 from deepgrid.lifecycle.job import Label
+
+MOVES_SHOWN = 3  # in the message of a run
+PROBLEM_CHARACTERS = 400  # of a failure there
 
 _PREFIXES: dict[Program, tuple[str, ...]] = {
     "machine": ("cpu", "os", "arch", "gpu"),
@@ -44,10 +48,11 @@ class Outcome:
     problem: str = ""
     evidence: Evidence = Evidence()
 
-    @property
-    def words(self) -> str:
-        """The failure and its consequence, as a sentence."""
-        return f"{self.program} failed ({self.problem.rstrip('.')}); its last values stay" if self.problem else ""
+    def words(self, last: str = "") -> str:
+        """Return the failure and its consequence. `last` is the day of the last values."""
+        which = f"its last values of {last} stay" if last else "its last values stay"
+        problem = " ".join(self.problem.split()).replace(". ", "; ")[:PROBLEM_CHARACTERS].rstrip(".")
+        return f"{self.program} failed ({problem}); {which}" if problem else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,12 +93,25 @@ def nothing_worked(outcomes: Sequence[Outcome]) -> bool:
     return any(outcome.problem for outcome in outcomes) and not any(outcome.labels for outcome in outcomes)
 
 
-def summary(rows: Sequence[Comparison], outcomes: Sequence[Outcome], standing: str) -> str:
-    """Return one sentence on changes and failures.
+def summary(
+    rows: Sequence[Comparison],
+    outcomes: Sequence[Outcome],
+    standing: str,
+    degraded: str = "",
+    last_days: Mapping[Program, str] = MappingProxyType({}),
+) -> str:
+    """Return one sentence on changes, noise, a drop and failures. The table has the rest.
 
-    `standing` says how the provider stands after proposing the changes.
+    `standing` says how the provider stands after proposing the changes. `degraded` says what dropped. `last_days` are
+    the days of the last values of programs that failed.
     """
     moved = [f"{row.key} {row.old or 'none'} -> {row.new or 'none'}" for row in rows if row.moved]
-    said = [f"proposed {', '.join(moved)}; the provider {standing}"] if standing else ["nothing moved by more than 5 %"]
-    words = "; ".join(said + [outcome.words for outcome in outcomes if outcome.problem])
+    shown = ", ".join(moved[:MOVES_SHOWN])
+    if len(moved) > MOVES_SHOWN:
+        shown += f" and {len(moved) - MOVES_SHOWN} more"
+    said = [f"proposed {shown}; the provider {standing}"] if standing else ["nothing moved by more than 5 %"]
+    said += [f"{one.program} is noisy" for one in outcomes if one.evidence.noisy]
+    said += [f"the cluster is degraded: {degraded}"] * bool(degraded)
+    said += [one.words(last_days.get(one.program, "")) for one in outcomes if one.problem]
+    words = "; ".join(said)
     return f"{words[0].upper()}{words[1:]}."

@@ -19,6 +19,7 @@ from deepgrid.benchmark.mpi import PRINT_VERSION, finder, mpirun, shell_for
 from deepgrid.benchmark.settings import VOLUMES, BenchmarkSettings
 from deepgrid.sbatch import StoragePaths
 
+MOST_PROBLEM_CHARACTERS = 200  # of what a node says about a volume
 _MARK = "deepgrid-volume"
 _ON_DISK = "disk-"  # begins the names of volumes that belong to one node
 _FIGURES = ("write.bw.mibps", "write.iops", "read.bw.mibps", "read.iops")
@@ -121,7 +122,8 @@ def parse(output: str) -> tuple[dict[str, Samples], dict[str, str], str]:
             figures |= {f"storage.{volume}.{key}": one for key, one in samples.items()}
             programs.add("ior" if by_ior else "fio")
         else:
-            problems[volume] = next((line.strip() for line in said.splitlines() if line.strip()), "it said nothing")
+            first = next((line.strip() for line in said.splitlines() if line.strip()), "it said nothing")
+            problems[volume] = first[:MOST_PROBLEM_CHARACTERS]
     return figures, problems, "-".join(sorted(programs))
 
 

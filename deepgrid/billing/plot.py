@@ -30,6 +30,11 @@ def draw(result: Reconciliation) -> bytes:
         _draw_minutes(minutes_axes, rows)
     else:
         _draw_providers(minutes_axes, rows)
+    return as_png(figure)
+
+
+def as_png(figure: Figure) -> bytes:
+    """Return a figure as PNG."""
     file = io.BytesIO()
     figure.savefig(file, format="png", dpi=DOTS_PER_INCH)
     return file.getvalue()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 from deepgrid.benchmark import measuring
 from deepgrid.benchmark.labels import measured_of, moved
 from deepgrid.benchmark.measuring import Site
@@ -10,6 +12,7 @@ from deepgrid.benchmark.settings import Program
 from deepgrid.chain.offers import read_versions
 from deepgrid.lifecycle.job import Label
 from deepgrid.provider import registration
+from deepgrid.provider.benchmark_archive import BenchmarkArchive
 from deepgrid.provider.registration import read_hardware
 from deepgrid.provider.session import ProviderSession
 
@@ -43,6 +46,19 @@ async def measure(session: ProviderSession, program: Program) -> Outcome:
         partition=settings.partition,
     )
     return measuring.read(program, output, settings, wanted, missing)
+
+
+def archive_of(session: ProviderSession) -> BenchmarkArchive:
+    """Return the archive of this cluster's results."""
+    return BenchmarkArchive(session.settings.state / "benchmarks" / session.settings.cluster)
+
+
+async def measure_and_keep(session: ProviderSession, archive: BenchmarkArchive, program: Program) -> Outcome:
+    """Measure, and keep the result at once, so that a restart in the middle of a round loses no finished program."""
+    outcome = await measure(session, program)
+    if outcome.labels:
+        archive.keep(outcome, int(time.time()))
+    return outcome
 
 
 async def propose_if_moved(

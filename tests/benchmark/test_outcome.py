@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from deepgrid.benchmark.outcome import Comparison, Outcome, compared, nothing_worked, summary, updated
+from deepgrid.benchmark.outcome import Comparison, Evidence, Outcome, compared, nothing_worked, summary, updated
 from deepgrid.lifecycle.job import Label
 
 LAST = (
@@ -57,6 +57,18 @@ def test_a_run_says_what_moved_and_what_failed() -> None:
         "network failed (no route); its last values stay."
     )
     assert summary(rows[2:], [], "") == "Nothing moved by more than 5 %."
+
+
+def test_the_message_of_a_run_is_one_sentence_however_much_moved() -> None:
+    rows = tuple(Comparison(f"storage.{number}", "", "1.00") for number in range(30))
+    noisy = Outcome("storage", evidence=Evidence(noisy=("storage.1",)))
+    failed = Outcome("hpl", problem="it\ncrashed. Really.")
+    words = summary(rows, [noisy, failed], "is approved", "os is slow", {"hpl": "2026-11-21"})
+    assert words == (
+        "Proposed storage.0 none -> 1.00, storage.1 none -> 1.00, storage.2 none -> 1.00 and 27 more; the provider is"
+        " approved; storage is noisy; the cluster is degraded: os is slow; hpl failed (it crashed; Really); its"
+        " last values of 2026-11-21 stay."
+    )
 
 
 def test_a_round_fails_only_when_nothing_was_measured() -> None:

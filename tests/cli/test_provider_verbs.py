@@ -40,9 +40,11 @@ async def test_status_shows_what_an_approval_would_change(dps: Dps, provider: Pa
 async def test_status_knows_a_cluster_by_its_name_and_oneself_by_the_key(live: Live, dps: Dps, chain: Chain) -> None:
     name = f"cluster-{dps.key.name}"
     someone = await newcomer(live, chain, f"by-name-{dps.key.name}")
-    await someone.writer.register(HARDWARE, PRICES, (Label("name", name),))
+    slower = Label("benchmark.degraded", "compute.gflops")
+    await someone.writer.register(HARDWARE, PRICES, (slower, Label("name", name)))
     shown = await dps.run("provider", "status", name)
     assert f"The provider {someone.address} waits for approval." in shown.out
+    assert "compute.gflops is more than 15 % worse than it usually is" in shown.out
     mine = await dps.run("provider", "status", "--key", live.grid.keys / f"by-name-{dps.key.name}")
     assert someone.address in mine.out
     assert "is not registered." in (await dps.run("provider", "status")).out

@@ -6,6 +6,7 @@ import string
 from dataclasses import asdict
 from typing import Any
 
+from deepgrid.benchmark.labels import DEGRADED, DROP_PERCENT
 from deepgrid.billing.credits import format_credits
 from deepgrid.chain.node.values import Queues, TrackRecord
 from deepgrid.chain.offers import Versions, differences, proposal_hash
@@ -64,6 +65,7 @@ def show_standing(screen: Screen, versions: Versions, record: TrackRecord, queue
     newest = versions.approved or versions.proposed
     if newest is not None:
         show_offer(screen, newest)
+        show_drop(screen, versions.proposed or newest)
     if versions.approved is None:
         show_hash(screen, versions)
     else:
@@ -72,6 +74,13 @@ def show_standing(screen: Screen, versions: Versions, record: TrackRecord, queue
     screen.pairs([(name.replace("_", " "), str(count)) for name, count in asdict(record).items()])
     screen.heading("Queues")
     screen.pairs([(name, str(count)) for name, count in _queues(queues).items()])
+
+
+def show_drop(screen: Screen, one: Provider) -> None:
+    """Print which measured figure dropped. Print nothing if none did."""
+    dropped = {label.key: label.value for label in one.labels}.get(DEGRADED)
+    if dropped:
+        screen.pairs([("degraded", f"{dropped} is more than {DROP_PERCENT} % worse than it usually is")])
 
 
 def show_proposal(screen: Screen, versions: Versions) -> None:
