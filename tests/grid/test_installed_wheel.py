@@ -50,7 +50,7 @@ def test_help_and_the_list_of_jobs_take_little_processor_time(
 ) -> None:
     helping, listing = installation.cpu_s("dps", "--help"), installation.cpu_s("dps", "job", "list", **environment)
     print(
-        f"\ninstalled: {installation.summary}; processor time, best of five:"
+        f"\ninstalled: {installation.summary}; processor time, best of three:"
         f" dps --help {helping:.2f} s, dps job list {listing:.2f} s"
     )
     assert helping < ROOM * HELP_CPU_S

@@ -21,7 +21,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 REPOSITORY = Path(__file__).parents[2]
-RUNS = 5
+RUNS = 3
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class Installation:
         )
 
     def cpu_s(self, *argv: str, **environment: str) -> float:
-        """Return the processor time (user and system) of a command in seconds, the best of five runs."""
+        """Return the processor time (user and system) of a command in seconds, the best of three runs."""
         best = float("inf")
         for _ in range(RUNS):
             before = resource.getrusage(resource.RUSAGE_CHILDREN)
