@@ -20,14 +20,7 @@ STORY = (
 pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
 
 
-@pytest.fixture(scope="module")
-def poor_job(customer: Customer) -> int:
-    """A job that needs ten minutes and can pay for one. It is submitted first and checked last."""
-    workflow = steps("sleep 600").replace("gpus: 0", "gpus: 4").replace("tasks: 1", "tasks: 2")
-    return customer.submit(workflow)
-
-
-async def test_a_job_runs_and_its_provider_is_paid(customer: Customer, poor_job: int) -> None:
+async def test_a_job_runs_and_its_provider_is_paid(customer: Customer) -> None:
     done = customer.dps(
         "submit", "examples/hello-world.yaml", "--credits", "100", "--job-name", "hello", "--watch",
         "--exit-on-job-exit", check=0,
@@ -117,8 +110,11 @@ async def test_a_killed_supervisor_loses_no_job_and_bills_no_extra_minute(custom
     assert "survived" in customer.dps("job", "logs", str(job_id), "--follow", check=0).stdout
 
 
-async def test_a_job_that_uses_up_its_credits_ends_out_of_credits(customer: Customer, poor_job: int) -> None:
-    job = await customer.until(poor_job, cold)
+@pytest.mark.deep
+async def test_a_job_that_uses_up_its_credits_ends_out_of_credits(customer: Customer) -> None:
+    """It needs ten minutes and can pay for one."""
+    workflow = steps("sleep 600").replace("gpus: 0", "gpus: 4").replace("tasks: 1", "tasks: 2")
+    job = await customer.until(customer.submit(workflow), cold)
     assert job.status is JobStatus.OUT_OF_CREDITS
-    settled = await customer.settlement(poor_job)
+    settled = await customer.settlement(job.id)
     assert settled.billed_minutes == job.granted_minutes == 1
