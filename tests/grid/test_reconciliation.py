@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import os
+import subprocess
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -26,8 +29,9 @@ from deepgrid.slurm.submit.protocol import SubmitRequest
 from deepgrid.slurm.supervision.monitor import SlurmMonitor
 from deployments.onemachine.grid import LocalGrid
 from flows.reconcile_billing import reconcile_billing
+from flows.report_usage import report_usage
 from orchestration.grid_events import BOOKS_DIFFER
-from tests.grid.customer import PATIENCE_S, Customer
+from tests.grid.customer import DPS, PATIENCE_S, Customer
 from tests.grid.runs import Json, api, run_now, unscheduled
 from tests.grid.support import cold, steps
 from tests.grid.writers import writer_of
@@ -67,6 +71,7 @@ async def test_a_wrong_bill_is_named_and_a_clean_day_balances(customer: Customer
         for evidence in ("billed 2 minutes as finished", "ran 1 in Slurm", "COMPLETED, Slurm job", settled.tx_hash):
             assert evidence in page["data"]
         assert f'"job": {wrong.id}' in (await artifact(grid, "reconciliation-beta-jobs"))["data"]
+        await the_usage_has_the_same_sums(customer, since, [*ids, wrong.id])
 
 
 @asynccontextmanager
@@ -159,6 +164,41 @@ async def the_file_has_every_wei(chain: Chain, state: Path, ids: list[int]) -> N
         assert int(row["refunded_wei"]) == int(row["refund_out_wei"]) == settled.refunded_wei
         assert int(row["cut_wei"]) == settled.cut_wei
         assert int(row["locked_wei"]) == settled.paid_wei + settled.cut_wei + settled.refunded_wei
+
+
+async def the_usage_has_the_same_sums(customer: Customer, since: str, ids: list[int]) -> None:
+    """Check report, files and command of the usage since then: every settlement is in them, to the wei."""
+    grid = customer.grid
+    done = await report_usage(operator="grid", since=since, return_state=True)
+    assert done.is_completed(), done
+    (file,) = (grid.state / "operator" / "usage").glob("*.parquet")
+    rows = pd.read_parquet(file)
+    settled = [await customer.settlement(job_id) for job_id in ids]
+    assert set(ids) <= set(rows["job_id"])
+    earned = rows.set_index("job_id")["earned_wei"].map(int)
+    assert [earned[one.job_id] for one in settled] == [one.paid_wei for one in settled]
+    page = await artifact(grid, "usage-grid")
+    assert page["description"] == done.message
+    assert "| alpha | " in page["data"] and "| beta | " in page["data"]
+
+    for group, name, cluster in (("operator", "grid", None), ("provider", "alpha", "alpha")):
+        shown = await asyncio.to_thread(usage, customer, group, name, since)
+        clusters = [one for one in shown["period"]["clusters"] if one["name"]]
+        assert {one["name"] for one in clusters} == ({"alpha", "beta"} if cluster is None else {cluster})
+        for one in clusters:
+            mine = rows[rows["cluster"] == one["name"]]
+            assert int(one["earned_wei"]) == sum(map(int, mine["earned_wei"]))
+            assert one["offered_seconds"]["cpus"] > one["used_seconds"]["cpus"] > 0
+    assert shown["assumed_offers"] == []
+
+
+def usage(customer: Customer, group: str, name: str, since: str) -> Json:
+    """Return the figures of `dps operator usage` or `dps provider usage` since then."""
+    environment = {**os.environ, **customer.grid.prefect.environment(), "HOME": str(customer.home)}
+    command = [str(DPS), group, "usage", name, "--from", since, "--json"]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=PATIENCE_S)
+    assert done.returncode == 0, done.stderr
+    return dict(json.loads(done.stdout))
 
 
 async def artifact(grid: LocalGrid, key: str) -> Json:
