@@ -173,8 +173,13 @@ class Metrics(ChainMetrics):
         self._ssh_errors = counter("deepgrid_ssh_errors", "Commands on the login node without an answer.", ["reason"])
         words = "Completion records that wait, of carried claims and of others."
         self._spool = Gauge("deepgrid_spool_records", words, ["claim"], registry=self.registry)
+        words = "Nodes of the partition: usable, and those that take no jobs, such as drained ones."
+        self._nodes = Gauge("deepgrid_nodes", words, ["state"], registry=self.registry)
         for reason in ("unreachable", "refused"):
             self._ssh_errors.labels(reason)
+        for status in JobStatus:
+            if status.cold:
+                self._settled.labels(status.words)
         self.registry.register(self)
 
     # -- hooks -------------------------------------------------------------------------------
@@ -223,6 +228,11 @@ class Metrics(ChainMetrics):
         tally = Tally("carried" if comment in ours else "unknown" for comment in comments)
         for claim in ("carried", "unknown"):
             self._spool.labels(claim).set(tally[claim])
+
+    def saw_nodes(self, usable: int, nodes: int) -> None:
+        """Record how many nodes the partition has, and how many of them take jobs."""
+        self._nodes.labels("usable").set(usable)
+        self._nodes.labels("unusable").set(nodes - usable)
 
     def collect(self) -> Iterator[GaugeMetricFamily]:
         """Yield the metrics that are computed at each scrape. The registry calls this."""

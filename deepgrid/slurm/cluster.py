@@ -74,10 +74,15 @@ class Cluster:
         self.term: Term | None = None
         self.deposed = asyncio.Event()  # set when the login node refuses an effect because its term is over
 
-    async def health(self) -> None:
-        """Raise SlurmUnreachable when Slurm does not answer, SlurmError when the partition takes no jobs."""
-        if not Sinfo.is_up(await self._query(Sinfo.argv(self.settings.partition))):
+    async def health(self) -> tuple[int, int]:
+        """Return the numbers of the partition's nodes: of those that take jobs, and of all.
+
+        Raises SlurmUnreachable when Slurm does not answer, SlurmError when the partition takes no jobs.
+        """
+        text = await self._query(Sinfo.argv(self.settings.partition))
+        if not Sinfo.is_up(text):
             raise SlurmError(f"The partition {self.settings.partition} does not exist or is down.")
+        return Sinfo.parse(text).nodes, Sinfo.parse(text, usable_only=False).nodes
 
     async def hardware(self, *, usable_only: bool = True) -> Hardware:
         """Return nodes of the partition that take jobs, or all, ordered by name. Raises SlurmError without any."""

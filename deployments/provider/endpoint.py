@@ -105,7 +105,7 @@ def _degraded(session: ProviderSession) -> str:
 
 async def _check_slurm(session: ProviderSession) -> None:
     try:
-        await session.cluster.health()
+        session.metrics.saw_nodes(*await session.cluster.health())
         session.metrics.liveness.note(Need.SLURM)
     except GridError as error:
         session.metrics.liveness.note(Need.SLURM, error)

@@ -21,7 +21,8 @@ from tests.slurm.support import SMALL, Box, LoginWith, bash, by_accounting, ende
 
 
 async def test_health_and_hardware(cluster: Cluster) -> None:
-    await cluster.health()
+    usable, nodes = await cluster.health()
+    assert usable == nodes > 0
     assert await cluster.hardware() == Hardware((1, 1), (8, 8), (4000, 4000))
 
 
