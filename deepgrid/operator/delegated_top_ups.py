@@ -10,6 +10,8 @@ from deepgrid.chain.transactions.contract_errors import unless_overtaken
 from deepgrid.operator.session import OperatorSession
 from deepgrid.scheduling.top_ups import Funds, Slice, Unpaid, near_end, plan
 
+KIND = "top-up"  # of the notices
+
 logger = logging.getLogger(__name__)
 
 # Contract errors for a job that ended, and for credits or authority that were withdrawn meanwhile.
@@ -31,6 +33,12 @@ async def plan_slices(session: OperatorSession, ahead_minutes: int) -> list[Slic
     return plan(due, funds, slice_minutes)
 
 
+async def needs_slices(session: OperatorSession, ahead_minutes: int) -> bool:
+    """Return whether a job needs a slice, or its customer a notice that no credits are left."""
+    planned = await plan_slices(session, ahead_minutes)
+    return any(isinstance(one, Slice) or not session.notices.repeats(one.job.id, KIND, one.reason) for one in planned)
+
+
 async def buy_slice(session: OperatorSession, wanted: Slice) -> bool:
     """Buy a slice of time on chain. Returns False when the job was topped up or ended since the plan was made."""
     job = await session.chain.job(wanted.job.id)
@@ -44,7 +52,7 @@ async def buy_slice(session: OperatorSession, wanted: Slice) -> bool:
 
 async def tell_unpaid(session: OperatorSession, unpaid: Unpaid) -> None:
     """Notify the customer, once per limit, that no credits are left and the job will end at its limit."""
-    session.notices.add_once(unpaid.job.id, "top-up", unpaid.reason)
+    session.notices.add_once(unpaid.job.id, KIND, unpaid.reason)
     await session.notices.post()
 
 

@@ -54,6 +54,10 @@ class NoticeBoard:
         if len(self._last) > LAST_KEPT:
             del self._last[next(iter(self._last))]
 
+    def repeats(self, job_id: int, kind: str, text: str) -> bool:
+        """Return whether `add_once` would add nothing."""
+        return self._last.get((job_id, kind)) == text
+
     async def post(self) -> bool:
         """Post what waits, one request per MAX_NOTICES_AT_ONCE. False if something still waits, to be tried again."""
         async with self._posting:

@@ -17,18 +17,21 @@ from deepgrid.chain.transactions.nonce_lease import NonceLease
 from deepgrid.condition_log import ConditionLog
 from deepgrid.errors import ChainError, GridError
 from deepgrid.observability.metrics_page import metrics_page
+from deepgrid.operator.delegated_top_ups import needs_slices
+from deepgrid.operator.expiry import read_overdue
 from deepgrid.operator.session import OperatorSession, follow_jobs, operator_session
 from orchestration import sessions
 from orchestration.automations import end_lost_runs
 from orchestration.grid_events import LOW_ON_GAS, Conditions
+from orchestration.on_demand import OnDemand, run_when_needed
 from orchestration.pools import operator_pool
-from orchestration.runs.flow_runs import calling_to_runs, run_to_completion
+from orchestration.runs.flow_runs import calling_to_runs
 from orchestration.worker import InProcessWorker
 
 ROUND_RETRY_S = 0.5  # after a run that Prefect skipped, because a scheduled one was under way
 DUE_POLL_S = 0.5
-RETRY_S = 5.0  # the first pause after a failed run; each further pause is twice as long
-LONGEST_PAUSE_S = 60.0
+ROUND_EVERY_S = 600.0  # while jobs are pending, also without a change
+LOOK_EVERY_S = 30.0  # for overdue claims, and for jobs that need more time
 PROVIDER_POLL_S = 5.0
 GAS_EVERY_S = 60.0
 READ_AGAIN_S = 300.0  # the counters of providers change without an event
@@ -72,8 +75,8 @@ async def sole_operator(key_file: Path) -> AsyncIterator[None]:
 async def _follow(name: str, session: OperatorSession, group: asyncio.TaskGroup) -> None:
     """Start runs as soon as jobs or providers change, in addition to the schedules.
 
-    A job that is held back causes a run when its cluster is nearly free. A job that fits no cluster causes none until
-    something changes.
+    A job that is held back causes a run when its cluster is nearly free. A job that fits no cluster causes one when
+    something changes, and every ROUND_EVERY_S.
     """
     meta_schedule = OnDemand(f"meta_schedule/{name}", {"operator": name}, ROUND_RETRY_S)
     approve_labels = OnDemand(f"approve_labels/{name}", {"operator": name})
@@ -86,6 +89,14 @@ async def _follow(name: str, session: OperatorSession, group: asyncio.TaskGroup)
         if session.settings.approve_label_changes:
             approve_labels.request()
 
+    async def is_overdue(asked: dict[str, Any]) -> bool:
+        return bool(await read_overdue(session, asked["silent_hours"], asked["end_running_of_banned"]))
+
+    async def needs_time(asked: dict[str, Any]) -> bool:
+        return await needs_slices(session, asked["ahead_minutes"])
+
+    group.create_task(run_when_needed(f"expire_claims/{name}", is_overdue, LOOK_EVERY_S))
+    group.create_task(run_when_needed(f"auto_top_up/{name}", needs_time, LOOK_EVERY_S))
     services = [meta_schedule.serve(), approve_labels.serve(), session.notices.serve(), _when_due(session, schedule)]
     for service in (*services, ProviderWatch(session, schedule, approve).watch()):
         group.create_task(service)
@@ -96,51 +107,22 @@ async def _follow(name: str, session: OperatorSession, group: asyncio.TaskGroup)
 
 
 async def _when_due(session: OperatorSession, schedule: Callable[[], None]) -> None:
-    """Start a run when the first held-back job is due."""
+    """Start a run when the first held-back job is due, and every ROUND_EVERY_S."""
+    clock = asyncio.get_running_loop().time
+    again_at = clock() + ROUND_EVERY_S
     while True:
         due_at = session.next_round_at
-        if due_at is not None and asyncio.get_running_loop().time() >= due_at:
-            session.next_round_at = None
+        if (due_at is not None and clock() >= due_at) or clock() >= again_at:
+            session.next_round_at, again_at = None, clock() + ROUND_EVERY_S
             schedule()
         await asyncio.sleep(DUE_POLL_S)
-
-
-class OnDemand:
-    """Starts a run of the deployment (`flow/name`) whenever one is requested, one at a time.
-
-    Requests during a run lead to one more run. A run that does not complete, or that Prefect skips because of a
-    concurrency limit, is followed by a new one with exponential back-off.
-    """
-
-    def __init__(self, deployment: str, parameters: dict[str, Any], retry_s: float = RETRY_S) -> None:
-        self._retry_s = retry_s
-        self._deployment = deployment
-        self._parameters = parameters
-        self._requested = asyncio.Event()
-
-    def request(self) -> None:
-        """Request a run."""
-        self._requested.set()
-
-    async def serve(self) -> None:
-        """Start the requested runs, forever."""
-        failures = 0
-        while True:
-            await self._requested.wait()
-            self._requested.clear()
-            if await run_to_completion(self._deployment, self._parameters):
-                failures = 0
-                continue
-            await asyncio.sleep(min(LONGEST_PAUSE_S, self._retry_s * 2 ** min(failures, 10)))
-            failures += 1
-            self._requested.set()
 
 
 class ProviderWatch:
     """Calls `changed` whenever a provider changes, and `proposed` when a provider in force proposes a change.
 
-    One small request per poll finds changes; all providers are read only after one. It does not notice a proposal that
-    replaces a waiting one. The schedule of the flow `approve_labels` handles that.
+    One small request per poll finds changes; all providers are read only after one. Each change while a proposal waits
+    counts as a proposal, because the event of one that replaces it looks the same.
     """
 
     def __init__(
@@ -187,12 +169,13 @@ class ProviderWatch:
         if head.hash == self._block_hash:
             return
         is_old = self._session.watched is None or head.number <= self._block or now - self._read_at > READ_AGAIN_S
-        if is_old or await self._session.chain.providers_changed(self._block + 1, head.number):
-            await self._read()
+        changed = not is_old and await self._session.chain.providers_changed(self._block + 1, head.number)
+        if is_old or changed:
+            await self._read(changed=changed)
             self._read_at = now
         self._block, self._block_hash = head.number, head.hash
 
-    async def _read(self) -> None:
+    async def _read(self, *, changed: bool) -> None:
         before, found = self._session.watched or [], await self._session.chain.providers_and_records()
         self._session.watched = found
         providers = [one for one, _ in found]
@@ -200,6 +183,6 @@ class ProviderWatch:
         if providers != [one for one, _ in before]:
             self._changed()
         waiting = {one.address for one in providers if one.in_force and one.waiting_for_approval}
-        if waiting - self._waiting:
+        if waiting - self._waiting or (changed and waiting):
             self._proposed()
         self._waiting = waiting

@@ -7,6 +7,7 @@ import contextlib
 import logging
 from collections.abc import Callable
 from contextlib import AsyncExitStack
+from typing import Any
 
 from prefect.context import AsyncClientContext
 
@@ -16,6 +17,7 @@ from deepgrid.lifecycle.job import Job
 from deepgrid.provider.registration import register
 from deepgrid.provider.session import ProviderSession, ProviderSettings, follow_jobs, provider_session
 from deepgrid.provider.upkeep import resume_logs, watch_services
+from deepgrid.provider.zombies import look_for_zombies
 from deployments.provider.carriers import CarrierSettings, CarrierWatchdog
 from deployments.provider.endpoint import health_and_metrics
 from deployments.provider.queue_watcher import QueueWatcher
@@ -23,6 +25,7 @@ from deployments.provider.settings_cache import provider_settings
 from orchestration import sessions
 from orchestration.automations import end_lost_runs
 from orchestration.claiming_pause import is_claiming, is_for_good
+from orchestration.on_demand import run_when_needed
 from orchestration.outages import until_it_answers, warn
 from orchestration.pools import provider_pool
 from orchestration.runs.flow_runs import calling_to_runs, run_ended, start_eventually, start_run
@@ -33,6 +36,7 @@ OPEN_RETRY_S = 2.0
 REGISTER_RETRY_S = 30.0
 REGISTER_TIMEOUT_S = 60.0
 DRAIN_POLL_S = 5.0
+ZOMBIES_S = 900.0  # between looks for zombies
 LOGS_WITHIN_S = 600.0  # logs that are not delivered then stay incomplete
 
 logger = logging.getLogger(__name__)
@@ -90,6 +94,7 @@ async def _lead(session: ProviderSession, carriers: CarrierSettings) -> None:
                 group.create_task(resume_logs(session))
                 group.create_task(watch_services(session))
                 group.create_task(QueueWatcher(session).watch())
+                group.create_task(_watch_for_zombies(session))
                 group.create_task(_end_when_drained(session, worker))
                 await Supervisor(session, carriers).follow(group)
     except* _Drained:
@@ -147,6 +152,16 @@ async def _nothing_left(session: ProviderSession) -> bool:
     if await is_claiming(session.settings.cluster) or not session.sender.at_rest:
         return False
     return not await session.chain.claimed_jobs(session.address) and session.is_idle
+
+
+async def _watch_for_zombies(session: ProviderSession) -> None:
+    """Start a run of `collect_zombies` when chain and cluster differ. A job that is about to be settled counts, too."""
+
+    async def differ(_: dict[str, Any]) -> bool:
+        found = await look_for_zombies(session)
+        return bool(found.suspects or found.left_over or found.foreign)
+
+    await run_when_needed(f"collect_zombies/{session.settings.cluster}", differ, ZOMBIES_S)
 
 
 async def _work(worker: InProcessWorker) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -19,6 +20,8 @@ from prefect.client.schemas.actions import WorkPoolCreate
 from prefect.exceptions import ParameterTypeError
 from prefect.settings import PREFECT_API_URL
 from prefect.testing.utilities import prefect_test_harness
+
+from deployments.release import release
 
 REPOSITORY = Path(__file__).parents[2]
 PREFECT = [sys.executable, "-m", "prefect", "--no-prompt"]
@@ -131,3 +134,21 @@ def test_prefect_starts_no_run_with_such_a_value(
     assert "Traceback" not in said
     with get_client(sync_client=True) as client:
         assert client.read_flow_runs() == []
+
+
+@pytest.mark.long
+def test_deployments_have_tags_a_description_and_the_commit_as_their_version(server: dict[str, str]) -> None:
+    with get_client(sync_client=True) as client:
+        found = {one.entrypoint: one for one in client.read_deployments()}
+    assert {one.version for one in found.values()} == {release()}
+    assert all(one.description for one in found.values())
+    untagged = [entrypoint for entrypoint, one in found.items() if not one.tags]
+    assert untagged == ["flows.run_job.run_job"]  # its runs get tags at their end
+    assert set(found["flows.collect_zombies.collect_zombies"].tags) == {NAME, "upkeep"}
+
+
+def test_a_quick_flow_runs_by_schedule_at_most_once_per_hour() -> None:
+    """What finds work starts it otherwise, so a quiet day leaves few runs."""
+    for name, (_, one) in deployed().items():
+        for schedule in one.get("schedules", []):
+            assert re.match(r"\d+ ", schedule["cron"]), f"{name} runs at {schedule['cron']}"

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from types import SimpleNamespace
 from typing import Any
 from uuid import uuid4
 
+import httpx
 import pytest
 from prefect.client.schemas.objects import FlowRun
 
-from deployments.operator.process import OnDemand
+from orchestration import on_demand
+from orchestration.on_demand import OnDemand, run_when_needed
 from orchestration.runs import flow_runs
 
 WITHIN_S = 60
@@ -71,4 +76,59 @@ async def test_a_failed_or_lost_run_is_followed_by_another(monkeypatch: pytest.M
     on_demand_runs.request()
     await prefect.until_started(3)
     assert not task.done()
+    task.cancel()
+
+
+class Deployments:
+    """Replaces Prefect's API: one deployment, which may be paused or not there."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.is_active, self.fault, self.looks = True, False, 0
+        self.asked: list[dict[str, Any]] = []
+        self.runs: list[str] = []
+        monkeypatch.setattr(on_demand, "asking", self.asking)
+        monkeypatch.setattr(on_demand, "run_to_completion", self.run)
+
+    @asynccontextmanager
+    async def asking(self) -> AsyncIterator[Deployments]:
+        yield self
+
+    async def read_deployment_by_name(self, _name: str) -> SimpleNamespace:
+        self.looks += 1
+        if self.fault:
+            raise httpx.ConnectError("All connection attempts failed")
+        schedule = SimpleNamespace(active=self.is_active)
+        return SimpleNamespace(schedules=[schedule], paused=False, parameters={"silent_hours": 24})
+
+    async def run(self, deployment: str, _parameters: dict[str, Any]) -> bool:
+        self.runs.append(deployment)
+        return True
+
+    async def has_work(self, parameters: dict[str, Any]) -> bool:
+        self.asked.append(parameters)
+        return len(self.asked) == 2
+
+    async def some_looks(self) -> None:
+        enough = self.looks + 4
+        async with asyncio.timeout(WITHIN_S):
+            while self.looks < enough:
+                await asyncio.sleep(0.01)
+
+
+async def test_a_run_starts_only_when_there_is_work_and_never_while_paused(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    prefect = Deployments(monkeypatch)
+    task = asyncio.create_task(run_when_needed("expire_claims/grid", prefect.has_work, 0.001))
+    await prefect.some_looks()
+    assert prefect.runs == ["expire_claims/grid"]
+    assert prefect.asked[0] == {"silent_hours": 24}
+    prefect.is_active = False
+    await prefect.some_looks()
+    asked = len(prefect.asked)
+    await prefect.some_looks()
+    assert len(prefect.asked) == asked
+    prefect.fault = True
+    await prefect.some_looks()
+    assert caplog.text.count("cannot look whether expire_claims/grid is needed, trying again") == 1
     task.cancel()

@@ -9,6 +9,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from deployments.release import release
 from orchestration.pools import operator_pool, provider_pool
 
 ADMIN = "admin"  # deploys the contracts and mints credits
@@ -62,7 +63,7 @@ class Plan(BaseModel):
 
     def digest(self) -> str:
         """Return a digest of the plan, and of the code whose description Prefect stores."""
-        digest = hashlib.sha256(self.model_dump_json().encode())
+        digest = hashlib.sha256(f"{self.model_dump_json()}{release()}".encode())
         sources = [path for folder in ("blocks", "flows") for path in (REPOSITORY / folder).rglob("*.py")]
         for source in sorted([*sources, *(REPOSITORY / "deployments").rglob("prefect.yaml")]):
             digest.update(source.read_bytes())

@@ -24,6 +24,7 @@ from deepgrid.billing.credits import parse_credits
 from deepgrid.chain.transactions.wallet import Wallet as Key
 from deepgrid.errors import ConfigurationError, ServiceError
 from deployments.provider.setup.answer_checks import path_of
+from deployments.release import release
 from orchestration.automations import compare_automations, deploy_automations
 from orchestration.pools import PROCESSES, provider_pool
 from orchestration.worker import InProcessWorker
@@ -113,7 +114,7 @@ async def create_pool(client: PrefectClient, name: str) -> None:
 
 def deployments_of(cluster: str) -> list[dict[str, Any]]:
     """Return the deployments of prefect.yaml for this cluster."""
-    text = PREFECT_FILE.read_text().replace("{{ $CLUSTER }}", cluster)
+    text = PREFECT_FILE.read_text().replace("{{ $CLUSTER }}", cluster).replace("{{ release.version }}", release())
     found: list[dict[str, Any]] = yaml.safe_load(text)["deployments"]
     return found
 
