@@ -197,8 +197,13 @@ class JobKey:
 
     @property
     def name(self) -> str:
-        """Slurm job name: the job's id as 32 bytes in hex."""
-        return f"0x{self.job_id:064x}"
+        """Slurm job name, for people. The comment, and not the name, tells claims of several grids apart."""
+        return f"dg-{self.job_id}"
+
+    @property
+    def names(self) -> tuple[str, str]:
+        """Both names that the claim's job can have: earlier releases used the id as 32 bytes in hex."""
+        return self.name, f"0x{self.job_id:064x}"
 
     @property
     def comment(self) -> str:

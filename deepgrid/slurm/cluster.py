@@ -138,7 +138,7 @@ class Cluster:
 
     async def _acknowledge(self, keys: Sequence[JobKey]) -> dict[JobKey, Exception]:
         """Acknowledge these claims. Returns the errors of single claims, which need another call."""
-        lines = "".join(f"{key.folder} {key.name} {key.comment}\n" for key in keys)
+        lines = "".join(f"{key.folder} {','.join(key.names)} {key.comment}\n" for key in keys)
         done = await self._login.run(call(_ACKNOWLEDGE, self.settings.grid_root, self.term or ""), stdin=lines.encode())
         await self._parsed(done)
         late = {folder: why for word, folder, *why in map(str.split, lines_of(done.text)[:-1]) if word == "late"}
@@ -193,7 +193,7 @@ class Cluster:
             since = min(int(time.time()), *(key.claimed_at for key in some)) - DAY_S
             if known := sorted({slurm_id for key in some if (slurm_id := ids[key])}):
                 rows += await self.accounting(since, ids=known) or []
-            if names := sorted({key.name for key in some if not ids[key]}):
+            if names := sorted({name for key in some if not ids[key] for name in key.names}):
                 rows += await self.accounting(since, names=names) or []
         return rows
 

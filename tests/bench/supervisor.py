@@ -115,7 +115,7 @@ async def end_to_settled(here: MeasuredGrid, jobs: list[int]) -> list[float]:
     sacct = ("sacct", "-n", "-P", "-X", "-a", "-S", "now-1days", "-o", "JobName,End")
     listing = here.slurm("env", "SLURM_TIME_FORMAT=%s", *sacct)
     ends = dict(line.split("|") for line in listing.splitlines())
-    return [job.ended_at - int(ends[f"0x{job.id:064x}"]) for job in done]
+    return [job.ended_at - int(ends[f"dg-{job.id}"]) for job in done]
 
 
 def quantile(values: list[float], share: float) -> float:

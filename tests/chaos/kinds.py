@@ -77,7 +77,7 @@ KINDS = {
 
 def slurm_name(job_id: int) -> str:
     """Return the name of the job in Slurm, and of its files in both folders of `definition`."""
-    return f"0x{job_id:064x}"
+    return f"dg-{job_id}"
 
 
 def definition(kind: Kind, starts: str, gates: str) -> workflow.Definition:

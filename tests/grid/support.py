@@ -24,7 +24,7 @@ def in_slurm(customer: Customer, job_id: int) -> str:
     found = ""
     for cluster in ("alpha", "beta"):
         environment = customer.grid.slurm.environment(cluster)
-        argv = ["squeue", "-h", "-a", "-n", f"0x{job_id:064x}", "-o", "%A %T"]
+        argv = ["squeue", "-h", "-a", "-n", f"dg-{job_id}", "-o", "%A %T"]
         found += subprocess.run(
             argv, check=False, env={"PATH": "/usr/bin:/bin", **environment}, capture_output=True, text=True
         ).stdout

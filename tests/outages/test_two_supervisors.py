@@ -115,7 +115,7 @@ def sends_nothing(grid: LocalGrid) -> bool:
 
 def submissions(grid: LocalGrid, job_id: int) -> list[str]:
     """Return the ids of all jobs of this name in alpha's accounting."""
-    argv = ["sacct", "-n", "-P", "-X", "-a", "--name", f"0x{job_id:064x}", "-S", "now-1days", "-o", "JobIDRaw"]
+    argv = ["sacct", "-n", "-P", "-X", "-a", "--name", f"dg-{job_id}", "-S", "now-1days", "-o", "JobIDRaw"]
     environment = {**os.environ, **grid.slurm.environment("alpha")}
     return subprocess.run(argv, env=environment, capture_output=True, text=True, check=True).stdout.split()
 

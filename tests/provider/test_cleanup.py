@@ -84,9 +84,12 @@ async def test_storage_is_removed_after_the_claim_and_the_claims_folder_much_lat
     key, mine = await ran(approved, box, storage)
     age(box, key)
     assert await clean_up(approved, key, keep_days=0) == set(), "the job runs"
+    earlier = mine.with_name(mine.name.replace(*key.names))  # as a job of an earlier release creates it
+    earlier.mkdir()
+    own(box, earlier)
     await over(approved, box, key)
-    assert await clean_up(approved, key) == {Leftover(key, mine.name)}
-    assert not mine.exists()
+    assert await clean_up(approved, key) == {Leftover(key, mine.name), Leftover(key, earlier.name)}
+    assert not (mine.exists() or earlier.exists())
     assert mine.parent.exists()
     assert (box.folder(key) / "id").exists()
     assert await clean_up(approved, key) == set(), "an old folder of a claim that ended today"

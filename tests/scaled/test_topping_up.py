@@ -45,7 +45,7 @@ def on_a_node_of_beta(command: str) -> str:
 def limit_at_slurm(customer: Customer, cluster: str, job_id: int) -> int | None:
     """Return the job's time limit in the cluster's Slurm, in minutes."""
     environment = {**os.environ, **customer.grid.slurm.environment(cluster)}
-    argv = ["squeue", "-h", "-a", "-n", f"0x{job_id:064x}", "-o", "%l"]
+    argv = ["squeue", "-h", "-a", "-n", f"dg-{job_id}", "-o", "%l"]
     return limit_minutes(subprocess.check_output(argv, env=environment, text=True, timeout=PATIENCE_S).strip())
 
 

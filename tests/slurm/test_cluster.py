@@ -112,6 +112,26 @@ async def test_a_renamed_job_gets_no_more_time_but_is_cancelled_and_accounted(
     assert (await by_accounting(cluster, key)).state == "CANCELLED"
 
 
+async def test_a_job_of_an_earlier_release_is_found_by_its_name_of_that_time(
+    box: Box, cluster: Cluster, monitor: SlurmMonitor, key: JobKey, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Jobs had their id in hex as name. The supervisor is replaced in the middle of a submission."""
+    earlier = key.names[1]
+    with monkeypatch.context() as release:
+        release.setattr(JobKey, "name", earlier)
+        submitted = await cluster.submit(key, bash("sleep 600"), SMALL)
+    (box.folder(key) / "id").unlink()
+    adopted = await cluster.submit(key, bash("sleep 600"), SMALL)
+    assert (adopted.slurm_id, adopted.adopted) == (submitted.slurm_id, True)
+    assert box.slurm("squeue", "-h", "-a", "-j", str(adopted.slurm_id), "-o", "%j").strip() == earlier != key.name
+    assert await cluster.set_time_limit(key, 17)
+    await cluster.cancel(key)
+    end = await ended(monitor, key)
+    await cluster.acknowledge(key)
+    assert await ends(cluster, key) == {key: end}
+    assert key.comment not in await cluster.spooled()
+
+
 async def test_a_job_in_the_queue_starts_with_its_new_time_limit(
     held: Callable[[], None], cluster: Cluster, monitor: SlurmMonitor, key: JobKey
 ) -> None:

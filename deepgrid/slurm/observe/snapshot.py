@@ -145,7 +145,7 @@ class Snapshot:
             row
             for row in self.completions
             if row.comment == key.comment
-            and row.name == key.name
+            and row.name in key.names
             and row.user == self.users.get(key.comment)
             and slurm_id in (None, row.slurm_id)
         ]

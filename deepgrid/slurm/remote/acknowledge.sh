@@ -1,7 +1,7 @@
 # shellcheck shell=sh disable=SC2034,SC2154 # folder is set for common.sh, uid by read
 # Moves the completion records of claims from the spool to their jobs' folders. POSIX sh, run on the login node; needs
 # common.sh before it.
-# Arguments: ROOT TERM. Standard input: "FOLDER NAME COMMENT", one claim per line. Answers a line "late FOLDER WHY" for
+# Arguments: ROOT TERM. Standard input: "FOLDER NAMES COMMENT", one claim per line. NAMES have commas between them. Answers a line "late FOLDER WHY" for
 # each claim that must be asked for again, and last a word and its text.
 # One search serves all claims, as there are many. Each record is moved under the lock of its claim. All claims together
 # wait a second for such locks, so that one claim does not delay the others.
@@ -16,16 +16,20 @@ if [ -n "$term" ]; then
   [ "$epoch" = "${term#* }" ] || answer deposed
 fi
 
-# is_its FILE NAME USER: whether this record belongs to a job with that name and account.
+# is_its FILE NAMES USER: whether this record belongs to a job with one of those names and that account.
 is_its() {
   its=0
   while IFS= read -r line; do
-    case $line in "name=$2" | "user_id=$3") its=$((its + 1)) ;; esac
+    case $line in
+      name=*,*) ;;
+      name=*) case ,$2, in *",${line#name=},"*) its=$((its + 1)) ;; esac ;;
+      "user_id=$3") its=$((its + 1)) ;;
+    esac
   done < "$1"
   [ "$its" -eq 2 ]
 }
 
-# keep FILE FOLDER NAME: moves the record to the folder, unless the job belongs to another account or has another name.
+# keep FILE FOLDER NAMES: moves the record to the folder, unless the job belongs to another account or has another name.
 keep() {
   [ -e "$2/account" ] || return 0
   # A redirection that fails would end the shell at `exec` and at `:`, but not at `true`.
@@ -61,10 +65,10 @@ set -f
 # shellcheck disable=SC2046 # one argument per claim; comments have no spaces
 set -- $(printf '%s\n' "$claims" | sed 's/.* /-ecomment=/')
 found=$(find . -maxdepth 1 -name '[0-9]*' -exec grep -HxF "$@" {} + 2> /dev/null | sort -t. -k3,3n) # the earliest first
-printf '%s\n' "$claims" | while read -r place name comment; do
+printf '%s\n' "$claims" | while read -r place names comment; do
   why=$(printf '%s\n' "$found" | while IFS= read -r line; do
     [ "$line" = "${line%%:*}:comment=$comment" ] || continue
-    keep "${line%%:*}" "$root/jobs/$place" "$name" || break
+    keep "${line%%:*}" "$root/jobs/$place" "$names" || break
   done)
   if [ -n "$why" ]; then printf 'late %s %s\n' "$place" "$why"; else rm -f ".reserve.$comment"; fi
 done

@@ -7,7 +7,7 @@
 # ROOT/batch/NAME belongs to the supervisor. There is one job per name. Each job gets a new folder in it, so that the
 # last lines of an earlier job cannot appear in its output. The job can write only output.log and run/.
 set -u
-verb=$1 root=$2 name=$3 home=$2/batch/$3 account=$4 become=$5
+verb=$1 root=$2 name=$3 names=$3 home=$2/batch/$3 account=$4 become=$5
 shift 5
 know_account "$account" || answer refused "$complaint"
 

@@ -19,12 +19,12 @@ all_ids() {
   printf '%s\n' "$few"
 }
 
-# queued_as UID NAME COMMENT [OPTION...]: ids of the claim's jobs in the queue; with `-t all` also of jobs that ended a
+# queued_as UID NAMES COMMENT [OPTION...]: ids of the claim's jobs in the queue; with `-t all` also of jobs that ended a
 # short while ago. Fails with Slurm's message if Slurm does not answer.
 queued_as() {
-  said_uid=$1 said_name=$2 said_comment=$3
+  said_uid=$1 said_names=$2 said_comment=$3
   shift 3
-  rows=$(timeout 20 squeue -h -a -u "$said_uid" -n "$said_name" "$@" -o %A < /dev/null 2>&1) || {
+  rows=$(timeout 20 squeue -h -a -u "$said_uid" -n "$said_names" "$@" -o %A < /dev/null 2>&1) || {
     printf '%s\n' "$rows" | head -n 1
     return 1
   }

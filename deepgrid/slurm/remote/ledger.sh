@@ -1,16 +1,16 @@
-# shellcheck shell=sh disable=SC2154 # the script after this sets root, name and uid
+# shellcheck shell=sh disable=SC2154 # the script after this sets root, names and uid
 # ROOT/ledger maps each Slurm job to its claim, with one line "ID FOLDER UID TAKEN" per job, and is never cleared. TAKEN
 # is the unix second at which Slurm accepted the job, or - if unknown. POSIX sh, run on the login node; the scripts that
 # submit follow after it.
 
-# taken_at ID: when Slurm accepted the job with this id and name; empty if Slurm does not know it. Fails with Slurm's
+# taken_at ID: when Slurm accepted the job with this id and one of the names; empty if Slurm does not know it. Fails with Slurm's
 # message. The name matters: a controller that lost its state may have given the id to another job.
 taken_at() {
   [ "$1" -gt 0 ] || { # id 0 is a self-test
     date +%s
     return
   }
-  said=$(SLURM_TIME_FORMAT=%s timeout 20 squeue -h -a -t all -u "$uid" -n "$name" -j "$1" -o %V < /dev/null 2>&1) ||
+  said=$(SLURM_TIME_FORMAT=%s timeout 20 squeue -h -a -t all -u "$uid" -n "$names" -j "$1" -o %V < /dev/null 2>&1) ||
     case $said in
       *'Invalid job id'*) said='' ;;
       *)

@@ -20,7 +20,7 @@ find_() {
   find "$root/jobs" -mindepth 1 -maxdepth 1 -type d -name "$grid-*" -mmin "+$(($1 * 1440))" -printf 'claim %f\n'
   if cd "$storage" 2> /dev/null; then
     timeout -k 2 60 find . -mindepth 1 -maxdepth 2 -regextype posix-extended \
-      -regex '\./[0-9]+([.][A-Za-z0-9]{10})?(/0x[0-9a-f]{64}\.[0-9]+)?' -printf '%d %U %y %P\n' 2> /dev/null |
+      -regex '\./[0-9]+([.][A-Za-z0-9]{10})?(/(dg-[0-9]{1,15}|0x[0-9a-f]{64})\.[0-9]+)?' -printf '%d %U %y %P\n' 2> /dev/null |
       awk -v most="$MOST_PER_ACCOUNT" '{ split($4, part, "/"); split(part[1], owner, "."); uid = owner[1] }
         $2 != uid || $3 != "d" { if ($4 == uid && told++ < 20) print "taken", uid; next }
         $1 == 2 && !seen[uid, part[2]]++ && ++count[uid] <= most { print uid, part[2] }' |
@@ -48,9 +48,11 @@ outputs() {
 # ran under this account. Prints nothing if there is no such claim.
 claim_of() {
   digits=${2#0x}
+  digits=${digits#dg-}
   while [ "${digits#0}" != "$digits" ]; do digits=${digits#0}; done
   [ -n "$digits" ] && [ "${#digits}" -le 15 ] || return 0
-  for folder in "$root/jobs/$grid-$((0x$digits))"-*; do
+  case $2 in 0x*) digits=$((0x$digits)) ;; esac
+  for folder in "$root/jobs/$grid-$digits"-*; do
     if [ -s "$folder/id" ] && read -r id _ < "$folder/id" && [ "$id" = "$3" ] &&
       know_owner "$folder" && [ "$uid" = "$1" ]; then
       printf 'storage %s %s\n' "${folder##*/}" "$2.$3"

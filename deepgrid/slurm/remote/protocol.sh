@@ -1,7 +1,8 @@
 # shellcheck shell=sh disable=SC2034,SC2154 # variables are shared with account.sh
 # The side effects on one claim's job, each under the lock of the job's folder. POSIX sh, run on the login node; needs
 # common.sh, identity.sh, ledger.sh, as_user.sh and account.sh before it.
-# Arguments: VERB ROOT FOLDER NAME COMMENT TERM, then those of the verb. Answers one line: a word and its text.
+# Arguments: VERB ROOT FOLDER NAMES COMMENT TERM, then those of the verb. Answers one line: a word and its text. NAMES
+# are the names that the claim's job can have, with commas between them.
 # TERM is "PROVIDER EPOCH" of a leader (see leader.sh), or empty.
 #
 # ROOT/jobs/FOLDER belongs to the supervisor. Jobs can write only output.log and run/ in it. Other files:
@@ -18,7 +19,7 @@
 # * record: completion records of the job's runs
 set -u
 export SLURM_TIME_FORMAT=%s TZ=UTC
-verb=$1 root=$2 folder=$2/jobs/$3 name=$4 comment=$5 term=$6
+verb=$1 root=$2 folder=$2/jobs/$3 names=$4 comment=$5 term=$6
 shift 6
 
 # The next functions ask the queue, the spool and accounting for this claim's job. Each prints Slurm ids (records: file
@@ -27,7 +28,7 @@ shift 6
 # queued [OPTION...]: jobs in the queue; with `-t all` also jobs that ended a short while ago.
 queued() {
   [ -n "$uid" ] || return 0
-  queued_as "$uid" "$name" "$comment" "$@"
+  queued_as "$uid" "$names" "$comment" "$@"
 }
 
 # alive [OPTION...]: the id on record, if the queue has that job under this account and squeue's options match. Without
@@ -55,15 +56,16 @@ alive() {
 }
 
 records() {
+  lines=$(printf '%s\n' "$names" | tr , '\n' | sed 's/^/name=/')
   find "$root/spool" -maxdepth 1 -name '[0-9]*' -exec grep -lxF -e "comment=$comment" {} + 2> /dev/null |
     while read -r file; do
-      if grep -qxF "user_id=$uid" "$file" && grep -qxF "name=$name" "$file"; then echo "$file"; fi
+      if grep -qxF "user_id=$uid" "$file" && grep -qxF -e "$lines" "$file"; then echo "$file"; fi
     done
 }
 
 accounted() {
   since=$(date -d "@$(($(cat "$folder/intent") - 86400))" +%FT%T)
-  rows=$(timeout 20 sacct -n -P -X -a -D -u "$uid" --name "$name" -S "$since" -o JobIDRaw < /dev/null 2>&1) || {
+  rows=$(timeout 20 sacct -n -P -X -a -D -u "$uid" --name "$names" -S "$since" -o JobIDRaw < /dev/null 2>&1) || {
     case $rows in *'storage is disabled'*) return 0 ;; esac
     printf '%s\n' "$rows" | head -n 1
     return 1
@@ -73,7 +75,7 @@ accounted() {
     return 1
   }
   for candidate in $candidates; do
-    comments=$(timeout 20 sacct -n -p -X -a -D -u "$uid" --name "$name" -j "$candidate" -S "$since" -o Comment \
+    comments=$(timeout 20 sacct -n -p -X -a -D -u "$uid" --name "$names" -j "$candidate" -S "$since" -o Comment \
       < /dev/null 2>&1) || {
       printf '%s\n' "$comments" | head -n 1
       return 1
@@ -206,7 +208,7 @@ limit() {
   [ ! -s "$folder/limit" ] || [ "$(cat "$folder/limit")" -lt "$1" ] || answer set
   found=$(alive) || answer later "$found"
   [ -n "$found" ] || answer absent
-  found=$(alive -n "$name") || answer later "$found"
+  found=$(alive -n "$names") || answer later "$found"
   [ -n "$found" ] || answer refused "the job has another name now"
   for id in $found; do
     message=$(timeout 20 scontrol update "JobId=$id" "TimeLimit=$1" < /dev/null 2>&1) || case $message in

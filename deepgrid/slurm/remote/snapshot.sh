@@ -36,8 +36,8 @@ in_doubt() {
   [ ! -s "$1/refused" ] || return 0
   age=$(($(date +%s) - $(cat "$1/intent")))
   [ "${age#-}" -ge "$IN_DOUBT_S" ] || return 0
-  number=${2%-*}
-  found=$(queued_as "$4" "$(printf '0x%064x' "${number##*-}")" "$3") || return 0
+  number=${2%-*} number=${number##*-}
+  found=$(queued_as "$4" "dg-$number,$(printf '0x%064x' "$number")" "$3") || return 0 # as in JobKey.names
   printf '%s\n' "$found" | head -n 1
 }
 

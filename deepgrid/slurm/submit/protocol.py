@@ -134,7 +134,8 @@ def protocol(
 
     `term` is the leader's term, if there is one.
     """
-    return call(_PROTOCOL, verb, settings.grid_root, key.folder, key.name, key.comment, term or "", *arguments)
+    identity = ",".join(key.names), key.comment
+    return call(_PROTOCOL, verb, settings.grid_root, key.folder, *identity, term or "", *arguments)
 
 
 def submit_command(

@@ -57,6 +57,6 @@ async def test_a_new_machine_settles_the_jobs_of_a_lost_one(customer: Customer, 
     assert in_slurm(customer, cancelled) == ""
     for job in ended:
         await customer.settlement(job.id)
-    assert Counter(starts.read_text().split()) == Counter(f"0x{job.id:064x}" for job in ended), "each ran once"
+    assert Counter(starts.read_text().split()) == Counter(f"dg-{job.id}" for job in ended), "each ran once"
     books = await run_now(grid, f"reconcile_billing/{CLUSTER}", cluster=CLUSTER, since=since)
     assert books["state"]["type"] == "COMPLETED", books["state"]["message"]
