@@ -22,6 +22,11 @@ from orchestration.grid_events import DEGRADED, Conditions
 _MARKUP = re.compile(r"([\\`*_\[\]<>!|#~])")
 
 
+def escaped(words: str) -> str:
+    """Return text as Markdown that shows it."""
+    return _MARKUP.sub(r"\\\1", words)
+
+
 async def publish_labels(
     cluster: str, rows: Sequence[Comparison], outcomes: Sequence[Outcome], results: Sequence[Result], words: str
 ) -> None:
@@ -29,7 +34,7 @@ async def publish_labels(
 
     A label that was not measured now has the age of its value.
     """
-    words = _MARKUP.sub(r"\\\1", words)  # it may quote the output of a node
+    words = escaped(words)  # they may quote the output of a node
     measured_at, now = last_measured_at(results), int(time.time())
     samples = {key: one for outcome in outcomes for key, one in outcome.evidence.samples.items()}
     noisy = {key for outcome in outcomes for key in outcome.evidence.noisy}

@@ -8,7 +8,7 @@ from deepgrid.lifecycle.job import Prices
 from deployments.onemachine.slurm import ClusterSpec
 
 HPL = {"hpl_seconds": 1, "gflops_per_cpu": 0.03, "block_size": 64}
-SHORT = {**HPL, "fio_size_mb": 32, "fio_seconds": 0.25, "time_limit_minutes": 5, "wait_minutes": 10}
+SHORT = {**HPL, "fio_size_mb": 16, "fio_seconds": 0.1, "time_limit_minutes": 5, "wait_minutes": 10}
 
 
 @dataclass(frozen=True)

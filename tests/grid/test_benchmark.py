@@ -51,3 +51,11 @@ async def test_a_job_goes_where_a_measured_label_says(grid: LocalGrid, customer:
     job = await customer.until(job_id, cold)
     assert job.status is JobStatus.FINISHED
     assert job.provider == Wallet.load(grid.keys.file(CLUSTER)).address
+
+    audited = customer.dps(
+        "operator", "audit", CLUSTER, "--credits", "900", "--seconds", "1", "--cpus-per-rank", "8", "-f"
+    )
+    assert "submitted, waiting for its end" in audited.stderr, audited.stderr
+    found = {line.split()[0]: line.split()[-1] for line in audited.stdout.splitlines()[1:]}
+    assert found["os"] == found["arch"] == found["cpu.microarch"] == "agrees", audited.stdout
+    assert audited.returncode == (0 if found["compute.gflops"] == "agrees" else 1)

@@ -19,7 +19,7 @@ from deepgrid.cli.access.key_file import existing_key
 from deepgrid.client.grid import AsyncGrid
 from deepgrid.client.session import CustomerSession, CustomerSettings, customer_session
 from deepgrid.client.settings import ClientSettings
-from deepgrid.errors import InputError
+from deepgrid.errors import InputError, NotFound
 
 # A command says at once that the node does not answer. Waits for a job are patient still.
 SETTINGS = ClientSettings(patience_s=0)
@@ -85,3 +85,16 @@ def amount(text: str, *, wei: bool) -> int:
 def format_amount(value_wei: int, *, wei: bool) -> str:
     """Format an amount so that `amount` can parse it."""
     return str(value_wei) if wei else format_credits(value_wei)
+
+
+async def provider_address(chain: Chain, who: str, key: Path) -> str:
+    """Return the address of a provider. Raises NotFound for a name that no cluster has, or that several have."""
+    if not who:
+        return wallet(key).address
+    if who.startswith("0x"):
+        return address(who)
+    named = [one.address for one in await chain.providers() if one.name == who]
+    if len(named) == 1:
+        return named[0]
+    what = "Several providers call their cluster" if named else "No provider calls its cluster"
+    raise NotFound(f"{what} {who[:60]!r}.", next_step="Give the address; `dps provider list` shows them.")

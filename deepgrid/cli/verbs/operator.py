@@ -25,6 +25,7 @@ from deepgrid.cli.error_boundary import runs
 from deepgrid.cli.lazy import group_with, project_verbs
 from deepgrid.cli.options import DEFAULT_KEY, AsJson, BookFile, InWei, KeyFile
 from deepgrid.cli.standard_streams import print_result, with_transaction
+from deepgrid.cli.verbs.audit import audit
 from deepgrid.cli.verbs.deploy import deploy_contracts
 from deepgrid.client.display.text import plural
 from deepgrid.errors import InputError
@@ -37,6 +38,7 @@ operator = typer.Typer(
 
 
 operator.command("deploy")(deploy_contracts)
+operator.command("audit")(audit)
 
 
 # Name on the command line -> the contract's setter, and the unit of its value.

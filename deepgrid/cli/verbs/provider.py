@@ -9,11 +9,10 @@ from typing import Annotated
 import typer
 from typer.core import TyperGroup
 
-from deepgrid.chain.client import Chain
 from deepgrid.chain.offers import read_versions
 from deepgrid.chain.transactions.transaction import Receipt
 from deepgrid.chain.writer import Writer
-from deepgrid.cli.access.grid import address, as_anyone, as_sender, wallet
+from deepgrid.cli.access.grid import address, as_anyone, as_sender, provider_address
 from deepgrid.cli.display.offer import (
     hash_of,
     offer_as_json,
@@ -28,7 +27,6 @@ from deepgrid.cli.error_boundary import runs
 from deepgrid.cli.lazy import group_with, project_verbs
 from deepgrid.cli.options import DEFAULT_KEY, AsJson, BookFile, KeyFile
 from deepgrid.cli.standard_streams import print_result
-from deepgrid.errors import NotFound
 
 provider = typer.Typer(
     cls=group_with(TyperGroup, *project_verbs("provider")),
@@ -67,7 +65,7 @@ async def status(
 ) -> None:
     """Show a provider: its waiting proposal, its past jobs and its current jobs."""
     async with as_anyone(book) as chain:
-        candidate = await _address_of(chain, who, key)
+        candidate = await provider_address(chain, who, key)
         versions = await read_versions(chain, candidate)
         record, queues = await chain.track_record(candidate), await chain.queues(candidate)
     if as_json:
@@ -131,16 +129,3 @@ async def _decide(
     async with as_sender(key, book) as session:
         receipt = await verb(session.writer)(candidate)
     print_result(f"{candidate} {became}.", f"transaction {receipt.tx_hash}")
-
-
-async def _address_of(chain: Chain, who: str, key: Path) -> str:
-    """Return the address of a provider. Raises NotFound for a name that no cluster has, or that several have."""
-    if not who:
-        return wallet(key).address
-    if who.startswith("0x"):
-        return address(who)
-    named = [one.address for one in await chain.providers() if one.name == who]
-    if len(named) == 1:
-        return named[0]
-    what = "Several providers call their cluster" if named else "No provider calls its cluster"
-    raise NotFound(f"{what} {who[:60]!r}.", next_step="Give the address; `dps provider list` shows them.")
