@@ -11,8 +11,9 @@ import pandas as pd
 
 from deepgrid.billing.credits import format_credits
 from deepgrid.billing.period import format_time
-from deepgrid.billing.usage.usage_figures import NO_CLUSTER, UsageReport
-from deepgrid.billing.usage.usage_tables import as_json, exit_words
+from deepgrid.billing.usage.job_uses import NO_CLUSTER
+from deepgrid.billing.usage.usage_figures import UsageReport
+from deepgrid.billing.usage.usage_tables import as_json
 from deepgrid.plain_text import visible
 
 # Where a formula can begin: at the start of a cell, or at what a program with other separators takes for one. Wide
@@ -34,7 +35,7 @@ def stored(report: UsageReport) -> pd.DataFrame:
             "cluster_address": _texts(one.cluster for one in jobs),
             "status": _texts(one.status for one in jobs),
             "end": _texts("" if one.end is None else one.end.value for one in jobs),
-            "exit": _texts(exit_words(one) for one in jobs),
+            "exit": _texts(one.exit for one in jobs),
             "error": _texts(one.error for one in jobs),
             "settled_at": _numbers(one.settled_at or None for one in jobs),
             "requested_at": _numbers(one.requested_at or None for one in jobs),

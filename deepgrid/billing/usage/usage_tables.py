@@ -8,7 +8,8 @@ from typing import Any
 
 from deepgrid.billing.credits import format_credits
 from deepgrid.billing.period import format_time
-from deepgrid.billing.usage.usage_figures import NO_CLUSTER, End, JobUse, Sums, Usage, UsageReport, Waits
+from deepgrid.billing.usage.job_uses import NO_CLUSTER, End
+from deepgrid.billing.usage.usage_figures import Sums, Usage, UsageReport, Waits
 
 MOST_ROWS = 20  # of customers, clusters and failed jobs; the files have all
 LONGEST_TEXT = 120  # of a name or an error that a stranger wrote
@@ -123,11 +124,11 @@ def _waits(name: str, now: Waits, before: Waits) -> list[list[str]]:
 
 def _ends(report: UsageReport) -> Table:
     now, before, jobs = report.now.ends, report.before.ends, report.now.totals.jobs
-    rows = [
-        [end.value, str(now[end]), percent(now[end], jobs), str(before[end]), change(now[end], before[end])]
-        for end in End
-        if now[end] or before[end]
-    ]
+    rows = []
+    for kind in sorted({*now, *before}, key=lambda one: (list(End).index(one[0]), one[1])):
+        words = ": ".join(part for part in kind if part)
+        compared = [str(before[kind]), change(now[kind], before[kind])]
+        rows.append([words, str(now[kind]), percent(now[kind], jobs), *compared])
     return Table("Ends by cause", ["end", ">jobs", ">share", ">before", ">change"], rows)
 
 
@@ -162,17 +163,10 @@ def _failures(report: UsageReport) -> Table:
     failed = [one for one in report.now.jobs if one.end is not None and one.end.is_failure]
     rows = []
     for one in _first(reversed(failed)):
-        how = [one.end or "", exit_words(one), _short(one.error)]
+        how = [one.end or "", one.exit, _short(one.error)]
         rows.append([str(one.job_id), _cluster(report, one.cluster), *how, one.customer])
     columns = [">job", "cluster", "end", "exit", "error", "customer"]
     return Table(_title("Failed jobs", len(failed), "newest"), columns, rows)
-
-
-def exit_words(one: JobUse) -> str:
-    """`exit status 3`, `signal 9`, or empty for a job without one."""
-    if signal := one.exit_status & 0x7F:
-        return f"signal {signal}"
-    return f"exit status {one.exit_status >> 8}" if one.exit_status else ""
 
 
 def hours(seconds: int) -> str:
@@ -215,7 +209,7 @@ def _usage_json(figures: Usage, report: UsageReport) -> dict[str, Any]:
             {"address": who or None, "name": report.offers.name_of(who) if who else None, **_sums_json(sums)}
             for who, sums in figures.clusters.items()
         ],
-        "ends": {end.value: figures.ends[end] for end in End if figures.ends[end]},
+        "ends": [{"end": end, "cause": cause or None, "jobs": count} for (end, cause), count in figures.ends.items()],
         "open_jobs": figures.open_jobs,
         "given_back": figures.given_back,
         "wait_for_claim": asdict(figures.to_claim),

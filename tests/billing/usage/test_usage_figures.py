@@ -10,7 +10,9 @@ from hypothesis import strategies as st
 from deepgrid.billing.entries import Span
 from deepgrid.billing.reconcile import reconcile
 from deepgrid.billing.usage.capacity import NOTHING, Capacity, OfferChange, Offers
-from deepgrid.billing.usage.usage_figures import End, Sums, Usage, Waits
+from deepgrid.billing.usage.job_uses import End
+from deepgrid.billing.usage.usage_figures import Sums, Usage, Waits
+from deepgrid.lifecycle.decide import FAULTS
 from deepgrid.lifecycle.job import JobDefinition
 from deepgrid.lifecycle.states import JobStatus
 from tests.billing.histories import ANOTHER, CREDIT, DAY, ME, MIDNIGHT, Plan
@@ -119,8 +121,14 @@ def test_what_came_back_before_the_end_is_refunded_in_its_period() -> None:
 
 def test_a_cluster_that_failed_is_named_and_its_time_in_use_counts() -> None:
     made = history(Plan(end=S.FAILED, fault=True, ran_s=600), Plan(end=S.FAILED, ran_s=60), Plan(end=S.PANICKED))
+    made.jobs[1] = replace(made.jobs[1], last_error=FAULTS["NODE_FAIL"])
+    made.jobs[2] = replace(made.jobs[2], last_error="words of a stranger")
     found = usage_of(made, DAY)
-    assert found.ends == {End.CLUSTER_FAILED: 1, End.FAILED: 1, End.PANICKED: 1}
+    assert found.ends == {
+        (End.CLUSTER_FAILED, "a node of the cluster failed"): 1,
+        (End.FAILED, ""): 1,
+        (End.PANICKED, ""): 1,
+    }
     failed = next(one for one in found.jobs if one.end is End.CLUSTER_FAILED)
     assert (failed.paid_wei, failed.billed_minutes) == (0, 0)
     assert failed.used_s.cpus >= 600
