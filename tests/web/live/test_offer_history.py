@@ -1,4 +1,4 @@
-"""A cluster's page shows old offers with their prices, even if the node has forgotten their states."""
+"""A cluster's page shows old offers with their prices and measured speeds, even if the node has forgotten their states."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 from playwright.async_api import Browser, expect
 
+from deepgrid.lifecycle.job import Label
 from tests.chain.grid import approve_waiting
 from tests.cli.live import CREDIT, HARDWARE, LABELS, PRICES
 from tests.web.live.stage import PATIENCE_MS, Hosted, Stage, hosted_grid, opened
@@ -28,14 +29,18 @@ def hosted(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hosted]:
 
 async def test_old_prices_are_read_on_demand(stage: Stage, browser: Browser) -> None:
     stage.hosted.grid.anvil.mine(2 * WINDOW)
-    await stage.provider.writer.register(HARDWARE, DEARER, LABELS)
-    await approve_waiting(stage.operator.writer, stage.provider.address)
+    for rate in ("100.00", "80.00"):
+        await stage.provider.writer.register(HARDWARE, DEARER, (*LABELS, Label("compute.gflops", rate)))
+        await approve_waiting(stage.operator.writer, stage.provider.address)
     async with opened(stage, browser) as page:
         await page.evaluate("place => { location.hash = place; }", f"/clusters/{stage.provider.address}")
         history = page.locator("section", has=page.get_by_role("heading", name="History"))
         rows = history.locator("tbody tr")
-        await expect(rows).to_have_count(2, timeout=PATIENCE_MS)
-        await history.get_by_role("button", name="Read earlier blocks").click()
         await expect(rows).to_have_count(4, timeout=PATIENCE_MS)
-        await expect(rows.locator("td:nth-child(2)")).to_have_text([APPROVED, PROPOSED] * 2)
-        await expect(rows.locator("td:nth-child(3)")).to_have_text(["7", "7", "0.5", "0.5"])
+        await expect(history.get_by_role("img")).to_have_accessible_name(
+            "Measured speed, in GFLOPS: first 100, highest 100, now 80."
+        )
+        await history.get_by_role("button", name="Read earlier blocks").click()
+        await expect(rows).to_have_count(6, timeout=PATIENCE_MS)
+        await expect(rows.locator("td:nth-child(2)")).to_have_text([APPROVED, PROPOSED] * 3)
+        await expect(rows.locator("td:nth-child(3)")).to_have_text(["7", "7", "7", "7", "0.5", "0.5"])

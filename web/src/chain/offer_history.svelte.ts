@@ -11,6 +11,8 @@ export interface OfferEvent {
   transaction: Hex;
   /** The proposed prices; null for other events, and if a contract of the provider's own proposed them. */
   prices: Prices | null;
+  /** The proposed label `compute.gflops`; null if there is none, or no plausible one. */
+  gflops: number | null;
 }
 
 const NAMES = ["ProviderWaitingForApproval", "ProviderApproved", "ProviderRemoved", "ProviderBanChanged"];
@@ -55,20 +57,29 @@ export class OfferHistory {
     const events = await eventsIn("ProviderManager", NAMES, from, to);
     const own = events.filter((one) => String(one.args.addr).toLowerCase() === this.address.toLowerCase()).reverse();
     return Promise.all(own.map(async ({ name, block, transaction }) => {
-      const prices = name === "ProviderWaitingForApproval" ? await proposedIn(transaction) : null;
-      return { name, block, transaction, prices };
+      const proposed = name === "ProviderWaitingForApproval" ? await proposedIn(transaction) : null;
+      return { name, block, transaction, prices: proposed?.prices ?? null, gflops: proposed?.gflops ?? null };
     }));
   }
 }
 
-/** The prices in a call of `register`. Transactions are kept by nodes that have long forgotten old states. */
-async function proposedIn(transaction: Hex): Promise<Prices | null> {
+/** Prices and measured speed in a call of `register`. Nodes keep transactions longer than old states. */
+async function proposedIn(transaction: Hex): Promise<Pick<OfferEvent, "prices" | "gflops"> | null> {
   const sent = (await call("eth_getTransactionByHash", [transaction])) as { to: Hex | null; input: Hex } | null;
   if (sent?.to?.toLowerCase() !== (await addressOf("ProviderManager")).toLowerCase()) return null;
   const { functionName, args } = decodeFunctionData({ abi: ABIS.ProviderManager, data: sent.input });
   if (functionName !== "register") return null;
   const prices = (args as unknown[])[1] as { gpuPricePerMin: bigint; cpuPricePerMin: bigint; memPricePerMin: bigint };
-  return { gpu: prices.gpuPricePerMin, cpu: prices.cpuPricePerMin, memory: prices.memPricePerMin };
+  const labels = (args as unknown[])[2] as { key: string; value: string }[];
+  return {
+    prices: { gpu: prices.gpuPricePerMin, cpu: prices.cpuPricePerMin, memory: prices.memPricePerMin },
+    gflops: figureOf(labels.find((label) => label.key === "compute.gflops")?.value ?? ""),
+  };
+}
+
+/** The number in a measured label, as benchmarks write it; null for any other text. */
+export function figureOf(text: string): number | null {
+  return /^[0-9]{1,12}(\.[0-9]{1,2})?$/.test(text) ? Number(text) : null;
 }
 
 /** The prices that an event shows: its own, or the approved proposal's. Null if they are not known. */
@@ -76,4 +87,13 @@ export function pricesAt(events: OfferEvent[], at: number): Prices | null {
   const event = events[at]!;
   if (event.name !== "ProviderApproved") return event.prices;
   return events.slice(at + 1).find((one) => one.name === "ProviderWaitingForApproval")?.prices ?? null;
+}
+
+/** The measured speeds that came into force, the oldest first. */
+export function speedsIn(events: OfferEvent[]): number[] {
+  const approved = events.flatMap((event, at) => {
+    if (event.name !== "ProviderApproved") return [];
+    return events.slice(at + 1).find((one) => one.name === "ProviderWaitingForApproval")?.gflops ?? [];
+  });
+  return approved.reverse();
 }
