@@ -1,4 +1,4 @@
-"""A cluster's page shows old offers with their prices and measured speeds, even if the node has forgotten their states."""
+"""A cluster's page shows old prices and measured speeds, even if the node has forgotten their states."""
 
 from __future__ import annotations
 
