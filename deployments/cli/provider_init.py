@@ -25,6 +25,7 @@ from deployments.provider.setup.answer_checks import (
 from deployments.provider.setup.document import Document
 from deployments.provider.setup.prefect_plan import Plan, apply, make_plan
 from deployments.provider.setup.provider_questions import QUESTIONS, Question
+from deployments.provider.setup.same_nodes import other_sellers
 
 BACK, EMPTY = "<", "-"
 UNITS = Path("/etc/systemd/system")
@@ -153,6 +154,8 @@ async def _carry_out(document: Document, answers: dict[str, str], *, yes: bool) 
         if not (writes or plan.lines):
             print("Nothing changed.")
             return
+        for remark in await other_sellers(answers):
+            print(f"warning {plain(remark)} Sell a node only once: give one of them other nodes.")
         _show(document, plan, writes=writes)
         if not yes and not on_terminal():
             print("Nothing was changed; run it with --yes to apply.")

@@ -64,7 +64,7 @@ async def queue_is_emptied(customer: Customer, cluster: str, job_id: int) -> Non
         while await provider.chain.queues(provider.address) != Queues(0, 0, 0):
             assert time.monotonic() < deadline
             await asyncio.sleep(0.5)
-    while f"job ({job_id})" not in (said := await _said(customer, cluster)):
+    while not re.search(rf"[( ]{job_id}[,)]", said := await _said(customer, cluster)):
         assert time.monotonic() < deadline, said
         await asyncio.sleep(0.5)
 
