@@ -8,9 +8,9 @@ from __future__ import annotations
 import logging
 from copy import copy
 
-RUN_LOGGERS = ("prefect.flow_runs", "prefect.task_runs")
-# What Prefect logs about each run and each task, and its state says too.
-SAID_BY_STATES = ("Finished in state Completed()", "Beginning flow run ")
+RUN_LOGGERS = ("prefect.flow_runs", "prefect.task_runs", "prefect.engine")
+# What Prefect logs about each run and each task, and its UI shows in any case.
+SHOWN_BY_PREFECT = ("Finished in state Completed()", "Beginning flow run ", "View at ")
 # What Prefect logs as errors when a process ends whose runs the next one continues.
 ORDINARY_ENDS = (
     "Crash detected! Execution was cancelled",
@@ -32,10 +32,10 @@ class RunNames(logging.Formatter):
 
 
 def start_run_logs(log_format: str) -> None:
-    """Name run and step in the lines of this process, and drop lines that only repeat a state."""
+    """Name run and step in the lines of this process, and drop lines that only repeat what Prefect shows."""
     for handler in logging.getLogger().handlers:
         handler.setFormatter(RunNames(log_format))
-    _drop(SAID_BY_STATES)
+    _drop(SHOWN_BY_PREFECT)
 
 
 def silence_ordinary_ends() -> None:

@@ -40,6 +40,7 @@ def test_each_line_names_its_run_and_its_step(lines: StringIO) -> None:
 
 def test_a_line_that_only_repeats_a_state_is_dropped(lines: StringIO) -> None:
     logging.getLogger("prefect.flow_runs").info("Beginning flow run 'job 7 on alpha' for flow 'run_job'", extra=OF_RUN)
+    logging.getLogger("prefect.engine").info("View at http://127.0.0.1:4200/runs/flow-run/7")
     logging.getLogger("prefect.task_runs").info("Finished in state Completed()", extra=OF_RUN)
     logging.getLogger("prefect.flow_runs").info("Finished in state Completed('The job is finished.')", extra=OF_RUN)
     assert lines.getvalue() == "INFO job 7 on alpha: Finished in state Completed('The job is finished.')\n"

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from deepgrid.billing.credits import format_credits
 from deepgrid.billing.entries import Settlement
-from deepgrid.lifecycle.decide import Observation
+from deepgrid.lifecycle.decide import FAULTS, Observation
 from deepgrid.lifecycle.minutes import minutes_begun
 from deepgrid.lifecycle.slurm_state import Phase, SlurmJob
 from deepgrid.provider.claims.job_card import utc
@@ -34,7 +34,7 @@ class JobStory:
             self.tell(f"started at {time} on {nodes}")
         if slurm.phase is Phase.ENDED and self._is_new(Phase.ENDED):
             state, how = slurm.state, _how_it_ended(slurm)
-            self.tell(f"ended as {state} with {how}")
+            self.tell(f"ended as {state}{how}")
 
     def settled(self, settlement: Settlement, status: str) -> None:
         """Tell who gets what."""
@@ -50,8 +50,11 @@ class JobStory:
 
 
 def _how_it_ended(slurm: SlurmJob) -> str:
+    """Return exit status and run time. A job that the cluster ended has no exit status of its own."""
     code, signal = slurm.exit_status >> 8 & 0xFF, slurm.exit_status & 0x7F
-    words = f"signal {signal}" if signal else f"exit status {code}"
+    words = f" with signal {signal}" if signal else f" with exit status {code}"
+    if slurm.state in FAULTS:
+        words = ""
     if slurm.started_at is None or slurm.ended_at is None:
         return f"{words}, never started"
     ran_s = slurm.ended_at - slurm.started_at if slurm.ran_s is None else slurm.ran_s
