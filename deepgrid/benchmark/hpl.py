@@ -23,6 +23,7 @@ from deepgrid.lifecycle.job import Hardware
 BYTES_PER_NUMBER = 8
 KEY = "compute.gflops"
 NODE_MARK = "deepgrid-node"
+ON_GPUS = "one per GPU"
 
 _RESULT = re.compile(
     r"^[ \t]*(HPL[_-](?:AI|MxP)[ \t]+)?W[RC]+\d\w{0,20}((?:[ \t]+\d{1,9}){4})[ \t]+\S{1,40}[ \t]+(\S{1,40})",
@@ -140,7 +141,8 @@ def whole_blocks(order: float, block_size: int) -> int:
 
 def parameters(problem: Problem, settings: BenchmarkSettings) -> dict[str, str]:
     """Return what a reader needs to repeat the measurement."""
-    return {
+    found = {"ranks": ON_GPUS} if problem.by_gpus else {}
+    return found | {
         "N": str(problem.n),
         "NB": str(problem.nb),
         "P x Q": f"{problem.p} x {problem.q}",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from deepgrid.benchmark import hpl, internet, machine, network, storage
 from deepgrid.benchmark.figures import Samples
@@ -82,6 +82,8 @@ def read(
     Each figure is the median of its samples. `missing` nodes of the partition did not take part.
     """
     reading = _reading(program, output)
+    if reading.which == "hpl" and asked and asked.parameters.get("ranks") == hpl.ON_GPUS:
+        reading = replace(reading, which="hpl-gpu")  # a vendor's HPL prints the same report as HPL on CPUs
     noisy = tuple(sorted(key for key, one in reading.samples.items() if one.is_noisy(settings.noisy_percent)))
     partial = missing > 0 and program in _ON_ALL_NODES
     evidence = Evidence(reading.samples, _parameters(reading, output, settings, asked, missing), output, noisy, partial)

@@ -12,7 +12,7 @@ import math
 from deepgrid.lifecycle.job import JobDefinition, Provider
 
 GFLOPS, BENCHMARK, BANDWIDTH = "compute.gflops", "compute.benchmark", "network.p2p.bw.mbps"
-ON_GPUS = "hpl-mxp"
+ON_GPUS = ("hpl-mxp", "hpl-gpu")
 LARGEST = 1e12
 
 

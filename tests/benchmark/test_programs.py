@@ -13,8 +13,9 @@ from deepgrid.benchmark.figures import Samples
 from deepgrid.benchmark.measuring import Site
 from deepgrid.benchmark.settings import PROGRAMS, BenchmarkSettings, Program
 from deepgrid.errors import SlurmError
-from deepgrid.lifecycle.job import Hardware, Label
+from deepgrid.lifecycle.job import Hardware, Label, Prices, Provider
 from deepgrid.sbatch import StoragePaths
+from deepgrid.scheduling.speed import measured_speeds
 
 DATA = Path(__file__).parent / "data"
 USUAL = BenchmarkSettings()
@@ -123,6 +124,21 @@ def test_gpus_are_measured_by_hpl_mxp_one_per_rank() -> None:
     assert "--gpus-per-node=2" in hpl.options(problem)
     assert hpl.script(problem, settings).endswith("-n 6 hpl.sh --xhpl-ai --dat HPL.dat")
     assert not hpl.problem_for(TWO_NODES, settings).by_gpus, "CPU clusters are measured by HPL"
+
+
+@pytest.mark.parametrize(("gpus", "which"), [(2, "hpl-gpu"), (0, "hpl")])
+def test_a_vendors_hpl_on_gpus_is_not_taken_for_a_rate_of_cpus(gpus: int, which: str) -> None:
+    settings = BenchmarkSettings(hpl_mxp="vendor-hpl HPL.dat")
+    site = Site(Hardware((gpus,), (16,), (64000,)), StoragePaths())
+    asked = measuring.request("hpl", site, settings)
+    assert Label("compute.benchmark", which) in measuring.read("hpl", recorded("hpl"), settings, asked).labels
+    assert measured_speeds(cluster_with(which)).keys() == ({"gpu"} if gpus else {"serial"})
+
+
+def cluster_with(which: str) -> Provider:
+    """Return a cluster whose rate was measured by this kind of HPL."""
+    labels = (Label("compute.benchmark", which), Label("compute.gflops", "100.00"))
+    return Provider("0x1", Hardware((2,), (16,), (64000,)), Prices(0, 1, 0), labels, approved=True, banned=False)
 
 
 def test_the_machine_is_named_as_customers_ask_for_it() -> None:

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import shlex
 import tempfile
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from statistics import median
 from types import SimpleNamespace
 from typing import cast
 
 import pytest
 
-from deepgrid.benchmark import measuring
+from deepgrid.benchmark import hpl, measuring
 from deepgrid.benchmark.measuring import Site
 from deepgrid.benchmark.outcome import Outcome
 from deepgrid.benchmark.settings import BenchmarkSettings, Program
@@ -163,3 +165,13 @@ async def test_hpl_solves_its_problem_on_all_nodes(cluster: Cluster, storage: St
     assert len(outcome.evidence.samples["compute.gflops"].values) == 3
     assert float(labels["compute.gflops"]) > 0
     assert labels["compute.benchmark"] == "hpl"
+
+    problem = hpl.problem_for(await cluster.hardware(), SMALL)
+    by_hand = f"#!/bin/bash\nset -e\nprintf %s {shlex.quote(problem.input_file())} > hpccinf.txt\n"
+    by_hand += f"mpirun {SMALL.mpi_options} -n {problem.p * problem.q} hpcc\ngrep -E '^WR|PASSED' hpccoutf.txt"
+    said = await cluster.batch.run("hpl-by-hand", by_hand, hpl.options(problem), limit_minutes=5, wait_minutes=5)
+    rates = [float(line.split()[-1]) for line in said.splitlines() if line.startswith("WR")]
+    assert len(rates) == 3
+    measured_rates = outcome.evidence.samples["compute.gflops"]
+    if max(rates) / min(rates) < 1.2 and not outcome.evidence.noisy:  # other load on this machine proves nothing
+        assert measured_rates.value == pytest.approx(median(rates), rel=0.25)
