@@ -44,5 +44,5 @@ async def report_usage(
         entries = await run_step("read the chain", read_usage_entries, books, span, before)
         report = await run_step("compute the figures", compute_usage, books, span, before, entries)
         await run_step("keep the files", keep_usage, books, report)
-        words = await run_step("publish the report", publish_usage, books, report)
+        words = await run_step("publish the report", publish_usage, books, report, period if since is None else "")
     return Completed(message=words)

@@ -53,14 +53,17 @@ async def keep_usage(books: Books, report: UsageReport) -> None:
     replace_file(folder / f"{file_name(report.now.span)}.csv", as_csv(frame).encode())
 
 
-async def publish_usage(books: Books, report: UsageReport) -> str:
-    """Publish the artifact `usage-<name>`, a page with tables and a plot. Returns the report in one sentence."""
+async def publish_usage(books: Books, report: UsageReport, period: str) -> str:
+    """Publish a page with tables and a plot. Returns the report in one sentence.
+
+    The artifact is `usage-<name>-week` or `-month`, or `usage-<name>` for a `period` that is neither.
+    """
     os.environ.setdefault("MPLCONFIGDIR", str(books.folder / "matplotlib"))  # for its font cache
     from deepgrid.billing.usage.usage_page import page
     from deepgrid.billing.usage.usage_plot import draw_usage
     from deepgrid.billing.usage.usage_tables import message
 
     words = message(report)
-    key = artifact_key("usage", books.name)
+    key = artifact_key("usage", f"{books.name} {period}")
     await acreate_markdown_artifact(page(report, draw_usage(report)), key=key, description=words)
     return words

@@ -30,7 +30,8 @@ def message(report: UsageReport) -> str:
     now, totals = report.now, report.now.totals
     jobs = f"{totals.jobs} {'job' if totals.jobs == 1 else 'jobs'}"
     busy = ", ".join(f"{busy_share(now, one)} of the {name}" for name, one in RESOURCES.items() if _offers(now, one))
-    earned = f"{jobs} earned {format_credits(totals.paid_wei)} credits"
+    begin, end = (format_time(at).removesuffix(" 00:00:00") for at in (now.span.since, now.span.until))
+    earned = f"From {begin} to {end}, {jobs} earned {format_credits(totals.paid_wei)} credits"
     return f"{earned}; in use: {busy}." if busy else f"{earned}."
 
 

@@ -43,7 +43,9 @@ def test_the_page_compares_with_the_period_before() -> None:
     made = history(Plan(ran_s=60, rate=ODD), Plan(submit=MIDNIGHT - 7200, ran_s=120, rate=ODD))
     report = report_of(made, ME)
     shown = page(report, b"png")
-    assert message(report).startswith("1 job earned 2.400000000000000001 credits; in use: ")
+    assert message(report).startswith(
+        "From 2027-01-15 to 2027-01-16, 1 job earned 2.400000000000000001 credits; in use: "
+    )
     assert shown.startswith("# Usage of alpha\n\nPeriod\\: ")
     assert "| earned | 2.400000000000000001 | 4.800000000000000002 | \\-50.0 % |" in shown
     assert "| finished | 1 | 100.0 % | 1 | \\+0.0 % |" in shown
@@ -88,7 +90,7 @@ def test_the_parquet_file_holds_every_wei_and_the_figures(tmp_path: Path) -> Non
 
 def test_an_empty_report_can_be_shown_and_kept(tmp_path: Path) -> None:
     empty = report_of(history(), offers=Offers())
-    assert message(empty) == "0 jobs earned 0 credits."
+    assert message(empty) == "From 2027-01-15 to 2027-01-16, 0 jobs earned 0 credits."
     assert "None." in page(empty, draw_usage(empty))
     stored(empty).to_parquet(tmp_path / "empty.parquet")
     assert pd.read_parquet(tmp_path / "empty.parquet").empty
