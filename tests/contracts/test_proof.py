@@ -97,6 +97,6 @@ def test_planted_mistakes_are_caught(capsys: pytest.CaptureFixture[str]) -> None
     outcomes = trial(chosen)
     with capsys.disabled():
         print("\n" + table(outcomes))
-    assert len(outcomes) >= (110 if PROFILE == "deep" else 11)
-    assert len({mutant.file for mutant in chosen}) >= (20 if PROFILE == "deep" else 11)
+    assert len(outcomes) >= (110 if PROFILE == "deep" else 5)
+    assert len({mutant.file for mutant in chosen}) >= (20 if PROFILE == "deep" else 5)
     assert [outcome.mutant.why for outcome in outcomes if not outcome.caught_by] == []
