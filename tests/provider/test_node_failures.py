@@ -39,6 +39,11 @@ async def test_a_job_whose_node_failed_is_not_started_again(approved: Scene, box
     assert [line.startswith(kind) for line, kind in zip(told, kinds, strict=True)] == [True] * 4
     assert f"on {node}" in told[1]
     assert card.values["transaction"] in told[3]
+    again: list[str] = []
+    async with carry(session, key, tell=again.append) as successor:  # as when a fallback settled the job
+        await drive(successor.observe, successor.act)
+        assert await successor.card() == card
+    assert again == told
 
 
 def idle(box: Box) -> bool:

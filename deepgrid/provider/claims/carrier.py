@@ -246,6 +246,8 @@ class Carrier:
         if self._settlement is None and not seen.is_foreign:
             with suppress(GridError):  # the rest of the card does not depend on it
                 self._settlement = await self.session.chain.settlement(self.key.job_id)
+            if self._settlement is not None:
+                self.story.settled(self._settlement, seen.job.status.words)
         place = Place(self.session.settings.cluster, cluster.partition, self._account_of(seen.job.customer))
         return job_card(seen, place, self._settlement, self._refusal)
 
