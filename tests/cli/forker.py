@@ -26,10 +26,11 @@ PRELOADED = (
 
 
 def launch(path: str, arguments: list[str]) -> NoReturn:
-    order = {"arguments": arguments, "environment": dict(os.environ), "folder": os.getcwd()}
+    streams = [number for number in (0, 1, 2) if _is_open(number)]
+    order = {"arguments": arguments, "environment": dict(os.environ), "folder": os.getcwd(), "streams": streams}
     with socket.socket(socket.AF_UNIX) as peer:
         peer.connect(path)
-        socket.send_fds(peer, [b"."], [0, 1, 2])
+        socket.send_fds(peer, [b"."], streams)
         peer.sendall(json.dumps(order).encode() + b"\n")
         answers = peer.makefile()
         pid = int(answers.readline())
@@ -40,6 +41,14 @@ def launch(path: str, arguments: list[str]) -> NoReturn:
         signal.signal(-status, signal.SIG_DFL)
         os.kill(os.getpid(), -status)
     os._exit(status)
+
+
+def _is_open(number: int) -> bool:
+    try:
+        os.fstat(number)
+    except OSError:
+        return False
+    return True
 
 
 def serve(path: str) -> None:
@@ -87,12 +96,18 @@ def _become(order: dict[str, Any], streams: list[int]) -> NoReturn:
     """Run `dps` in this process. Does not return."""
     import time
 
-    for number, stream in enumerate(streams):
+    for number in (0, 1, 2):
+        os.close(number)
+    for number, stream in zip(order["streams"], streams, strict=True):
         os.dup2(stream, number)
         os.close(stream)
-    sys.stdin = open(0, encoding="utf-8", closefd=False)  # noqa: SIM115 - they stay open to the end
-    sys.stdout = open(1, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
-    sys.stderr = open(2, "w", encoding="utf-8", buffering=1, closefd=False)  # noqa: SIM115
+    sys.stdin = sys.stdout = sys.stderr = None  # as Python sets a stream whose descriptor is closed
+    if 0 in order["streams"]:
+        sys.stdin = open(0, encoding="utf-8", closefd=False)  # noqa: SIM115 - they stay open to the end
+    if 1 in order["streams"]:
+        sys.stdout = open(1, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
+    if 2 in order["streams"]:
+        sys.stderr = open(2, "w", encoding="utf-8", buffering=1, closefd=False)  # noqa: SIM115
     os.chdir(order["folder"])
     os.environ.clear()
     os.environ.update(order["environment"])

@@ -63,15 +63,19 @@ class Dps:
         own = {"HOME": str(self.home), "DEEPGRID_BOOK": str(self.book), "DPS_KEY_FILE": str(self.key), "TZ": "UTC"}
         return inherited | own
 
+    def command(self, *args: str | Path) -> list[str]:
+        """Return the command line of the command with these arguments."""
+        python = ("-I", "-S", forker.__file__, self.forker) if self.forker else ("-m", "deepgrid.cli")
+        return [sys.executable, *map(str, (*python, *args))]
+
     async def run(self, *args: str | Path) -> Outcome:
         """Run the command to its end."""
         return await finished(await self.start(*args))
 
     async def start(self, *args: str | Path) -> asyncio.subprocess.Process:
         """Start the command. `finished` waits for it."""
-        python = ("-I", "-S", forker.__file__, self.forker) if self.forker else ("-m", "deepgrid.cli")
         return await asyncio.create_subprocess_exec(
-            sys.executable, *map(str, (*python, *args)),
+            *self.command(*args),
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
             env=self.environment, cwd=str(self.home),
         )  # fmt: skip

@@ -6,6 +6,7 @@ import os
 import signal
 import stat
 import termios
+from dataclasses import replace
 
 import pytest
 
@@ -13,7 +14,6 @@ from deepgrid.chain.client import Chain
 from deepgrid.chain.transactions.wallet import Wallet
 from tests.cli.live import CREDIT, EXAMPLE, Dps
 from tests.tui.terminal import Terminal
-from tests.tui.terminal import dps as dps_argv
 
 KEY = "11" * 32
 ADDRESS = "0x19E7E376E7C213B7E7e7e46cc70A5dD086DAff2A"
@@ -22,7 +22,7 @@ OTHER = "0x5FbDB2315678afecb367f032d93F642f64180aa3"
 
 def on_terminal(dps: Dps, *args: str, **variables: str) -> Terminal:
     environment = dps.environment | {"TERM": "xterm", "COLUMNS": "200"} | variables
-    return Terminal(dps_argv(*args), environment, cwd=str(dps.home), size=(200, 24))
+    return Terminal(dps.command(*args), environment, cwd=str(dps.home), size=(200, 24))
 
 
 def echoes(terminal: Terminal) -> bool:
@@ -81,7 +81,8 @@ async def test_a_missing_key_is_made(dps: Dps) -> None:
 
 async def test_a_missing_key_is_imported_without_an_echo(dps: Dps) -> None:
     path = dps.home / "new" / "key"
-    with on_terminal(dps, "allowance", "get", DPS_KEY_FILE=str(path)) as terminal:
+    started_alone = replace(dps, forker=None)  # it reads from its own terminal, /dev/tty
+    with on_terminal(started_alone, "allowance", "get", DPS_KEY_FILE=str(path)) as terminal:
         terminal.shows("[i]mport")
         terminal.type("i\n")
         terminal.shows("64 hex digits")

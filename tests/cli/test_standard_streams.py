@@ -1,6 +1,6 @@
 """A verb that moves money reports it even when standard output fails: on standard error, with its own exit status.
 
-The command is the real one, with a full device, a closed descriptor and a pipe without a reader.
+The command is a process of its own, with a full device, a closed descriptor and a pipe without a reader.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ import asyncio
 import os
 import re
 import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import replace
@@ -30,7 +29,6 @@ from deepgrid.errors import ChainError
 from tests.cli.live import CREDIT, EXAMPLE, HARDWARE, LABELS, PRICES, Dps, Live, Outcome, Party, finished
 
 REPOSITORY = Path(__file__).parents[2]
-DPS = (sys.executable, "-m", "deepgrid.cli")
 FULL, CLOSED, UNREAD = "No space left on device", "Bad file descriptor", "Broken pipe"
 WAYS = (FULL, CLOSED, UNREAD)
 SOME_WAYS = (FULL, CLOSED, pytest.param(UNREAD, marks=pytest.mark.deep))
@@ -83,7 +81,7 @@ async def run(dps: Dps, *words: str, out: str = "", err: str = "") -> Outcome:
     environment = {name: value for name, value in dps.environment.items() if name != "PYTHONUNBUFFERED"}
     with ExitStack() as stack:
         process = await asyncio.create_subprocess_exec(
-            "sh", "-c", f'exec "$@" {close}', "sh", *DPS, *words, stdin=subprocess.DEVNULL,
+            "sh", "-c", f'exec "$@" {close}', "sh", *dps.command(*words), stdin=subprocess.DEVNULL,
             stdout=broken(stack, out) if out else subprocess.PIPE,
             stderr=broken(stack, err) if err else subprocess.PIPE, env=environment, cwd=REPOSITORY,
         )  # fmt: skip
@@ -125,7 +123,7 @@ async def test_a_reader_that_leaves_ends_the_watching_and_not_the_job(
 ) -> None:
     reader, writer = os.pipe()
     process = await asyncio.create_subprocess_exec(
-        *DPS, "submit", str(EXAMPLE), "--credits", "100", "--watch", stdin=subprocess.DEVNULL,
+        *dps.command("submit", EXAMPLE, "--credits", "100", "--watch"), stdin=subprocess.DEVNULL,
         stdout=writer, stderr=subprocess.PIPE, env=dps.environment, cwd=REPOSITORY,
     )  # fmt: skip
     os.close(writer)
@@ -216,7 +214,8 @@ def test_a_transaction_is_told_even_if_nothing_can_be_read_after_it(capsys: pyte
 
 async def test_a_new_key_tells_its_address(dps: Dps) -> None:
     file = dps.home / "new.key"
-    outcome = await run(dps, "key", "create", "--key", str(file), out=FULL)
+    started_alone = replace(dps, forker=None)
+    outcome = await run(started_alone, "key", "create", "--key", str(file), out=FULL)
     check(outcome, FULL)
     assert Wallet.load(file).address in outcome.err
 
