@@ -15,6 +15,7 @@ from prefect.client.schemas.filters import FlowRunFilter, FlowRunFilterId
 from prefect.server.schemas.schedules import CronSchedule
 from prefect.states import Completed, Suspended
 
+from orchestration import prefect_internals
 from orchestration.prefect_internals import as_task, delete_runs, drain_queues
 from orchestration.worker import InProcessWorker
 from tests.orchestration.pool import create, end_of, hold, until
@@ -69,6 +70,40 @@ async def test_the_diagram_connects_the_steps_of_a_run_in_their_order(client: Pr
             labels = {id: node["label"] for id, node in found.items()}
             nodes = {node["label"]: [labels.get(one["id"], "?") for one in node["parents"]] for node in found.values()}
     assert nodes == {"first": [], "left": ["first"], "right": ["first"], "next": ["first"], "last": ["next"]}
+
+
+@flow(persist_result=False)
+async def short_and_long_step() -> None:
+    await as_task(named, "short")
+    await as_task(waiting, "long")
+
+
+@task(task_run_name="{name}")
+async def waiting(name: str) -> None:
+    await asyncio.sleep(0.5)
+
+
+async def test_a_short_step_has_one_event_with_the_time_of_its_start(
+    client: PrefectClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(prefect_internals, "SHORT_TASK_S", 0.3)
+    run_id = (await short_and_long_step(return_state=True)).state_details.flow_run_id
+    assert run_id is not None
+    of_run = FlowRunFilter(id=FlowRunFilterId(any_=[run_id]))
+    async with asyncio.timeout(60):
+        while len(found := await client.read_task_runs(flow_run_filter=of_run)) < 2 or any(
+            one.state_name != "Completed" for one in found
+        ):
+            await asyncio.sleep(0.2)
+    runs = {one.name: one for one in found}
+    states = {name: [one.name for one in await client.read_task_run_states(run.id)] for name, run in runs.items()}
+    assert {name: sorted(names) for name, names in states.items()} == {
+        "short": ["Completed"],
+        "long": ["Completed", "Running"],
+    }
+    for run in runs.values():
+        assert run.start_time is not None and run.end_time is not None and run.run_count == 1
+        assert run.total_run_time == run.end_time - run.start_time
 
 
 def test_the_queues_of_a_process_drain_in_time() -> None:
