@@ -143,7 +143,7 @@ class Supervisor:
         self._session = SimpleNamespace(
             settings=settings, address=PROVIDER, chain=books, writer=books, job_of=books.job_of, wakeups=books.wakeups,
             monitor=self.monitor, cluster=cluster, logs=ignored, metrics=ignored, explain=_nothing_soon,
-            intervals=Intervals(),
+            intervals=Intervals(), unobserved=SimpleNamespace(end=_nothing, note=_nothing),
         )  # fmt: skip
 
     async def carry(self, claim: Claim) -> None:
