@@ -12,13 +12,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.docs.blocks import Block, blocks
 from tests.docs.pages import ROOT
+from tests.docs.sessions import LEFT_OUT, sessions, typed
 
 pytestmark = [pytest.mark.deep, pytest.mark.timeout(900)]
 
 PAGE = "docs/tutorial/first-job.md"
-LEFT_OUT = "..."
 FAILS = "dps: "  # the first output of a command that fails on the page
 
 
@@ -52,19 +51,11 @@ def reader(tmp_path: Path) -> Iterator[Reader]:
 
 
 def test_every_command_prints_what_the_page_shows(reader: Reader) -> None:
-    sessions = [block for block in blocks() if block.page == PAGE and block.kind == "console"]
-    for command, shown in (pair for block in sessions for pair in _typed(block)):
+    for command, shown in (pair for block in sessions(PAGE) for pair in typed(block)):
         done = reader.type(command)
         assert (done.returncode == 0) != any(line.startswith(FAILS) for line in shown), (command, done)
         printed = {_shape(line) for line in (done.stdout + done.stderr).splitlines()}
         assert not [line for line in shown if line != LEFT_OUT and _shape(line) not in printed], (command, done)
-
-
-def _typed(block: Block) -> Iterator[tuple[str, list[str]]]:
-    """Yield each command of a session, with the lines below it."""
-    for part in re.split(r"^\$ ", block.text, flags=re.M)[1:]:
-        command, *shown = part.splitlines()
-        yield command, shown
 
 
 def _shape(line: str) -> str:
