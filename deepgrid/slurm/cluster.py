@@ -12,10 +12,11 @@ from __future__ import annotations
 import asyncio
 import base64
 import time
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from deepgrid.errors import Deposed, SlurmError, SlurmUnreachable
+from deepgrid.errors import Deposed, GridError, SlurmError, SlurmUnreachable
 from deepgrid.lifecycle.job import Hardware, JobKey
 from deepgrid.slurm.flood import FloodWatch
 from deepgrid.slurm.observe.commands import Row, Sacct, Sinfo, Squeue, first_complaint, is_id, is_outage
@@ -29,12 +30,14 @@ from deepgrid.slurm.ssh.scripts import call, lines_of, read_script, whole_answer
 from deepgrid.slurm.submit import protocol
 from deepgrid.slurm.submit.batch import BatchJobs
 from deepgrid.slurm.submit.folders import Leftovers, OwnFolders
-from deepgrid.slurm.submit.protocol import Submission, SubmitRequest, Term
+from deepgrid.slurm.submit.protocol import Submission, SubmitRequest, Term, Wanted
 from deepgrid.slurm.submit.throttle import PER_ACCOUNT, Batcher, ConcurrencyLimits
 
 DAY_S = 86400
 MAX_IDS_PER_QUERY = 500  # bounds one command line
 
+SUBMIT_DELAY_S = 0.05
+SUBMIT_BATCH_SIZE = 12
 ACKNOWLEDGE_DELAY_S = 0.5
 ACKNOWLEDGE_BATCH_SIZE = 100
 
@@ -70,6 +73,9 @@ class Cluster:
         self.verdicts = Verdicts()
         channels = settings.max_channels
         self._limits = ConcurrencyLimits(channels, PER_ACCOUNT if settings.accounts else channels)
+        self._submissions: dict[str, Batcher[Wanted]] = defaultdict(
+            lambda: Batcher(self._submit, SUBMIT_DELAY_S, SUBMIT_BATCH_SIZE)
+        )  # by account, so that an account delays its own claims only
         self._acknowledgements = Batcher(self._acknowledge, ACKNOWLEDGE_DELAY_S, ACKNOWLEDGE_BATCH_SIZE)
         self.term: Term | None = None
         self.deposed = asyncio.Event()  # set when the login node refuses an effect because its term is over
@@ -101,17 +107,35 @@ class Cluster:
     async def submit(self, key: JobKey, script: str, request: SubmitRequest) -> Submission:
         """Submit `script` once for this claim, or find the job that an earlier call submitted.
 
+        Concurrent calls for one account share a command.
+
         Raises SlurmError when Slurm refuses the job or refused it before, when its customer has no account here, or
         when the claim was cancelled. Raises SlurmUnreachable when it is unknown whether Slurm has the job: call again.
         """
         body = protocol.guarded(script, protocol.job_folder(self.settings, key))
-        command = protocol.submit_command(self.settings, key, request, body, self.term)
+        wanted = Wanted(key, request, body, self.settings.account_of(request.customer))
         self._learn(key, request.customer)
-        word, text = await self._protocol(key, command, body)
-        adopted = word == "adopted"
-        if not adopted:
+        await self._submissions[wanted.account].do(wanted)
+        if not wanted.found.adopted:
             self.verdicts.submitted(key, time.monotonic())
-        return Submission(int(text), adopted)
+        return wanted.found
+
+    async def _submit(self, batch: Sequence[Wanted]) -> dict[Wanted, Exception]:
+        """Submit these claims of one account by one command. Returns the errors of single claims."""
+        once = {one.key: one for one in reversed(batch)}
+        wanted = [one.arguments(self.settings) for one in once.values()]
+        command = protocol.submissions_command(self.settings, batch[0].account, wanted, self.term)
+        stdin = b"".join(one.script for one in once.values())
+        async with self._limits.slot(batch[0].key.comment):
+            done = await self._login.run(command, stdin=stdin)
+        errors: dict[Wanted, Exception] = {}
+        for one in batch:
+            try:
+                word, text = await self._parsed(done, one.key)
+                one.found = Submission(int(text), adopted=word == "adopted" or one is not once[one.key])
+            except GridError as error:
+                errors[one] = error
+        return errors
 
     async def cancel(self, key: JobKey) -> None:
         """Make sure that the claim's job never starts from now on, and end it if it waits or runs.
@@ -240,15 +264,13 @@ class Cluster:
             self._limits.learn({key.comment: self.settings.account_of(customer)})
 
     async def _effect(self, verb: str, key: JobKey, *arguments: object) -> tuple[str, str]:
-        return await self._protocol(key, protocol.protocol(self.settings, verb, key, *arguments, term=self.term))
-
-    async def _protocol(self, key: JobKey, command: Sequence[str], stdin: bytes = b"") -> tuple[str, str]:
+        command = protocol.protocol(self.settings, verb, key, *arguments, term=self.term)
         async with self._limits.slot(key.comment):
-            return await self._parsed(await self._login.run(command, stdin=stdin))
+            return await self._parsed(await self._login.run(command))
 
-    async def _parsed(self, done: CommandResult) -> tuple[str, str]:
+    async def _parsed(self, done: CommandResult, asked: JobKey | None = None) -> tuple[str, str]:
         try:
-            return protocol.parse_answer(done)
+            return protocol.parse_answer(done, asked)
         except SlurmUnreachable as error:
             raise SlurmUnreachable(f"{error.message}{await self._flood.reason()}") from None
         except Deposed:

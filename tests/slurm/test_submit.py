@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -13,13 +13,15 @@ from deepgrid.errors import InputError, SlurmError, SlurmUnreachable
 from deepgrid.lifecycle.job import JobKey
 from deepgrid.lifecycle.slurm_state import Phase
 from deepgrid.slurm.cluster import Cluster
+from deepgrid.slurm.ssh.channel import CommandResult
 from deepgrid.slurm.ssh.login import Login
 from deepgrid.slurm.submit.protocol import (
     INTENT_PATIENCE_S,
     Submission,
     SubmitRequest,
+    Wanted,
     parse_answer,
-    submit_command,
+    submissions_command,
 )
 from deepgrid.slurm.supervision.monitor import SlurmMonitor
 from tests.slurm.support import SMALL, Box, LoginWith, bash, ended, ends, new_key, until
@@ -45,6 +47,16 @@ async def test_concurrent_submissions_make_one_job(box: Box, cluster: Cluster, k
     assert len({submission.slurm_id for submission in found}) == 1
     assert sum(not submission.adopted for submission in found) == 1
     assert len(box.ids(key)) == 1
+
+
+class CountingLogin(Login):
+    """A login that counts its commands."""
+
+    commands = 0
+
+    async def run(self, argv: Sequence[str], *, stdin: bytes = b"", timeout_s: float | None = None) -> CommandResult:
+        self.commands += 1
+        return await super().run(argv, stdin=stdin, timeout_s=timeout_s)
 
 
 async def submit_until_known(cluster: Cluster, key: JobKey) -> Submission:
@@ -123,6 +135,19 @@ async def test_cancelling_while_it_waits_ends_it_without_a_start(
     assert await cluster.read_output({key: 0}) == {}
 
 
+async def test_claims_that_are_submitted_together_share_a_command_and_have_their_own_answers(box: Box) -> None:
+    login = CountingLogin(box.settings)
+    cluster, wanted = Cluster(login, box.settings), [SMALL, IMPOSSIBLE, SMALL, SMALL]
+    keys = [new_key() for _ in wanted]
+    submissions = (cluster.submit(key, bash("true"), one) for key, one in zip(keys, wanted, strict=True))
+    first, refused, *others = await asyncio.gather(*submissions, return_exceptions=True)
+    await login.close()
+    assert isinstance(refused, SlurmError) and "Memory" in refused.message
+    ids = [found.slurm_id for found in (first, *others) if isinstance(found, Submission)]
+    assert [box.ids(key) for key in keys if key != keys[1]] == [[slurm_id] for slurm_id in ids]
+    assert login.commands == 1
+
+
 async def test_a_refusal_is_final_has_slurms_reason_and_leaves_no_run(
     box: Box, cluster: Cluster, monitor: SlurmMonitor, key: JobKey
 ) -> None:
@@ -137,24 +162,33 @@ async def test_a_refusal_is_final_has_slurms_reason_and_leaves_no_run(
     assert await ends(cluster, key) == {}
 
 
+def submission_of(box: Box, key: JobKey, script: bytes) -> tuple[list[str], bytes]:
+    """Return the command that submits this script, and its standard input."""
+    account = box.settings.account_of("")
+    wanted = Wanted(key, SMALL, script, account)
+    return submissions_command(box.settings, account, [wanted.arguments(box.settings)]), script
+
+
 async def test_an_incomplete_script_is_not_submitted(box: Box, cluster: Cluster, key: JobKey) -> None:
     """For the login node, a connection that breaks while the script is sent looks like the script's end."""
     login = Login(box.settings)
     whole = b"#!/bin/sh\necho all of it\n"
-    done = await login.run(submit_command(box.settings, key, SMALL, whole), stdin=whole[:-5])
+    command, stdin = submission_of(box, key, whole)
+    done = await login.run(command, stdin=stdin[:-5])
     await login.close()
     with pytest.raises(SlurmUnreachable, match="cut off"):
-        parse_answer(done)
+        parse_answer(done, key)
     assert box.ids(key) == []
 
 
 async def test_a_full_disk_of_the_login_node_is_a_transient_error(box: Box, cluster: Cluster, key: JobKey) -> None:
     login, script = Login(box.settings), b"#!/bin/sh\ntrue\n"
     no_byte_more = ["sh", "-c", "trap '' XFSZ; ulimit -f 0; exec \"$@\"", "sh"]
-    done = await login.run([*no_byte_more, *submit_command(box.settings, key, SMALL, script)], stdin=script)
+    command, stdin = submission_of(box, key, script)
+    done = await login.run([*no_byte_more, *command], stdin=stdin)
     await login.close()
     with pytest.raises(SlurmUnreachable, match="could not write"):
-        parse_answer(done)
+        parse_answer(done, key)
     assert not (await cluster.submit(key, bash("true"), SMALL)).adopted
 
 

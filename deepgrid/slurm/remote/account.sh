@@ -4,7 +4,7 @@
 # output.log and run/ in it.
 export LC_ALL=C
 umask 077
-folder='' user='' uid='' become='' complaint=''
+folder='' user='' uid='' become='' complaint='' ticket=''
 
 # know_account ACCOUNT: sets user and uid; an empty name means the login's own account. On failure it sets complaint.
 know_account() {
@@ -59,13 +59,14 @@ lay_out() {
   esac
 }
 
-# lay_ticket RUN: makes the login's file RUN/unstarted once, and notes its inode and its time. The guard removes the
-# file before the payload begins. The account can remove or move it too, but cannot make the same file again. So as long
-# as it is as noted, nothing of the claim ran.
+# lay_ticket RUN: makes the login's file RUN/unstarted once, and sets ticket to its inode and its time, which the caller
+# puts into the file ticket. The guard removes the file before the payload begins. The account can remove or move it too,
+# but cannot make the same file again. So as long as it is as noted, nothing of the claim ran.
 lay_ticket() {
+  ticket=''
   [ ! -s "$folder/ticket" ] || return 0
-  rm -f "$1/unstarted" && dd if=/dev/null "of=$1/unstarted" conv=excl status=none || return 1
-  put ticket "$(stat -c '%i:%.9Z' "$1/unstarted")"
+  if [ -e "$1/unstarted" ] || [ -L "$1/unstarted" ]; then rm -f "$1/unstarted" || return 1; fi
+  dd if=/dev/null "of=$1/unstarted" conv=excl status=none && ticket=$(stat -c '%i:%.9Z' "$1/unstarted")
 }
 
 # hand_over: makes the account's files without root. The account itself makes them, in a folder that is open to all
@@ -92,7 +93,7 @@ hand_over() {
     [ "$(stat -c '%F %u %a' "$place/run")" != "directory $uid 1730" ]; then
     answer later "another account wrote to $place"
   fi
-  if ! { lay_ticket "$place/run" && mv "$place/output.log" "$folder/output.log" &&
+  if ! { lay_ticket "$place/run" && put ticket "$ticket" && ticket='' && mv "$place/output.log" "$folder/output.log" &&
     ln -s "${place##*/}/run" "$folder/run"; }; then
     answer later "the login node could not write $folder"
   fi

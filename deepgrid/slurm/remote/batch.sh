@@ -42,13 +42,14 @@ submit() {
   fi
   [ "$(wc -c < "$folder/script")" -eq "$size" ] || answer later "the script was cut off on its way"
   lay_out || answer refused "$complaint"
+  [ -z "$ticket" ] || put ticket "$ticket"
   id=$(run_sbatch "$@" "--output=$folder/output.log" "--chdir=$folder/run" < "$folder/script")
   status=$?
   id=${id%%;*} # the name of a cluster may follow
   case $id in
     '' | *[!0-9]*) ;;
     *)
-      taken=$(taken_at "$id") || answer later "$taken"
+      taken_at "$id" || answer later "$said"
       enter "$id" "batch-$name" "$uid" "${taken:--}" || answer later "the login node could not write $root/ledger"
       answer submitted "$id"
       ;;

@@ -3,23 +3,21 @@
 # is the unix second at which Slurm accepted the job, or - if unknown. POSIX sh, run on the login node; the scripts that
 # submit follow after it.
 
-# taken_at ID: when Slurm accepted the job with this id and one of the names; empty if Slurm does not know it. Fails with Slurm's
-# message. The name matters: a controller that lost its state may have given the id to another job.
+# taken_at ID: sets taken to the time when Slurm accepted the job with this id and one of the names, or to nothing if Slurm
+# does not know it. Fails with Slurm's message in said. The name matters: a controller that lost its state may have given
+# the id to another job.
 taken_at() {
+  taken=''
   [ "$1" -gt 0 ] || { # id 0 is a self-test
-    date +%s
+    taken=$(date +%s)
     return
   }
   said=$(SLURM_TIME_FORMAT=%s timeout 20 squeue -h -a -t all -u "$uid" -n "$names" -j "$1" -o %V < /dev/null 2>&1) ||
     case $said in
       *'Invalid job id'*) said='' ;;
-      *)
-        printf '%s\n' "$said"
-        return 1
-        ;;
+      *) return 1 ;;
     esac
-  case $said in *[!0-9]*) said='' ;; esac # not a time: count it as unknown
-  printf '%s\n' "$said"
+  case $said in *[!0-9]*) ;; *) taken=$said ;; esac # not a time: count it as unknown
 }
 
 # enter ID FOLDER UID TAKEN: adds a line to the ledger. A controller that lost its state reuses ids; then the claim that
@@ -29,7 +27,8 @@ enter() {
   [ "$1" -gt 0 ] || return 0
   {
     flock -w 20 7 || return 1
-    grep -E "^$1 " "$root/ledger" | while read -r _ former _; do
+    earlier=$(grep -E "^$1 " "$root/ledger") || earlier=''
+    [ -z "$earlier" ] || printf '%s\n' "$earlier" | while read -r _ former _; do
       [ "$former" = "$2" ] || [ ! -d "$root/jobs/$former" ] || true > "$root/jobs/$former/reissued"
     done
     printf '%s %s %s %s\n' "$1" "$2" "$3" "$4" >&7

@@ -3,6 +3,7 @@
 # common.sh, identity.sh, ledger.sh, as_user.sh and account.sh before it.
 # Arguments: VERB ROOT FOLDER NAMES COMMENT TERM, then those of the verb. Answers one line: a word and its text. NAMES
 # are the names that the claim's job can have, with commas between them.
+# Or: submissions ROOT TERM, then those of `submissions`, which submits several claims.
 # TERM is "PROVIDER EPOCH" of a leader (see leader.sh), or empty.
 #
 # ROOT/jobs/FOLDER belongs to the supervisor. Jobs can write only output.log and run/ in it. Other files:
@@ -19,8 +20,8 @@
 # * record: completion records of the job's runs
 set -u
 export SLURM_TIME_FORMAT=%s TZ=UTC
-verb=$1 root=$2 folder=$2/jobs/$3 names=$4 comment=$5 term=$6
-shift 6
+verb=$1 root=$2 unrecorded=''
+shift 2
 
 # The next functions ask the queue, the spool and accounting for this claim's job. Each prints Slurm ids (records: file
 # names), or fails with a reason. Jobs of other accounts never count, whatever their name. Without an account on record
@@ -95,27 +96,30 @@ find_job() {
   found=$(printf '%s\n' "$found" | sort -n | head -n 1)
 }
 
-# choose_account ACCOUNT: records the claim's account before the first attempt. It never changes afterwards.
+# choose_account: chooses the claim's account, which is recorded before the first attempt and never changes afterwards.
+# What the account makes itself must find the record.
 choose_account() {
   [ -z "$uid" ] || return 0
-  know_account "$1" || refuse "$complaint"
-  put account "$user $uid"
+  [ -z "$no_account" ] || refuse "$no_account"
+  user=$account_user uid=$account_uid
+  case $me in
+    0 | "$uid") unrecorded=yes ;;
+    *) put account "$user $uid" ;;
+  esac
 }
 
-# submit PATIENCE_S SIZE SILENCE MINUTES ACCOUNT BECOME SBATCH...: submits the script so that Slurm accepts it at most
-# once. The script has SIZE bytes and is on descriptor 8. An attempt younger than PATIENCE_S is not repeated. SILENCE
-# matches the messages of an outage, which refuse nothing. MINUTES is the time limit in the options of sbatch. BECOME
-# (uid or sudo) says how to become ACCOUNT, which is empty for the login's own account.
+# submit MINUTES SBATCH...: submits the script on descriptor 8 so that Slurm accepts it at most once. MINUTES is the time
+# limit in the options of sbatch. The other values come from `submissions`.
 submit() {
-  patience=$1 silence=$3 minutes=$4 account=$5 become=$6
-  shift 6
+  minutes=$1
+  shift
   [ ! -s "$folder/refused" ] || answer refused "$(cat "$folder/refused")"
   [ ! -e "$folder/tombstone" ] || answer tombstone
   if [ -s "$folder/id" ]; then
     read -r id _ < "$folder/id"
     answer adopted "$id"
   fi
-  choose_account "$account"
+  choose_account
   if [ -s "$folder/intent" ]; then
     find_job
     [ -z "$found" ] || adopt "$found"
@@ -127,7 +131,7 @@ submit() {
   if ! { echo "$minutes" > "$folder/limit" && true > "$folder/spare" && reserve_record; }; then
     answer later "the login node could not write $folder or $root/spool"
   fi
-  put intent "$(date +%s)"
+  put ${unrecorded:+account "$user $uid"} ${ticket:+ticket "$ticket"} intent "$(date +%s)"
   id=$(run_sbatch "$@" <&8)
   status=$?
   id=${id%%;*} # the name of a cluster may follow
@@ -136,11 +140,8 @@ submit() {
   esac
   # For another account than ours, the id is recorded in any case: the job may have changed its name already. For our own
   # account, Slurm must still know the job by its name. Otherwise the id may belong to another job by now.
-  if ! taken=$(taken_at "$id"); then
-    [ "$uid" != "$(id -u)" ] || answer later "$taken"
-    taken=''
-  fi
-  [ -n "$taken" ] || [ "$uid" != "$(id -u)" ] || answer later "Slurm accepted the job, but has no job of this name now"
+  taken_at "$id" || [ "$uid" != "$me" ] || answer later "$said"
+  [ -n "$taken" ] || [ "$uid" != "$me" ] || answer later "Slurm accepted the job, but has no job of this name now"
   own "$id" submitted "${taken:--}"
 }
 
@@ -148,12 +149,19 @@ submit() {
 reserve_record() {
   kept=$root/spool/.reserve.$comment
   [ -d "$root/spool" ] && [ ! -e "$kept" ] || return 0
-  yes '' | head -c 4096 > "$kept.new" && chmod 666 "$kept.new" && mv "$kept.new" "$kept"
+  blank='
+'
+  for _ in 1 2 3 4 5 6 7 8 9 10 11 12; do blank=$blank$blank; done
+  umask 0
+  printf %s "$blank" > "$kept.new" && mv "$kept.new" "$kept"
+  set -- $?
+  umask 077
+  return "$1"
 }
 
 # adopt ID: records the job of an earlier attempt. Slurm may have forgotten it already.
 adopt() {
-  taken=$(taken_at "$1") || answer later "$taken"
+  taken_at "$1" || answer later "$said"
   own "$1" adopted "${taken:--}"
 }
 
@@ -181,8 +189,7 @@ complain() {
 
 # refuse REASON: refuses the claim for good.
 refuse() {
-  put tombstone "$(date +%s)"
-  put refused "$1"
+  put ${unrecorded:+account "$user $uid"} tombstone "$(date +%s)" refused "$1"
   rm -f "$root/spool/.reserve.$comment"
   answer refused "$1"
 }
@@ -233,24 +240,66 @@ only_the_leader() {
   [ "$epoch" = "${term#* }" ] || answer deposed
 }
 
-# Other accounts can pass through the folders to a job's own files, and see nothing else.
-[ -d "$folder" ] || (umask 066 && mkdir -p "$folder") || answer later "the login node could not make $folder"
-if [ "$verb" = submit ]; then
-  # A connection that breaks while the script arrives must not submit a part of it.
-  script=$folder/script.$$
-  if ! cat > "$script"; then
+# under_lock VERB ARGUMENT...: runs a verb under the claim's lock. Other accounts can pass through the folders to a job's
+# own files, and see nothing else.
+under_lock() {
+  exec 9> "$folder/lock"
+  flock -w 20 9 || answer later "another attempt holds the lock"
+  [ ! -s "$folder/account" ] || read -r user uid < "$folder/account"
+  only_the_leader
+  "$@"
+}
+
+# make_folder: makes the claim's folder.
+make_folder() { [ -d "$folder" ] || (umask 066 && mkdir -p "$folder"); }
+
+# submissions PATIENCE_S SILENCE ACCOUNT BECOME AT_ONCE WITHIN_S [FOLDER NAMES COMMENT SIZE OPTIONS]...: submits claims of one account, AT_ONCE of them at the
+# same time. Standard input has their scripts of SIZE bytes. OPTIONS are the arguments of `submit`, with tabs between them. Answers a line "FOLDER WORD TEXT" per claim. Claims that are
+# not begun WITHIN_S are left for another call. An attempt younger than PATIENCE_S is not repeated. SILENCE matches the messages of an outage, which
+# refuse nothing. BECOME (uid or sudo) says how to become ACCOUNT, which is empty for the login's own account.
+submissions() {
+  patience=$1 silence=$2 become=$4 at_once=$5 until=$(($(date +%s) + $6)) begun=0 no_account=''
+  know_account "$3" || no_account=$complaint
+  account_user=$user account_uid=$uid user='' uid=''
+  shift 6
+  while [ "$#" -ge 5 ]; do
+    place=$1 names=$2 comment=$3 size=$4 options=$5
+    shift 5
+    folder=$root/jobs/$place script=$root/jobs/$place/script.$$
+    [ "$(date +%s)" -le "$until" ] || break
+    # A connection that breaks while the script arrives must not submit a part of it. What follows cannot be read then.
+    if ! { make_folder && head -c "$size" > "$script" && [ "$(wc -c < "$script")" -eq "$size" ]; } 2> /dev/null; then
+      rm -f "$script"
+      printf '%s later the login node could not write %s, or it was cut off on its way\n' "$place" "$script"
+      break
+    fi
+    exec 8< "$script"
     rm -f "$script"
-    answer later "the login node could not write $script"
-  fi
-  if [ "$(wc -c < "$script")" -ne "$2" ]; then
-    rm -f "$script"
-    answer later "the script was cut off on its way"
-  fi
-  exec 8< "$script"
-  rm -f "$script"
-fi
-exec 9> "$folder/lock"
-flock -w 20 9 || answer later "another attempt holds the lock"
-[ ! -s "$folder/account" ] || read -r user uid < "$folder/account"
-only_the_leader
-"$verb" "$@"
+    (
+      asked=$place IFS='	'
+      set -f
+      # shellcheck disable=SC2086 # one argument per word
+      set -- $options
+      set +f
+      unset IFS
+      under_lock submit "$@"
+    ) &
+    begun=$((begun + 1))
+    [ $((begun % at_once)) -ne 0 ] || wait
+  done
+  wait
+}
+
+case $verb in
+  submissions)
+    term=$1
+    shift
+    submissions "$@"
+    ;;
+  *)
+    folder=$root/jobs/$1 names=$2 comment=$3 term=$4
+    shift 4
+    make_folder || answer later "the login node could not make $folder"
+    under_lock "$verb" "$@"
+    ;;
+esac

@@ -19,10 +19,10 @@ from deepgrid.findings import Finding, Level
 from deepgrid.lifecycle.job import JobKey
 from deepgrid.lifecycle.slurm_state import Phase
 from deepgrid.slurm.cluster import Cluster
-from deepgrid.slurm.observe.commands import OUTAGE_MESSAGES, phase_of
+from deepgrid.slurm.observe.commands import phase_of
 from deepgrid.slurm.ssh.login import Login
 from deepgrid.slurm.ssh.scripts import read_script
-from deepgrid.slurm.submit.protocol import INTENT_PATIENCE_S, job_folder, parse_answer, protocol
+from deepgrid.slurm.submit.protocol import job_folder, parse_answer, submission, submissions_command
 from deepgrid.slurm.supervision.leader import Leader
 
 # Replaces sbatch: it records that it ran, lasts long enough for two submissions to overlap, and prints id 0 of no job.
@@ -84,11 +84,11 @@ async def _test_submission(login: Login, cluster: Cluster) -> Finding:
     settings, body = cluster.settings, b"#!/bin/sh\n"
     key = JobKey(0, f"0x{secrets.token_hex(20)}", 0, int(time.time()))
     count = f"{job_folder(settings, key)}/run/count"
-    fixed = (INTENT_PATIENCE_S, len(body), OUTAGE_MESSAGES, 1, "", settings.submits_by)
-    command = protocol(settings, "submit", key, *fixed, "sh", "-c", FAKE_SBATCH, "sh", count)
+    wanted = submission(key, body, 1, ["sh", "-c", FAKE_SBATCH, "sh", count])
+    command = submissions_command(settings, "", [wanted])
     try:
         answers = await asyncio.gather(*(login.run(command, stdin=body) for _ in range(2)))
-        words = sorted(parse_answer(answer)[0] for answer in answers)
+        words = sorted(parse_answer(answer, key)[0] for answer in answers)
         ran = (await login.run(["cat", count])).text
     except GridError as error:
         return Finding("submitting", Level.BAD, error.message, error.next_step or STEP)

@@ -9,7 +9,8 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from itertools import chain
 from typing import Self
 
 from deepgrid.errors import Deposed, InputError, SlurmError, SlurmUnreachable
@@ -21,6 +22,8 @@ from deepgrid.slurm.ssh.login_settings import LoginSettings
 from deepgrid.slurm.ssh.scripts import call, lines_of, read_script
 
 INTENT_PATIENCE_S = 60  # a lost sbatch must have ended so long after its intent; only then is it repeated
+SUBMISSIONS_AT_ONCE = 3  # of one account; others of the same command wait for them
+SUBMISSIONS_WITHIN_S = 10  # claims that are not begun then are submitted by another command
 SBATCH = ("sbatch", "--parsable", "--no-requeue", "--ignore-pbs", "--open-mode=append")
 WITH_ID = ("submitted", "adopted")
 DONE = frozenset({*WITH_ID, "cancelled", "set", "absent", "acknowledged", "state", "removed"})
@@ -81,6 +84,9 @@ class Submission:
     adopted: bool
 
 
+NOTHING = Submission(0, adopted=False)
+
+
 @dataclass(frozen=True, slots=True)
 class Term:
     """The time between two elections of a provider's leader. Each election increases the epoch by one."""
@@ -138,26 +144,47 @@ def protocol(
     return call(_PROTOCOL, verb, settings.grid_root, key.folder, *identity, term or "", *arguments)
 
 
-def submit_command(
-    settings: LoginSettings, key: JobKey, request: SubmitRequest, script: bytes, term: Term | None = None
-) -> Sequence[str]:
-    """Return the command that submits `script`, which it reads on standard input.
+@dataclass(slots=True, eq=False)
+class Wanted:
+    """A claim to submit under this account with a guarded script, and then what the login node answered."""
 
-    Raises SlurmError without an account.
-    """
-    sbatch = sbatch_arguments(settings, key, request)
-    account = (settings.account_of(request.customer), settings.submits_by)
-    fixed = (INTENT_PATIENCE_S, len(script), OUTAGE_MESSAGES, request.time_limit_minutes, *account)
-    return protocol(settings, "submit", key, *fixed, *sbatch, term=term)
+    key: JobKey
+    request: SubmitRequest
+    script: bytes = field(repr=False)
+    account: str
+    found: Submission = NOTHING
+
+    def arguments(self, settings: LoginSettings) -> list[str]:
+        """Return the arguments of `submissions_command` about the claim."""
+        sbatch = sbatch_arguments(settings, self.key, self.request)
+        return submission(self.key, self.script, self.request.time_limit_minutes, sbatch)
 
 
-def parse_answer(done: CommandResult) -> tuple[str, str]:
-    """Return word and text of the protocol's answer.
+def submission(key: JobKey, script: bytes, minutes: int, sbatch: Sequence[str]) -> list[str]:
+    """Return the arguments of `submissions_command` about a claim. `minutes` is the time limit in `sbatch`."""
+    options = "\t".join([str(minutes), *sbatch])
+    return [key.folder, ",".join(key.names), key.comment, str(len(script)), options]
+
+
+def submissions_command(
+    settings: LoginSettings, account: str, wanted: Sequence[Sequence[str]], term: Term | None = None
+) -> list[str]:
+    """Return the command that submits claims of one account. It reads their scripts on standard input."""
+    limits = (SUBMISSIONS_AT_ONCE, SUBMISSIONS_WITHIN_S)
+    values = (INTENT_PATIENCE_S, OUTAGE_MESSAGES, account, settings.submits_by, *limits)
+    return call(_PROTOCOL, "submissions", settings.grid_root, term or "", *values, *chain.from_iterable(wanted))
+
+
+def parse_answer(done: CommandResult, asked: JobKey | None = None) -> tuple[str, str]:
+    """Return word and text of the protocol's answer, of several the one about the claim `asked`.
 
     Raises SlurmUnreachable for `later` and for a missing or unexpected answer, SlurmError for `refused` and
     `tombstone`, Deposed for `deposed`.
     """
     lines = lines_of(done.text)
+    if asked is not None:
+        place = f"{asked.folder} "
+        lines = [line.removeprefix(place) for line in lines if line.startswith(place)]
     if not lines:
         raise SlurmUnreachable("The login node gave no answer.")
     word, _, text = lines[-1].partition(" ")
