@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import re
 import signal
@@ -96,21 +97,40 @@ with grid:
 """
 
 
-@pytest.mark.parametrize(
-    "left",
-    [
-        "grid.close()",
-        "job = grid.job(job_id)",
-        "lines = grid.job(job_id).logs(follow=True); threading.Thread(target=lambda: next(lines), daemon=True).start()",
-        "jobs = grid.jobs(); next(jobs)",
-        "threading.Thread(target=grid.job(job_id).wait, daemon=True).start()",
-        "grid.clusters(); import atexit; atexit.register(grid.close)",
-    ],
-    ids=["closed", "unclosed", "half-consumed log", "half-consumed list", "waiting thread", "closed at exit"],
-)
-async def test_the_interpreter_ends_without_a_word(customer: Customer, left: str) -> None:
-    done = await asyncio.to_thread(_run, left, customer, await _submitted(customer))
-    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+LEFT = {
+    "closed": "grid.close()",
+    "unclosed": "job = grid.job(job_id)",
+    "half-consumed log": "lines = grid.job(job_id).logs(follow=True);"
+    " threading.Thread(target=lambda: next(lines), daemon=True).start()",
+    "half-consumed list": "jobs = grid.jobs(); next(jobs)",
+    "waiting thread": "threading.Thread(target=grid.job(job_id).wait, daemon=True).start()",
+    "closed at exit": "grid.clusters(); import atexit; atexit.register(grid.close)",
+}
+
+
+async def test_the_interpreter_ends_without_a_word(customer: Customer) -> None:
+    arguments = (customer.key, customer.book, await _submitted(customer))
+    programs = json.dumps({name: OPEN + text for name, text in LEFT.items()})
+    argv = [sys.executable, "-c", EACH_IN_A_FORK, *map(str, arguments), programs]
+    done = await asyncio.to_thread(subprocess.run, argv, capture_output=True, text=True, timeout=WITHIN_S, check=False)
+    assert done.stdout.splitlines() == [f"{name}: 0" for name in LEFT], done.stderr
+    assert done.stderr == ""
+
+
+# One interpreter imports everything, and each program runs in a fork of it, to the end of the fork's interpreter.
+EACH_IN_A_FORK = """
+import json, os, sys
+from importlib import import_module
+from tests.cli.forker import PRELOADED
+for name in PRELOADED:
+    import_module(name)
+for name, text in json.loads(sys.argv[4]).items():
+    child = os.fork()
+    if child == 0:
+        exec(text, globals())
+        sys.exit()
+    print(f"{name}: {os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])}", flush=True)
+"""
 
 
 async def test_an_unclosed_grid_warns_at_exit_where_warnings_are_shown(customer: Customer) -> None:
