@@ -34,6 +34,7 @@ from tests.slurm.support import Box, new_key
 FEE_MINUTES = 5
 PAUSE_S = 1.0
 PROVIDER = "0x" + "9" * 40
+RECEIPT = SimpleNamespace(tx_hash="0x")
 SMALL_JOB = JobDefinition(gpus=0, mem_per_cpu_mb=10, cpus_per_task=1, ntasks=1, definition_hash="")
 
 
@@ -104,14 +105,17 @@ class Books:
     async def job_of(self, key: JobKey) -> Job:
         return self.kept[key.job_id]
 
-    async def set_running(self, job_id: int, elapsed_minutes: int) -> None:
+    async def set_running(self, job_id: int, elapsed_minutes: int) -> SimpleNamespace:
         start = max(int(time.time()) - 60 * elapsed_minutes, self.kept[job_id].claimed_at)
         self._move(job_id, JobStatus.RUNNING, started_at=start)
+        return RECEIPT
 
     async def refuse_job(self, job_id: int) -> None:
         self._move(job_id, JobStatus.PENDING)
 
-    async def settle(self, job_id: int, status: JobStatus, minutes: int, error: str = "", exit_status: int = 0) -> None:
+    async def settle(
+        self, job_id: int, status: JobStatus, minutes: int, error: str = "", exit_status: int = 0
+    ) -> SimpleNamespace:
         job, now = self.kept[job_id], int(time.time())
         self._move(job_id, status, last_error=error, exit_status=exit_status, ended_at=now)
         billed = 0
@@ -120,6 +124,11 @@ class Books:
             if status is JobStatus.CANCELLED and job.has_cancel_request:
                 billed = max(billed, min(FEE_MINUTES, job.granted_minutes))
         self.billed[job_id] = billed
+        return RECEIPT
+
+    def settlement_in(self, receipt: SimpleNamespace, _now: int) -> SimpleNamespace:
+        """Return what the carrier tells about a settlement. The tests read `billed`."""
+        return SimpleNamespace(tx_hash=receipt.tx_hash, billed_minutes=0, paid_wei=0, cut_wei=0, refunded_wei=0)
 
     def _move(self, job_id: int, status: JobStatus, **changes: Any) -> None:
         before = self.kept[job_id].status
