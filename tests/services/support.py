@@ -6,8 +6,10 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
+from functools import cache
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import httpx
 from eth_account import Account
@@ -20,11 +22,13 @@ from deepgrid.errors import ChainError, NotFound
 from deepgrid.lifecycle.job import Job as ChainJob
 from deepgrid.lifecycle.job import JobDefinition
 from deepgrid.lifecycle.states import JobStatus
+from deepgrid.services.admission import checks
 from deepgrid.services.app import ServicesSettings, open_services
 from deepgrid.services.client import ServicesClient
 from deepgrid.services.context import Context
 from deepgrid.services.edge.listeners import address_of, open_listeners
 from deepgrid.services.edge.proxy_file import EdgeLimits
+from deepgrid.services.script_check import lint_script
 from deepgrid.services.serve import listening
 from deepgrid.services.signing.request_signing import Domain
 from deepgrid.services.signing.session_keys import Rights
@@ -138,6 +142,7 @@ class Grid:
 
 
 Start = Callable[..., Awaitable[Grid]]
+lint_once = cache(lint_script)  # services of one test process run shellcheck once for each part of a script
 
 
 @asynccontextmanager
@@ -147,6 +152,8 @@ async def starting(folder: Path) -> AsyncIterator[Start]:
     clients are served, too.
     """
     async with AsyncExitStack() as stack:
+        if checks.lint_script is lint_script:  # the test has not replaced it
+            stack.enter_context(mock.patch.object(checks, "lint_script", lint_once))
 
         async def start_one(
             chain: MemoryChain | None = None, database_url: str | None = None, edge: EdgeLimits | None = None,
