@@ -1,6 +1,6 @@
 """`python -m tools.release VERSION [--to FOLDER]`, called by `./run release`. Tags the commit `vVERSION`.
 
-It refuses a dirty tree, a version that the files do not have, and a changelog without a section for it.
+It refuses a dirty tree, a version that `pyproject.toml` does not have, and a changelog without a section for it.
 """
 
 from __future__ import annotations
@@ -46,9 +46,6 @@ def check(version: str) -> str:
         raise Refused("the checkout has changes that are not committed")
     if (known := tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]) != version:
         raise Refused(f"pyproject.toml has the version {known}, not {version}")
-    for file in sorted(ROOT.glob("deployments/*/prefect.yaml")):
-        if others := set(re.findall(r'version: "(.+?)"', file.read_text())) - {version}:
-            raise Refused(f"{file.relative_to(ROOT)} has the version {others.pop()}, not {version}")
     section = re.search(rf"^## {re.escape(version)}\b(.*?)\n(.*?)(?=^## |\Z)", text_of_changes(), re.M | re.S)
     if section is None or not section[2].strip():
         raise Refused(f"CHANGELOG.md has no section for {version}")
