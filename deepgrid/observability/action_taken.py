@@ -61,6 +61,6 @@ def summary(actions: Iterable[ActionTaken]) -> str:
 
 def _counted(verb: str, noun: str, group: list[ActionTaken]) -> str:
     count = sum(one.count for one in group)
-    ids = [str(one.job_id) for one in group if one.job_id is not None]
+    ids = [str(job_id) for job_id in sorted(one.job_id for one in group if one.job_id is not None)]
     named = ", ".join([*ids[:NAMED], *["…"] * (len(ids) > NAMED)])
     return f"{verb} {count} {noun}{'' if count == 1 else 's'}" + (f" ({named})" if named else "")
