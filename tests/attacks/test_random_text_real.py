@@ -206,7 +206,7 @@ async def check_the_fake(box: Box, held: Sequence[Held], folder: Path) -> None:
         for job in (by_id[number] for number in order if number in by_id)
     ]
     fake.write()
-    named = next(job for job in held if job.name.startswith("0x"))
+    named = next(job for job in held if job.name.startswith("dg-"))
     some = [str(job.slurm_id) for job in held[:20]]
     unknown = str(max(order) + 1000)
     for argv in (

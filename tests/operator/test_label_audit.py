@@ -80,6 +80,6 @@ async def test_the_job_is_a_workflow_with_all_cpus_of_a_node() -> None:
 def test_the_job_prints_what_the_comparison_needs(tmp_path: Path) -> None:
     audit = audit_of(claiming("compute.gflops", "0.02"), 1, cpus_per_rank=4)
     command = audit.workflow["steps"][0]["run"]["command"]
-    done = subprocess.run(["bash"], input=command, cwd=tmp_path, capture_output=True, text=True, check=True)
+    done = subprocess.run(["bash", "-c", command], cwd=tmp_path, capture_output=True, text=True, check=True)
     assert len(hpl.parse(done.stdout)[0].values) == 3
     assert [one.key for one in findings(audit, done.stdout)][-1] == "compute.gflops per node"
