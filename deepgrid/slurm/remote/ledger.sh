@@ -1,4 +1,4 @@
-# shellcheck shell=sh disable=SC2154 # the script after this sets root, names and uid
+# shellcheck shell=sh disable=SC2034,SC2154 # the script after this sets root, names and uid, and reads taken
 # ROOT/ledger maps each Slurm job to its claim, with one line "ID FOLDER UID TAKEN" per job, and is never cleared. TAKEN
 # is the unix second at which Slurm accepted the job, or - if unknown. POSIX sh, run on the login node; the scripts that
 # submit follow after it.
