@@ -1,8 +1,8 @@
 # shellcheck shell=sh disable=SC2034,SC2154 # folder is set for common.sh, uid by read
 # Moves the completion records of claims from the spool to their jobs' folders. POSIX sh, run on the login node; needs
 # common.sh before it.
-# Arguments: ROOT TERM. Standard input: "FOLDER NAMES COMMENT", one claim per line. NAMES have commas between them. Answers a line "late FOLDER WHY" for
-# each claim that must be asked for again, and last a word and its text.
+# Arguments: ROOT TERM. Standard input: "FOLDER NAMES COMMENT", one claim per line. NAMES have commas between them.
+# Answers a line "late FOLDER WHY" for each claim that must be asked for again, and last a word and its text.
 # One search serves all claims, as there are many. Each record is moved under the lock of its claim. All claims together
 # wait a second for such locks, so that one claim does not delay the others.
 set -u

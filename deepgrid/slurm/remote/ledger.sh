@@ -3,9 +3,9 @@
 # is the unix second at which Slurm accepted the job, or - if unknown. POSIX sh, run on the login node; the scripts that
 # submit follow after it.
 
-# taken_at ID: sets taken to the time when Slurm accepted the job with this id and one of the names, or to nothing if Slurm
-# does not know it. Fails with Slurm's message in said. The name matters: a controller that lost its state may have given
-# the id to another job.
+# taken_at ID: sets taken to the time when Slurm accepted the job with this id and one of the names, or to nothing if
+# Slurm does not know it. Fails with Slurm's message in said. The name matters: a controller that lost its state may
+# have given the id to another job.
 taken_at() {
   taken=''
   [ "$1" -gt 0 ] || { # id 0 is a self-test

@@ -1,6 +1,6 @@
 # shellcheck shell=sh disable=SC2034,SC2154 # variables are shared with account.sh
 # The side effects on one claim's job, each under the lock of the job's folder. POSIX sh, run on the login node; needs
-# common.sh, identity.sh, ledger.sh, as_user.sh and account.sh before it.
+# common.sh, identity.sh, ledger.sh, as_user.sh, account.sh and submissions.sh before it.
 # Arguments: VERB ROOT FOLDER NAMES COMMENT TERM, then those of the verb. Answers one line: a word and its text. NAMES
 # are the names that the claim's job can have, with commas between them.
 # Or: submissions ROOT TERM, then those of `submissions`, which submits several claims.
@@ -248,46 +248,6 @@ under_lock() {
   [ ! -s "$folder/account" ] || read -r user uid < "$folder/account"
   only_the_leader
   "$@"
-}
-
-# make_folder: makes the claim's folder.
-make_folder() { [ -d "$folder" ] || (umask 066 && mkdir -p "$folder"); }
-
-# submissions PATIENCE_S SILENCE ACCOUNT BECOME AT_ONCE WITHIN_S [FOLDER NAMES COMMENT SIZE OPTIONS]...: submits claims of one account, AT_ONCE of them at the
-# same time. Standard input has their scripts of SIZE bytes. OPTIONS are the arguments of `submit`, with tabs between them. Answers a line "FOLDER WORD TEXT" per claim. Claims that are
-# not begun WITHIN_S are left for another call. An attempt younger than PATIENCE_S is not repeated. SILENCE matches the messages of an outage, which
-# refuse nothing. BECOME (uid or sudo) says how to become ACCOUNT, which is empty for the login's own account.
-submissions() {
-  patience=$1 silence=$2 become=$4 at_once=$5 until=$(($(date +%s) + $6)) begun=0 no_account=''
-  know_account "$3" || no_account=$complaint
-  account_user=$user account_uid=$uid user='' uid=''
-  shift 6
-  while [ "$#" -ge 5 ]; do
-    place=$1 names=$2 comment=$3 size=$4 options=$5
-    shift 5
-    folder=$root/jobs/$place script=$root/jobs/$place/script.$$
-    [ "$(date +%s)" -le "$until" ] || break
-    # A connection that breaks while the script arrives must not submit a part of it. What follows cannot be read then.
-    if ! { make_folder && head -c "$size" > "$script" && [ "$(wc -c < "$script")" -eq "$size" ]; } 2> /dev/null; then
-      rm -f "$script"
-      printf '%s later the login node could not write %s, or it was cut off on its way\n' "$place" "$script"
-      break
-    fi
-    exec 8< "$script"
-    rm -f "$script"
-    (
-      asked=$place IFS='	'
-      set -f
-      # shellcheck disable=SC2086 # one argument per word
-      set -- $options
-      set +f
-      unset IFS
-      under_lock submit "$@"
-    ) &
-    begun=$((begun + 1))
-    [ $((begun % at_once)) -ne 0 ] || wait
-  done
-  wait
 }
 
 case $verb in

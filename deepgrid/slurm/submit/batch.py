@@ -18,13 +18,13 @@ from deepgrid.slurm.observe.commands import OUTAGE_MESSAGES, phase_of
 from deepgrid.slurm.ssh.login import Runner
 from deepgrid.slurm.ssh.login_settings import LoginSettings
 from deepgrid.slurm.ssh.scripts import call, read_script
-from deepgrid.slurm.submit.protocol import SBATCH, parse_answer
+from deepgrid.slurm.submit.protocol import SBATCH, SHARED, parse_answer
 
 OUTPUT_LIMIT_BYTES = 4 * 2**20
 END_MARK = "deepgrid-end"
 LAST_LINES, LAST_CHARACTERS = 4, 400
 
-_BATCH = read_script("common.sh", "identity.sh", "ledger.sh", "as_user.sh", "account.sh", "batch.sh")
+_BATCH = read_script(*SHARED, "batch.sh")
 
 
 @dataclass(frozen=True, slots=True)

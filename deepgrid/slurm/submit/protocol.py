@@ -28,7 +28,8 @@ SBATCH = ("sbatch", "--parsable", "--no-requeue", "--ignore-pbs", "--open-mode=a
 WITH_ID = ("submitted", "adopted")
 DONE = frozenset({*WITH_ID, "cancelled", "set", "absent", "acknowledged", "state", "removed"})
 
-_PROTOCOL = read_script("common.sh", "identity.sh", "ledger.sh", "as_user.sh", "account.sh", "protocol.sh")
+SHARED = ("common.sh", "identity.sh", "ledger.sh", "as_user.sh", "account.sh")  # what the scripts that submit need
+_PROTOCOL = read_script(*SHARED, "submissions.sh", "protocol.sh")
 _LOGIN = re.compile(rb"(#! ?/[^\s]*bash) -l[ \t]*\n\Z")
 # What a login shell of bash does before the script. Here it comes after the guard: a customer writes the profile of his
 # account, and a start that the guard refuses must not run it.
