@@ -137,8 +137,8 @@ class Carrier:
         except InputError as error:
             self._unfit(error.message)
             return None
-        hash = job.definition.definition_hash
-        self.story.tell(f"definition fetched and verified: hash={hash}")
+        definition_hash = job.definition.definition_hash
+        self.story.tell(f"definition fetched and verified: hash={definition_hash}")
         return script
 
     async def submit(self, script: str) -> None:
@@ -175,8 +175,8 @@ class Carrier:
 
         async def report() -> None:
             receipt = await self.session.writer.set_running(self.key.job_id, action.elapsed_minutes)
-            hash = receipt.tx_hash
-            self.story.tell(f"reported as running: transaction={hash}")
+            tx_hash = receipt.tx_hash
+            self.story.tell(f"reported as running: transaction={tx_hash}")
 
         await unless_overtaken(report(), OVERTAKEN)
 
@@ -259,9 +259,9 @@ class Carrier:
         return ""
 
     def _tell_submission(self, submission: Submission, customer: str) -> None:
-        done, id = "found" if submission.adopted else "submitted", submission.slurm_id
+        done, slurm_id = "found" if submission.adopted else "submitted", submission.slurm_id
         partition, account = self.session.cluster.settings.partition, self._account_of(customer)
-        self.story.tell(f"{done} as Slurm job {id} in partition {partition} under account {account}")
+        self.story.tell(f"{done} as Slurm job {slurm_id} in partition {partition} under account {account}")
 
     async def _once_claim_is_stable(self) -> Job | None:
         """Return the job once enough blocks are on top of its claim; None when the chain has dropped the claim by then.

@@ -38,9 +38,9 @@ class JobStory:
 
     def settled(self, settlement: Settlement, status: str) -> None:
         """Tell who gets what."""
-        minutes, hash = settlement.billed_minutes, settlement.tx_hash
+        minutes, tx = settlement.billed_minutes, settlement.tx_hash
         paid, cut, back = map(format_credits, (settlement.paid_wei, settlement.cut_wei, settlement.refunded_wei))
-        self.tell(f"settled as {status}: minutes={minutes} earned={paid} cut={cut} returned={back} transaction={hash}")
+        self.tell(f"settled as {status}: minutes={minutes} earned={paid} cut={cut} returned={back} transaction={tx}")
 
     def _is_new(self, phase: Phase) -> bool:
         if phase in self._told:
