@@ -21,7 +21,7 @@ from deepgrid.observability.action_taken import ActionTaken
 from deepgrid.provider.claims.carrier import Carrier
 from deepgrid.provider.claims.observer import launch_failures
 from deepgrid.provider.session import ProviderSession
-from deepgrid.slurm.observe.commands import Row
+from deepgrid.slurm.commands.job_row import Row
 from deepgrid.slurm.observe.holdings import Holdings
 from deepgrid.slurm.supervision.monitor import query_verdicts
 

@@ -18,11 +18,13 @@ from dataclasses import dataclass, field
 
 from deepgrid.errors import Deposed, GridError, SlurmError, SlurmUnreachable
 from deepgrid.lifecycle.job import Hardware, JobKey
+from deepgrid.slurm.commands.job_row import Row
+from deepgrid.slurm.commands.query import is_id
 from deepgrid.slurm.flood import FloodWatch
-from deepgrid.slurm.observe.commands import Row, Sacct, Sinfo, Squeue, first_complaint, is_id, is_outage
 from deepgrid.slurm.observe.holdings import Holdings, Ledger, holdings, parse_ledger
 from deepgrid.slurm.observe.snapshot import Snapshot, parse_snapshot, snapshot_command, snapshot_input
 from deepgrid.slurm.observe.verdict import Verdicts
+from deepgrid.slurm.slurm_backend import SlurmBackend, SlurmCommands
 from deepgrid.slurm.ssh.channel import CommandResult
 from deepgrid.slurm.ssh.login import Runner
 from deepgrid.slurm.ssh.login_settings import LoginSettings
@@ -70,6 +72,7 @@ class Cluster:
         self.leftovers = Leftovers(login, settings)
         self._own_folders = OwnFolders(login, settings)
         self._flood = FloodWatch(login)
+        self._slurm: SlurmBackend = SlurmCommands(login, self._flood)
         self.verdicts = Verdicts()
         channels = settings.max_channels
         self._limits = ConcurrencyLimits(channels, PER_ACCOUNT if settings.accounts else channels)
@@ -85,15 +88,15 @@ class Cluster:
 
         Raises SlurmUnreachable when Slurm does not answer, SlurmError when the partition takes no jobs.
         """
-        text = await self._query(Sinfo.argv(self.settings.partition))
-        if not Sinfo.is_up(text):
+        found = await self._slurm.nodes(self.settings.partition)
+        if not found.is_up:
             raise SlurmError(f"The partition {self.settings.partition} does not exist or is down.")
-        return Sinfo.parse(text).nodes, Sinfo.parse(text, usable_only=False).nodes
+        return found.usable.nodes, found.all.nodes
 
     async def hardware(self, *, usable_only: bool = True) -> Hardware:
         """Return nodes of the partition that take jobs, or all, ordered by name. Raises SlurmError without any."""
-        text = await self._query(Sinfo.argv(self.settings.partition))
-        hardware = Sinfo.parse(text, usable_only=usable_only)
+        found = await self._slurm.nodes(self.settings.partition)
+        hardware = found.usable if usable_only else found.all
         if not hardware.nodes:
             raise SlurmError(f"The partition {self.settings.partition} has no node that takes jobs.")
         return hardware
@@ -181,7 +184,7 @@ class Cluster:
 
     async def queue(self, like: JobKey) -> Holdings:
         """Return the queued jobs of claims of `like`'s grid, and the customers' jobs that belong to no claim."""
-        rows = Squeue.parse(await self._query(Squeue.argv()))
+        rows = await self._slurm.jobs()
         return holdings(rows, await self.ledger(row.slurm_id for row in rows), like)
 
     async def ledger(self, slurm_ids: Iterable[int]) -> Ledger:
@@ -228,16 +231,11 @@ class Cluster:
 
         Returns None where accounting is disabled.
         """
-        done = await self._login.run(Sacct.argv(names, since, until, ids=ids))
-        if done.exit_status and Sacct.DISABLED in done.complaint:
-            return None
-        if done.exit_status:
-            raise SlurmUnreachable(f"Slurm's accounting does not answer: {first_complaint(done.complaint)}.")
-        return Sacct.parse(done.text)
+        return await self._slurm.accounted(since, until, names=names, ids=ids)
 
     async def remembered(self) -> list[Row]:
         """Return all jobs that the controller remembers, including jobs that ended a few minutes ago."""
-        return Squeue.parse(await self._query(Squeue.argv(ended=True)))
+        return await self._slurm.jobs(ended=True)
 
     async def read_output(self, offsets: Mapping[JobKey, int], limit: int = 2**16) -> dict[JobKey, bytes]:
         """Return the output of each job from its offset on, at most `limit` bytes per job.
@@ -276,14 +274,3 @@ class Cluster:
         except Deposed:
             self.deposed.set()
             raise
-
-    async def _query(self, argv: Sequence[str]) -> str:
-        """Run a command and return its output. Raises SlurmUnreachable for an outage, else SlurmError."""
-        done = await self._login.run(argv)
-        if not done.exit_status:
-            return done.text
-        message = done.complaint or done.text
-        complaint = first_complaint(message) or f"a command ended with status {done.exit_status}"
-        if done.exit_status in (124, 137, -1) or is_outage(message):
-            raise SlurmUnreachable(f"Slurm does not answer: {complaint}.{await self._flood.reason(timed_out=True)}")
-        raise SlurmError(f"Slurm refused: {complaint}.")

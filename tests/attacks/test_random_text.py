@@ -16,7 +16,8 @@ import pytest
 from deepgrid.billing.entries import Span
 from deepgrid.errors import GridError, SlurmError, SlurmUnreachable
 from deepgrid.lifecycle.slurm_state import Phase
-from deepgrid.slurm.observe.commands import Completions, Row
+from deepgrid.slurm.commands.completions import Completions
+from deepgrid.slurm.commands.job_row import Row
 from deepgrid.slurm.setup.checkup import examine, examine_accounts
 from deepgrid.slurm.setup.guards import ask_guards
 from deepgrid.slurm.setup.install import read_site

@@ -18,7 +18,8 @@ from deepgrid.billing.entries import Span
 from deepgrid.lifecycle.job import JobKey
 from deepgrid.lifecycle.slurm_state import Phase, SlurmJob
 from deepgrid.slurm.cluster import Cluster
-from deepgrid.slurm.observe.commands import Row, Squeue
+from deepgrid.slurm.commands.job_row import Row
+from deepgrid.slurm.commands.squeue import Squeue
 from deepgrid.slurm.ssh.login import Login
 from deepgrid.slurm.submit.protocol import SubmitRequest
 from deepgrid.slurm.supervision.accounting import read_runs
@@ -217,7 +218,7 @@ async def check_the_fake(box: Box, held: Sequence[Held], folder: Path) -> None:
         *(["squeue", "-h", "-a", "-j", number, "-o", "%A|%j|%k|%Z|%a|%T|%U"] for number in some),
     ):
         await ask_both(box, login, argv)
-    real, said = await asyncio.to_thread(ask, box, Squeue.argv()), await login.run(Squeue.argv())
+    real, said = await asyncio.to_thread(ask, box, Squeue().argv()), await login.run(Squeue().argv())
     rows = [row for row in Squeue.parse(real.stdout.decode()) if row.slurm_id in by_id]
     assert [replace(row, taken_at=1) for row in rows] == Squeue.parse(said.text)
     assert len(rows) == JOBS

@@ -19,7 +19,9 @@ from deepgrid.lifecycle.decide import LOST, REQUEUED
 from deepgrid.lifecycle.job import Job
 from deepgrid.lifecycle.minutes import started_minutes
 from deepgrid.lifecycle.states import JobStatus
-from deepgrid.slurm.observe.commands import Completions, Row, Sacct
+from deepgrid.slurm.commands.completions import Completions
+from deepgrid.slurm.commands.job_row import Row
+from deepgrid.slurm.commands.sacct import Sacct
 from deepgrid.slurm.observe.run_records import GUARDED, first_end
 from deepgrid.slurm.observe.verdict import FORGOTTEN, REFUSED_START
 from deployments.onemachine.clusters import OFFERS
@@ -224,7 +226,7 @@ def _slurm_rows(world: World, cluster: str, jobs: Iterable[Job], since: int) -> 
                 if file.stat().st_mtime < since:
                     continue
                 found += [row for row in Completions.parse(file.read_text()) if row.name in names]
-    *asked, columns = Sacct.argv(sorted(names), since - 3600)
+    *asked, columns = Sacct(since - 3600, names=sorted(names)).argv()
     lines = _slurm(world, cluster, *asked, f"{columns},JobName,Comment")
     return found + [row for line in lines for row in _named(line)]
 

@@ -13,7 +13,7 @@ import pytest
 from deepgrid.chain.node.contract import Event
 from deepgrid.lifecycle.job import Job, JobDefinition
 from deepgrid.lifecycle.states import JobStatus
-from deepgrid.slurm.observe.commands import Row
+from deepgrid.slurm.commands.job_row import Row
 from deepgrid.slurm.observe.run_records import GUARDED
 from tests.chaos.batch import Batch
 from tests.chaos.fault import Allowed, all_faults, faults_by_module

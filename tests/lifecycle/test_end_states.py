@@ -11,7 +11,7 @@ from deepgrid.lifecycle.actions import Settle
 from deepgrid.lifecycle.decide import decide
 from deepgrid.lifecycle.slurm_state import Phase
 from deepgrid.lifecycle.states import JobStatus
-from deepgrid.slurm.observe.commands import FINAL, phase_of
+from deepgrid.slurm.commands.job_states import FINAL, phase_of
 from tests.lifecycle.support import R, ended, seen
 
 PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "provider.md"

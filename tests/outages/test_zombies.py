@@ -15,7 +15,7 @@ from deepgrid.lifecycle.decide import LOST
 from deepgrid.lifecycle.job import Job, JobKey
 from deepgrid.lifecycle.minutes import started_minutes
 from deepgrid.lifecycle.states import JobStatus
-from deepgrid.slurm.observe.commands import Completions
+from deepgrid.slurm.commands.completions import Completions
 from deployments.onemachine.grid import LocalGrid
 from flows.collect_zombies import collect_zombies
 from tests.grid.customer import PATIENCE_S, Customer

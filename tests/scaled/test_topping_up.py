@@ -16,7 +16,7 @@ import pytest_asyncio
 
 from deepgrid.chain.node.values import Queues
 from deepgrid.lifecycle.states import JobStatus
-from deepgrid.slurm.observe.commands import limit_minutes
+from deepgrid.slurm.commands.query import limit_minutes
 from tests.grid.customer import PATIENCE_S, Customer
 from tests.grid.runs import run_now, runs_of, unscheduled
 from tests.grid.support import cold, steps

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from deepgrid.lifecycle.job import JobKey
-from deepgrid.slurm.observe.commands import Row
+from deepgrid.slurm.commands.job_row import Row
 
 KEY = JobKey(31337, "0x" + "ab" * 20, 5, 1000)
 OURS = Row(42, "999", "COMPLETED", 100, 160)

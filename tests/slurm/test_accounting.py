@@ -16,7 +16,7 @@ from deepgrid.errors import SlurmUnreachable
 from deepgrid.lifecycle.job import JobKey
 from deepgrid.lifecycle.slurm_state import Phase
 from deepgrid.slurm.cluster import Cluster
-from deepgrid.slurm.observe.commands import Sacct
+from deepgrid.slurm.commands.sacct import Sacct
 from deepgrid.slurm.ssh.channel import CommandResult
 from deepgrid.slurm.ssh.login import Login
 from deepgrid.slurm.supervision.accounting import WITHOUT_ACCOUNTING, read_runs
@@ -188,7 +188,7 @@ async def test_jobs_of_customers_accounts_without_a_claim_are_named(
 
 
 def test_times_are_asked_for_in_utc() -> None:
-    argv = Sacct.argv([], 0, 86400)
+    argv = Sacct(0, 86400).argv()
     assert "TZ=UTC" in argv
     assert argv[argv.index("-S") + 1] == "1970-01-01T00:00:00"
     assert argv[argv.index("-E") + 1] == "1970-01-02T00:00:00"

@@ -11,20 +11,14 @@ import pytest
 from deepgrid.errors import ConfigurationError, InputError
 from deepgrid.lifecycle.job import Hardware
 from deepgrid.lifecycle.slurm_state import Phase
-from deepgrid.slurm.observe.commands import (
-    FORGOTTEN_REASON,
-    Completions,
-    Sacct,
-    Sinfo,
-    Squeue,
-    count_gpus,
-    first_complaint,
-    is_outage,
-    limit_minutes,
-    memory_mb,
-    phase_of,
-)
-from deepgrid.slurm.observe.exit_codes import wait_status
+from deepgrid.slurm.commands.complaints import first_complaint, is_outage
+from deepgrid.slurm.commands.completions import Completions
+from deepgrid.slurm.commands.job_states import phase_of
+from deepgrid.slurm.commands.query import limit_minutes
+from deepgrid.slurm.commands.sacct import FORGOTTEN_REASON, Sacct
+from deepgrid.slurm.commands.sinfo import Sinfo, count_gpus, memory_mb
+from deepgrid.slurm.commands.squeue import Squeue
+from deepgrid.slurm.commands.versions import wait_status
 from deepgrid.slurm.observe.run_records import Marks, is_refused_start
 from deepgrid.slurm.ssh.login_settings import LoginSettings
 from deepgrid.slurm.submit.protocol import SubmitRequest, guarded
@@ -70,6 +64,10 @@ def test_what_the_controller_remembers_has_ends_and_wait_statuses() -> None:
     assert 10 not in rows
 
 
+@pytest.mark.situation(
+    "versions", "squeue prints `3:0` and `0:9`, as 23.11 and later do, or raw wait statuses, as 22.05 does",
+    "both are read as the same exit status",
+)  # fmt: skip
 def test_slurm_24_11_prints_code_and_signal_of_what_the_controller_remembers() -> None:
     """When `3:0` and `0:9` were read as wait statuses, they were 0.
 
@@ -89,6 +87,10 @@ def test_slurm_24_11_prints_code_and_signal_of_what_the_controller_remembers() -
     assert (rows[15].reason, rows[15].exit_status) == ("JobHeldUser", 0)
 
 
+@pytest.mark.situation(
+    "versions", "a start that the guard refused, with exit code `125:0` or `32000`",
+    "it is a refused start, which costs nothing",
+)  # fmt: skip
 def test_a_refused_start_is_known_in_both_forms_of_its_exit_code() -> None:
     for code in ("32000", "125:0"):
         (row,) = Squeue.parse(f"17|999|FAILED|100|101|{code}|5:00|0|99|n1|NonZeroExitCode|")
@@ -103,6 +105,9 @@ def test_an_exit_code_that_is_no_number_and_no_pair_counts_as_0(code: str) -> No
     assert [(row.exit_status, row.reason) for row in (queued, accounted, hooked)] == [(0, "")] * 3
 
 
+@pytest.mark.situation(
+    "versions", "exit code 1 after the failure of a node, as 24.11 prints it", "the job has no exit status",
+)  # fmt: skip
 def test_a_job_whose_node_failed_has_no_exit_status_in_any_source() -> None:
     """Slurm 24.11 prints an exit code of 1 for it, which was read as signal 1."""
     sources = (
@@ -113,6 +118,10 @@ def test_a_job_whose_node_failed_has_no_exit_status_in_any_source() -> None:
     assert [(row.state, row.exit_status) for rows in sources for row in rows] == [("NODE_FAIL", 0)] * 3
 
 
+@pytest.mark.situation(
+    "versions", "accounting prints `127:0` for exit code 255, and `0:0` for 128",
+    "128 is known; for the others, queue and completion hook are asked first",
+)  # fmt: skip
 def test_accounting_hides_the_upper_half_of_exit_codes_except_128() -> None:
     rows = {row.slurm_id: row.exit_status for row in Sacct.parse(recorded("sacct_24_11.txt"))}
     assert (rows[1], rows[4], rows[6], rows[22]) == (3 << 8, 9, 53, 125 << 8)
@@ -153,17 +162,17 @@ def test_completion_records_separate_launch_failures_from_exit_statuses() -> Non
 @pytest.mark.parametrize("state", ["drained", "draining*", "down", "maint", "idle*", "fail"])
 def test_a_node_that_takes_no_jobs_is_omitted(state: str) -> None:
     text = f"n1|2|4000|(null)|mixed|up\nn2|4|4000|(null)|{state}|up\n"
-    assert Sinfo.parse(text) == Hardware((0,), (2,), (4000,))
-    assert Sinfo.parse(text, usable_only=False).cpus_per_node == (2, 4)
+    assert Sinfo.parse(text).usable == Hardware((0,), (2,), (4000,))
+    assert Sinfo.parse(text).all.cpus_per_node == (2, 4)
 
 
 def test_hardware_is_ordered_by_node_and_omits_nodes_that_do_not_respond() -> None:
     text = recorded("sinfo.txt")
-    assert Sinfo.parse(text) == Hardware((1, 0, 6), (2, 4, 8), (4000, 64000, 16000))
-    assert Sinfo.parse(text, usable_only=False).gpus_per_node == (1, 0, 2, 6)
-    assert Sinfo.parse("").nodes == 0
-    assert Sinfo.is_up(text)
-    assert not Sinfo.is_up(text.replace("|up", "|drain"))
+    assert Sinfo.parse(text).usable == Hardware((1, 0, 6), (2, 4, 8), (4000, 64000, 16000))
+    assert Sinfo.parse(text).all.gpus_per_node == (1, 0, 2, 6)
+    assert Sinfo.parse("").all.nodes == 0
+    assert Sinfo.parse(text).is_up
+    assert not Sinfo.parse(text.replace("|up", "|drain")).is_up
 
 
 @pytest.mark.parametrize(

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from deepgrid.lifecycle.job import JobKey
 from deepgrid.lifecycle.slurm_state import Phase
 from deepgrid.slurm.cluster import Cluster
-from deepgrid.slurm.observe.commands import Row
-from deepgrid.slurm.observe.exit_codes import wait_status
+from deepgrid.slurm.commands.job_row import Row
+from deepgrid.slurm.commands.versions import wait_status
 from deepgrid.slurm.observe.run_records import (
     CLOCK_SKEW_S,
     GUARD_STATUS,

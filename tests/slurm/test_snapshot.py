@@ -14,7 +14,8 @@ import pytest
 from deepgrid.errors import SlurmUnreachable
 from deepgrid.lifecycle.job import JobKey
 from deepgrid.lifecycle.slurm_state import Phase
-from deepgrid.slurm.observe.commands import Row, Sacct
+from deepgrid.slurm.commands.job_row import Row
+from deepgrid.slurm.commands.sacct import Sacct
 from deepgrid.slurm.observe.run_records import Marks
 from deepgrid.slurm.observe.snapshot import Records, Snapshot, parse_snapshot, snapshot_input
 from deepgrid.slurm.ssh.channel import CommandResult

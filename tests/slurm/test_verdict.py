@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from deepgrid.lifecycle.slurm_state import ABSENT, Phase, SlurmJob
-from deepgrid.slurm.observe.commands import Row
+from deepgrid.slurm.commands.job_row import Row
 from deepgrid.slurm.observe.run_records import GUARDED, Marks
 from deepgrid.slurm.observe.snapshot import Snapshot
 from deepgrid.slurm.observe.verdict import (

@@ -1,6 +1,5 @@
 """The meaning of Slurm's answers. Pure: text in, values out.
 
-`commands` builds argument lists and parses outputs, `exit_codes` reads exit codes. `snapshot` joins queue and spool of
-one moment, `run_records` separates runs from refused starts, `holdings` maps jobs to claims, and `verdict` decides the
-state of a claim.
+`snapshot` joins queue and spool of one moment, `run_records` separates runs from refused starts, `holdings` maps jobs
+to claims, and `verdict` decides the state of a claim. The text itself is parsed by `deepgrid.slurm.commands`.
 """

@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 
 from deepgrid.lifecycle.job import JobKey
 from deepgrid.lifecycle.slurm_state import SlurmJob
-from deepgrid.slurm.observe.commands import Row, is_id
+from deepgrid.slurm.commands.job_row import Row
+from deepgrid.slurm.commands.query import is_id
 from deepgrid.slurm.observe.snapshot import as_job
 from deepgrid.slurm.ssh.channel import CommandResult
 from deepgrid.slurm.ssh.scripts import whole_answer

@@ -14,8 +14,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from deepgrid.slurm.observe.commands import FINAL, REQUEUED, Row
-from deepgrid.slurm.observe.exit_codes import wait_status
+from deepgrid.slurm.commands.job_row import Row
+from deepgrid.slurm.commands.job_states import FINAL, REQUEUED
+from deepgrid.slurm.commands.versions import wait_status
 
 GUARD_STATUS = 125
 GUARDED = wait_status(GUARD_STATUS, 0)

@@ -20,16 +20,13 @@ from dataclasses import dataclass, field, replace
 from deepgrid.errors import SlurmUnreachable
 from deepgrid.lifecycle.job import JobKey
 from deepgrid.lifecycle.slurm_state import Phase, SlurmJob
-from deepgrid.slurm.observe.commands import (
-    FORGOTTEN_REASON,
-    REQUEUED,
-    Completions,
-    Row,
-    Squeue,
-    first_complaint,
-    is_id,
-    phase_of,
-)
+from deepgrid.slurm.commands.complaints import first_complaint
+from deepgrid.slurm.commands.completions import Completions
+from deepgrid.slurm.commands.job_row import Row
+from deepgrid.slurm.commands.job_states import REQUEUED, phase_of
+from deepgrid.slurm.commands.query import is_id
+from deepgrid.slurm.commands.sacct import FORGOTTEN_REASON
+from deepgrid.slurm.commands.squeue import Squeue
 from deepgrid.slurm.observe.run_records import (
     GUARDED,
     NO_MARKS,
@@ -167,7 +164,7 @@ def as_job(row: Row) -> SlurmJob:
 
 def snapshot_command(settings: LoginSettings) -> list[str]:
     """Return the command that takes a snapshot. It reads `snapshot_input` on standard input."""
-    return call(_SNAPSHOT, settings.grid_root, *Squeue.argv())
+    return call(_SNAPSHOT, settings.grid_root, *Squeue().argv())
 
 
 def snapshot_input(keys: Iterable[JobKey]) -> bytes:

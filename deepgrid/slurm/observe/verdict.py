@@ -19,7 +19,8 @@ from dataclasses import dataclass, field, replace
 
 from deepgrid.lifecycle.job import JobKey
 from deepgrid.lifecycle.slurm_state import ABSENT, Phase, SlurmJob
-from deepgrid.slurm.observe.commands import REQUEUED, Row, phase_of
+from deepgrid.slurm.commands.job_row import Row
+from deepgrid.slurm.commands.job_states import REQUEUED, phase_of
 from deepgrid.slurm.observe.run_records import Seen
 from deepgrid.slurm.observe.snapshot import Snapshot
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from deepgrid.errors import ConfigurationError, SlurmUnreachable
 from deepgrid.findings import Finding, Level
-from deepgrid.slurm.observe.commands import is_outage
+from deepgrid.slurm.commands.complaints import is_outage
 from deepgrid.slurm.setup.hook_text import PROBE, Identities, submit_hook, submit_wrapper, version_of
 from deepgrid.slurm.ssh.login import Runner
 from deepgrid.slurm.ssh.login_settings import Become, LoginSettings

@@ -19,7 +19,7 @@ from deepgrid.findings import Finding, Level
 from deepgrid.lifecycle.job import JobKey
 from deepgrid.lifecycle.slurm_state import Phase
 from deepgrid.slurm.cluster import Cluster
-from deepgrid.slurm.observe.commands import phase_of
+from deepgrid.slurm.commands.job_states import phase_of
 from deepgrid.slurm.ssh.login import Login
 from deepgrid.slurm.ssh.scripts import read_script
 from deepgrid.slurm.submit.protocol import job_folder, parse_answer, submission, submissions_command

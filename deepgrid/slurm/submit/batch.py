@@ -14,11 +14,13 @@ from dataclasses import dataclass
 
 from deepgrid.errors import GridError, InputError, SlurmError, SlurmUnreachable
 from deepgrid.lifecycle.slurm_state import Phase
-from deepgrid.slurm.observe.commands import OUTAGE_MESSAGES, phase_of
+from deepgrid.slurm.commands.complaints import OUTAGE_MESSAGES
+from deepgrid.slurm.commands.job_states import phase_of
+from deepgrid.slurm.commands.sbatch import Sbatch
 from deepgrid.slurm.ssh.login import Runner
 from deepgrid.slurm.ssh.login_settings import LoginSettings
 from deepgrid.slurm.ssh.scripts import call, read_script
-from deepgrid.slurm.submit.protocol import SBATCH, SHARED, parse_answer
+from deepgrid.slurm.submit.protocol import SHARED, parse_answer
 
 OUTPUT_LIMIT_BYTES = 4 * 2**20
 END_MARK = "deepgrid-end"
@@ -102,7 +104,7 @@ class BatchJobs:
             raise InputError(f"{name!r} cannot be the name of a batch job.")
         body = f"{script}\necho {END_MARK}\n".encode()
         partition = partition or self._settings.partition
-        sbatch = [*SBATCH, f"--job-name={name}", f"--partition={partition}", *options]
+        sbatch = Sbatch(name, partition, options).argv()
         answer = await self._call("submit", name, len(body), OUTAGE_MESSAGES, *sbatch, stdin=body)
         return int(answer[1])
 

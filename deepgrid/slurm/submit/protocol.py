@@ -15,7 +15,9 @@ from typing import Self
 
 from deepgrid.errors import Deposed, InputError, SlurmError, SlurmUnreachable
 from deepgrid.lifecycle.job import Job, JobKey
-from deepgrid.slurm.observe.commands import OUTAGE_MESSAGES, is_id
+from deepgrid.slurm.commands.complaints import OUTAGE_MESSAGES
+from deepgrid.slurm.commands.query import is_id
+from deepgrid.slurm.commands.sbatch import Sbatch
 from deepgrid.slurm.observe.run_records import GUARD_STATUS
 from deepgrid.slurm.ssh.channel import CommandResult
 from deepgrid.slurm.ssh.login_settings import LoginSettings
@@ -24,7 +26,6 @@ from deepgrid.slurm.ssh.scripts import call, lines_of, read_script
 INTENT_PATIENCE_S = 60  # a lost sbatch must have ended so long after its intent; only then is it repeated
 SUBMISSIONS_AT_ONCE = 3  # of one account; others of the same command wait for them
 SUBMISSIONS_WITHIN_S = 10  # claims that are not begun then are submitted by another command
-SBATCH = ("sbatch", "--parsable", "--no-requeue", "--ignore-pbs", "--open-mode=append")
 WITH_ID = ("submitted", "adopted")
 DONE = frozenset({*WITH_ID, "cancelled", "set", "absent", "acknowledged", "state", "removed"})
 
@@ -130,8 +131,8 @@ def sbatch_arguments(settings: LoginSettings, key: JobKey, request: SubmitReques
     """Return the sbatch command, which the protocol runs in the job's account with the script on standard input."""
     folder = job_folder(settings, key)
     output = f"{folder}/output.log" if request.ship_output else f"{folder}/run/output.log"
-    place = [f"--output={output}", f"--chdir={folder}/run", f"--partition={settings.partition}"]
-    return [*SBATCH, f"--job-name={key.name}", f"--comment={key.comment}", *place, *request.arguments()]
+    place = [f"--comment={key.comment}", f"--output={output}", f"--chdir={folder}/run"]
+    return Sbatch(key.name, settings.partition, [*place, *request.arguments()]).argv()
 
 
 def protocol(

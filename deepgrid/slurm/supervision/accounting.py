@@ -15,7 +15,7 @@ from deepgrid.billing.entries import ForeignJob, Run, Runs, Span
 from deepgrid.lifecycle.job import JobKey
 from deepgrid.lifecycle.slurm_state import SlurmJob
 from deepgrid.slurm.cluster import DAY_S, Cluster
-from deepgrid.slurm.observe.commands import Row
+from deepgrid.slurm.commands.job_row import Row
 from deepgrid.slurm.observe.run_records import (
     GUARDED,
     NO_MARKS,

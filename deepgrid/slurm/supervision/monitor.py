@@ -18,7 +18,7 @@ from deepgrid.errors import GridError, SlurmError
 from deepgrid.lifecycle.job import JobKey
 from deepgrid.lifecycle.slurm_state import UNKNOWN, Phase, SlurmJob
 from deepgrid.slurm.cluster import Cluster
-from deepgrid.slurm.observe.commands import Row
+from deepgrid.slurm.commands.job_row import Row
 from deepgrid.slurm.observe.snapshot import Snapshot
 
 POLL_S = 1.0

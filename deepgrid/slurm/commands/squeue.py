@@ -1,0 +1,42 @@
+"""`squeue`: the jobs in the controller's memory."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from deepgrid.lifecycle.slurm_state import Phase
+from deepgrid.slurm.commands.job_row import Row
+from deepgrid.slurm.commands.job_states import FINAL, phase_of
+from deepgrid.slurm.commands.query import COMMAND_PREFIX, columns, limit_minutes, number, seconds
+from deepgrid.slurm.commands.versions import exit_of
+
+_FIELDS = "jobid,userid,state,starttime,endtime,exit_code,timelimit,restartcnt,submittime,nodelist,reason"
+
+
+@dataclass(frozen=True, slots=True)
+class Squeue:
+    """The controller's jobs of all accounts and partitions; with `ended`, also jobs that ended within MinJobAge."""
+
+    ended: bool = False
+
+    def argv(self) -> list[str]:
+        """Return the command line."""
+        fields = ",".join(f"{field}:|" for field in _FIELDS.split(","))
+        return [*COMMAND_PREFIX, "squeue", "-h", "-a", *(("-t", "all") if self.ended else ()), "-O", fields]
+
+    @staticmethod
+    def parse(text: str) -> list[Row]:
+        """Return a row per job."""
+        rows = []
+        for row in columns(text, 11):
+            slurm_id, user, state, start, end, raw, limit, restarts, taken, nodes, reason = row
+            # Slurm shows forecasts as start and end of jobs that have none yet.
+            started_at = seconds(start) if nodes and phase_of(state) is not Phase.QUEUED else None
+            ended_at = seconds(end) if state in FINAL else None
+            exit_status, exit_reason = exit_of(raw, state)
+            waiting_reason = reason.removesuffix("|")
+            shown = exit_reason if state in FINAL else "" if waiting_reason == "None" else waiting_reason
+            minutes = None if state in FINAL else limit_minutes(limit)
+            ran = Row(int(slurm_id), user, state, started_at, ended_at, exit_status, shown, minutes)
+            rows.append(replace(ran, restarts=number(restarts) or 0, taken_at=seconds(taken), nodes=nodes))
+        return rows

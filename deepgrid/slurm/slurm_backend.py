@@ -1,0 +1,82 @@
+"""Where the answers of Slurm come from: the interface, and its implementation by commands on the login node.
+
+`Cluster` asks all its questions through a `SlurmBackend`. Decision 0126 says what `slurmrestd` would need.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol, TypeVar
+
+from deepgrid.errors import SlurmError, SlurmUnreachable
+from deepgrid.slurm.commands.complaints import first_complaint, is_outage
+from deepgrid.slurm.commands.job_row import Row
+from deepgrid.slurm.commands.query import Query
+from deepgrid.slurm.commands.sacct import DISABLED, Sacct
+from deepgrid.slurm.commands.sinfo import PartitionNodes, Sinfo
+from deepgrid.slurm.commands.squeue import Squeue
+from deepgrid.slurm.flood import FloodWatch
+from deepgrid.slurm.ssh.login import Runner
+
+Answer = TypeVar("Answer")
+TIMED_OUT = (124, 137, -1)  # exit statuses of `timeout`, and of a connection that broke
+
+
+class SlurmBackend(Protocol):
+    """Answers questions about a cluster.
+
+    Raises SlurmUnreachable when Slurm does not answer, SlurmError when it refuses.
+    """
+
+    async def jobs(self, *, ended: bool = False) -> list[Row]:
+        """Return the controller's jobs of all accounts; with `ended`, also jobs that ended a few minutes ago."""
+
+    async def accounted(
+        self, since: int, until: int | None = None, *, names: Sequence[str] = (), ids: Sequence[int] = ()
+    ) -> list[Row] | None:
+        """Return accounting's rows of jobs with these names or ids, or of all jobs, in a period (unix seconds).
+
+        Returns None where accounting is disabled.
+        """
+
+    async def nodes(self, partition: str) -> PartitionNodes:
+        """Return the nodes of a partition."""
+
+
+class SlurmCommands:
+    """Asks by commands over one login."""
+
+    def __init__(self, login: Runner, flood: FloodWatch) -> None:
+        self._login = login
+        self._flood = flood
+
+    async def jobs(self, *, ended: bool = False) -> list[Row]:
+        """Run squeue."""
+        return await self._ask(Squeue(ended))
+
+    async def accounted(
+        self, since: int, until: int | None = None, *, names: Sequence[str] = (), ids: Sequence[int] = ()
+    ) -> list[Row] | None:
+        """Run sacct."""
+        query = Sacct(since, until, names, ids)
+        done = await self._login.run(query.argv())
+        if done.exit_status and DISABLED in done.complaint:
+            return None
+        if done.exit_status:
+            raise SlurmUnreachable(f"Slurm's accounting does not answer: {first_complaint(done.complaint)}.")
+        return query.parse(done.text)
+
+    async def nodes(self, partition: str) -> PartitionNodes:
+        """Run sinfo."""
+        return await self._ask(Sinfo(partition))
+
+    async def _ask(self, query: Query[Answer]) -> Answer:
+        """Ask one question. Raises SlurmUnreachable for an outage, else SlurmError."""
+        done = await self._login.run(query.argv())
+        if not done.exit_status:
+            return query.parse(done.text)
+        message = done.complaint or done.text
+        complaint = first_complaint(message) or f"a command ended with status {done.exit_status}"
+        if done.exit_status in TIMED_OUT or is_outage(message):
+            raise SlurmUnreachable(f"Slurm does not answer: {complaint}.{await self._flood.reason(timed_out=True)}")
+        raise SlurmError(f"Slurm refused: {complaint}.")
