@@ -1,0 +1,29 @@
+"""Labels of features: what a cluster offers to jobs beside CPUs, memory and GPUs.
+
+A look at a node finds them (`deepgrid.slurm.setup.features`). What a job needs follows from its definition
+(`deepgrid.workflow.needs`). A cluster without a feature lacks the label, so it does not meet a condition on it.
+"""
+
+from __future__ import annotations
+
+CONTAINERS = "containers"
+S3 = "storage.s3"
+HTTP = "storage.http"
+PASTA = "network.pasta"
+SLIRP4NETNS = "network.slirp4netns"
+WIREGUARD = "network.wireguard"
+MEMORY_LIMITS = "memory.limits"
+
+YES = "true"  # value of a feature that a cluster has or lacks
+RUNTIMES = ("apptainer", "enroot")  # values of CONTAINERS, joined by "-" where a cluster has both
+
+FEATURES = {
+    CONTAINERS: "a container runtime",
+    S3: "s5cmd, for input and output over S3",
+    HTTP: "curl and zip, for input and output over HTTP",
+    PASTA: "networks of steps with pasta",
+    SLIRP4NETNS: "networks of steps with slirp4netns",
+    WIREGUARD: "WireGuard",
+    MEMORY_LIMITS: "limits on the memory of jobs",
+}
+"""The key of each feature's label, and the feature in words."""
