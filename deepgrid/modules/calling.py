@@ -74,12 +74,18 @@ class Call:
         }
 
     def go_values(self) -> Part:
-        """Return values for a template of Go's syntax: the calling step and the job's resources, nothing else."""
+        """Return values for a template of Go's syntax: the calling step, and fields of the job that hold no secret."""
         use = self.use.model_copy(update={"steps": self.handed})
         own = {"Name": self.step.name, "DependsOn": self.step.depends_on, "If": self.step.if_, "Use": use}
         kinds = {"Run": None, "For": None, "Launch": None, "Steps": ()}  # a step that uses a module has none of them
-        step = Part(".Step", own | kinds)
-        return Part("", {"Job": Part(".Job", {"Resources": self.job.resources}), "Step": step})
+        job = {
+            "Resources": self.job.resources,
+            "EnableLogging": self.job.enable_logging,
+            "InputMode": self.job.input_mode,
+            "ContinuousOutputSync": self.job.continuous_output_sync,
+            "VirtualNetworks": self.job.virtual_networks,
+        }
+        return Part("", {"Job": Part(".Job", job), "Step": Part(".Step", own | kinds)})
 
 
 def _unknown(use: StepUse, inputs: Sequence[ModuleInput]) -> Iterator[Fault]:

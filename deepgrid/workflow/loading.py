@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, get_args, get_origin
 
@@ -75,7 +75,7 @@ def parse(text: str, name: str, *, ignore_unknown_fields: bool = False) -> Loade
     if len(text) > MAX_BYTES:
         raise InputError(f"{name}: is larger than {MAX_BYTES // 1024} KiB")
     try:
-        document, warnings = fit(read(text), Definition, ignore_unknown=ignore_unknown_fields)
+        document, warnings = fit(read(text), Definition, lambda _: ignore_unknown_fields)
     except Unreadable as error:
         raise InputError(f"{name}:{error.line}:{error.column}: {error.problem}") from None
     try:
@@ -102,24 +102,26 @@ def fault_lines(faults: Iterable[Fault], document: Document, name: str) -> list[
     return [f"{name}:{line}:{column}: {what}" if name else what for line, column, what in located(faults, document)]
 
 
-def fit(document: Document, model: type[Model], *, ignore_unknown: bool = False) -> tuple[Document, list[Fault]]:
+def fit(
+    document: Document, model: type[Model], ignores: Callable[[Path], bool] = lambda _: False
+) -> tuple[Document, list[Fault]]:
     """Return the document with values as `model` wants them, and warnings about fields that were left out.
 
     Args:
         document: What the file says.
         model: The model of the root.
-        ignore_unknown: Leave out fields that the language does not have.
+        ignores: Returns whether to leave out the field at a path, which the language does not have.
     """
-    fitting = _Fitting(document, ignore_unknown)
+    fitting = _Fitting(document, ignores)
     value = fitting.model(document.value, model, ())
     return replace(document, value=value), fitting.warnings
 
 
 class _Fitting:
-    def __init__(self, document: Document, ignore_unknown: bool) -> None:
+    def __init__(self, document: Document, ignores: Callable[[Path], bool]) -> None:
         self.warnings: list[Fault] = []
         self._unquoted = document.unquoted
-        self._ignore_unknown = ignore_unknown
+        self._ignores = ignores
 
     def model(self, value: Any, model: type[Model], path: Path) -> Any:
         if not isinstance(value, dict):
@@ -129,7 +131,7 @@ class _Fitting:
             known = field_of(model, name)
             if known is not None:
                 fields[name] = self._value(part, known, (*path, name))
-            elif self._ignore_unknown:
+            elif self._ignores((*path, name)):
                 self.warnings.append(((*path, name), f"{unknown_field(name, model, at_root=not path)}, ignored", True))
             else:
                 fields[name] = part

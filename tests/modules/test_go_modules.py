@@ -57,10 +57,10 @@ def test_arguments_of_such_a_module_are_checked_too(cache: Path) -> None:
 
 def test_secrets_of_the_job_are_out_of_reach(cache: Path) -> None:
     head = "env: [{key: SECRET, value: s3cret}]\n" + RESOURCES
-    for seen in (".Job.Env", ".Job.Steps", "$.Job.Input", ".Step.Catch", ".Step.Finally", ".Env", ".Job | toYaml", "."):
+    for seen in (".Job.Env", ".Job.Steps", "$.Job.Input", ".Step.Catch", ".Step.Finally", ".Env", ".Job | toYaml"):
         folder(HEAD + f"steps: []\n# {{{{ {seen} }}}}\n")
         (found,) = faults("- {use: {source: ./m}, catch: [{run: {command: s3cret}}]}\n", cache, head)
-        assert found.startswith("m/module.yaml:5:1: template: a ")
+        assert found.startswith("m/module.yaml:5:1: template: ")
         assert "s3cret" not in found
 
 
@@ -69,9 +69,9 @@ def test_secrets_of_the_job_are_out_of_reach(cache: Path) -> None:
     [
         (
             "steps:\n\n  - {{ include `x` . }}\n",
-            "m/module.yaml:6:1: template: include is not supported; the functions are",
+            "m/module.yaml:6:1: template: include is not supported; did you mean index?",
         ),
-        ("steps:\n{{ with .Step }}{{ end }}", "m/module.yaml:5:1: template: {{with}} is not supported in modules"),
+        ("steps:\n{{ with .Step }}", "m/module.yaml:5:1: template: {{with}} has no {{end}}"),
         (
             "steps:\n{{- if true }}\n\n  - rum: x\n{{- end }}\n",
             "m/module.yaml:7:5: steps[0].rum: unknown field (did you",
@@ -83,8 +83,8 @@ def test_secrets_of_the_job_are_out_of_reach(cache: Path) -> None:
         ),
         ("steps:\n{{ if .Step.Name -}}\n", "m/module.yaml:5:1: template: {{if}} has no {{end}}"),
         (
-            "steps: []\n# {{ range .Step.Use.Steps }}\nx: 1\n{{ else }}\ny: 1\n{{ end }}",
-            "m/module.yaml:8:1: y: unknown field",
+            "steps: # {{ range .Step.Use.Steps }}\n- x: 1\n{{ else }}\n- y: 1\n{{ end }}",
+            "m/module.yaml:7:3: steps[0].y: unknown field",
         ),
     ],
 )
@@ -126,3 +126,15 @@ def test_fields_of_other_tools_in_modules_can_be_warnings(cache: Path) -> None:
         assert any("steps[0].use.verbose: warning: unknown field, ignored" in one for one in loaded.warnings)
         assert any("steps[0].nam: warning: unknown field (did you mean 'name'?), ign" in one for one in loaded.warnings)
         assert any("warning: the module has no input A; it has none; it is ignored" in one for one in loaded.warnings)
+
+
+def test_a_module_with_unknown_fields_beside_its_steps_is_used_with_a_warning(cache: Path) -> None:
+    """A published module of the original's tutorial prints `.Job` in a comment and misspells a field."""
+    outputs = "outputs: [{key: OUT, despcription: a text}]\nauthor: x\n"
+    folder(HEAD + outputs + "# - {{ .Job }}\nsteps: [{run: {command: echo}}]\n")
+    loaded = load("- use: {source: ./m}\n", cache)
+    assert [warning.partition(": warning: ")[2] for warning in loaded.warnings] == [
+        "unknown field (did you mean 'description'?), ignored (used by job.yaml:3:8: steps[0].use)",
+        "unknown field; expected at the root: name, description, minimumResources, inputs, outputs, steps, ignored "
+        "(used by job.yaml:3:8: steps[0].use)",
+    ]

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from deepgrid.modules.gotemplate import TemplateLimits, fill_in_go, is_go_template
-from deepgrid.modules.gotemplate.functions import quoted, to_yaml
+from deepgrid.modules.gotemplate.functions.yaml import quoted, to_yaml
 from deepgrid.modules.template import TemplateFault
 from tests.modules.go_support import ROOT, STEPS, fault, filled
 
@@ -77,9 +77,7 @@ def test_text_white_space_and_comments(template: str, result: str) -> None:
 )  # fmt: skip
 def test_expressions(expression: str, result: str | None) -> None:
     if result is None:
-        assert (
-            "printed is not supported; the functions are and, default, eq, gt," in fault(f"{{{{ {expression} }}}}")[1]
-        )
+        assert "printed is not supported; did you mean print?" in fault(f"{{{{ {expression} }}}}")[1]
     else:
         assert filled(f"{{{{ {expression} }}}}") == result
 

@@ -144,7 +144,7 @@ WRONG = [
     ),
     ("{% if true %}\n  inputs: [{key: A, description: d, default: x}]\n{% endif %}\nsteps: []\n", "m/module.yaml:5:"),
     ("inputs: [{key: A, description: d}, {key: A, description: d}]\nsteps: []\n", "of another input already"),
-    ("inputs:\n- {kei: A, description: d}\nsteps: []\n", "m/module.yaml:5:4: inputs[0].kei: unknown field"),
+    ("inputs:\n- {kei: A, description: d}\nsteps: []\n", "m/module.yaml:5:3: inputs[0].key: is required"),
     ("steps: [{{ fail('choose x') }}]\n", "m/module.yaml:4:1: template: choose x"),
     (
         "\nsteps: [{{ inputs.NO }}]\n",

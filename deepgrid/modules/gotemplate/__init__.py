@@ -1,4 +1,4 @@
-"""Go's template syntax, for what modules use of it.
+"""Go's template syntax, with the functions of Go and of sprig that only compute.
 
 Promise: text of strangers is filled in within bounds on nesting, steps and size, by code that can reach nothing but
 the values that it is given. Whitespace is as in Go's text/template. A construct that is not supported is refused by

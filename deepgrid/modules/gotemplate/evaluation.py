@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from deepgrid.modules.gotemplate import functions, syntax
 from deepgrid.modules.gotemplate.lexer import Text
-from deepgrid.modules.gotemplate.lookup import Unfit, field_in, is_true, kind_of, text_of
+from deepgrid.modules.gotemplate.lookup import Unfit, field_in, is_list, is_true, kind_of, text_of, weight_of
 from deepgrid.modules.gotemplate.parser import parse
 from deepgrid.modules.template import Filled, TemplateFault
 
@@ -18,7 +18,7 @@ class TemplateLimits:
     """Bounds on one template.
 
     steps: nodes and commands that are evaluated.
-    characters: of the result; functions may make `FACTOR` times as many on the way.
+    characters: of the result; functions may make `FACTOR` times as many on the way, and read that often as many.
     """
 
     steps: int = 200_000
@@ -26,25 +26,36 @@ class TemplateLimits:
 
 
 FACTOR = 16
+MOST_DEEP = 64  # bodies within bodies, those of named templates too
 _NOTHING = object()  # a pipe that has no value yet
 
 
 def fill_in_go(text: str, root: Any, limits: TemplateLimits) -> Filled:
     """Return the result of a template of Go's syntax. `root` is the value of `.` and `$`. Raises TemplateFault."""
-    evaluation = _Evaluation(root, limits)
-    evaluation.body(parse(text), root)
+    template = parse(text)
+    evaluation = _Evaluation(root, limits, template.named)
+    evaluation.body(template.body, root)
     return evaluation.result.filled()
 
 
+class _Left(Exception):
+    """A round of a loop ends; with `is_break` the whole loop."""
+
+    def __init__(self, *, is_break: bool) -> None:
+        super().__init__()
+        self.is_break = is_break
+
+
 class _Evaluation:
-    def __init__(self, root: Any, limits: TemplateLimits) -> None:
+    def __init__(self, root: Any, limits: TemplateLimits, named: Mapping[str, Sequence[syntax.Node]]) -> None:
+        self._named, self._depth = named, 0
         self.result = _Result(limits.characters)
         self._variables: list[tuple[str, Any]] = [("$", root)]
         self._limits = limits
-        self._steps = 0
-        self._made = 0
+        self._steps = self._read = self._made = 0
 
     def body(self, nodes: Sequence[syntax.Node], dot: Any) -> None:
+        self._depth += 1
         for node in nodes:
             if isinstance(node, Text):
                 self._count(node.line)
@@ -53,8 +64,33 @@ class _Evaluation:
                 self._output(node, dot)
             else:
                 known = len(self._variables)
-                self._if(node, dot) if isinstance(node, syntax.If) else self._range(node, dot)
+                self._control(node, dot)
                 del self._variables[known:]
+        self._depth -= 1
+
+    def _control(self, node: syntax.If | syntax.Range | syntax.With | syntax.Call | syntax.Leave, dot: Any) -> None:
+        if isinstance(node, syntax.Leave):
+            raise _Left(is_break=node.is_break)
+        if isinstance(node, syntax.Call):
+            self._call(node, dot)
+        elif isinstance(node, syntax.Range):
+            self._range(node, dot)
+        else:
+            value = self._assigned(node.pipe, dot)
+            within = value if isinstance(node, syntax.With) and is_true(value) else dot
+            self.body(node.body if is_true(value) else node.otherwise, within)
+
+    def _call(self, node: syntax.Call, dot: Any) -> None:
+        """Fill in a named template: its `.` and `$` are the value that it is given."""
+        if node.name not in self._named:
+            raise TemplateFault(f"template: {node.name[:40]!r} is not defined", node.line)
+        if self._depth > MOST_DEEP:
+            raise TemplateFault(f"template: templates use each other deeper than {MOST_DEEP} levels", node.line)
+        value = None if node.pipe is None else self._value(node.pipe, dot)
+        self._count(node.line)
+        outside, self._variables = self._variables, [("$", value)]
+        self.body(self._named[node.name], value)
+        self._variables = outside
 
     def _output(self, node: syntax.Output, dot: Any) -> None:
         value = self._assigned(node.pipe, dot)
@@ -65,23 +101,35 @@ class _Evaluation:
         except Unfit as error:
             raise TemplateFault(f"template: {error}", node.pipe.line) from None
 
-    def _if(self, node: syntax.If, dot: Any) -> None:
-        self.body(node.body if is_true(self._assigned(node.pipe, dot)) else node.otherwise, dot)
-
     def _range(self, node: syntax.Range, dot: Any) -> None:
-        values = self._value(node.pipe, dot)
-        if is_true(values) and not isinstance(values, tuple | list):
-            raise TemplateFault(f"template: {kind_of(values)} cannot be iterated over", node.pipe.line)
-        for index, value in enumerate(values if is_true(values) else ()):
-            known = len(self._variables)
+        pairs = self._pairs(node.pipe, dot)
+        depth, known = self._depth, len(self._variables)
+        for index, value in pairs:
             names = node.pipe.variables
             for name, item in zip(names, (index, value) if len(names) > 1 else (value,), strict=False):
                 self._set(name, item, declares=node.pipe.declares)
             self._count(node.pipe.line)
-            self.body(node.body, value)
-            del self._variables[known:]
-        if not is_true(values):
+            try:
+                self.body(node.body, value)
+            except _Left as left:
+                self._depth = depth
+                if left.is_break:
+                    break
+            finally:
+                del self._variables[known:]
+        if not pairs:
             self.body(node.otherwise, dot)
+
+    def _pairs(self, pipe: syntax.Pipe, dot: Any) -> Sequence[tuple[Any, Any]]:
+        """Return what a loop goes over, with indices or keys."""
+        values = self._value(pipe, dot)
+        if isinstance(values, dict):
+            return [(key, values[key]) for key in sorted(values)]
+        if isinstance(values, int) and not isinstance(values, bool):
+            return [(number, number) for number in range(min(values, self._limits.steps + 1))]
+        if is_true(values) and not is_list(values):
+            raise TemplateFault(f"template: {kind_of(values)} cannot be iterated over", pipe.line)
+        return list(enumerate(values)) if is_true(values) else []
 
     def _assigned(self, pipe: syntax.Pipe, dot: Any) -> Any:
         value = self._value(pipe, dot)
@@ -115,11 +163,14 @@ class _Evaluation:
         if first.name in functions.LAZY:
             return self._lazy(first.name, rest, dot, piped)
         arguments = [self._operand(one, dot) for one in rest]
-        made = functions.call(first.name, arguments if piped is _NOTHING else [*arguments, piped])
-        if isinstance(made, str):
-            self._made += len(made)
-            if self._made > FACTOR * self._limits.characters:
-                raise Unfit("makes too much text on the way")
+        return self._result_of(first.name, arguments if piped is _NOTHING else [*arguments, piped])
+
+    def _result_of(self, name: str, arguments: list[Any]) -> Any:
+        """Return the result of a function, and count what it reads and makes."""
+        most_made = FACTOR * self._limits.characters
+        self._read += weight_of(arguments, FACTOR * most_made - self._read)
+        made = functions.call(name, arguments)
+        self._made += weight_of(made, most_made - self._made)
         return made
 
     def _lazy(self, name: str, operands: Sequence[syntax.Operand], dot: Any, piped: Any) -> Any:
@@ -129,7 +180,7 @@ class _Evaluation:
             values.append(self._operand(operand, dot))
             if is_true(values[-1]) == (name == "or"):
                 return values[-1]
-        return functions.call(name, values if piped is _NOTHING else [*values, piped])
+        return self._result_of(name, values if piped is _NOTHING else [*values, piped])
 
     def _operand(self, operand: syntax.Operand, dot: Any) -> Any:
         if isinstance(operand, syntax.Literal):
@@ -145,7 +196,7 @@ class _Evaluation:
             return value
         if isinstance(operand, syntax.Pipe):
             return self._value(operand, dot)
-        return functions.call(operand.name, [])
+        return self._result_of(operand.name, [])
 
     def _count(self, line: int) -> None:
         self._steps += 1

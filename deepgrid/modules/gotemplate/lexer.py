@@ -14,7 +14,8 @@ _RIGHT = re.compile(r"([ \t\r\n]-)?\}\}")
 _TOKEN = re.compile(
     r"""(?P<space>[ \t\r\n]+?(?=[ \t\r\n]-\}\})|[ \t\r\n]+)
     |(?P<string>"(?:\\.|[^"\\\n])*"|`[^`]*`)
-    |(?P<number>[+-]?[0-9][0-9_]*)
+    |(?P<number>[+-]?(?:0[xXoObB][0-9a-fA-F_]+|[0-9][0-9_]*(?:\.[0-9_]+)?(?:[eE][+-]?[0-9]+)?))
+    |(?P<character>'(?:\\.[0-9a-fA-F]*|[^'\\\n])')
     |(?P<variable>\$\w*)
     |(?P<field>\.[^\W\d]\w*)
     |(?P<dot>\.)
@@ -24,7 +25,7 @@ _TOKEN = re.compile(
 )
 _AFTER = re.compile(r"[ \t\r\n.,|:)(=]|\}\}|\Z")  # what may follow a name or a number
 _ESCAPE = re.compile(r"\\(?:x([0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|([0-7]{3})|(.))", re.S)
-_ESCAPED = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v", "\\": "\\", '"': '"'}
+_ESCAPED = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v", "\\": "\\", '"': '"', "'": "'"}
 
 
 @dataclass(frozen=True)
@@ -128,13 +129,13 @@ class Lexer:
         what = {
             '"': "a quoted text must be closed on its line",
             "`": "a text in backquotes is not closed",
-            "'": "constants of one character ('x') are not supported; write \"x\"",
+            "'": "a character in single quotes must be one, as in 'x'; texts stand in double quotes",
         }.get(c, f"{c!r} does not belong into an action")
         return TemplateFault(f"template: {what}", here)
 
 
 def unquoted(token: Token) -> str:
-    """Return the value of a text in quotes."""
+    """Return the value of a text or a character in quotes."""
     if token.text.startswith("`"):
         return token.text[1:-1].replace("\r", "")
     return _ESCAPE.sub(lambda found: _unescaped(found, token.line), token.text[1:-1])

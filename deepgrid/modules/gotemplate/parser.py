@@ -1,20 +1,30 @@
-"""Parses a template into nodes. Refuses every construct that is not supported, by its name and line."""
+"""Parses a template into nodes. Refuses every construct that Go does not have, and unknown functions, by their line."""
 
 from __future__ import annotations
 
+import difflib
+import re
+
 from deepgrid.modules.gotemplate import syntax
 from deepgrid.modules.gotemplate.functions import FUNCTIONS
+from deepgrid.modules.gotemplate.functions.arguments import in_range
 from deepgrid.modules.gotemplate.lexer import Action, Lexer, Text, Token, unquoted
+from deepgrid.modules.gotemplate.lookup import Unfit
 from deepgrid.modules.template import TemplateFault
 
 MOST_NESTED = 32  # of if, range and parentheses
 MOST_VARIABLES = 500  # known at one place
-_OTHERS = ("with", "define", "template", "block", "break", "continue")
+MOST_TEMPLATES = 100
 _CONSTANTS = {"true": True, "false": False, "nil": None}
+_CONTROLS: dict[str, type[syntax.If | syntax.Range | syntax.With]] = {
+    "if": syntax.If,
+    "range": syntax.Range,
+    "with": syntax.With,
+}
 
 
-def parse(text: str) -> tuple[syntax.Node, ...]:
-    """Return the nodes of a template. Raises TemplateFault."""
+def parse(text: str) -> syntax.Template:
+    """Return a parsed template. Raises TemplateFault."""
     return _Parser(text).template()
 
 
@@ -22,13 +32,14 @@ class _Parser:
     def __init__(self, text: str) -> None:
         self._parts = Lexer(text).parts()
         self._variables = ["$"]
-        self._depth = 0
+        self._named: dict[str, tuple[syntax.Node, ...]] = {}
+        self._depth = self._loops = 0
 
-    def template(self) -> tuple[syntax.Node, ...]:
+    def template(self) -> syntax.Template:
         body, end = self._body()
         if end is not None:
-            raise TemplateFault(f"template: {{{{{end.tokens[0].text}}}}} without if or range", end.line)
-        return body
+            raise TemplateFault(f"template: {{{{{end.tokens[0].text}}}}} without if, range or with", end.line)
+        return syntax.Template(body, self._named)
 
     def _body(self) -> tuple[tuple[syntax.Node, ...], Action | None]:
         """Return nodes up to the next `else` or `end`, which is returned too, or up to the end of the template."""
@@ -40,25 +51,62 @@ class _Parser:
             word = part.tokens[0].text if part.tokens and part.tokens[0].kind == "word" else ""
             if word in ("else", "end"):
                 return tuple(nodes), part
-            if word in _OTHERS:
-                raise TemplateFault(f"template: {{{{{word}}}}} is not supported in modules", part.line)
-            nodes.append(self._control(part, word, 1) if word in ("if", "range") else self._output(part))
+            node = self._node(part, word)
+            nodes += [] if node is None else [node]
         return tuple(nodes), None
 
-    def _output(self, action: Action) -> syntax.Output:
-        tokens = _Tokens(action, 0)
-        return syntax.Output(self._whole_pipe(tokens, most_variables=1))
+    def _node(self, action: Action, word: str) -> syntax.Node | None:
+        """Return the node that begins with this action; None for a definition."""
+        if word in _CONTROLS:
+            return self._control(action, word, 1)
+        if word in ("break", "continue"):
+            if self._loops == 0 or len(action.tokens) > 1:
+                raise TemplateFault(f"template: {{{{{word}}}}} stands alone, and inside of range", action.line)
+            return syntax.Leave(is_break=word == "break")
+        if word in ("define", "template", "block"):
+            return self._named_template(action, word)
+        return syntax.Output(self._whole_pipe(_Tokens(action, 0), most_variables=1))
 
-    def _control(self, action: Action, word: str, skip: int) -> syntax.If | syntax.Range:
-        """Return an `if` or `range` up to its `end`. The first `skip` tokens name it."""
+    def _named_template(self, action: Action, word: str) -> syntax.Call | None:
+        tokens = _Tokens(action, 1)
+        token = tokens.peek()
+        if token is None or token.kind != "string":
+            raise tokens.unexpected(f"{{{{{word}}}}} needs a name in quotes")
+        name = unquoted(tokens.take())
+        needs_value = word == "block" or (word == "template" and tokens.peek() is not None)
+        pipe = self._whole_pipe(tokens, most_variables=0) if needs_value else None
+        if tokens.peek() is not None:
+            raise tokens.unexpected()
+        if word != "template":
+            self._define(name, action, word)
+        return None if word == "define" else syntax.Call(name, pipe, action.line)
+
+    def _define(self, name: str, action: Action, word: str) -> None:
+        """Read the body of a named template, which sees no variable from outside."""
+        self._enter(action.line)
+        outside, self._variables = self._variables, ["$"]
+        loops, self._loops = self._loops, 0
+        body, stop = self._body()
+        self._must_end(stop, word, action.line)
+        self._named[name] = body
+        if len(self._named) > MOST_TEMPLATES:
+            raise TemplateFault(f"template: defines more than {MOST_TEMPLATES} templates", action.line)
+        self._variables, self._loops = outside, loops
+        self._depth -= 1
+
+    def _control(self, action: Action, word: str, skip: int) -> syntax.If | syntax.Range | syntax.With:
+        """Return an `if`, `range` or `with` up to its `end`. The first `skip` tokens name it."""
         self._enter(action.line)
         known = len(self._variables)
         pipe = self._whole_pipe(_Tokens(action, skip), most_variables=2 if word == "range" else 1)
+        self._loops += word == "range"
         body, stop = self._body()
+        self._loops -= word == "range"
         otherwise: tuple[syntax.Node, ...] = ()
         if stop is not None and stop.tokens[0].text == "else":
-            if word == "if" and len(stop.tokens) > 1 and stop.tokens[1].text == "if":
-                otherwise, stop = (self._control(stop, "if", 2),), None
+            nested = stop.tokens[1].text if len(stop.tokens) > 1 else ""
+            if nested == word and word != "range":
+                otherwise, stop = (self._control(stop, word, 2),), None
             else:
                 _only(stop)
                 otherwise, stop = self._body()
@@ -67,7 +115,7 @@ class _Parser:
             self._must_end(stop, word, action.line)
         del self._variables[known:]
         self._depth -= 1
-        return (syntax.If if word == "if" else syntax.Range)(pipe, body, otherwise)
+        return _CONTROLS[word](pipe, body, otherwise)
 
     def _must_end(self, stop: Action | None, word: str, line: int) -> None:
         if stop is None:
@@ -95,7 +143,7 @@ class _Parser:
     def _assigned(self, tokens: _Tokens, most: int) -> tuple[list[str], bool]:
         """Return the variables that a pipe sets, and whether it declares them."""
         kinds = [token.kind for token in tokens.rest()[:4]]
-        if kinds[:1] != ["variable"] or kinds[1:2] not in ([","], [":="], ["="]):
+        if most == 0 or kinds[:1] != ["variable"] or kinds[1:2] not in ([","], [":="], ["="]):
             return [], True
         names = [tokens.take().text]
         if kinds[1] == ",":
@@ -147,6 +195,8 @@ class _Parser:
             return syntax.Literal(unquoted(token))
         if token.kind == "number":
             return syntax.Literal(_number(token))
+        if token.kind == "character":
+            return syntax.Literal(_character(token))
         if token.kind == "dot":
             return syntax.Dot()
         if token.kind == "field":
@@ -205,17 +255,32 @@ def _only(action: Action) -> None:
         raise TemplateFault(f"template: {{{{{word} {more}}}}} is not supported in modules", action.line)
 
 
-def _number(token: Token) -> int:
-    digits = token.text.lstrip("+-")
-    if len(digits) > 18 or "_" in digits or (digits.startswith("0") and digits != "0"):
-        raise TemplateFault("template: numbers must be whole, decimal and below 10^18", token.line)
-    return int(token.text)
+def _number(token: Token) -> int | float:
+    """Return a constant: decimal, hexadecimal, octal or binary, or with a fraction or exponent."""
+    digits = token.text.replace("_", "")
+    if len(digits) > 40:
+        raise TemplateFault("template: the number has too many digits", token.line)
+    if re.fullmatch(r"[+-]?0[0-7]+", digits):
+        digits = digits.replace("0", "0o", 1)
+    try:
+        is_fraction = "x" not in digits.lower() and re.search("[.eE]", digits)
+        return float(digits) if is_fraction else in_range(int(digits, 0))
+    except (ValueError, Unfit):
+        raise TemplateFault(f"template: {token.text} is no number of Go of at most 64 bits", token.line) from None
+
+
+def _character(token: Token) -> int:
+    found = unquoted(token)
+    if len(found) != 1:
+        raise TemplateFault(f"template: {token.text} is not one character", token.line)
+    return ord(found)
 
 
 def _word(token: Token) -> syntax.Operand:
     if token.text in _CONSTANTS:
         return syntax.Literal(_CONSTANTS[token.text])
     if token.text not in FUNCTIONS:
-        known = ", ".join(sorted(FUNCTIONS, key=str.lower))
-        raise TemplateFault(f"template: {token.text[:40]} is not supported; the functions are {known}", token.line)
+        near = difflib.get_close_matches(token.text[:40], FUNCTIONS, n=1)
+        hint = f"did you mean {near[0]}?" if near else "docs/reference/modules.md lists the functions"
+        raise TemplateFault(f"template: {token.text[:40]} is not supported; {hint}", token.line)
     return syntax.Function(token.text)

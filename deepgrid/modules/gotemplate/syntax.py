@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from deepgrid.modules.gotemplate.lexer import Text
@@ -11,7 +12,7 @@ from deepgrid.modules.gotemplate.lexer import Text
 class Literal:
     """A text, number or truth value, or nil."""
 
-    value: str | int | bool | None
+    value: str | int | float | bool | None
 
 
 @dataclass(frozen=True)
@@ -87,4 +88,37 @@ class Range:
     otherwise: tuple[Node, ...] = ()
 
 
-Node = Text | Output | If | Range
+@dataclass(frozen=True)
+class With:
+    """A body with another current value; `otherwise` is used if that is empty."""
+
+    pipe: Pipe
+    body: tuple[Node, ...]
+    otherwise: tuple[Node, ...] = ()
+
+
+@dataclass(frozen=True)
+class Call:
+    """The use of a named template, with its current value; None is nil."""
+
+    name: str
+    pipe: Pipe | None
+    line: int
+
+
+@dataclass(frozen=True)
+class Leave:
+    """The end of one round of a loop, or with `is_break` of the whole loop."""
+
+    is_break: bool
+
+
+Node = Text | Output | If | Range | With | Call | Leave
+
+
+@dataclass(frozen=True)
+class Template:
+    """A whole template, and the named ones that it defines."""
+
+    body: tuple[Node, ...]
+    named: Mapping[str, tuple[Node, ...]]

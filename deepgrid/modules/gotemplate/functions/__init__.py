@@ -1,0 +1,46 @@
+"""The functions of templates: those of Go, and the pure ones of sprig. `FUNCTIONS` has them by name.
+
+None reaches anything but its arguments: no clock, no chance, no environment, no file. `and` and `or` evaluate only what
+they need, so the evaluation itself has them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from inspect import Parameter, signature
+from typing import Any
+
+from deepgrid.modules.gotemplate.functions.collections import COLLECTIONS
+from deepgrid.modules.gotemplate.functions.encodings import ENCODINGS
+from deepgrid.modules.gotemplate.functions.logic import LOGIC
+from deepgrid.modules.gotemplate.functions.numbers import NUMBERS
+from deepgrid.modules.gotemplate.functions.texts import TEXTS
+from deepgrid.modules.gotemplate.lookup import Unfit
+
+LAZY = ("and", "or")
+FUNCTIONS: dict[str, Callable[..., Any]] = {**LOGIC, **TEXTS, **NUMBERS, **COLLECTIONS, **ENCODINGS}
+
+
+def _arity(function: Callable[..., Any]) -> tuple[int, int | None]:
+    """Return the least and the largest number of arguments; None if there is no largest one."""
+    taken = signature(function).parameters.values()
+    plain = [one for one in taken if one.kind is Parameter.POSITIONAL_OR_KEYWORD]
+    takes_any = any(one.kind is Parameter.VAR_POSITIONAL for one in taken)
+    return sum(one.default is Parameter.empty for one in plain), None if takes_any else len(plain)
+
+
+_ARITIES = {name: _arity(function) for name, function in FUNCTIONS.items()}
+
+
+def call(name: str, arguments: list[Any]) -> Any:
+    """Return the result of a function. Raises Unfit."""
+    least, most = _ARITIES[name]
+    if not least <= len(arguments) <= (len(arguments) if most is None else most):
+        wanted = str(least) if least == most else f"at least {least}" if most is None else f"{least} to {most}"
+        raise Unfit(f"{name} takes {wanted} arguments, not {len(arguments)}")
+    try:
+        return FUNCTIONS[name](*arguments)
+    except Unfit as error:
+        raise Unfit(f"{name}: {error}") from None
+    except OverflowError:
+        raise Unfit(f"{name}: the result is too large") from None
