@@ -52,7 +52,7 @@ async def test_the_run_of_a_job_tells_its_story(customer: Customer) -> None:
     assert [line[: len(beginning)] for line, beginning in zip(sorted(told.lines), STORY, strict=True)] == [*STORY]
     assert run["state"]["message"] == "The job is failed: exit status 7."
     cluster = run["name"].rpartition(" ")[2]
-    assert set(run["tags"]) == {"failed", "exit:7", f"customer:{job.customer}", f"cluster:{cluster}"}
+    assert set(run["tags"]) == {"failed", "exit:7", "fault:job", f"customer:{job.customer}", f"cluster:{cluster}"}
     settled = await customer.settlement(job_id)
     shown = {"exit status": "7", "status": "failed", "transaction": settled.tx_hash, "minutes": "1"}
     assert shown.items() <= told.card.items()

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from deepgrid.billing.entries import Settlement
-from deepgrid.lifecycle.decide import FAULTS, LAUNCH_FAILURE, REQUEUED, Observation
+from deepgrid.lifecycle.decide import FAULTS, LAUNCH_FAILURE, LOST, REQUEUED, Observation
 from deepgrid.lifecycle.slurm_state import ABSENT
 from deepgrid.lifecycle.states import JobStatus
 from deepgrid.provider.claims.job_card import Place, job_card
@@ -29,30 +31,45 @@ def over(status: JobStatus, state: str, exit_status: int = 0, last_error: str = 
     ("found", "message", "tags"),
     [
         (over(JobStatus.FINISHED, "COMPLETED"), "The job is finished.", ("finished", "exit:0")),
-        (over(JobStatus.FAILED, "FAILED", 7 << 8), "The job is failed: exit status 7.", ("failed", "exit:7")),
-        (over(JobStatus.FAILED, "FAILED", 9), "The job is failed: killed by signal 9.", ("failed", "signal:9")),
+        (
+            over(JobStatus.FAILED, "FAILED", 7 << 8),
+            "The job is failed: exit status 7.",
+            ("failed", "exit:7", "fault:job"),
+        ),
+        (
+            over(JobStatus.FAILED, "FAILED", 9),
+            "The job is failed: killed by signal 9.",
+            ("failed", "signal:9", "fault:job"),
+        ),
         (over(JobStatus.OUT_OF_CREDITS, "TIMEOUT"), "The job is out of credits.", ("out-of-credits",)),
         (over(JobStatus.CANCELLED, "CANCELLED"), "The job is cancelled.", ("cancelled",)),
         (
             over(JobStatus.FAILED, "PREEMPTED", last_error=FAULTS["PREEMPTED"]),
             "The job is failed: the cluster preempted the job.",
-            ("failed", "preempted"),
+            ("failed", "preempted", "fault:cluster"),
         ),
         (
             over(JobStatus.FAILED, "FAILED", last_error=LAUNCH_FAILURE),
             "The job is failed: the cluster could not launch the job.",
-            ("failed", "launch-failure"),
+            ("failed", "launch-failure", "fault:cluster"),
         ),
         (
             over(JobStatus.FAILED, "CANCELLED", 15, REQUEUED),
             f"The job is failed: killed by signal 15: {REQUEUED}.",
-            ("failed", "requeued", "signal:15"),
+            ("failed", "requeued", "signal:15", "fault:unclear"),
         ),
     ],
 )
 def test_the_card_says_how_and_why_the_job_ended(found: Observation, message: str, tags: tuple[str, ...]) -> None:
     card = job_card(found, PLACE, SETTLED)
     assert (card.message, card.tags) == (message, (*tags, *OWN_TAGS))
+
+
+def test_a_failed_job_that_is_not_billed_is_the_fault_of_the_cluster() -> None:
+    never_started = over(JobStatus.FAILED, "CANCELLED", last_error="the cluster never started the job")
+    lost = over(JobStatus.PANICKED, "FAILED", last_error=LOST)
+    assert "fault:cluster" in job_card(never_started, PLACE, replace(SETTLED, billed_minutes=0)).tags
+    assert "fault:cluster" in job_card(lost, PLACE, None).tags
 
 
 def test_the_card_has_what_a_person_looks_for() -> None:

@@ -10,6 +10,7 @@ from deepgrid.billing.entries import Settlement
 from deepgrid.lifecycle.decide import ENDS, FAULTS, LAUNCH_FAILURE, REQUEUED, Observation
 from deepgrid.lifecycle.exits import exit_words, outcome
 from deepgrid.lifecycle.job import Job
+from deepgrid.lifecycle.states import JobStatus
 
 NODE_FAILURE = "node-failure"
 # The tag for each cause of an end, by the error that the chain keeps.
@@ -23,6 +24,8 @@ CAUSES = {
     ENDS["OUT_OF_MEMORY"][1]: "out-of-memory",
     ENDS["DEADLINE"][1]: "deadline",
 }
+OF_THE_CLUSTER = frozenset((*FAULTS.values(), LAUNCH_FAILURE))
+OF_THE_JOB = frozenset(error for _, error in ENDS.values())
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +59,7 @@ def job_card(seen: Observation, place: Place, settlement: Settlement | None, ref
         end = [status.replace(" ", "-")]
     else:
         status, words = job.status.words, f"The job is {_end_words(job, seen.slurm.nodes)}"
-        end = [status.replace(" ", "-"), CAUSES.get(job.last_error, ""), _exit_tag(job)]
+        end = [status.replace(" ", "-"), CAUSES.get(job.last_error, ""), _exit_tag(job), _fault_tag(job, settlement)]
     values = {
         "job": str(job.id),
         "status": status,
@@ -101,3 +104,16 @@ def _end_words(job: Job, nodes: str) -> str:
 def _exit_tag(job: Job) -> str:
     """Return `exit:3` or `signal:9`; empty for a job without an exit status."""
     return exit_words(job).replace("exit status ", "exit:").replace("killed by signal ", "signal:")
+
+
+def _fault_tag(job: Job, settlement: Settlement | None) -> str:
+    """Return `fault:cluster`, `fault:job` or `fault:unclear` for a failed job; empty for another one.
+
+    A cluster is never paid for its own faults. Some ends are billed although the job may not have caused them.
+    """
+    if job.status not in (JobStatus.FAILED, JobStatus.PANICKED):
+        return ""
+    unpaid = settlement is not None and settlement.billed_minutes == 0
+    if job.status is JobStatus.PANICKED or job.last_error in OF_THE_CLUSTER or unpaid:
+        return "fault:cluster"
+    return "fault:job" if job.last_error in OF_THE_JOB else "fault:unclear"
