@@ -12,13 +12,15 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
+from prefect import get_run_logger
 from prefect.artifacts import acreate_image_artifact, acreate_table_artifact
 
 from deepgrid.benchmark.outcome import Comparison, Outcome
-from deepgrid.benchmark.trend import Result, age_days, day, last_measured_at
+from deepgrid.benchmark.trend import MonthFigure, Result, age_days, by_month, day, last_measured_at
 from deepgrid.provider.benchmark_archive import BenchmarkArchive
 from orchestration.grid_events import DEGRADED, Conditions
 
+MOST_ROWS, LOGGED_MONTHS = 500, 12  # of the table by month, and in the log of a run
 _MARKUP = re.compile(r"([\\`*_\[\]<>!|#~])")
 
 
@@ -61,13 +63,36 @@ async def publish_labels(
 
 
 async def publish_trend(cluster: str, archive: BenchmarkArchive, results: Sequence[Result]) -> None:
-    """Publish the image `benchmark-CLUSTER-trend`: all figures over time."""
+    """Publish the image `benchmark-CLUSTER-trend`, of all figures, and the table `benchmark-CLUSTER-months`."""
     os.environ.setdefault("MPLCONFIGDIR", str(archive.folder / "matplotlib"))  # for its font cache
     from deepgrid.benchmark.trend_plot import draw_trend
 
     image = base64.b64encode(draw_trend(results)).decode()
     what = f"The measurements of {cluster} over time, with the spread of their samples."
     await acreate_image_artifact(f"data:image/png;base64,{image}", key=f"benchmark-{cluster}-trend", description=what)
+    await _publish_months(cluster, by_month(results)[:MOST_ROWS])
+
+
+async def _publish_months(cluster: str, figures: Sequence[MonthFigure]) -> None:
+    """Publish the table `benchmark-CLUSTER-months`, and write the last months to the log of the run."""
+    months: dict[str, list[str]] = {}
+    for one in figures:
+        months.setdefault(one.month, []).append(f"{one.key}={one.median:.2f}")
+    for month, medians in list(months.items())[:LOGGED_MONTHS]:
+        get_run_logger().info("medians of %s: %s", month, " ".join(medians))
+    table: list[dict[str, Any]] = [
+        {
+            "month": one.month,
+            "label": one.key,
+            "median": round(one.median, 3),
+            "lowest": round(one.lowest, 3),
+            "highest": round(one.highest, 3),
+            "results": one.results,
+        }
+        for one in figures
+    ]
+    what = f"The measurements of {cluster} by month, the newest first."
+    await acreate_table_artifact(table=table, key=f"benchmark-{cluster}-months", description=what)
 
 
 def tell_drop(cluster: str, before: str, now: str) -> None:

@@ -99,6 +99,29 @@ def _counted(result: Result) -> float:
     return min(result.samples) if result.key.endswith(_FASTER_IF_LESS) else max(result.samples)
 
 
+@dataclass(frozen=True, slots=True)
+class MonthFigure:
+    """One figure of the results of a month, such as 2026-03 in UTC: the median, the lowest and the highest result."""
+
+    month: str
+    key: str
+    median: float
+    lowest: float
+    highest: float
+    results: int
+
+
+def by_month(results: Iterable[Result]) -> tuple[MonthFigure, ...]:
+    """Return the figures of each month, the newest month first. A result counts by the median of its samples."""
+    found: dict[tuple[str, str], list[float]] = {}
+    for one in results:
+        if one.samples:
+            found.setdefault((day(one.at)[:7], one.key), []).append(float(median(one.samples)))
+    newest_first = sorted(sorted(found), key=lambda pair: pair[0], reverse=True)
+    rows = ((month, key, found[month, key]) for month, key in newest_first)
+    return tuple(MonthFigure(month, key, median(row), min(row), max(row), len(row)) for month, key, row in rows)
+
+
 def with_drops(labels: tuple[Label, ...], found: Sequence[Drop]) -> tuple[Label, ...]:
     """Return the labels with the worst drop among them, or without that label if there is none."""
     others = [label for label in labels if label.key != DEGRADED]

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from deepgrid.benchmark import measuring
 from deepgrid.benchmark.labels import DEGRADED
 from deepgrid.benchmark.outcome import Outcome
 from deepgrid.benchmark.settings import BenchmarkSettings
-from deepgrid.benchmark.trend import Result, drops, last_days, results_of, with_drops
+from deepgrid.benchmark.trend import MonthFigure, Result, by_month, drops, last_days, results_of, with_drops
 from deepgrid.benchmark.trend_plot import draw_trend
 from deepgrid.lifecycle.job import Label
 
@@ -85,3 +87,14 @@ def test_a_result_has_samples_parameters_and_the_name_of_its_output() -> None:
 def test_the_plot_is_an_image_also_of_nothing() -> None:
     for results in ([], weekly(GFLOPS, 100, (90, 110, 95), 100)):
         assert draw_trend(results).startswith(b"\x89PNG")
+
+
+def test_the_figures_of_each_month_are_medians_of_its_results() -> None:
+    """How fast the cluster was in March is still known in November."""
+    results = [replace(one, at=FIRST) for one in weekly(GFLOPS, 100.0, (70.0, 90.0, 110.0), 120.0)]
+    text = Result(FIRST, "machine", "os", "linux")
+    later = replace(results[0], at=FIRST + 40 * 86400)
+    assert by_month([*results, text, later]) == (
+        MonthFigure("2026-12", GFLOPS, 100.0, 100.0, 100.0, 1),
+        MonthFigure("2026-11", GFLOPS, 100.0, 90.0, 120.0, 3),
+    )

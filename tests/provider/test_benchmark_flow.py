@@ -104,6 +104,8 @@ async def test_a_drop_marks_the_cluster_degraded_until_it_is_over(
 
     plot = await Artifact.aget("benchmark-unit-trend")
     assert plot is not None and str(plot.data).startswith("data:image/png;base64,")
+    months = await Artifact.aget("benchmark-unit-months")
+    assert months is not None and '"label": "compute.gflops", "median": 100.0, "lowest": 80.0' in str(months.data)
     table = await Artifact.aget("benchmark-unit")
     assert table is not None and '"samples": 3, "spread": "2 %"' in str(table.data)
 
