@@ -32,7 +32,9 @@ def message(report: UsageReport) -> str:
     busy = ", ".join(f"{busy_share(now, one)} of the {name}" for name, one in RESOURCES.items() if _offers(now, one))
     begin, end = (format_time(at).removesuffix(" 00:00:00") for at in (now.span.since, now.span.until))
     earned = f"From {begin} to {end}, {jobs} earned {format_credits(totals.paid_wei)} credits"
-    return f"{earned}; in use: {busy}." if busy else f"{earned}."
+    most = next(iter(now.customers.items()), None)  # they are ranked
+    paid = f"; {most[0]} paid most: {format_credits(most[1].cost_wei)}" if most else ""
+    return f"{earned}{paid}; in use: {busy}." if busy else f"{earned}{paid}."
 
 
 def tables(report: UsageReport) -> list[Table]:
