@@ -30,7 +30,12 @@ def claiming(cluster: str) -> str:
 
 def mark(cluster: str) -> str:
     """Return the name of the Prefect variable that marks a cluster as drained for good."""
-    return f"deepgrid_draining_{re.sub('[^a-z0-9]', '_', cluster.lower())}"
+    return variable_name("draining", cluster)
+
+
+def variable_name(what: str, cluster: str) -> str:
+    """Return the name of a Prefect variable about a cluster."""
+    return f"deepgrid_{what}_{re.sub('[^a-z0-9]', '_', cluster.lower())}"
 
 
 async def drain(cluster: str, *, for_good: bool = False) -> bool:

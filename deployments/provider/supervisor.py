@@ -19,6 +19,7 @@ from deepgrid.provider.session import ProviderSession, ProviderSettings, follow_
 from deepgrid.provider.upkeep import resume_logs, watch_services
 from deepgrid.provider.zombies import look_for_zombies
 from deployments.provider.carriers import CarrierSettings, CarrierWatchdog
+from deployments.provider.claiming_report import report_claiming
 from deployments.provider.endpoint import health_and_metrics
 from deployments.provider.queue_watcher import QueueWatcher
 from deployments.provider.settings_cache import provider_settings
@@ -95,6 +96,7 @@ async def _lead(session: ProviderSession, carriers: CarrierSettings) -> None:
                 group.create_task(watch_services(session))
                 group.create_task(QueueWatcher(session).watch())
                 group.create_task(_watch_for_zombies(session))
+                group.create_task(report_claiming(session))
                 group.create_task(_end_when_drained(session, worker))
                 await Supervisor(session, carriers).follow(group)
     except* _Drained:

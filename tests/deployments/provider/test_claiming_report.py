@@ -1,0 +1,53 @@
+"""A variable in Prefect says whether the cluster claims jobs, and why not. It changes only with its sentence."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from deepgrid.errors import SlurmUnreachable
+from deepgrid.provider.session import ProviderSession
+from deployments.provider import claiming_report
+from deployments.provider.claiming_report import report_claiming
+from tests.provider.scene import Scene
+from tests.waiting import until
+
+CLAIMS = "unit claims the jobs that are assigned to it."
+
+
+@pytest.fixture
+def shown(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The sentences that Prefect got, the newest one last. No deployment is paused."""
+    sentences: list[str] = []
+
+    async def keep(name: str, words: str) -> None:
+        assert name == "deepgrid_claiming_unit"
+        sentences.append(words)
+
+    async def not_closed(_: ProviderSession) -> str:
+        return ""
+
+    monkeypatch.setattr(claiming_report, "_set", keep)
+    monkeypatch.setattr(claiming_report, "why_closed", not_closed)
+    return sentences
+
+
+async def test_it_says_why_the_cluster_claims_nothing(
+    scene: Scene, shown: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def silent() -> tuple[int, int]:
+        raise SlurmUnreachable("Slurm does not answer: no controller.")
+
+    reporting = asyncio.create_task(report_claiming(scene.session, check_every_s=0.05))
+    try:
+        await until(lambda: shown == ["unit claims no jobs: the provider is not registered."])
+        await scene.approve()
+        await until(lambda: shown[1:] == [CLAIMS])
+        with monkeypatch.context() as outage:
+            outage.setattr(scene.session.cluster, "health", silent)
+            await until(lambda: shown[2:] == ["unit claims no jobs: Slurm does not answer: no controller."])
+        await until(lambda: shown[3:] == [CLAIMS])
+    finally:
+        reporting.cancel()
+        await asyncio.gather(reporting, return_exceptions=True)
