@@ -52,6 +52,8 @@ class SlurmLogin(GridBlock):
     apptainer: str = Field(default="apptainer", description="Name or path of Apptainer's program on the nodes.")
     hosted_images: str = "/opt/software"
     """Folder on the nodes with the provider's own container images."""
+    local_images: dict[str, str] = Field(default_factory=dict)
+    """Files or folders of images that the nodes have, by name: ubuntu:latest to a path. They are not downloaded."""
     pyxis: bool = Field(default=False, description="Whether srun has the Pyxis plugin; without it, scripts run Enroot.")
     mirrors: dict[str, str] = Field(default_factory=dict)
     """Mirrors of registries for the nodes, by the registry's name: docker.io to https://HOST[:PORT] or http://."""
@@ -79,4 +81,10 @@ class SlurmLogin(GridBlock):
 
     def containers(self) -> Containers:
         """Return the configuration of containers for jobs."""
-        return Containers(self.apptainer, self.hosted_images, self.pyxis, self.mirrors)
+        return Containers(
+            apptainer=self.apptainer,
+            hosted=self.hosted_images,
+            pyxis=self.pyxis,
+            local_images=self.local_images,
+            mirrors=self.mirrors,
+        )

@@ -77,12 +77,11 @@ def pyxis_options(run: StepRun, image: Image) -> list[str]:
     """
     c = run.container
     assert c is not None
-    is_file = image.fetched or c.image.startswith("/")
     mounts = [f"{m.host_dir}:{m.container_dir}:{m.options or 'rw'}" for m in c.mounts]
     mounts += [_X11] if c.x11 else []
     shown = Quoted('--container-mounts="$__dg_binds"' + quote("".join(f",{mount}" for mount in mounts)))
     found = [
-        Quoted('--container-image="$__dg_image"') if is_file else f"--container-image={image.reference}",
+        Quoted('--container-image="$__dg_image"') if image.is_file else f"--container-image={image.reference}",
         shown,
         "--no-container-remap-root",
         "--container-readonly" if c.read_only_root_fs else "--container-writable",

@@ -25,14 +25,19 @@ _MIRROR = re.compile(r"https?://[A-Za-z0-9.-]+(:[0-9]{1,5})?")
 class Containers:
     """Configuration of a cluster's containers. `apptainer`: the program's name or path on the nodes.
     `hosted`: the folder of the provider's own images.
+    `enroot`: whether nodes have Enroot. Without it, Apptainer runs all containers.
     `pyxis`: whether srun has this plugin.
+    `local_images`: files or folders on the nodes of images that are not downloaded, by name, such as
+        {"ubuntu:latest": "/opt/images/ubuntu.sif"}. Apptainer takes SIF files and folders, Enroot squashfs files.
     `mirrors`: addresses of registries that the cluster reaches under another name, such as
         {"docker.io": "https://mirror.example.org"}. A mirror without TLS starts with http://.
     """
 
     apptainer: str = "apptainer"
     hosted: str = "/opt/software"
+    enroot: bool = True
     pyxis: bool = False
+    local_images: Mapping[str, str] = field(default_factory=dict)
     mirrors: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -40,6 +45,9 @@ class Containers:
             raise ConfigurationError("The name of the Apptainer program must not be empty.")
         if not self.hosted.startswith("/") or "\0" in self.hosted:
             raise ConfigurationError(f"The folder of hosted images must be an absolute path, not {self.hosted!r}.")
+        for name, path in self.local_images.items():
+            if not path.startswith("/") or "\0" in path:
+                raise ConfigurationError(f"The local image {name} must have an absolute path, not {path!r}.")
         for name, address in self.mirrors.items():
             if not _MIRROR.fullmatch(address):
                 raise ConfigurationError(f"The mirror of {name} must be https://HOST[:PORT] or http://HOST[:PORT].")
@@ -48,12 +56,25 @@ class Containers:
         """Return the address to use instead of the container's registry."""
         return self.mirrors.get(container.registry or DOCKER_HUB)
 
+    def local_image(self, container: ContainerRun) -> str | None:
+        """Return the path of the container's image on the nodes, if it is a local one."""
+        if DOCKER_HUB not in (container.registry or DOCKER_HUB) or container.deepsquare_hosted:
+            return None
+        wanted = _hub_name(container.image)
+        return next((path for name, path in self.local_images.items() if _hub_name(name) == wanted), None)
+
     def form_of(self, run: StepRun) -> Form:
         """Return the program that runs a step's container."""
         assert run.container is not None
-        if run.container.apptainer or run.container.deepsquare_hosted:
+        if run.container.apptainer or run.container.deepsquare_hosted or not self.enroot:
             return "apptainer"
         return "pyxis" if self.pyxis and _fits_pyxis(run) else "enroot"
+
+
+def _hub_name(image: str) -> str:
+    """Return the whole name of an image at Docker Hub: `library/ubuntu:latest` for `ubuntu`."""
+    path, colon, tag = image.partition(":")
+    return f"{path if '/' in path else f'library/{path}'}:{tag if colon else 'latest'}"
 
 
 def _fits_pyxis(run: StepRun) -> bool:
@@ -74,6 +95,7 @@ class Image:
     form: Form
     container: ContainerRun
     mirror: str | None = None
+    local: str | None = None  # its path, if the nodes have it
     folder: str | None = None  # its working folder, if known
 
     @property
@@ -83,9 +105,14 @@ class Image:
     @property
     def fetched(self) -> bool:
         """Whether the job itself downloads the image before the step starts."""
-        if self.container.image.startswith("/") or self.container.deepsquare_hosted:
+        if self.local or self.container.image.startswith("/") or self.container.deepsquare_hosted:
             return False
         return self.form != "pyxis" or self.with_account or self.mirror is not None  # otherwise Pyxis downloads it
+
+    @property
+    def is_file(self) -> bool:
+        """Whether the step gets the image as a path. Otherwise Pyxis downloads it."""
+        return self.form != "pyxis" or self.fetched or self.local is not None or self.container.image.startswith("/")
 
     @property
     def with_account(self) -> bool:
@@ -125,7 +152,9 @@ def clean(path: str) -> str:
 
 
 def place_of(container: ContainerRun, containers: Containers) -> Quoted:
-    """Return the path of an image file: below the job's storage, or in the provider's folder."""
+    """Return the path of an image: below the job's storage, or on the nodes."""
+    if local := containers.local_image(container):
+        return quote(local)
     if container.image.startswith("/"):
         return Quoted('"$__dg_storage"' + quote(clean(container.image)))
     named = f"{container.registry}/{container.image}" if container.registry else container.image
@@ -142,7 +171,8 @@ class Images:
             c = step.run.container if step.run else None
             if step.run and c:
                 key, folder = self._key(step.run), (folders or {}).get((c.registry, c.image))
-                image = Image(len(self._found) + 1, key[0], c, containers.mirror_of(c), folder)
+                mirror, local = containers.mirror_of(c), containers.local_image(c)
+                image = Image(len(self._found) + 1, key[0], c, mirror=mirror, local=local, folder=folder)
                 self._found.setdefault(key, image)
 
     def __iter__(self) -> Iterator[Image]:

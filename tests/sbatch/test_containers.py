@@ -61,10 +61,14 @@ def test_image_references_are_parsed(container: dict[str, object], pyxis: bool, 
         ({"image": "a/b:1", "registry": "r.io", "deepsquareHosted": True}, "/opt/software/r.io/a/b:1"),
         ({"image": "../../etc", "deepsquareHosted": True}, "/opt/software/etc"),
         ({"image": "../../../etc", "registry": "r", "deepsquareHosted": True}, "/opt/software/etc"),
+        ({"image": "ubuntu"}, "/images/it's debian"),
+        ({"image": "ubuntu:latest"}, "/images/it's debian"),
+        ({"image": "library/ubuntu:latest", "registry": "docker.io"}, "/images/it's debian"),
     ],
 )
 def test_paths_stay_below_their_folders(container: dict[str, object], expected: str) -> None:
-    (place,) = shlex.split(place_of(ContainerRun.model_validate(container), Containers()))
+    containers = Containers(local_images={"ubuntu:latest": "/images/it's debian"})
+    (place,) = shlex.split(place_of(ContainerRun.model_validate(container), containers))
     assert place.replace("$__dg_storage", "STORAGE") == expected
 
 
@@ -96,6 +100,7 @@ def test_mounts_give_a_warning(tmp_path: Path) -> None:
         {"apptainer": ""},
         {"mirrors": {"a": "localhost:5000"}},
         {"mirrors": {"a": "http://x/$(id)"}},
+        {"local_images": {"ubuntu": "debian.sif"}},
     ],
 )
 def test_settings_of_a_cluster_are_checked(wrong: dict[str, object]) -> None:
