@@ -22,13 +22,14 @@ Credits = str | int | Decimal
 """An amount of credits, such as `100`, `"0.5"` or `Decimal("0.5")`."""
 
 Duration = str | int | float | timedelta
-"""A duration: seconds, a text such as `90s`, `1h30m` or `2d`, or a timedelta."""
+"""A duration: seconds, a timedelta, or a text such as `90s`, `1h30m`, `2d` or, as Slurm writes it, `1-01:30:00`."""
 
 Parameters = Mapping[str, object] | tuple[Mapping[str, object], ...]
 """The parameters of one job: one set, or with `pack` a tuple of sets."""
 
 TOO_FEW_CREDITS = "ERC20InsufficientBalance"  # name of the contract's error
 
+_SLURM_TIME = re.compile(r"(?:([0-9]{1,6})-(?=[0-9]))?([0-9]{1,9}(?::[0-9]{1,2}){0,2})", re.ASCII)
 _UNITS_S = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 _PART = re.compile(r"([0-9]+(?:\.[0-9]+)?)([smhd])", re.ASCII)
 _DURATION = re.compile(rf"(?:{_PART.pattern})+", re.ASCII)
@@ -79,14 +80,29 @@ def seconds_of(duration: Duration | None) -> float | None:
 
 
 def _seconds_in(text: str) -> float:
-    if not _DURATION.fullmatch(text.strip()):
+    bare = text.strip()
+    if re.fullmatch(r"[0-9]+(\.[0-9]+)?", bare, re.ASCII):
+        raise InputError(
+            f"{bare[:40]!r} has no unit of time.", next_step=f"Write {bare[:40]}s, {bare[:40]}m or {bare[:40]}h."
+        )
+    if slurm := _SLURM_TIME.fullmatch(bare):
+        return _slurm_seconds(slurm[1], slurm[2].split(":"))
+    if not _DURATION.fullmatch(bare):
         raise _not_a_duration(text)
     return sum(float(number) * _UNITS_S[unit] for number, unit in _PART.findall(text))
 
 
+def _slurm_seconds(days: str | None, parts: list[str]) -> float:
+    """Return the seconds of a time limit as Slurm writes it: `MM:SS`, `HH:MM:SS`, `D-HH`, `D-HH:MM` or `D-HH:MM:SS`."""
+    if days is None:
+        parts = ["0"] * (3 - len(parts)) + parts
+    hours, minutes, seconds = (int(part) for part in (*parts, "0", "0")[:3])
+    return float(((int(days or 0) * 24 + hours) * 60 + minutes) * 60 + seconds)
+
+
 def _not_a_duration(value: object) -> InputError:
     return InputError(
-        f"{str(value)[:40]!r} is not a duration.", next_step="Write seconds, or a text like 90s or 1h30m."
+        f"{str(value)[:40]!r} is not a duration.", next_step="Write a text like 90s or 1h30m, or 01:30:00."
     )
 
 

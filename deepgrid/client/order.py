@@ -29,6 +29,8 @@ LEAST_WAIT_S = 600  # the contract's 5 minutes, and time for the request to be m
 
 _AFFINITY = re.compile(r"([^<>=!:]+)(==|<=|>=|<|>|!=|=|:in:)([^<>=!:]+)")
 _OPERATORS = {"=": "==", ":in:": "in"}
+_ORDERS = ("<", "<=", ">", ">=")
+_WITH_UNIT = re.compile(r"[0-9][0-9.]* ?[A-Za-z/%]+", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,7 +233,7 @@ def parse_use(text: str) -> Label:
 def parse_affinity(text: str) -> Affinity:
     """Return the condition in a text such as `mem>=4000`. Raises InputError.
 
-    The operator is one of < <= = == >= > != :in:.
+    The operator is one of < <= = == >= > != :in:. Labels have no units, so an order needs a bare number.
     """
     match = _AFFINITY.fullmatch(text)
     if match is None or not (match[1].strip() and match[3].strip()):
@@ -239,4 +241,13 @@ def parse_affinity(text: str) -> Affinity:
             f"{text!r} is not a condition on a label.",
             next_step="Write it like mem>=4000 or gpu:in:nvidia, with one of < <= = == >= > != :in:.",
         )
-    return Affinity(match[1].strip(), _OPERATORS.get(match[2], match[2]), match[3].strip())
+    key, op, value = match[1].strip(), _OPERATORS.get(match[2], match[2]), match[3].strip()
+    if op in _ORDERS and _WITH_UNIT.fullmatch(value):
+        from deepgrid.workflow.models.fields import megabytes_in
+
+        megabytes = megabytes_in(value)
+        raise InputError(
+            f"{text!r} compares with {value}, but labels are numbers without a unit.",
+            next_step=f"Memory is in MB: write {key}{op}{megabytes}." if megabytes else "Write the number only.",
+        )
+    return Affinity(key, op, value)

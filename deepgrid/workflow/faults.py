@@ -18,7 +18,7 @@ from pydantic_core import PydanticCustomError
 
 from deepgrid.plain_text import visible, without_hidden
 from deepgrid.workflow.models.base import Model, NotKnown, field_of, is_list, model_in, yaml_names
-from deepgrid.workflow.models.fields import LARGEST
+from deepgrid.workflow.models.fields import LARGEST, megabytes_in
 from deepgrid.workflow.models.job import Definition
 from deepgrid.workflow.models.walk import models_in
 from deepgrid.workflow.yaml_nodes import Path
@@ -99,6 +99,8 @@ def _sentence(item: Any) -> str:
         return f"must not have more than {context['max_length']} entries"
     if kind == "int_type" and isinstance(given, str) and _LEADING_ZERO.fullmatch(given):
         return "must be a whole number without a leading zero"
+    if kind == "int_type" and isinstance(given, str) and (megabytes := megabytes_in(given)):
+        return f"must be a whole number without a unit; {given} of memory is {megabytes} MB"
     if kind == "string_type" and given is None:
         return 'is empty; write "" for an empty text'
     return _SENTENCES.get(kind, str(item["msg"]))

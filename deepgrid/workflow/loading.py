@@ -1,7 +1,8 @@
 """Loads and checks workflow files. All faults are reported at once, one line each: `FILE:LINE:COLUMN: path: what`.
 
 The values of a file are fitted to the models, as people write YAML. Texts need no quotes: the text is taken as it is
-in the file. Modes of files are octal. Definitions that services exchange are JSON and are not converted.
+in the file. Modes of files are octal, memory may have a unit. Definitions that services exchange are JSON and are not
+converted.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from deepgrid.workflow.canonical import canonical
 from deepgrid.workflow.faults import MOST_SHOWN, Fault, all_faults, dotted, unknown_field
 from deepgrid.workflow.models import Definition
 from deepgrid.workflow.models.base import Model, field_of, is_list, model_in
-from deepgrid.workflow.models.fields import OCTAL
+from deepgrid.workflow.models.fields import MEGABYTES, OCTAL, megabytes_in
 from deepgrid.workflow.models.running import StepRun
 from deepgrid.workflow.yaml_nodes import Document, Path, Unreadable, read
 
@@ -147,10 +148,13 @@ class _Fitting:
         return self.model(value, inner, path) if inner else self._scalar(value, field, path)
 
     def _scalar(self, value: Any, field: Any, path: Path) -> Any:
+        marks = [leaf for leaf in _leaves(field.annotation, field.metadata) if leaf in (OCTAL, MEGABYTES)]
+        if MEGABYTES in marks and isinstance(value, str):
+            return megabytes_in(value) or value
         text = self._unquoted.get(path)
         if text is None or value is None or isinstance(value, dict | list):
             return value
-        if any(leaf is OCTAL for leaf in _leaves(field.annotation, field.metadata)):
+        if OCTAL in marks:
             mode = _MODE.fullmatch(text)
             return int(mode[1], 8) if mode else value
         return text if str in _leaves(field.annotation) else value

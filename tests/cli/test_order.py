@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from deepgrid.client.job_values import seconds_of
 from deepgrid.client.order import parse_affinity, parse_use, read_order
 from deepgrid.errors import InputError
 from deepgrid.lifecycle.job import Affinity, JobDefinition, Label
@@ -32,6 +33,43 @@ def test_conditions(text: str, op: str) -> None:
 def test_other_conditions_are_refused(text: str) -> None:
     with pytest.raises(InputError, match="not a condition"):
         parse_affinity(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "step"),
+    [
+        ("mem>=4GB", "write mem>=4096"),
+        ("mem<1.5 TiB", "write mem<1572864"),
+        ("share>50%", "Write the number only"),
+        ("rate<=10Gb/s", "Write the number only"),
+    ],
+)
+def test_an_order_is_not_compared_with_a_unit_as_text(text: str, step: str) -> None:
+    with pytest.raises(InputError, match="labels are numbers without a unit") as caught:
+        parse_affinity(text)
+    assert step in str(caught.value.next_step)
+
+
+def test_texts_that_have_an_order_and_equal_texts_are_conditions() -> None:
+    assert parse_affinity("since>=2026-01-01") == Affinity("since", ">=", "2026-01-01")
+    assert parse_affinity("card==40GB") == Affinity("card", "==", "40GB")
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [
+        ("90s", 90), ("1h30m", 5400), ("1.5h", 5400), ("01:30:00", 5400), ("30:00", 1800), ("2-12", 216000),
+        ("1-01:30", 91800), ("1-00:00:05", 86405), (" 90m ", 5400),
+    ],
+)  # fmt: skip
+def test_durations_are_written_with_units_or_as_slurm_writes_them(text: str, seconds: float) -> None:
+    assert seconds_of(text) == seconds
+
+
+@pytest.mark.parametrize("text", ["90", "1.5", "", "soon", "1:2:3:4", "-5", "-5s", "1h 30", "1-", "1:234"])
+def test_durations_without_a_unit_are_refused(text: str) -> None:
+    with pytest.raises(InputError, match=r"has no unit of time|is not a duration"):
+        seconds_of(text)
 
 
 def test_labels_that_must_be_there() -> None:

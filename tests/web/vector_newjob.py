@@ -25,6 +25,9 @@ ODD_FILES = [
     HEAD + "steps:\n- for: {parallel: false, items: [], steps: []}\n- launch: {signalOnParentStepExit: 0, steps: []}\n",
     HEAD + "steps:\n- run:\n    command: >-\n      a\n      b\n\n      c\n    network: host\n    dns: [1.1.1.1]\n",
     HEAD + "steps:\n- run:\n    command: |+\n      keep\n\n    env: [{key: A, value: null }, {key: B, value: 'x'}]\n",
+    "resources: {tasks: 1, cpusPerTask: 1, memPerCpu: 4G, gpus: 0}\nsteps: []\n",
+    "resources: {tasks: 1, cpusPerTask: 1, memPerCpu: '1.5 GiB', gpus: 0}\nsteps: []\n",
+    "resources: {tasks: 1, cpusPerTask: 1, memPerCpu: 100mb, gpus: 0}\nsteps: []\n",
     HEAD + "continuousOutputSync: True\nsteps:\n- finally: []\n  catch: [{name: yes}]\n  name: 1e3\n",
 ]
 NUMBERS = ["1", "1.0", "01", "-1", "1e3", "1000", "0", "-0", ".5", "10", "1e-400"]
@@ -47,6 +50,11 @@ WRITTEN = [
     "a==b",
     "a<=",
     "cpu>=1>2",
+    "mem>=4GB",
+    "mem==4GB",
+    "date>=2026-01-01",
+    "mem<4 TiB",
+    "share>50%",
 ]
 
 

@@ -7,9 +7,12 @@ from __future__ import annotations
 import time
 
 import pytest
+from pydantic import ValidationError
 
 from deepgrid.errors import InputError
 from deepgrid.workflow import LoadedWorkflow, canonical, from_canonical, parse
+from deepgrid.workflow.faults import faults_of
+from deepgrid.workflow.models import Definition
 
 HEAD = "resources: {tasks: 2, cpusPerTask: 2, memPerCpu: 100, gpus: 1}\n"
 
@@ -256,3 +259,20 @@ def test_a_refused_address_is_described_truly(url: str, sentence: str) -> None:
 def test_figures_larger_than_any_cluster_are_refused(figures: str, fault: str) -> None:
     (found,) = faults(f"resources: {{{figures}, gpus: 0}}\nsteps: []\n")
     assert fault in found
+
+
+@pytest.mark.parametrize(
+    ("written", "mb"), [("4G", 4096), ("'4 GB'", 4096), ("1.5GiB", 1536), ("100M", 100), ("1t", 1048576), ("64", 64)]
+)
+def test_memory_may_have_a_unit(written: str, mb: int) -> None:
+    text = f"resources: {{tasks: 1, cpusPerTask: 1, memPerCpu: {written}, gpus: 0}}\nsteps: []\n"
+    assert parse(text, "job.yaml").model.resources.mem_per_cpu == mb
+
+
+def test_a_definition_of_other_clients_is_told_what_its_memory_is_in_mb() -> None:
+    resources = {"tasks": 1, "cpusPerTask": 1, "memPerCpu": "4G", "gpus": 0}
+    with pytest.raises(ValidationError) as caught:
+        Definition.model_validate({"resources": resources, "steps": []})
+    assert [what for _, what, _ in faults_of(caught.value, Definition)] == [
+        "must be a whole number without a unit; 4G of memory is 4096 MB"
+    ]

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ipaddress
 import re
 from collections.abc import Callable
+from decimal import Decimal
 from typing import Annotated, Any
 from urllib.parse import quote, urlsplit
 
@@ -39,6 +40,7 @@ _COMMIT = re.compile(r"[0-9a-f]{40}([0-9a-f]{24})?\Z")
 _LABEL = re.compile(r"[A-Za-z0-9]([A-Za-z0-9-]*[A-Za-z0-9])?\Z")
 _URL = re.compile(r"""[!#-;=?-\[\]_a-z~]+\Z""")  # the characters that RFC 3986 allows
 _KEY = re.compile(r"[A-Za-z0-9+/]{42}[AEIMQUYcgkosw048]=\Z")  # 32 bytes in base64
+_MEMORY = re.compile(r"([0-9]{1,12}(?:\.[0-9]{1,6})?) ?([MGT])(?:i?B)?", re.IGNORECASE | re.ASCII)
 _PORT = re.compile(r"[0-9]{1,5}\Z")
 
 
@@ -147,6 +149,18 @@ def _is_ip6(text: str) -> bool:
         return False
 
 
+def megabytes_in(text: str) -> int | None:
+    """Return the MB of an amount of memory with a unit, as Slurm counts them: `4G`, `4 GB` and `4GiB` are 4096.
+
+    None for any other text, and for an amount that is not a whole number of MB.
+    """
+    found = _MEMORY.fullmatch(text)
+    if not found:
+        return None
+    amount = Decimal(found[1]) * 1024 ** "MGT".index(found[2].upper())
+    return int(amount) if amount == int(amount) else None
+
+
 def _ip_or_domain(text: str) -> str:
     if not _is_ip6(text) and not (_is_host(text) and "." in text):
         raise _refuse("must be an IP address or a full domain name")
@@ -169,6 +183,8 @@ Port = Annotated[int, Field(strict=True, ge=1, le=65535)]
 UserId = Annotated[int, Field(strict=True, ge=0, le=2**32 - 2)]
 OCTAL = "octal"  # marks numbers that files write in octal, with a leading 0
 Mode = Annotated[int, Field(strict=True, ge=0, le=0o777), OCTAL]
+MEGABYTES = "megabytes"  # marks numbers of MB that files may write with a unit, such as 4G
+Megabytes = Annotated[int, Field(strict=True, ge=1, le=MOST_CPUS, json_schema_extra={"x-unit": "MB"}), MEGABYTES]
 Truth = Annotated[bool, Field(strict=True)]
 Flag = Annotated[bool, Field(strict=True), _none_is(False)]
 EMPTY_LIST = _none_is(())

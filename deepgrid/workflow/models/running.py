@@ -21,6 +21,7 @@ from deepgrid.workflow.models.fields import (
     Hostname,
     Image,
     Ip,
+    Megabytes,
     Text,
     UserId,
 )
@@ -78,7 +79,7 @@ class _Figures(Model):
     """Processes that run at the same time."""
     cpus_per_task: Count
     """CPUs of each task."""
-    mem_per_cpu: Count
+    mem_per_cpu: Megabytes
     """MB of memory for each CPU."""
 
     @property
@@ -111,7 +112,7 @@ class StepRunResources(Model):
     """Processes that run the command at the same time; 1 by default."""
     cpus_per_task: Count | None = None
     """CPUs of each task; the job's figure by default."""
-    mem_per_cpu: Count | None = None
+    mem_per_cpu: Megabytes | None = None
     """MB of memory for each CPU; the job's figure by default."""
     gpus_per_task: CountOrNone | None = None
     """GPUs of each task; none by default."""

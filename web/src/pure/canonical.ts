@@ -20,6 +20,7 @@ export interface Schema {
   pattern?: string;
   description?: string;
   "x-secret"?: boolean;
+  "x-unit"?: string;
 }
 
 export type Value = null | boolean | number | string | Value[] | { [name: string]: Value };
@@ -116,8 +117,12 @@ class Fitting {
   }
 }
 
-/** A value as the schema wants it. Texts need no quotes; modes of files are octal. */
+/** A value as the schema wants it. Texts need no quotes; modes of files are octal, memory may have a unit. */
 function scalar(text: string, plain: boolean, schema: Schema): Value {
+  if (schema["x-unit"] === "MB") {
+    const amount = megabytesIn(text);
+    if (amount) return amount;
+  }
   if (!plain) return text;
   if (/^(~|null|Null|NULL)?$/.test(text)) return null;
   if (schema.maximum === MOST_MODE) {
@@ -127,6 +132,14 @@ function scalar(text: string, plain: boolean, schema: Schema): Value {
   if (isText(schema)) return text;
   if (/^(true|false)$/i.test(text)) return text.toLowerCase() === "true";
   return /^[-+]?(0|[1-9][0-9]{0,14})$/.test(text) ? Number(text) + 0 : text;
+}
+
+/** The MB of an amount of memory with a unit, as Slurm counts them: `4G` is 4096. Null for any other text. */
+function megabytesIn(text: string): number | null {
+  const found = /^([0-9]{1,12}(?:\.[0-9]{1,6})?) ?([MGT])(?:i?B)?$/i.exec(text);
+  if (!found) return null;
+  const amount = Number(found[1]) * 1024 ** "MGT".indexOf(found[2]!.toUpperCase());
+  return Number.isInteger(amount) ? amount : null;
 }
 
 function isText(schema: Schema): boolean {

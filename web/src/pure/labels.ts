@@ -20,11 +20,12 @@ export function parseUse(text: string): LabelPair | null {
   return at > 0 && key && value ? { key, value } : null;
 }
 
-/** The condition in a text such as `mem>=4000`; null if it is none. */
+/** The condition in a text such as `mem>=4000`; null if it is none, or if an order compares with a unit. */
 export function parseAffinity(text: string): Condition | null {
   const found = AFFINITY.exec(text);
   const [key, value] = [found?.[1]!.trim(), found?.[3]!.trim()];
-  return found && key && value ? { key, op: OPERATORS[found[2]!] ?? found[2]!, value } : null;
+  const isUnit = /^[0-9][0-9.]* ?[A-Za-z/%]+$/.test(value ?? "") && /^[<>]=?$/.test(found?.[2] ?? "");
+  return found && key && value && !isUnit ? { key, op: OPERATORS[found[2]!] ?? found[2]!, value } : null;
 }
 
 /** A condition as a customer writes it. */
