@@ -50,6 +50,10 @@ class Provider(GridBlock):
     """Most KiB per second of each job's output that are delivered."""
     output_quota_gib: int = Field(default=20, ge=0)
     """GiB of one customer's finished outputs that stay on the cluster; 0 for no quota."""
+    held_minutes: int = Field(default=60, ge=1)
+    """Minutes that a job may wait in Slurm for an administrator, or with an unknown reason."""
+    room_hours: int = Field(default=24, ge=1)
+    """Hours that a job may wait in Slurm for room in a limit, or for nodes that are down."""
     trust_customers: bool = False
     """Run jobs even if the cluster lacks guards. Only for customers whom you know."""
     accepted_gaps: list[str] = Field(default_factory=list)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from deepgrid.billing.entries import Ledger, Run
 from deepgrid.billing.formulas import Bill, bill
-from deepgrid.lifecycle.decide import FAULTS
+from deepgrid.lifecycle.ends import is_fault
 from deepgrid.lifecycle.job import Job
 from deepgrid.lifecycle.minutes import minutes_begun, started_minutes
 from deepgrid.lifecycle.states import JobStatus
@@ -27,7 +27,7 @@ def expected_minutes(ledger: Ledger, job_id: int, run: Run | None) -> int:
     job = ledger.jobs[job_id]
     if job.started_at == 0 or job.status is JobStatus.PANICKED:
         return 0
-    ran = 0 if run is not None and run.state in FAULTS else run_minutes(run)
+    ran = 0 if run is not None and is_fault(run.state) else run_minutes(run)
     until = job.ended_at
     if job.has_cancel_request:
         until = min(until, job.cancel_requested_at + 60 * ledger.claim_timeout_minutes)

@@ -21,39 +21,15 @@ from deepgrid.lifecycle.actions import (
     Submit,
     Wait,
 )
+from deepgrid.lifecycle.ends import ENDS, FAILED_LAUNCH, REQUEUED, End, end_of, is_free_launch_failure
 from deepgrid.lifecycle.job import Job, JobKey
 from deepgrid.lifecycle.minutes import minutes_begun, started_minutes
+from deepgrid.lifecycle.pending_reasons import DEFAULT_PATIENCE, UNKNOWN, Patience, pending_reason
 from deepgrid.lifecycle.slurm_state import Phase, SlurmJob
 from deepgrid.lifecycle.states import JobStatus
 
 LOST_GRACE_S = 60
 LOST = "the cluster lost the job: neither its queue nor its records know it"
-
-# Slurm's final states that are the cluster's fault. They are never billed (rule 3 of the contracts).
-FAULTS = {"NODE_FAIL": "a node of the cluster failed", "BOOT_FAIL": "a node of the cluster did not boot",
-          "PREEMPTED": "the cluster preempted the job",
-          "REVOKED": "another cluster of the site took the job"}  # fmt: skip
-LAUNCH_FAILURES = frozenset({"JobLaunchFailure", "launch_failed_requeued_held"})
-LAUNCH_FAILURE = "the cluster could not launch the job"
-# A job's own account can make Slurm report a failed launch at any time. A failed launch counts as the cluster's fault
-# only this soon after the start, without a sign that the script ran, and only this often per customer and day.
-LAUNCH_FAILS_WITHIN_S = 60
-FREE_LAUNCH_FAILURES = 2
-HAD_RUN = "Slurm reports a failed launch, which counts as a run"
-REQUEUED = "the job was queued again after it had started; a job runs once"
-# Slurm's reasons that keep a job in the queue forever.
-HOPELESS = {"PartitionTimeLimit": "the cluster's partition does not allow jobs of that length",
-            "PartitionNodeLimit": "the cluster's partition does not allow jobs of that size",
-            "BadConstraints": "the cluster has no nodes of that kind",
-            "launch_failed_requeued_held": LAUNCH_FAILURE}  # fmt: skip
-# Slurm's final states that are the job's own end. The run time is billed.
-ENDS = {
-    "COMPLETED": (JobStatus.FINISHED, ""),
-    "FAILED": (JobStatus.FAILED, ""),
-    "TIMEOUT": (JobStatus.OUT_OF_CREDITS, ""),
-    "OUT_OF_MEMORY": (JobStatus.FAILED, "the job needed more memory than it asked for"),
-    "DEADLINE": (JobStatus.FAILED, "the job reached its deadline"),
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +52,7 @@ class Observation:
     `limit_minutes`: the time limit that this carrier gave the job; None when another carrier did.
     `limit_is_final`: Slurm has refused to raise the limit.
     `launch_failures`: number of the customer's other jobs that ended here within a day by a failed launch.
+    `pending_s`: for how long Slurm's reason has had its present outlook; `patience` limits that.
     """
 
     key: JobKey
@@ -89,6 +66,8 @@ class Observation:
     limit_is_final: bool = False
     grace_s: int = LOST_GRACE_S
     launch_failures: int = 0
+    pending_s: float = 0.0
+    patience: Patience = DEFAULT_PATIENCE
 
     @property
     def alive_at_slurm(self) -> bool:
@@ -111,7 +90,7 @@ def decide(seen: Observation) -> Action:
     if seen.slurm.phase is Phase.UNKNOWN:
         return Wait(Awaited.SLURM)
     if seen.slurm.requeued and seen.alive_at_slurm:
-        return CancelAtSlurm(REQUEUED)
+        return CancelAtSlurm(REQUEUED.error)
     if seen.job.status is JobStatus.SCHEDULED:
         return _scheduled(seen)
     return _running(seen)
@@ -134,8 +113,8 @@ def _scheduled(seen: Observation) -> Action:
     if seen.job.has_cancel_request:
         return _cancel(seen)
     if slurm.phase is Phase.QUEUED:
-        hopeless = HOPELESS.get(slurm.reason.replace(" ", "_"))
-        return Refuse(hopeless) if hopeless else _extend_or_wait(seen, Awaited.START)
+        why = _why_not_waiting(seen)
+        return Refuse(why) if why else _extend_or_wait(seen, Awaited.START)
     if slurm.phase is Phase.RUNNING:
         return ReportRunning(_elapsed(seen))
     if attempt is not None:
@@ -143,6 +122,15 @@ def _scheduled(seen: Observation) -> Action:
     if seen.job.granted_minutes < 1:
         return Settle(JobStatus.FAILED, 0, error="the locked credits buy less than a minute here", tombstone=True)
     return Submit()
+
+
+def _why_not_waiting(seen: Observation) -> str:
+    """Return why the queued job is given back; empty while it may wait."""
+    reason = pending_reason(seen.slurm.reason)
+    patience_s = seen.patience.with_outlook(reason.outlook)
+    if patience_s is None or seen.pending_s < patience_s:
+        return ""
+    return f"{reason.customer} ({seen.slurm.reason})" if reason is UNKNOWN else reason.customer
 
 
 def _ended_before_running_was_reported(seen: Observation) -> Action:
@@ -190,43 +178,30 @@ def _lost_or_wait(seen: Observation) -> Action:
 
 def _end(seen: Observation) -> Action:
     slurm = seen.slurm
-    if fault := _fault(seen):
-        return Settle(JobStatus.FAILED, 0, slurm.exit_status, fault, tombstone=True)  # Slurm may queue it again
+    if fault := _fault(seen):  # Slurm may queue the job again, so a tombstone bars that
+        return Settle(fault.status, 0, slurm.exit_status, fault.error, tombstone=True)
     if slurm.started_at is None or slurm.ended_at is None:
         if seen.job.has_cancel_request:
             return _cancelled(seen)
         return Settle(JobStatus.FAILED, 0, slurm.exit_status, _sentence("the cluster never started the job", slurm))
-    ran_s = slurm.ended_at - slurm.started_at if slurm.ran_s is None else slurm.ran_s
-    minutes = min(minutes_begun(ran_s), seen.job.granted_minutes)
-    if slurm.requeued:
-        return Settle(JobStatus.FAILED, minutes, slurm.exit_status, REQUEUED, tombstone=True)
-    if slurm.state == "CANCELLED":
-        # A cancel request that was carried out counts, even when a reorganisation drops it from the chain.
-        asked = seen.job.has_cancel_request or slurm.stopped
-        status = JobStatus.CANCELLED if asked else JobStatus.FAILED
-        return Settle(status, minutes, slurm.exit_status, "" if asked else "cancelled at the cluster")
-    if slurm.state not in ENDS:
+    ran = minutes_begun(slurm.run_s)
+    granted = seen.job.granted_minutes
+    limit = granted if seen.limit_minutes is None else min(granted, seen.limit_minutes)
+    is_early = ran < limit and not seen.limit_is_final
+    end = end_of(slurm, cancel_requested=seen.job.has_cancel_request, before_its_limit=is_early)
+    if end is None:
         return Wait(Awaited.END)
-    status, error = ENDS[slurm.state]
-    if slurm.reason in LAUNCH_FAILURES:
-        error = HAD_RUN
-    return Settle(status, minutes, slurm.exit_status, error)
+    minutes = min(ran, granted) if end.billed else 0
+    again = end is REQUEUED or not end.billed
+    return Settle(end.status, minutes, slurm.exit_status, end.error, tombstone=again)
 
 
-def is_free_launch_failure(slurm: SlurmJob, launch_failures: int) -> bool:
-    """Return whether Slurm could not launch the job. False where the job's own account could have faked the failure."""
-    if slurm.reason not in LAUNCH_FAILURES or slurm.began or slurm.requeued:
-        return False
-    if slurm.started_at is None or slurm.ended_at is None:
-        return True
-    ran_s = slurm.ended_at - slurm.started_at if slurm.ran_s is None else slurm.ran_s
-    return ran_s <= LAUNCH_FAILS_WITHIN_S and launch_failures < FREE_LAUNCH_FAILURES
-
-
-def _fault(seen: Observation) -> str:
+def _fault(seen: Observation) -> End | None:
+    """Return the end, if it is the cluster's fault even for a job without a known run."""
     if is_free_launch_failure(seen.slurm, seen.launch_failures):
-        return LAUNCH_FAILURE
-    return FAULTS.get(seen.slurm.state, "")
+        return FAILED_LAUNCH
+    end = ENDS.get(seen.slurm.state)
+    return None if end is None or end.billed else end
 
 
 def _elapsed(seen: Observation) -> int:

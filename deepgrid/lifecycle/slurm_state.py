@@ -25,6 +25,7 @@ class SlurmJob:
     `reason`: Slurm's reason text.
     `limit_minutes`: the time limit from the job's start; None when it is unlimited or was not queried.
     `stopped`: the supervisor cancelled the job, or barred it before it could run; no user of the cluster did.
+    `cancelled_by_site`: another account than the job's own one cancelled it, as accounting says.
     `ran_s`: seconds that an ended job ran in all; None where only its start and end are known.
     `requeued`: Slurm queued the job again after a start.
     `began`: the script got past its first lines.
@@ -44,6 +45,14 @@ class SlurmJob:
     requeued: bool = False
     began: bool = False
     nodes: str = ""
+    cancelled_by_site: bool = False
+
+    @property
+    def run_s(self) -> int:
+        """Seconds that an ended job ran; 0 if it never started."""
+        if self.started_at is None or self.ended_at is None:
+            return 0
+        return self.ended_at - self.started_at if self.ran_s is None else self.ran_s
 
     @property
     def placed(self) -> bool:

@@ -23,6 +23,7 @@ from deepgrid.chain.writer import Writer
 from deepgrid.condition_log import ConditionLog
 from deepgrid.errors import ChainError, GridError
 from deepgrid.lifecycle.job import Job, JobKey, Label, Prices
+from deepgrid.lifecycle.pending_reasons import Patience
 from deepgrid.observability.metrics import Metrics, Need
 from deepgrid.provider.shared.claim_journal import ClaimJournal
 from deepgrid.provider.shared.claim_reads import ClaimReads
@@ -66,6 +67,8 @@ class ProviderSettings:
     claim_stays_s: float = 5.0  # after this, no reorganisation is expected to undo a claim
     metrics_host: str = "127.0.0.1"
     metrics_port: int = 0  # of the endpoint for health and metrics; 0 for none
+    held_minutes: int = 60  # that a job waits in Slurm for an administrator, or for an unknown reason
+    room_hours: int = 24  # that a job waits in Slurm for room in a limit, or for nodes that are down
     trust_customers: bool = False  # claim jobs even if guards are missing
     accepted_gaps: tuple[str, ...] = ()  # names of guards that may be missing
     log_kib_per_s: int = 256  # of each job's output that are delivered
@@ -114,6 +117,8 @@ class ProviderSession:
         self.logs = LogShipper(cluster, self.services, log, undelivered)
         self.services_fault = ""  # the reason why the services are not usable at all
         self.wakeups = Wakeups()
+        self.patience = Patience(60.0 * settings.held_minutes, 3600.0 * settings.room_hours)
+        self.reported_reasons: set[str] = set()  # Slurm's reasons that were logged
         self.unobserved = ConditionLog(logger, "jobs cannot be observed")  # told once for all carriers
         self._reads = ClaimReads(self._read_jobs)
         self._carried: dict[JobKey, asyncio.Task[None] | None] = {}  # value: the task, if a fallback carries

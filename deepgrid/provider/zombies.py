@@ -13,7 +13,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from deepgrid.lifecycle.actions import ReportRunning, Settle
-from deepgrid.lifecycle.decide import LAUNCH_FAILURES, Attempt, Observation
+from deepgrid.lifecycle.decide import Attempt, Observation
+from deepgrid.lifecycle.ends import LAUNCH_FAILURES
 from deepgrid.lifecycle.job import Job, JobKey
 from deepgrid.lifecycle.slurm_state import Phase, SlurmJob
 from deepgrid.lifecycle.zombies import is_left_over, is_suspect, put_right_by, why_over

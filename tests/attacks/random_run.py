@@ -14,7 +14,7 @@ from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from deepgrid.lifecycle.decide import FAULTS, LAUNCH_FAILURE
+from deepgrid.lifecycle.ends import ENDS, FAILED_LAUNCH
 from deepgrid.lifecycle.job import Job
 from deepgrid.lifecycle.minutes import minutes_begun
 from deepgrid.lifecycle.states import JobStatus
@@ -27,6 +27,7 @@ from tests.attacks.sampling import Ran, Sampler
 from tests.running_site import running_site
 from tests.slurm.support import Box, open_folder
 
+FAULTS = {end.error for end in ENDS.values() if not end.billed}
 SPECS = {
     "guarded": ClusterSpec("guarded", nodes=2, cpus_per_node=32, mem_per_node_mb=64_000),
     "open": ClusterSpec("open", nodes=2, cpus_per_node=32, mem_per_node_mb=64_000, guard=False, accounting=False),
@@ -72,7 +73,7 @@ class Outcome:
         job, seconds, found = self.job, self.ran.seconds, []
         if job.status.claimed:
             found.append(f"it is not over, but {job.status.words}")
-        launch_failed = job.last_error == LAUNCH_FAILURE and seconds <= LAUNCH_FAILS_WITHIN_S + SLOW_S
+        launch_failed = job.last_error == FAILED_LAUNCH.error and seconds <= LAUNCH_FAILS_WITHIN_S + SLOW_S
         if self.billed < int(seconds // 60) and not launch_failed:
             found.append(f"it ran for {seconds:.0f} s and pays for {self.billed} min")
         most = minutes_begun(int(self.ran.span_s)) + 1
@@ -80,9 +81,9 @@ class Outcome:
             most = max(most, min(FEE_MINUTES, job.granted_minutes))
         if self.billed > min(most, job.granted_minutes):
             found.append(f"it pays for {self.billed} min, which is more than {most}, or than {job.granted_minutes}")
-        if job.status is JobStatus.PANICKED or job.last_error in FAULTS.values():
+        if job.status is JobStatus.PANICKED or job.last_error in FAULTS:
             found.append(f"the provider is blamed: {job.status.words}, {job.last_error!r}")
-        if job.last_error == LAUNCH_FAILURE and not launch_failed:
+        if job.last_error == FAILED_LAUNCH.error and not launch_failed:
             found.append("a launch that failed late is the provider's fault")
         if self.plan.quiet:
             found += self._disturbed()

@@ -7,7 +7,8 @@ from collections.abc import Iterator, Mapping
 
 import pytest
 
-from deepgrid.lifecycle.decide import FAULTS, LAUNCH_FAILURE, LOST
+from deepgrid.lifecycle.decide import LOST
+from deepgrid.lifecycle.ends import ALL_ENDS
 from tests.attacks.attacker import missing
 from tests.attacks.evidence import Outcome, play
 from tests.attacks.evidence_cases import CASES
@@ -15,7 +16,7 @@ from tests.slurm.support import open_folder
 
 pytestmark = [pytest.mark.skipif(bool(missing()), reason=missing()), pytest.mark.timeout(600)]
 
-PROVIDERS_FAULTS = {*FAULTS.values(), LAUNCH_FAILURE, LOST}
+PROVIDERS_FAULTS = {*(end.error for end in ALL_ENDS if not end.billed), LOST}
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from deepgrid.lifecycle.decide import HAD_RUN
+from deepgrid.lifecycle.ends import HAD_RUN
 from deepgrid.lifecycle.states import JobStatus
 from deepgrid.slurm.ssh.login_settings import LoginSettings
 from deployments.onemachine.slurm import ClusterSpec
@@ -64,7 +64,7 @@ async def test_a_payload_that_ran_is_no_failed_launch(scene: Scene) -> None:
             claim = books.claim(CUSTOMER, scene.customer.payload(body), 5)
             await one.carry(claim)
             bills.append((books.bill(claim), books.outcome(claim).last_error))
-    assert bills == [(1, HAD_RUN), (1, HAD_RUN)]
+    assert bills == [(1, HAD_RUN.error), (1, HAD_RUN.error)]
 
 
 @pytest.mark.attack(

@@ -15,7 +15,8 @@ from pathlib import Path
 
 from deepgrid.chain.node.contract import Event
 from deepgrid.chain.node.values import Queues
-from deepgrid.lifecycle.decide import LOST, REQUEUED
+from deepgrid.lifecycle.decide import LOST
+from deepgrid.lifecycle.ends import REQUEUED
 from deepgrid.lifecycle.job import Job
 from deepgrid.lifecycle.minutes import started_minutes
 from deepgrid.lifecycle.states import JobStatus
@@ -147,7 +148,7 @@ def _wrong_end(seen: Evidence, batch: Batch, allows: Collection[Allowed]) -> lis
         return []
     if job.status is JobStatus.FAILED and Allowed.ENDED in allows and job.last_error == "cancelled at the cluster":
         return []
-    if job.status is JobStatus.FAILED and Allowed.REQUEUED in allows and job.last_error == REQUEUED:
+    if job.status is JobStatus.FAILED and Allowed.REQUEUED in allows and job.last_error == REQUEUED.error:
         return []
     if job.status is JobStatus.FAILED and Allowed.FAULT in allows and job.last_error and not job.final_cost_wei:
         return []

@@ -19,7 +19,8 @@ from deepgrid.lifecycle.actions import (
     Submit,
     Wait,
 )
-from deepgrid.lifecycle.decide import HAD_RUN, LOST, LOST_GRACE_S, REQUEUED, Attempt, Observation, decide
+from deepgrid.lifecycle.decide import LOST, LOST_GRACE_S, Attempt, Observation, decide
+from deepgrid.lifecycle.ends import CANCELLED_BY_SITE, ENDED_EARLY, HAD_RUN, REQUEUED
 from deepgrid.lifecycle.slurm_state import ABSENT, UNKNOWN, Phase, SlurmJob
 from deepgrid.lifecycle.states import EDGES, JobStatus
 from tests.lifecycle.support import CLAIMED, NOW, QUEUED, RUNNING, R, S, ended, seen
@@ -36,6 +37,26 @@ CASES = {
     "a job that Slurm would keep queued forever is refused": (
         seen(S, replace(QUEUED, reason="PartitionTimeLimit")),
         Refuse("the cluster's partition does not allow jobs of that length"),
+    ),
+    "a held job waits for an administrator": (
+        seen(S, replace(QUEUED, reason="JobHeldAdmin"), pending_s=3599.0),
+        Wait(Awaited.START),
+    ),
+    "but not forever": (
+        seen(S, replace(QUEUED, reason="JobHeldAdmin"), pending_s=3600.0),
+        Refuse("the cluster holds the job"),
+    ),
+    "an unknown reason waits as long": (
+        seen(S, replace(QUEUED, reason="Moonphase"), pending_s=3600.0),
+        Refuse("the cluster does not start the job, and its reason is not known (Moonphase)"),
+    ),
+    "nodes that are down may take a day to come back": (
+        seen(S, replace(QUEUED, reason="ReqNodeNotAvail, UnavailableNodes:n1"), pending_s=86399.0),
+        Wait(Awaited.START),
+    ),
+    "a busy cluster is waited for": (
+        seen(S, replace(QUEUED, reason="Resources"), pending_s=10**9),
+        Wait(Awaited.START),
     ),
     "started is reported with started minutes": (seen(S, RUNNING), ReportRunning(2)),
     "running waits": (seen(R, RUNNING), Wait(Awaited.END)),
@@ -71,11 +92,11 @@ CASES = {
     ),
     "a launch that fails late had run": (
         seen(R, ended("FAILED", 61, reason="JobLaunchFailure")),
-        Settle(JobStatus.FAILED, 2, error=HAD_RUN),
+        Settle(JobStatus.FAILED, 2, error=HAD_RUN.error),
     ),
     "a launch that fails after the script began had run": (
         seen(R, replace(ended("FAILED", 5, reason="JobLaunchFailure"), began=True)),
-        Settle(JobStatus.FAILED, 1, error=HAD_RUN),
+        Settle(JobStatus.FAILED, 1, error=HAD_RUN.error),
     ),
     "a customer's second launch failure of the day is free": (
         seen(R, ended("FAILED", 5, reason="JobLaunchFailure"), launch_failures=1),
@@ -83,17 +104,20 @@ CASES = {
     ),
     "the third is billed": (
         seen(R, ended("FAILED", 5, reason="JobLaunchFailure"), launch_failures=2),
-        Settle(JobStatus.FAILED, 1, error=HAD_RUN),
+        Settle(JobStatus.FAILED, 1, error=HAD_RUN.error),
     ),
-    "a job that was queued again is stopped": (seen(R, replace(QUEUED, requeued=True)), CancelAtSlurm(REQUEUED)),
-    "a job that runs a second time is stopped": (seen(S, replace(RUNNING, requeued=True)), CancelAtSlurm(REQUEUED)),
+    "a job that was queued again is stopped": (seen(R, replace(QUEUED, requeued=True)), CancelAtSlurm(REQUEUED.error)),
+    "a job that runs a second time is stopped": (
+        seen(S, replace(RUNNING, requeued=True)),
+        CancelAtSlurm(REQUEUED.error),
+    ),
     "and all its runs are billed": (
         seen(R, replace(ended("REQUEUED", 600), requeued=True, ran_s=130)),
-        Settle(JobStatus.FAILED, 3, error=REQUEUED, tombstone=True),
+        Settle(JobStatus.FAILED, 3, error=REQUEUED.error, tombstone=True),
     ),
     "a launch failure of a job that was queued again is none": (
         seen(R, replace(ended("FAILED", 5, reason="JobLaunchFailure"), requeued=True, ran_s=70)),
-        Settle(JobStatus.FAILED, 2, error=REQUEUED, tombstone=True),
+        Settle(JobStatus.FAILED, 2, error=REQUEUED.error, tombstone=True),
     ),
     "parts of a run add up": (
         seen(R, replace(ended("COMPLETED", 600), ran_s=61)),
@@ -132,6 +156,26 @@ CASES = {
     "a job that cancels itself pays for what ran": (
         seen(R, ended("CANCELLED")),
         Settle(JobStatus.FAILED, 2, error="cancelled at the cluster"),
+    ),
+    "a job that an administrator cancels pays nothing": (
+        seen(R, replace(ended("CANCELLED"), cancelled_by_site=True)),
+        Settle(JobStatus.FAILED, 0, error=CANCELLED_BY_SITE.error, tombstone=True),
+    ),
+    "unless its customer had cancelled it too": (
+        seen(R, replace(ended("CANCELLED"), cancelled_by_site=True), has_cancel_request=True),
+        Settle(JobStatus.CANCELLED, 2),
+    ),
+    "a time limit that the cluster lowered": (
+        seen(R, ended("TIMEOUT"), limit_minutes=10),
+        Settle(JobStatus.FAILED, 2, error=ENDED_EARLY.error),
+    ),
+    "a time limit before the last top-up reached Slurm": (
+        seen(R, ended("TIMEOUT", 300), limit_minutes=5),
+        Settle(JobStatus.OUT_OF_CREDITS, 5),
+    ),
+    "a time limit that Slurm refused to raise": (
+        seen(R, ended("TIMEOUT", 300), limit_is_final=True),
+        Settle(JobStatus.OUT_OF_CREDITS, 5),
     ),
     "cancelled in the queue": (
         seen(S, QUEUED, has_cancel_request=True),

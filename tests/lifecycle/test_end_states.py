@@ -1,40 +1,38 @@
-"""Every final state of Slurm has one meaning, which docs/how-to/provider.md lists."""
+"""Every final state of Slurm has one meaning, which docs/reference/slurm-words.md lists."""
 
 from __future__ import annotations
 
-import re
-from pathlib import Path
-
 import pytest
 
+from deepgrid.lifecycle import ends
 from deepgrid.lifecycle.actions import Settle
 from deepgrid.lifecycle.decide import decide
 from deepgrid.lifecycle.slurm_state import Phase
-from deepgrid.lifecycle.states import JobStatus
 from deepgrid.slurm.commands.job_states import FINAL, phase_of
+from tests.lifecycle.slurm_words_page import OTHERS, PAGE, page
 from tests.lifecycle.support import R, ended, seen
 
-PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "provider.md"
-ROW = re.compile(
-    r"\| `(?P<state>[A-Z_]+)`(?P<case>[^|]*) \| (?P<status>[^|]+) \| (?P<billed>[^|]+) \| (?P<error>[^|]*)\|"
-)
-ROWS = list(ROW.finditer(PAGE.read_text()))
+
+def test_the_page_is_generated_from_the_tables() -> None:
+    assert PAGE.read_text() == page(), "run .venv/bin/python -m tests.lifecycle.slurm_words_page"
 
 
-@pytest.mark.parametrize("row", ROWS, ids=lambda row: row["state"] + row["case"])
-def test_the_page_has_the_settlement_of_each_state(row: re.Match[str]) -> None:
-    reason = "JobLaunchFailure" if "launched" in row["case"] else ""
-    ran_s = 60 if "soon" in row["case"] else 61
-    observation = seen(R, ended(row["state"], ran_s, 9, reason), has_cancel_request="request" in row["case"])
-    minutes = {"what ran": 2, "nothing": 0}[row["billed"]]
-    status = next(status for status in JobStatus if status.words == row["status"])
-    faulty = row["billed"] == "nothing"  # the cluster's own, which Slurm may repair by a second start
-    assert decide(observation) == Settle(status, minutes, 9, row["error"].strip(), tombstone=faulty)
+def test_the_page_has_all_ends() -> None:
+    assert [getattr(ends, name) for name in OTHERS] == list(ends.OTHERS)
 
 
-def test_the_page_lists_every_final_state() -> None:
-    assert {row["state"] for row in ROWS} == FINAL
+def test_the_table_has_every_final_state() -> None:
+    assert {*ends.ENDS, "CANCELLED"} == FINAL
     assert all(phase_of(state) is Phase.ENDED for state in FINAL)
+
+
+@pytest.mark.parametrize("state", sorted(ends.ENDS))
+def test_each_state_is_settled_as_the_table_says(state: str) -> None:
+    end = ends.ENDS[state]
+    minutes = 10 if end.billed else 0
+    # Slurm may repair a fault of the cluster by a second start, which the tombstone bars.
+    expected = Settle(end.status, minutes, 9, end.error, tombstone=not end.billed)
+    assert decide(seen(R, ended(state, 600, 9))) == expected
 
 
 @pytest.mark.parametrize("state", sorted(FINAL))

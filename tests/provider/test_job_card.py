@@ -7,7 +7,8 @@ from dataclasses import replace
 import pytest
 
 from deepgrid.billing.entries import Settlement
-from deepgrid.lifecycle.decide import FAULTS, LAUNCH_FAILURE, LOST, REQUEUED, Observation
+from deepgrid.lifecycle.decide import LOST, Observation
+from deepgrid.lifecycle.ends import CANCELLED_BY_SITE, ENDS, FAILED_LAUNCH, REQUEUED
 from deepgrid.lifecycle.slurm_state import ABSENT
 from deepgrid.lifecycle.states import JobStatus
 from deepgrid.provider.claims.job_card import Place, job_card
@@ -44,18 +45,23 @@ def over(status: JobStatus, state: str, exit_status: int = 0, last_error: str = 
         (over(JobStatus.OUT_OF_CREDITS, "TIMEOUT"), "The job is out of credits.", ("out-of-credits",)),
         (over(JobStatus.CANCELLED, "CANCELLED"), "The job is cancelled.", ("cancelled",)),
         (
-            over(JobStatus.FAILED, "PREEMPTED", last_error=FAULTS["PREEMPTED"]),
+            over(JobStatus.FAILED, "PREEMPTED", last_error=ENDS["PREEMPTED"].error),
             "The job is failed: the cluster preempted the job.",
             ("failed", "preempted", "fault:cluster"),
         ),
         (
-            over(JobStatus.FAILED, "FAILED", last_error=LAUNCH_FAILURE),
+            over(JobStatus.FAILED, "FAILED", last_error=FAILED_LAUNCH.error),
             "The job is failed: the cluster could not launch the job.",
             ("failed", "launch-failure", "fault:cluster"),
         ),
         (
-            over(JobStatus.FAILED, "CANCELLED", 15, REQUEUED),
-            f"The job is failed: killed by signal 15: {REQUEUED}.",
+            over(JobStatus.FAILED, "CANCELLED", last_error=CANCELLED_BY_SITE.error),
+            "The job is failed: an administrator of the cluster cancelled the job.",
+            ("failed", "cancelled-by-site", "fault:cluster"),
+        ),
+        (
+            over(JobStatus.FAILED, "CANCELLED", 15, REQUEUED.error),
+            f"The job is failed: killed by signal 15: {REQUEUED.error}.",
             ("failed", "requeued", "signal:15", "fault:unclear"),
         ),
     ],

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from deepgrid.lifecycle.decide import FAULTS
+from deepgrid.lifecycle.ends import is_fault
 from deepgrid.lifecycle.job import JobKey
 from deepgrid.lifecycle.slurm_state import Phase
 from deepgrid.slurm.cluster import Cluster
@@ -50,7 +50,7 @@ async def test_a_preempted_job_is_the_clusters_fault(box: Box, cluster: Cluster,
     box.slurm("sbatch", f"--uid={account}", f"--gid={account}", "-p", "urgent", "--output=/dev/null", "--wrap=true")
     end = await until(monitor, key, Phase.ENDED)
     assert end.state == "PREEMPTED"
-    assert (await by_accounting(cluster, key)).state in FAULTS
+    assert is_fault((await by_accounting(cluster, key)).state)
 
 
 async def test_a_job_on_a_node_that_goes_down_is_the_clusters_fault(

@@ -10,12 +10,13 @@ from typing import Any
 from deepgrid.billing.entries import Ledger, Span
 from deepgrid.billing.frames import GIVEN_BACK, SETTLED, chain_frame, records
 from deepgrid.billing.usage.capacity import Capacity, overlap_s
-from deepgrid.lifecycle.decide import ENDS, FAULTS, HAD_RUN, LAUNCH_FAILURE, LOST, REQUEUED
+from deepgrid.lifecycle.decide import LOST
+from deepgrid.lifecycle.ends import BY_ERROR
 from deepgrid.lifecycle.exits import exit_words
 from deepgrid.lifecycle.job import Job
 from deepgrid.lifecycle.states import JobStatus
 
-CAUSES = frozenset({*FAULTS.values(), LAUNCH_FAILURE, HAD_RUN, REQUEUED, LOST, *(words for _, words in ENDS.values())})
+CAUSES = frozenset({*BY_ERROR, LOST})
 NO_CLUSTER = ""  # of jobs that ended before a cluster had them
 
 

@@ -7,25 +7,17 @@ from datetime import UTC, datetime
 
 from deepgrid.billing.credits import format_credits
 from deepgrid.billing.entries import Settlement
-from deepgrid.lifecycle.decide import ENDS, FAULTS, LAUNCH_FAILURE, REQUEUED, Observation
+from deepgrid.lifecycle.decide import Observation
+from deepgrid.lifecycle.ends import BY_ERROR, ENDS
 from deepgrid.lifecycle.exits import exit_words, outcome
 from deepgrid.lifecycle.job import Job
 from deepgrid.lifecycle.states import JobStatus
 
-NODE_FAILURE = "node-failure"
 # The tag for each cause of an end, by the error that the chain keeps.
-CAUSES = {
-    FAULTS["NODE_FAIL"]: NODE_FAILURE,
-    FAULTS["BOOT_FAIL"]: NODE_FAILURE,
-    FAULTS["PREEMPTED"]: "preempted",
-    FAULTS["REVOKED"]: "revoked",
-    LAUNCH_FAILURE: "launch-failure",
-    REQUEUED: "requeued",
-    ENDS["OUT_OF_MEMORY"][1]: "out-of-memory",
-    ENDS["DEADLINE"][1]: "deadline",
-}
-OF_THE_CLUSTER = frozenset((*FAULTS.values(), LAUNCH_FAILURE))
-OF_THE_JOB = frozenset(error for _, error in ENDS.values())
+CAUSES = {error: end.tag for error, end in BY_ERROR.items()}
+NODE_FAILURE = ENDS["NODE_FAIL"].tag
+OF_THE_CLUSTER = frozenset(error for error, end in BY_ERROR.items() if not end.billed)
+OF_THE_JOB = frozenset(end.error for end in ENDS.values() if end.billed)
 
 
 @dataclass(frozen=True, slots=True)

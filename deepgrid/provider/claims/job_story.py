@@ -6,7 +6,8 @@ from collections.abc import Callable
 
 from deepgrid.billing.credits import format_credits
 from deepgrid.billing.entries import Settlement
-from deepgrid.lifecycle.decide import FAULTS, Observation
+from deepgrid.lifecycle.decide import Observation
+from deepgrid.lifecycle.ends import is_fault
 from deepgrid.lifecycle.minutes import minutes_begun
 from deepgrid.lifecycle.slurm_state import Phase, SlurmJob
 from deepgrid.provider.claims.job_card import utc
@@ -53,9 +54,8 @@ def _how_it_ended(slurm: SlurmJob) -> str:
     """Return exit status and run time. A job that the cluster ended has no exit status of its own."""
     code, signal = slurm.exit_status >> 8 & 0xFF, slurm.exit_status & 0x7F
     words = f" with signal {signal}" if signal else f" with exit status {code}"
-    if slurm.state in FAULTS:
+    if is_fault(slurm.state):
         words = ""
     if slurm.started_at is None or slurm.ended_at is None:
         return f"{words}, never started"
-    ran_s = slurm.ended_at - slurm.started_at if slurm.ran_s is None else slurm.ran_s
-    return f"{words} after {ran_s} s: minutes={minutes_begun(ran_s)}"
+    return f"{words} after {slurm.run_s} s: minutes={minutes_begun(slurm.run_s)}"

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import random
 import time
 
 from deepgrid.chain.client import Chain
 from deepgrid.errors import ChainError, GridError, NotFound
-from deepgrid.lifecycle.decide import LAUNCH_FAILURE, LAUNCH_FAILURES, Attempt, Observation
+from deepgrid.lifecycle.decide import Attempt, Observation
+from deepgrid.lifecycle.ends import FAILED_LAUNCH, LAUNCH_FAILURES
 from deepgrid.lifecycle.job import Job, JobKey
+from deepgrid.lifecycle.pending_reasons import Outlook, pending_reason
 from deepgrid.lifecycle.slurm_state import UNKNOWN, Phase, SlurmJob
 from deepgrid.lifecycle.states import JobStatus
 from deepgrid.provider.session import ProviderSession
+
+logger = logging.getLogger(__name__)
 
 DAY_S = 86400
 RECENT_JOBS = 1000  # of the customer
@@ -30,6 +35,7 @@ class ClaimObserver:
         self.ships_output: bool | None = None  # None when another carrier submitted the job
         self.seen: SlurmJob = UNKNOWN
         self._absent_since: float | None = None  # by time.monotonic()
+        self._pending: tuple[Outlook, float] | None = None  # of a queued job, and since when, by time.monotonic()
         self._launch_failures: int | None = None  # read when it first matters
 
     async def observe(self) -> Observation:
@@ -75,8 +81,24 @@ class ClaimObserver:
         return Observation(
             self.key, self.session.address, job, self.seen, self.session.monitor.cluster_now(), self.attempt,
             absent_s=absent_s, limit_minutes=self.limit_minutes, limit_is_final=self.limit_is_final,
-            launch_failures=self._launch_failures or 0,
+            launch_failures=self._launch_failures or 0, pending_s=self._pending_s(now),
+            patience=self.session.patience,
         )  # fmt: skip
+
+    def _pending_s(self, now: float) -> float:
+        """Return for how long Slurm's reason for which the job waits has had its outlook. Logs a bad reason once."""
+        if self.seen.phase is not Phase.QUEUED:
+            self._pending = None
+            return 0.0
+        text = self.seen.reason
+        reason = pending_reason(text)
+        if self._pending is None or self._pending[0] is not reason.outlook:
+            self._pending = reason.outlook, now
+        if reason.outlook is not Outlook.PASSES and text not in self.session.reported_reasons:
+            self.session.reported_reasons.add(text)
+            job_id, outlook, advice = self.key.job_id, reason.outlook.value, reason.provider
+            logger.warning("job %d waits in Slurm: reason=%s: %s. %s", job_id, text, outlook, advice)
+        return now - self._pending[1]
 
     def note_submission(self) -> None:
         """Note that Slurm has the job: observations before the submission do not prove its absence."""
@@ -125,7 +147,7 @@ async def launch_failures(chain: Chain, job: Job) -> int:
     return sum(
         other.provider == job.provider
         and other.status is JobStatus.FAILED
-        and other.last_error == LAUNCH_FAILURE
+        and other.last_error == FAILED_LAUNCH.error
         and other.ended_at >= since
         for other in others
     )

@@ -12,7 +12,7 @@ from deepgrid.billing.reconcile import reconcile
 from deepgrid.billing.usage.capacity import NOTHING, Capacity, OfferChange, Offers
 from deepgrid.billing.usage.job_uses import End
 from deepgrid.billing.usage.usage_figures import Sums, Usage, Waits
-from deepgrid.lifecycle.decide import FAULTS
+from deepgrid.lifecycle.ends import ENDS
 from deepgrid.lifecycle.job import JobDefinition
 from deepgrid.lifecycle.states import JobStatus
 from tests.billing.histories import ANOTHER, CREDIT, DAY, ME, MIDNIGHT, Plan
@@ -121,7 +121,7 @@ def test_what_came_back_before_the_end_is_refunded_in_its_period() -> None:
 
 def test_a_cluster_that_failed_is_named_and_its_time_in_use_counts() -> None:
     made = history(Plan(end=S.FAILED, fault=True, ran_s=600), Plan(end=S.FAILED, ran_s=60), Plan(end=S.PANICKED))
-    made.jobs[1] = replace(made.jobs[1], last_error=FAULTS["NODE_FAIL"])
+    made.jobs[1] = replace(made.jobs[1], last_error=ENDS["NODE_FAIL"].error)
     made.jobs[2] = replace(made.jobs[2], last_error="words of a stranger")
     found = usage_of(made, DAY)
     assert found.ends == {

@@ -1,0 +1,85 @@
+"""Writes docs/reference/slurm-words.md from the tables: `.venv/bin/python -m tests.lifecycle.slurm_words_page`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from deepgrid.lifecycle import ends
+from deepgrid.lifecycle.pending_reasons import LIMITS, REASONS, UNKNOWN, Outlook, Patience, PendingReason
+
+PAGE = Path(__file__).parents[2] / "docs" / "reference" / "slurm-words.md"
+HEAD = """# Slurm's words
+
+What the supervisor does with Slurm's reasons, errors and final states. `tests/lifecycle/slurm_words_page.py` generates
+this page from the tables in the code.
+"""
+REASONS_HEAD = """## Why a job waits
+
+A job that waits in Slurm has a reason (`squeue -o %r`). The supervisor gives a job back to the grid when it has waited
+too long for its reason. That costs the customer nothing.
+
+| the reason | the job is given back |
+|---|---|
+"""
+NAMED = {
+    Outlook.PASSES: "never: the customer may cancel it",
+    Outlook.MAY_PASS: "after {room:.0f} hours (`room_hours` of the provider block)",
+    Outlook.HELD: "after {held:.0f} minutes (`held_minutes` of the provider block)",
+    Outlook.NEVER: "at once",
+}
+ENDS_HEAD = """## How a job ends
+
+*Billed* means the started minutes of what ran, at most the minutes that were bought.
+[Billing](../explanation/billing.md) says how each end is known.
+
+| Slurm's state | the job becomes | billed | the customer reads |
+|---|---|---|---|
+"""
+OTHERS = {
+    "FAILED_LAUNCH": "`FAILED` as it could not be launched, soon",
+    "HAD_RUN": "`FAILED` as it could not be launched, late",
+    "REQUEUED": "any, of a job that Slurm queued again",
+    "CANCELLED_BY_CUSTOMER": "`CANCELLED` on the customer's request",
+    "CANCELLED_BY_SITE": "`CANCELLED` by another account",
+    "CANCELLED_BY_ITSELF": "`CANCELLED` by the job's own account, or by an unknown one",
+    "ENDED_EARLY": "`TIMEOUT` before the time limit that the supervisor gave",
+}
+
+
+def page() -> str:
+    """Return the text of the page."""
+    return "\n".join([HEAD, REASONS_HEAD + _rows(_patience()), _reasons(), ENDS_HEAD + _rows(_ends())])
+
+
+def _rows(rows: Iterable[tuple[str, ...]]) -> str:
+    return "".join(f"| {' | '.join(row)} |\n" for row in rows)
+
+
+def _patience() -> Iterator[tuple[str, str]]:
+    patience = Patience()
+    for outlook, when in NAMED.items():
+        yield outlook.value, when.format(room=patience.room_s / 3600, held=patience.held_s / 60)
+
+
+def _reasons() -> str:
+    head = "| Slurm's reason | it | the customer reads | what the administrator can do |\n|---|---|---|---|\n"
+    table = (*REASONS, *LIMITS, UNKNOWN)
+    rows = [_reason(reason) for outlook in Outlook for reason in table if reason.outlook is outlook]
+    return head + _rows(rows)
+
+
+def _reason(reason: PendingReason) -> tuple[str, ...]:
+    names = ", ".join(f"`{name}`" for names in reason.names for name in names.split(", ")) or "any other"
+    return names, reason.outlook.value, reason.customer, reason.provider
+
+
+def _ends() -> Iterator[tuple[str, ...]]:
+    named = [(f"`{state}`", end) for state, end in ends.ENDS.items()]
+    named += [(how, getattr(ends, name)) for name, how in OTHERS.items()]
+    for how, end in named:
+        yield how, end.status.words, "what ran" if end.billed else "nothing", end.error
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page())
