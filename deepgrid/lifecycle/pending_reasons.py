@@ -2,7 +2,7 @@
 
 The table has the reasons of Slurm 22.05 to 25.11 (`squeue`, `job_state_reason.c`). Limits of accounts and QOS have
 hundreds of words, so a rule reads those. A reason that nobody documented is waited for as for a held job.
-`docs/reference/pending-reasons.md` is generated from this module.
+`docs/reference/slurm-words.md` is generated from this module.
 """
 
 from __future__ import annotations
