@@ -12,6 +12,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 from xdist.scheduler import LoadScopeScheduling
 
+import deepgrid.chain.transactions.eth_accounts  # noqa: F401 # before a test imports eth_account, which is slow alone
 from deployments.onemachine.daemons.ports import RANGE, USUAL
 from tests.attacks import report
 from tests.chaos.table import PROPERTY, Row, Table

@@ -5,12 +5,17 @@ from __future__ import annotations
 import json
 import logging
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 from eth_account import Account
 from eth_account.messages import encode_typed_data
+from py_ecc.bls import G2ProofOfPossession
+from py_ecc.bls12_381 import curve_order
 
+from deepgrid.chain.transactions.eth_accounts import VALIDATORS_CURVE_ORDER
 from deepgrid.chain.transactions.wallet import Wallet
 from deepgrid.errors import ConfigurationError
 
@@ -118,3 +123,24 @@ def test_secrets_depend_on_the_key_and_the_purpose_only_and_do_not_show_the_key(
     assert len({secret, *others}) == 4
     assert len(secret) == 32
     assert bytes.fromhex(KEY) not in (secret, wallet.secret_for(b""))
+
+
+def test_signing_loads_no_curves_of_validators() -> None:
+    """They take longer to import than all the rest of eth_account."""
+    program = "import sys; from deepgrid.chain.transactions.eth_accounts import Account; print(*sys.modules)"
+    modules = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout.split()
+    assert "eth_account" in modules
+    assert not {"py_ecc.bls", "py_ecc.bls12_381", "py_ecc.optimized_bls12_381"} & set(modules)
+
+
+def test_a_keystore_of_a_validator_loads_them() -> None:
+    program = "\n".join(
+        (
+            "from deepgrid.chain.transactions.eth_accounts import Account",
+            "from eth_keyfile.keyfile import MAX_V4_PRIVATE_KEY, bls",
+            "print(MAX_V4_PRIVATE_KEY, bls.SkToPk(5).hex())",
+        )
+    )
+    said = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
+    assert said.split() == [str(curve_order - 1), G2ProofOfPossession.SkToPk(5).hex()]
+    assert curve_order == VALIDATORS_CURVE_ORDER

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any, cast
 from eth_typing import HexStr
 
 if TYPE_CHECKING:
-    from eth_account.signers.local import LocalAccount
     from web3.types import TxParams, Wei
+
+    from deepgrid.chain.transactions.eth_accounts import LocalAccount
 
 PLAIN_TRANSFER_GAS = 21_000
 # Common nodes want a replacement to pay at least a tenth more than the transaction that it replaces.

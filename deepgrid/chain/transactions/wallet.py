@@ -23,8 +23,7 @@ from deepgrid.errors import ConfigurationError
 from deepgrid.files.private_files import create_file
 
 if TYPE_CHECKING:
-    from eth_account import Account
-    from eth_account.signers.local import LocalAccount
+    from deepgrid.chain.transactions.eth_accounts import Account, LocalAccount
 
 PASSWORD_VARIABLE = "DEEPGRID_KEY_PASSWORD"
 LARGEST_KEY_FILE_BYTES = 64 * 1024
@@ -179,6 +178,6 @@ def _decrypt(keystore: str, where: Path) -> bytes:
 
 def _accounts() -> type[Account]:
     """eth_account's entry point. It takes 0.2 s to load, which commands save when they sign nothing."""
-    from eth_account import Account
+    from deepgrid.chain.transactions.eth_accounts import Account
 
     return Account

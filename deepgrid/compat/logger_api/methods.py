@@ -15,7 +15,6 @@ from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
 from contextlib import aclosing, contextmanager
 from typing import TypeVar
 
-from eth_account.messages import encode_defunct
 from eth_utils.address import to_checksum_address
 from google.protobuf.message import DecodeError, Message
 from grpclib import GRPCError, Status
@@ -23,6 +22,7 @@ from grpclib.health.v1.health_pb2 import HealthCheckRequest, HealthCheckResponse
 from sqlalchemy import select, text
 from sqlalchemy.exc import SQLAlchemyError
 
+from deepgrid.chain.transactions.eth_accounts import encode_defunct
 from deepgrid.compat.compat_context import CompatContext
 from deepgrid.compat.logger_api.log_lines import LineMessages
 from deepgrid.compat.logger_api.logger_pb2 import ReadRequest, WatchListRequest, WatchListResponse

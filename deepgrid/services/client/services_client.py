@@ -18,10 +18,10 @@ from urllib.parse import urlsplit
 
 import httpx
 from coincurve import PrivateKey
-from eth_account.signers.local import LocalAccount
 from pydantic import ValidationError
 
 from deepgrid.chain.book import AddressBook
+from deepgrid.chain.transactions.eth_accounts import LocalAccount
 from deepgrid.errors import ConfigurationError, InputError, NotFound, ServiceError
 from deepgrid.safe_http import UNCOMPRESSED, ExcessiveAnswer, fault_of, is_loopback, read_answer, tls_of
 from deepgrid.services import messages, protocol_version

@@ -13,9 +13,9 @@ from urllib.parse import urlsplit
 
 import httpx
 from cryptography.x509 import load_der_x509_certificate
-from eth_account import Account
 
 from deepgrid.chain.book import AddressBook
+from deepgrid.chain.transactions.eth_accounts import Account
 from deepgrid.errors import GridError
 from deepgrid.findings import Finding, Level
 from deepgrid.safe_http import is_loopback, tls_of

@@ -12,11 +12,10 @@ import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from eth_account.messages import SignableMessage
-from eth_account.signers.local import LocalAccount
 from eth_utils.address import is_address, to_checksum_address
 from eth_utils.crypto import keccak
 
+from deepgrid.chain.transactions.eth_accounts import LocalAccount, SignableMessage
 from deepgrid.services.signing.session_keys import SESSION_HEADER, Session
 from deepgrid.services.signing.signatures import (
     WALLET_SIGNATURE,

@@ -10,10 +10,9 @@ import re
 from dataclasses import dataclass, field
 from typing import Literal, Self
 
-from eth_account.messages import SignableMessage
-from eth_account.signers.local import LocalAccount
 from eth_utils.address import to_canonical_address
 
+from deepgrid.chain.transactions.eth_accounts import LocalAccount, SignableMessage
 from deepgrid.services.signing.signatures import WALLET_SIGNATURE, BadRequestSignature, Domain, signer_of, typed
 
 SESSION_HEADER = "X-Grid-Session"

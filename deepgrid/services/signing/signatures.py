@@ -6,11 +6,11 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from eth_account import Account
-from eth_account.messages import SignableMessage, encode_typed_data
 from eth_keys.exceptions import BadSignature
 from eth_utils.crypto import keccak
 from eth_utils.exceptions import ValidationError
+
+from deepgrid.chain.transactions.eth_accounts import Account, SignableMessage, encode_typed_data
 
 WALLET_SIGNATURE = re.compile(r"0x[0-9a-fA-F]{130}")
 

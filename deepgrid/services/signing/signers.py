@@ -10,8 +10,8 @@ from typing import NoReturn, Protocol, Self
 from Crypto.Hash import SHA256
 from Crypto.PublicKey import ECC
 from Crypto.Signature import DSS
-from eth_account.signers.local import LocalAccount
 
+from deepgrid.chain.transactions.eth_accounts import LocalAccount
 from deepgrid.services.signing.request_signing import headers_of, message_of, sign
 from deepgrid.services.signing.session_keys import MAX_LIFETIME_S, SESSION_HEADER, Rights, Session
 from deepgrid.services.signing.signatures import Domain, digest
