@@ -9,13 +9,13 @@
 grid_packages=(
   slurmctld slurmd slurm-client slurmdbd slurm-wlm-mysql-plugin munge mariadb-server openssh-server postgresql nginx
   python3 python3-venv hpcc openmpi-bin fio python3-mpi4py # the last four measure clusters
+  curl zip patchelf squashfs-tools # for jobs: input and output over HTTP; Apptainer, and images that it downloads
   git shellcheck # fetch modules, and check every script before it is stored
 )
 test_packages=(
-  curl # the unit of Prefect's server waits with it
   libatomic1 # for playwright's driver
   faketime # sets the clock of a supervisor
-  docker-registry umoci skopeo busybox-static squashfs-tools patchelf # images, and programs for them
+  docker-registry umoci skopeo busybox-static # images, and programs for them
   slirp4netns passt iproute2 wireguard-tools wireguard-go # networks of steps
   sudo # supervisors without root
   nftables # limits on connections to slurmctld
@@ -47,7 +47,7 @@ ensure_installed() {
   case "$1 ${2:-}" in "setup "* | "test "* | "bench scaled" | "up --scaled") packages+=("${scaled_packages[@]}") ;; esac
   command -v node >/dev/null && command -v npm >/dev/null || packages+=(nodejs npm)
   if [ -z "$(missing_packages "${packages[@]}")" ] && python_is_current && node_is_current "$1"; then
-    [ "$1" != test ] || { fetch_apptainer && fetch_debian; }
+    fetch_programs "$1"
     return
   fi
   mkdir -p .grid/log || die ".grid cannot be written; does it belong to another account?"
@@ -59,7 +59,13 @@ ensure_installed() {
     python_is_current || install_python
     wait "$node_job"
   ) 9>.grid/setup.lock
-  [ "$1" != test ] || { fetch_apptainer && fetch_debian; }
+  fetch_programs "$1"
+}
+
+# fetch_programs COMMAND: programs of other releases of Debian, which are not installed on the machine.
+fetch_programs() {
+  case "$1" in up | demo | test) fetch_apptainer ;; esac
+  [ "$1" != test ] || fetch_debian
 }
 
 # Without these programs, their tests are skipped with a message.
@@ -69,12 +75,12 @@ fetch_debian() {
   tools/fetch-debian >>"$setup_log" 2>&1 || say "they could not be fetched; their tests are skipped ($setup_log)"
 }
 
-# Without Apptainer, its tests are skipped with a message.
+# Without Apptainer, the one-machine grid runs no containers, and tests of containers are skipped with a message.
 fetch_apptainer() {
   if command -v apptainer >/dev/null || [ -e .grid/apptainer/debs/complete ]; then return; fi
-  say "fetching Apptainer for tests"
+  say "fetching Apptainer for jobs in containers"
   tools/install-apptainer --download >>"$setup_log" 2>&1 ||
-    say "Apptainer could not be had, tests of containers are skipped: $(tail -n 1 "$setup_log")"
+    say "Apptainer could not be had, no job runs in a container: $(tail -n 1 "$setup_log")"
 }
 
 # Sets a folder for the tools' caches, also where HOME is unset, missing or owned by another user.

@@ -41,12 +41,20 @@ MICROCREDIT_WEI = 10**12
 
 OFFERS = (  # prices per minute: of a GPU, a CPU, and a MB of memory
     Offer(
-        ClusterSpec("alpha", nodes=2, cpus_per_node=4, mem_per_node_mb=8000, own_accounts=True),
+        ClusterSpec("alpha", nodes=2, cpus_per_node=4, mem_per_node_mb=8000, own_accounts=True, equipped=True),
         Prices(0, 950 * MILLICREDIT_WEI, 80 * MICROCREDIT_WEI),
         {"region": "ch", "network": "ethernet", "mem": "8000"},
     ),
     Offer(
-        ClusterSpec("beta", nodes=2, cpus_per_node=8, mem_per_node_mb=16000, gpus_per_node=2, own_accounts=True),
+        ClusterSpec(
+            "beta",
+            nodes=2,
+            cpus_per_node=8,
+            mem_per_node_mb=16000,
+            gpus_per_node=2,
+            own_accounts=True,
+            equipped=True,
+        ),
         Prices(17_000 * MILLICREDIT_WEI, 1900 * MILLICREDIT_WEI, 160 * MICROCREDIT_WEI),
         {"region": "fr", "network": "infiniband", "mem": "16000"},
     ),

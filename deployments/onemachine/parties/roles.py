@@ -222,6 +222,7 @@ class Roles:
         login = self.slurm.login(offer.name)
         block = {name: getattr(login, name) for name in LOGIN_FIELDS.split()}
         block |= {"storage_root": self._storage(offer), "account_pattern": login.accounts.pattern}
+        block |= {"apptainer": self.slurm.programs.apptainer, "local_images": self.slurm.programs.local_images}
         provider: dict[str, Any] = {name: str(wei) for name, wei in asdict(offer.prices).items()}
         provider |= {
             "labels": offer.labels,

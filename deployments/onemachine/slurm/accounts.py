@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import os
 import pwd
-import stat
 import subprocess
 import time
 from pathlib import Path
 
 from deepgrid.errors import ConfigurationError
 from deepgrid.slurm.ssh.login_settings import CustomerAccounts
+from deployments.onemachine.slurm.node_programs import closed_folders
 
 JOB_ACCOUNT = "deepgrid-job"
 DIGITS = 20  # of the wallet's 40 digits, because names have at most 32 characters
@@ -33,8 +33,7 @@ def choose_job_account(state: Path) -> tuple[str | None, str]:
     """
     if os.getuid() != 0:
         return None, f"Not root: the supervisors and all jobs share one Unix account. {TRUSTS}"
-    closed = [p for p in (state, *state.parents) if not p.stat().st_mode & stat.S_IXOTH]
-    if closed:
+    if closed := closed_folders(state):
         why = f"{closed[-1]} is closed to others: the supervisors and all jobs share one Unix account."
         return None, f"{why} {TRUSTS} Set DEEPGRID_STATE to a folder that other accounts may enter."
     try:

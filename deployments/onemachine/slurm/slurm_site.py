@@ -25,9 +25,17 @@ from deployments.onemachine.daemons.probes import HOST, connects, listens
 from deployments.onemachine.daemons.processes import Daemon, ProcessTable, options
 from deployments.onemachine.slurm import accounts
 from deployments.onemachine.slurm import slurm_files as files
+from deployments.onemachine.slurm.node_programs import (
+    NodePrograms,
+    install_programs,
+    memory_limits,
+    remove_cgroups,
+)
 from deployments.onemachine.slurm.slurm_steps import kill_descendants, kill_steps
 
 PARTITION = "main"
+CGROUPS = "CgroupPlugin=cgroup/v1\n"  # named, because slurmd otherwise looks for systemd
+MEMORY_CGROUPS = "ConstrainRAMSpace=yes\nConstrainSwapSpace=yes\n"
 GPU_DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty", "/dev/ptmx")
 
 
@@ -41,6 +49,7 @@ class ClusterSpec:
     `private`: users see only their own jobs.
     `accounting`: slurmdbd records jobs.
     `own_accounts`: each customer has an account, where root can create it; otherwise all jobs share one.
+    `equipped`: jobs have Apptainer, s5cmd, and limits on memory.
     `proctrack`: the plugin that knows a step's processes. With cgroup, signals reach the first process of a task only.
     """
 
@@ -54,6 +63,7 @@ class ClusterSpec:
     private: bool = True
     accounting: bool = True
     own_accounts: bool = False
+    equipped: bool = False
     proctrack: str = "linuxproc"
 
     @property
@@ -73,12 +83,16 @@ class SlurmSite:
         self._private = self._sockets / "private"
         self.job_account: str | None = None
         self.notes: list[str] = []
+        self.programs = NodePrograms(self.state / "nodes")
 
     def prepare(self) -> None:
         """Write every folder, key and configuration file. Sets `job_account`, and `notes` for the user."""
         self.state.mkdir(parents=True, exist_ok=True)
         self.job_account, note = accounts.choose_job_account(self.state)
         self.notes = [f"{note} Customers are trusted (trust_customers)."] if note else []
+        if any(spec.equipped for spec in self.clusters.values()):
+            self.programs = install_programs(self.state)
+            self.notes += [self.programs.note] if self.programs.note else []
         socket_folder(self.state)
         files.make_folder(self._private, 0o700)
         files.make_folder(self._shared, 0o711)
@@ -121,6 +135,8 @@ class SlurmSite:
             self._end_leftovers(cluster)
         for name in names:
             table.stop(name)
+        for node in nodes:
+            remove_cgroups(node)
         shutil.rmtree(self._sockets, ignore_errors=True)
 
     def admit(self, cluster: str, address: str) -> str | None:
@@ -208,6 +224,10 @@ class SlurmSite:
         files.write_keys(folder / "ssh", self._port(f"{spec.name}-sshd"))
         epilog = folder / "epilog" if self._are_apart(spec.name) else None
         values = {"spec": spec, "folder": folder, "epilog": epilog, **self._common_values()}
+        limits, prolog = memory_limits() if spec.equipped else "", folder / "task-prolog"
+        if spec.equipped:
+            render_template("task_prolog.sh", prolog, 0o755, folder=self.programs.folder / "bin")
+        values |= {"memory_limits": limits, "task_prolog": prolog if spec.equipped else None}
         values |= {"gpu_devices": GPU_DEVICES[: spec.gpus_per_node], "use_pam": files.root_is_locked()}
         for name in ("slurm.conf", "gres.conf", "sshd_config"):
             render_template(name, folder / name, **values)
@@ -215,8 +235,7 @@ class SlurmSite:
         cleaner = folder / "epilog.py"
         render_template("epilog.py", cleaner, cluster=spec.name, prefix=prefix, digits=accounts.DIGITS)
         render_template("epilog.sh", folder / "epilog", 0o755, cluster=spec.name, cleaner=cleaner)
-        # Named, because slurmd otherwise looks for systemd.
-        (folder / "cgroup.conf").write_text("CgroupPlugin=cgroup/v1\n")
+        (folder / "cgroup.conf").write_text(CGROUPS + (MEMORY_CGROUPS if limits == "cgroup" else ""))
         for name, wanted in (("jobcomp.lua", spec.hook), ("job_submit.lua", spec.guard)):
             if wanted:
                 files.write_hook(name, folder, self.login(spec.name))
