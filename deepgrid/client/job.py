@@ -8,7 +8,7 @@ from contextlib import aclosing
 from datetime import datetime
 from decimal import Decimal
 from pathlib import Path
-from typing import Self
+from typing import NoReturn, Self
 
 from deepgrid.chain.transactions.transaction import Receipt
 from deepgrid.client.display import story
@@ -31,6 +31,7 @@ from deepgrid.client.job_values import (
     ViewMessage,
     bill_of,
     credits_of,
+    job_number,
     moment_of,
     seconds_of,
     wei_of,
@@ -473,11 +474,27 @@ class AsyncJob:
     def _repr_html_(self) -> str:
         return job_html(self)
 
+    def __eq__(self, other: object) -> bool:
+        """Return whether both are the same job of the same grid, whatever was read of it."""
+        return isinstance(other, AsyncJob) and self._identity == other._identity
+
+    def __hash__(self) -> int:
+        return hash(self._identity)
+
+    @property
+    def _identity(self) -> tuple[int, str, int]:
+        book = self._connection.chain.book
+        return book.chain_id, book.meta_scheduler, self.id
+
+    def __reduce__(self) -> NoReturn:
+        words = f"Job {self.id} holds a connection to the grid, so it cannot be pickled or copied."
+        raise InputError(words, next_step="Keep `job.id`, and use `grid.job(id)` where you need the job.")
+
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.id}, {self.name!r}, {self.status.words})"
 
 
-async def read_job(connection: Connection, job_id: int) -> AsyncJob:
-    """Read a job from the chain. Raises NotFound."""
-    job = AsyncJob(connection, await connection.reads.job(job_id))
+async def read_job(connection: Connection, job_id: object) -> AsyncJob:
+    """Read a job from the chain. Raises NotFound, and InputError if `job_id` is no number of a job."""
+    job = AsyncJob(connection, await connection.reads.job(job_number(job_id)))
     return await job._with_details()

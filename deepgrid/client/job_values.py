@@ -11,6 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
+from operator import index
+from typing import SupportsIndex
 
 from deepgrid.billing.credits import format_credits, parse_credits
 from deepgrid.billing.formulas import bill
@@ -30,6 +32,7 @@ Parameters = Mapping[str, object] | tuple[Mapping[str, object], ...]
 TOO_FEW_CREDITS = "ERC20InsufficientBalance"  # name of the contract's error
 
 _SLURM_TIME = re.compile(r"(?:([0-9]{1,6})-(?=[0-9]))?([0-9]{1,9}(?::[0-9]{1,2}){0,2})", re.ASCII)
+_NUMBER = re.compile(r"[0-9]{1,18}", re.ASCII)
 _UNITS_S = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 _PART = re.compile(r"([0-9]+(?:\.[0-9]+)?)([smhd])", re.ASCII)
 _DURATION = re.compile(rf"(?:{_PART.pattern})+", re.ASCII)
@@ -51,6 +54,18 @@ def wei_of(amount: Credits) -> int:
     if isinstance(amount, Decimal) and amount.is_finite() and abs(amount.adjusted()) < 100:
         return parse_credits(f"{amount:f}")
     return parse_credits(str(amount))
+
+
+def job_number(value: object) -> int:
+    """Return the number of a job from any whole number, or from the digits of one. Raises InputError."""
+    if isinstance(value, SupportsIndex) and not isinstance(value, bool):
+        return index(value)
+    if isinstance(value, str) and _NUMBER.fullmatch(value):
+        return int(value)
+    raise InputError(
+        f"{str(value)[:40]!r} ({type(value).__name__}) is not the number of a job.",
+        next_step="Write it like grid.job(12).",
+    )
 
 
 def credits_of(wei: int) -> Decimal:

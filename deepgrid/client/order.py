@@ -76,6 +76,7 @@ class Terms:
             )
         if prefer not in [one.name.lower() for one in Prefer]:
             raise InputError(f"{prefer!r} is no preference.", next_step="Write balanced, price, start or speed.")
+        uses, affinities = ((one,) if isinstance(one, str) else one for one in (uses, affinities))
         check_label_count(len(uses) + len(affinities))
         return cls(
             tuple(map(parse_use, uses)),

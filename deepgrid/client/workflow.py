@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import asyncio
 import json
+import math
 import os
-from collections.abc import Mapping
-from pathlib import Path
+from collections.abc import Mapping, Sequence, Set
+from decimal import Decimal
+from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any
 
 from deepgrid.errors import InputError
@@ -52,7 +54,7 @@ class Workflow:
         """Return a copy with these environment variables, which replace variables with the same name.
 
         Args:
-            variables: Values by name. A value is written as `str` writes it.
+            variables: Values by name. A value is written as `str` writes it; None is refused.
             more: Further variables.
 
         Returns:
@@ -63,7 +65,7 @@ class Workflow:
         """
         from deepgrid.workflow import with_variables
 
-        given = {key: str(value) for key, value in {**(variables or {}), **more}.items()}
+        given = variable_texts({**(variables or {}), **more})
         return Workflow(with_variables(self.definition, given), self.name, self._warnings)
 
     def __repr__(self) -> str:
@@ -98,7 +100,30 @@ def _parse(text: str, ignore: bool) -> LoadedWorkflow:
 
 
 def _as_text(content: Mapping[str, Any]) -> str:
-    try:
-        return json.dumps(content, ensure_ascii=False)  # JSON is YAML
-    except (TypeError, ValueError):
-        raise InputError("The workflow holds a value that YAML cannot express.") from None
+    return json.dumps(_plain(content, ()), ensure_ascii=False)  # JSON is YAML
+
+
+def _plain(value: Any, path: tuple[str | int, ...]) -> Any:
+    """Return a value as YAML expresses it: paths as texts, numbers of other libraries as numbers. Raises InputError."""
+    if value is None or isinstance(value, str | bool):
+        return value
+    if isinstance(value, Mapping):
+        return {str(key): _plain(part, (*path, str(key))) for key, part in value.items()}
+    if isinstance(value, Sequence | Set) and not isinstance(value, bytes):
+        return [_plain(part, (*path, number)) for number, part in enumerate(value)]
+    if isinstance(value, PurePath):
+        return str(value)
+    if getattr(value, "ndim", None) == 0:  # a number of numpy
+        return _plain(value.item(), path)
+    if isinstance(value, int | float | Decimal) and math.isfinite(value):
+        return value if isinstance(value, int) else float(value)
+    place = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path).lstrip(".")
+    raise InputError(f"{place}: YAML cannot express a value of the type {type(value).__name__}.")
+
+
+def variable_texts(variables: Mapping[str, object]) -> dict[str, str]:
+    """Return values of environment variables as texts. Raises InputError for None, which would become a text."""
+    empty = next((name for name, value in variables.items() if value is None), None)
+    if empty is not None:
+        raise InputError(f"The variable {empty} is None.", next_step='Leave it out, or write "" for an empty one.')
+    return {name: str(value) for name, value in variables.items()}

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import copy
+import pickle
 from decimal import Decimal
 
 import pytest
 
 from deepgrid.client import (
     AsyncGrid,
+    Grid,
     InputError,
     JobCancelled,
     JobError,
@@ -19,7 +22,7 @@ from deepgrid.client import (
     WaitTimeout,
 )
 from tests.cli.live import EXAMPLE
-from tests.client.stage import Stage
+from tests.client.stage import Customer, Stage
 
 
 async def test_a_job_is_submitted_and_its_attributes_are_those_of_the_chain(grid: AsyncGrid, stage: Stage) -> None:
@@ -140,3 +143,20 @@ async def test_a_quote_names_offers_misfits_and_the_deposit(grid: AsyncGrid, sta
     other = await grid.estimate(EXAMPLE, minutes=90, uses=["os=beos"])
     assert other.offers == ()
     assert "does not meet os==beos" in {misfit.why for misfit in other.misfits}
+
+
+async def test_the_same_job_is_equal_and_a_job_says_why_it_cannot_be_pickled(
+    grid: AsyncGrid, customer: Customer
+) -> None:
+    job, other = [await grid.submit(EXAMPLE, credits=100) for _ in range(2)]
+    again = await grid.job(str(job.id))  # type: ignore[arg-type]
+    assert again is not job
+    assert len({job, again, other}) == 2
+    for attempt in (pickle.dumps, copy.copy):
+        with pytest.raises(InputError, match=f"Job {job.id} holds a connection"):
+            attempt(job)
+    with Grid(customer.key, customer.book) as sync:
+        same = await asyncio.to_thread(sync.job, job.id)
+        assert (same == await asyncio.to_thread(sync.job, job.id)) is True
+        with pytest.raises(InputError, match="cannot be pickled"):
+            pickle.dumps(same)

@@ -224,3 +224,11 @@ async def test_few_transactions_request_many_jobs(grid: AsyncGrid, chain: Chain,
     first_block = (await chain.head()).number
     await (await grid.map(EXAMPLE, [{"N": n} for n in range(10)], credits=100, at_once=10)).results()
     assert await request_transactions(chain, grid.address, first_block) == 1
+
+
+async def test_a_parameter_that_the_workflow_does_not_mention_is_warned_of(grid: AsyncGrid) -> None:
+    with pytest.warns(UserWarning, match=r"does not mention the parameter GREETIN \(did you mean GREETING\?\)"):
+        sweep = await grid.map(EXAMPLE, [{"GREETIN": "a", "CPUS": 2}], credits=100)
+    await sweep.cancel()
+    with pytest.raises(InputError, match="Parameter set 2: The variable GREETING is None"):
+        await grid.map(EXAMPLE, [{"GREETING": 1}, {"GREETING": None}], credits=100)

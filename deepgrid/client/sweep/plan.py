@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import difflib
+import re
+import warnings
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -11,6 +14,7 @@ from typing import TYPE_CHECKING
 from deepgrid.client.engine.idempotency import IdempotencyKey
 from deepgrid.client.job_values import Parameters
 from deepgrid.client.sweep.summary import Unsubmitted
+from deepgrid.client.workflow import variable_texts
 from deepgrid.errors import InputError
 
 if TYPE_CHECKING:
@@ -92,9 +96,20 @@ class Plan:
         if not sets:
             raise InputError("There are no parameter sets.")
         texts = [_texts(number, one) for number, one in enumerate(sets, 1)]
+        self._warn_of_unused({name for one in texts for name in one})
         size = self._pack_size
         seen: Counter[bytes] = Counter()
         return [self._entry(sets[at : at + size], texts[at : at + size], at, seen) for at in range(0, len(sets), size)]
+
+    def _warn_of_unused(self, names: set[str]) -> None:
+        """Warn of parameters that the workflow mentions nowhere: a mistyped one makes all jobs equal."""
+        from deepgrid.workflow import canonical
+
+        words = {word.decode() for word in re.findall(rb"[A-Za-z_][A-Za-z0-9_]*", canonical(self._order.job))}
+        for name in sorted(names - words):
+            near = difflib.get_close_matches(name, words, n=1, cutoff=0.7)
+            hint = f" (did you mean {near[0]}?)" if near else ""
+            warnings.warn(f"The workflow does not mention the parameter {name}{hint}.", stacklevel=2)
 
     def again(self, entry: Entry) -> Entry:
         """Return the next attempt of an entry; the same attempt of one that has no job."""
@@ -134,4 +149,7 @@ def _texts(number: int, parameters: object) -> dict[str, str]:
     """Return the parameters as values of environment variables."""
     if not isinstance(parameters, Mapping) or not all(isinstance(name, str) for name in parameters):
         raise InputError(f"Parameter set {number} is not a mapping of names to values.")
-    return {name: str(value) for name, value in parameters.items()}
+    try:
+        return variable_texts(parameters)
+    except InputError as error:
+        raise InputError(f"Parameter set {number}: {error.message}", next_step=error.next_step) from None

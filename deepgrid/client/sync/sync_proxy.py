@@ -111,6 +111,15 @@ class SyncProxy:
         else:
             closing.close()
 
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, SyncProxy) and bool(self._async == other._async)
+
+    def __hash__(self) -> int:
+        return hash(self._async)
+
+    def __reduce__(self) -> Any:
+        return self._async.__reduce__()
+
     def __repr__(self) -> str:
         return f"{type(self).__name__}{repr(self._async).removeprefix(type(self._async).__name__)}"
 
