@@ -53,6 +53,7 @@ class PrefectServer:
         return {
             **QUIET,
             "PREFECT_HOME": str(self.home),
+            "PREFECT_CLIENT_CSRF_SUPPORT_ENABLED": "false",  # the server has none: spares each client a request
             "PREFECT_API_URL": f"{self.ui_url}/api",
             "PREFECT_API_AUTH_STRING": self.login(),
         }
