@@ -104,6 +104,9 @@ def complaint(error: BaseException) -> Iterator[str]:
             yield f"dps: {plain(line)}"
     elif isinstance(error, typer.TyperException):
         yield from _usage(error)
+    elif isinstance(error, OSError) and error.strerror:  # such as a full disk
+        place = f"{error.filename}: " if error.filename is not None else ""
+        yield f"dps: {plain(f'{place}{error.strerror}')}."
     else:
         yield f"dps: unexpected {type(error).__name__}. Run `dps --debug ...` to see where it came from."
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import errno
+import os
+
 import pytest
 import typer
 from typer.testing import CliRunner
 
-from deepgrid.cli.error_boundary import RootCommand, runs
+from deepgrid.cli.error_boundary import RootCommand, complaint, runs
 from deepgrid.errors import (
     AccessDenied,
     ChainError,
@@ -71,3 +74,8 @@ def test_text_of_other_parties_in_an_error_does_not_control_the_terminal() -> No
 
 def test_an_interruption_exits_with_130() -> None:
     assert _outcome_of(KeyboardInterrupt()) == (130, "")
+
+
+def test_a_full_disk_is_named_in_words() -> None:
+    error = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "/home/a/quote\x1b[2J.json")
+    assert list(complaint(error)) == ["dps: /home/a/quote [2J.json: No space left on device."]

@@ -101,3 +101,9 @@ def test_typographic_quotes_in_a_command_are_a_warning(command: str) -> None:
     assert warning.startswith("job.yaml:2:16: steps[0].run.command: warning: contains U+20")
     assert warning.endswith("which is no quote for a shell; write ' or \"")
     assert parse(HEAD + "steps: [{run: {command: echo it’s fine}}]\n", "job.yaml").warnings == ()
+
+
+def test_the_gpus_of_older_files_get_a_hint() -> None:
+    text = "resources: {tasks: 1, cpusPerTask: 1, memPerCpu: 1, gpus: 0, gpusPerTask: 1}\nsteps: []\n"
+    with pytest.raises(InputError, match="resources.gpusPerTask: unknown field .did you mean 'gpus'"):
+        parse(text, "job.yaml")

@@ -17,11 +17,13 @@ from graphql import GraphQLError, GraphQLResolveInfo, get_introspection_query
 
 from deepgrid.compat.graphql.documents import TooLarge, limited_answer, read_body, read_document
 from deepgrid.compat.graphql.job_input import FaultyInput, definition_from, module_from
+from deepgrid.compat.graphql.scalars import text, whole_number
 from deepgrid.plain_text import plain
 from deepgrid.services.worker_loop import answer_requests
 from deepgrid.workflow import canonical
 
 VALID = "valid"
+GPUS_OF_OLDER_FILES = "type 'JobResources' not to include unknown field 'gpusPerTask'"
 LONGEST_MESSAGE = 500  # graphql-core's messages quote values
 MOST_ANSWER_BYTES = 256 * 1024
 NICENESS = 5  # signed requests come first
@@ -58,6 +60,8 @@ def batch_script(_root: None, info: GraphQLResolveInfo[Needs], batchLocationHash
 
 
 SCHEMA = make_executable_schema(load_schema_from_path(str(Path(__file__).with_name("schema.graphql"))), query, mutation)
+SCHEMA.type_map["Int"].coerce_input_value = whole_number  # type: ignore[attr-defined] # each scalar has these functions
+SCHEMA.type_map["String"].coerce_input_value = text  # type: ignore[attr-defined]
 
 
 def execute(body: bytes) -> dict[str, Any]:
@@ -103,8 +107,10 @@ def _entry(error: GraphQLError, _debug: bool = False) -> dict[str, Any]:
     if isinstance(cause, FaultyInput):
         return {"faults": cause.entries(path)}
     if cause is None or isinstance(cause, GraphQLError):
-        text, where = plain(error.message), {"path": path} if path else {}
-        return {"message": text if len(text) <= LONGEST_MESSAGE else text[:LONGEST_MESSAGE] + "...", **where}
+        message, where = plain(error.message), {"path": path} if path else {}
+        if GPUS_OF_OLDER_FILES in message:
+            message = "resources.gpusPerTask: did you mean 'gpus'? It is the number of GPUs of the whole job."
+        return {"message": message if len(message) <= LONGEST_MESSAGE else message[:LONGEST_MESSAGE] + "...", **where}
     words = f"the service failed ({type(cause).__name__})"
     return {"message": words, "path": path, "extensions": {"type": "internal"}}
 
