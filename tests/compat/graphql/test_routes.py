@@ -138,9 +138,9 @@ async def test_a_silent_store_is_a_sentence(
 WRONG = [
     ({"steps": []}, "Job", "resources"),
     (job_with(surprise=1), "surprise", "Job"),
-    (run_with(command=7), "command", "String"),
+    (run_with(command=True), "command", "String"),
     (run_with(disableCpuBinding="yes"), "disableCpuBinding", "Boolean"),
-    (job_with(resources={**RESOURCES, "tasks": "1"}), "tasks", "Int"),
+    (job_with(resources={**RESOURCES, "tasks": "one"}), "tasks", "Int"),
     (job_with(resources={**RESOURCES, "tasks": 1.5}), "tasks", "Int"),
     (job_with(resources={**RESOURCES, "tasks": 2**31}), "tasks", "Int"),
     (job_with(resources=None), "resources", "JobResources"),
