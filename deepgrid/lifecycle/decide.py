@@ -198,6 +198,8 @@ def _end(seen: Observation) -> Action:
 
 def _fault(seen: Observation) -> End | None:
     """Return the end, if it is the cluster's fault even for a job without a known run."""
+    if seen.slurm.state == "CANCELLED" and seen.job.has_cancel_request:
+        return None
     if is_free_launch_failure(seen.slurm, seen.launch_failures):
         return FAILED_LAUNCH
     end = ENDS.get(seen.slurm.state)

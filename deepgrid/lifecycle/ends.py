@@ -55,9 +55,7 @@ REQUEUED = End(
     tag="requeued",
 )
 CANCELLED_BY_CUSTOMER = End(JobStatus.CANCELLED, billed=True)
-CANCELLED_BY_SITE = End(
-    JobStatus.FAILED, billed=False, error="an administrator of the cluster cancelled the job", tag="cancelled-by-site"
-)
+CANCELLED_BY_SITE = End(JobStatus.FAILED, billed=False, error="the cluster cancelled the job", tag="cancelled-by-site")
 CANCELLED_BY_ITSELF = End(JobStatus.FAILED, billed=True, error="cancelled at the cluster")
 ENDED_EARLY = End(JobStatus.FAILED, billed=True, error="the cluster ended the job before its time", tag="ended-early")
 OTHERS = (
@@ -94,9 +92,17 @@ def end_of(slurm: SlurmJob, *, cancel_requested: bool, before_its_limit: bool) -
     return ENDS.get(slurm.state)
 
 
+def may_be_failed_launch(slurm: SlurmJob) -> bool:
+    """Return whether Slurm may have failed to launch the job: it says so, or it cancelled the job as after a failed
+    prolog, and nobody says who did that.
+    """
+    unknown = slurm.state == "CANCELLED" and slurm.cancelled_by_site is None and not slurm.stopped
+    return slurm.reason in LAUNCH_FAILURES or (unknown and slurm.started_at is not None)
+
+
 def is_free_launch_failure(slurm: SlurmJob, launch_failures: int) -> bool:
     """Return whether Slurm could not launch the job. False where the job's own account could have faked the failure."""
-    if slurm.reason not in LAUNCH_FAILURES or slurm.began or slurm.requeued:
+    if not may_be_failed_launch(slurm) or slurm.began or slurm.requeued:
         return False
     if slurm.started_at is None or slurm.ended_at is None:
         return True

@@ -25,8 +25,9 @@ class SlurmJob:
     `reason`: Slurm's reason text.
     `limit_minutes`: the time limit from the job's start; None when it is unlimited or was not queried.
     `stopped`: the supervisor cancelled the job, or barred it before it could run; no user of the cluster did.
-    `cancelled_by_site`: another account than the job's own one cancelled it, as accounting says.
+    `cancelled_by_site`: whether another account than the job's own one cancelled it; None if accounting does not say.
     `ran_s`: seconds that an ended job ran in all; None where only its start and end are known.
+    `suspended_s`: seconds of that time for which the cluster had suspended the job.
     `requeued`: Slurm queued the job again after a start.
     `began`: the script got past its first lines.
     `nodes`: the nodes that it was given, as Slurm names them (`n[1-2]`).
@@ -45,14 +46,16 @@ class SlurmJob:
     requeued: bool = False
     began: bool = False
     nodes: str = ""
-    cancelled_by_site: bool = False
+    suspended_s: int = 0
+    cancelled_by_site: bool | None = None
 
     @property
     def run_s(self) -> int:
-        """Seconds that an ended job ran; 0 if it never started."""
+        """Seconds that an ended job ran without its suspensions; 0 if it never started."""
         if self.started_at is None or self.ended_at is None:
             return 0
-        return self.ended_at - self.started_at if self.ran_s is None else self.ran_s
+        ran_s = self.ended_at - self.started_at if self.ran_s is None else self.ran_s
+        return max(0, ran_s - self.suspended_s)
 
     @property
     def placed(self) -> bool:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 
 from deepgrid.lifecycle.actions import ReportRunning, Settle
 from deepgrid.lifecycle.decide import Attempt, Observation
-from deepgrid.lifecycle.ends import LAUNCH_FAILURES
+from deepgrid.lifecycle.ends import may_be_failed_launch
 from deepgrid.lifecycle.job import Job, JobKey
 from deepgrid.lifecycle.slurm_state import Phase, SlurmJob
 from deepgrid.lifecycle.zombies import is_left_over, is_suspect, put_right_by, why_over
@@ -173,7 +173,7 @@ async def _observation(
     """Return the observation for `decide`. Slurm accepted the job once, so there is nothing to submit."""
     absent_s = time.monotonic() - suspect.seen_at if suspect.slurm.phase is Phase.ABSENT else None
     slurm = states[suspect.key]
-    failures = await launch_failures(session.chain, job) if slurm.reason in LAUNCH_FAILURES else 0
+    failures = await launch_failures(session.chain, job) if may_be_failed_launch(slurm) else 0
     return Observation(
         suspect.key, session.address, job, slurm, now, Attempt(), absent_s=absent_s, grace_s=grace_s,
         launch_failures=failures,

@@ -231,7 +231,9 @@ class Cluster:
 
         Returns None where accounting is disabled.
         """
-        return await self._slurm.accounted(since, until, names=names, ids=ids)
+        rows = await self._slurm.accounted(since, until, names=names, ids=ids)
+        self.verdicts.has_accounting = rows is not None
+        return rows
 
     async def remembered(self) -> list[Row]:
         """Return all jobs that the controller remembers, including jobs that ended a few minutes ago."""

@@ -1,7 +1,6 @@
 """Every reason of Slurm for a waiting job has one meaning. `data/pending_reasons.txt` has the words of Slurm's tables.
 
-The words are those of `job_state_reason.c` in 25.11, which has all words of 22.05 (`strings libslurmfull.so`), and one
-example of each sentence that slurmctld writes instead of a word.
+The file has the words of `job_state_reason.c` in 25.11. It has all words of 22.05, too (`strings libslurmfull.so`).
 """
 
 from __future__ import annotations

@@ -56,7 +56,7 @@ def over(status: JobStatus, state: str, exit_status: int = 0, last_error: str = 
         ),
         (
             over(JobStatus.FAILED, "CANCELLED", last_error=CANCELLED_BY_SITE.error),
-            "The job is failed: an administrator of the cluster cancelled the job.",
+            "The job is failed: the cluster cancelled the job.",
             ("failed", "cancelled-by-site", "fault:cluster"),
         ),
         (

@@ -237,3 +237,32 @@ def test_no_script_makes_files_outside_the_grids_folders() -> None:
                 'mktemp -d "$folder/place.XXXXXXXX"', 'mktemp -d "$home/XXXXXXXX"',
                 'mktemp "$place/.doctor.XXXXXX" 2> /dev/null', 'mktemp "$root/.doctor.XXXXXX" 2> /dev/null',
             }, file.name  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("text", "reason", "used_s"),
+    [
+        ("Resources|0:00|", "Resources", 0),
+        ("None|1-02:03:04|", "", 93784),
+        ("a | b|0:07|", "a | b", 7),
+        ("NonZeroExitCode|", "NonZeroExitCode", None),
+    ],
+)
+def test_the_queue_ends_with_the_reason_and_the_time_that_the_job_ran(
+    text: str, reason: str, used_s: int | None
+) -> None:
+    (row,) = Squeue.parse(f"17|999|PENDING|N/A|N/A|0:0|5:00|0|99||{text}")
+    assert (row.reason, row.used_s) == (reason, used_s)
+
+
+def test_suspended_time_is_what_slurm_did_not_count() -> None:
+    (row,) = Squeue.parse("13|999|COMPLETED|100|112|0:0|5:00|0|99|n1|None|0:02|")
+    (accounted,) = Sacct.parse("13|999|COMPLETED|0:0|99|100|112|n1|00:00:10")
+    assert (row.suspended_s, accounted.suspended_s, accounted.nodes) == (10, 10, "n1")
+
+
+def test_accounting_names_the_account_that_cancelled() -> None:
+    text = "9|999|CANCELLED by 0|0:0|99|100|112|n1|00:00:00\n10|999|CANCELLED|0:0|99|100|112|n1|00:00:00"
+    by_root, forgotten = Sacct.parse(text)
+    assert (by_root.state, by_root.cancelled_by, by_root.reason) == ("CANCELLED", "0", "")
+    assert (forgotten.state, forgotten.cancelled_by, forgotten.reason) == ("CANCELLED", "", "forgotten")

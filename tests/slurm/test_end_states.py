@@ -1,64 +1,185 @@
-"""Final states of a real Slurm for jobs that the cluster ends."""
+"""Ends of jobs on a real Slurm that the site causes: how each is known, and that it is not billed."""
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
+from pathlib import Path
+from pwd import getpwnam
 
 import pytest
 
-from deepgrid.lifecycle.ends import is_fault
+from deepgrid.lifecycle import ends
+from deepgrid.lifecycle.actions import Settle
+from deepgrid.lifecycle.decide import decide
 from deepgrid.lifecycle.job import JobKey
-from deepgrid.lifecycle.slurm_state import Phase
+from deepgrid.lifecycle.slurm_state import Phase, SlurmJob
 from deepgrid.slurm.cluster import Cluster
 from deepgrid.slurm.supervision.monitor import SlurmMonitor
 from deployments.onemachine.slurm import ClusterSpec
-from tests.slurm.support import SMALL, Box, bash, by_accounting, new_key, running_box, until
+from tests.lifecycle.support import R, seen
+from tests.slurm.support import SMALL, Box, bash, by_accounting, new_key, printed, running_box, until
 
 pytestmark = pytest.mark.long  # a separate cluster with another configuration
 
-PREEMPTING = """
+CONFIGURED = """
 PreemptType=preempt/partition_prio
-PreemptMode=CANCEL
+PreemptMode={mode}
+Prolog={prolog}
 PartitionName=urgent Nodes=ALL MaxTime=INFINITE DefaultTime=10 State=UP PriorityTier=10 DefMemPerCPU=100
 """
+PROLOG = "#!/bin/sh\n[ ! -e {switch} ]\n"
 
 
 @pytest.fixture(scope="module")
 def box() -> Iterator[Box]:
-    """A cluster with one node of one CPU, and a partition that preempts the others."""
+    """A cluster with one node of one CPU, a partition that preempts the others, and a prolog that can fail."""
     with running_box(ClusterSpec("ends", nodes=1, cpus_per_node=1)) as box:
-        controller = next(daemon for daemon in box.site.daemons() if daemon.name == "ends-slurmctld")
-        box.table.stop(controller.name)
-        with open(box.site.environment("ends")["SLURM_CONF"], "a") as conf:
-            conf.write(PREEMPTING)
-        box.table.start(controller)
-        box.table.wait_ready(controller)
+        prolog = failing(box).with_name("prolog")
+        prolog.write_text(PROLOG.format(switch=failing(box)))
+        prolog.chmod(0o755)
+        configure(box, CONFIGURED.format(mode="CANCEL", prolog=prolog))
         yield box
 
 
-async def running(cluster: Cluster, monitor: SlurmMonitor) -> JobKey:
+def failing(box: Box) -> Path:
+    """Return the file whose existence makes the prolog fail."""
+    return Path(box.site.environment("ends")["SLURM_CONF"]).with_name("prolog-fails")
+
+
+def configure(box: Box, text: str) -> None:
+    """Add to the configuration of all daemons."""
+    with open(box.site.environment("ends")["SLURM_CONF"], "a") as conf:
+        conf.write(text)
+    for daemon in (one for one in box.site.daemons() if one.name == "ends-slurmctld"):
+        box.table.stop(daemon.name)
+        box.table.start(daemon)
+        box.table.wait_ready(daemon)
+    box.slurm("scontrol", "reconfigure")
+
+
+async def running(cluster: Cluster, monitor: SlurmMonitor, script: str = "echo runs\nsleep 600") -> JobKey:
+    """Submit a job and wait until its script runs."""
     key = new_key()
-    await cluster.submit(key, bash("sleep 600"), SMALL)
+    await cluster.submit(key, bash(script), SMALL)
     monitor.watch(key)
     await until(monitor, key, Phase.RUNNING)
+    await printed(cluster, key)
     return key
 
 
+def settled(end: SlurmJob) -> Settle:
+    """Return how a job that the chain shows as running is settled."""
+    action = decide(seen(R, end, granted_minutes=SMALL.time_limit_minutes, limit_minutes=SMALL.time_limit_minutes))
+    assert isinstance(action, Settle)
+    return action
+
+
+async def end_of(monitor: SlurmMonitor, key: JobKey) -> Settle:
+    """Return how the job is settled at its end."""
+    return settled(await until(monitor, key, Phase.ENDED))
+
+
+def slurm_id(box: Box, key: JobKey) -> str:
+    return str(box.ids(key)[0])
+
+
+@pytest.mark.situation("ends", "a job of another partition preempts the job", "it fails and costs nothing")
 async def test_a_preempted_job_is_the_clusters_fault(box: Box, cluster: Cluster, monitor: SlurmMonitor) -> None:
     key = await running(cluster, monitor)
     account = box.settings.job_account or box.settings.user
     box.slurm("sbatch", f"--uid={account}", f"--gid={account}", "-p", "urgent", "--output=/dev/null", "--wrap=true")
-    end = await until(monitor, key, Phase.ENDED)
-    assert end.state == "PREEMPTED"
-    assert is_fault((await by_accounting(cluster, key)).state)
+    action = await end_of(monitor, key)
+    assert (action.minutes, action.error) == (0, ends.ENDS["PREEMPTED"].error)
+    assert ends.is_fault((await by_accounting(cluster, key)).state)
 
 
+@pytest.mark.situation("ends", "a node goes down while the job runs", "it fails and costs nothing")
 async def test_a_job_on_a_node_that_goes_down_is_the_clusters_fault(
     box: Box, cluster: Cluster, monitor: SlurmMonitor
 ) -> None:
     key = await running(cluster, monitor)
     box.slurm("scontrol", "update", "nodename=ALL", "state=down", "reason=power")
-    end = await until(monitor, key, Phase.ENDED)
-    assert end.state == "NODE_FAIL"
+    action = await end_of(monitor, key)
+    assert (action.minutes, action.error) == (0, ends.ENDS["NODE_FAIL"].error)
     box.slurm("scontrol", "update", "nodename=ALL", "state=resume", check=False)  # the node may be back already
     assert (await by_accounting(cluster, key)).state == "NODE_FAIL"
+
+
+@pytest.mark.situation(
+    "ends", "an administrator cancels the job (`CANCELLED by 0`)",
+    "it fails and costs nothing: accounting names the account",
+)  # fmt: skip
+async def test_a_job_that_an_administrator_cancels_costs_nothing(
+    box: Box, cluster: Cluster, monitor: SlurmMonitor
+) -> None:
+    key = await running(cluster, monitor)
+    box.slurm("scancel", slurm_id(box, key))
+    action = await end_of(monitor, key)
+    assert (action.minutes, action.error, action.tombstone) == (0, ends.CANCELLED_BY_SITE.error, True)
+
+
+@pytest.mark.situation("ends", "a job cancels itself (`CANCELLED by` its own account)", "what ran is billed")
+async def test_a_job_that_cancels_itself_is_billed(cluster: Cluster, monitor: SlurmMonitor) -> None:
+    key = new_key()
+    await cluster.submit(key, bash("scancel $SLURM_JOB_ID; sleep 600"), SMALL)
+    monitor.watch(key)
+    action = await end_of(monitor, key)
+    assert (action.minutes, action.error) == (1, ends.CANCELLED_BY_ITSELF.error)
+
+
+@pytest.mark.situation(
+    "ends", "the cluster suspends the job for a while", "the time for which it was suspended is not billed"
+)
+async def test_suspended_time_is_not_billed(box: Box, cluster: Cluster, monitor: SlurmMonitor) -> None:
+    key = await running(cluster, monitor, "echo runs\nsleep 4")
+    box.slurm("scontrol", "suspend", slurm_id(box, key))
+    await asyncio.sleep(8)
+    box.slurm("scontrol", "resume", slurm_id(box, key))
+    end = await until(monitor, key, Phase.ENDED)
+    assert end.state == "COMPLETED" and end.started_at is not None and end.ended_at is not None
+    assert 6 <= end.suspended_s <= 9
+    assert end.run_s <= end.ended_at - end.started_at - 6
+    accounted = await by_accounting(cluster, key)
+    assert abs(accounted.run_s - end.run_s) <= 2
+
+
+@pytest.mark.situation(
+    "ends", "the prolog fails on the node", "the job fails and costs nothing, and the node is drained"
+)
+async def test_a_job_whose_prolog_fails_costs_nothing(box: Box, cluster: Cluster, monitor: SlurmMonitor) -> None:
+    key = new_key()
+    failing(box).touch()
+    try:
+        await cluster.submit(key, bash("echo ran"), SMALL)
+        monitor.watch(key)
+        end = await until(monitor, key, Phase.ENDED)
+    finally:
+        failing(box).unlink()
+        box.slurm("scontrol", "update", "nodename=ALL", "state=resume", check=False)
+    if end.started_at is not None:  # otherwise the job is given back
+        action = settled(end)
+        assert (action.minutes, action.tombstone) == (0, True)
+    assert b"ran\n" not in b"".join((await cluster.read_output({key: 0})).values())
+
+
+@pytest.mark.situation(
+    "ends", "an administrator lowers the time limit of a running job",
+    "the job fails, and what ran is billed: its account could do that too",
+)  # fmt: skip
+async def test_a_job_that_ends_before_its_limit_says_so(box: Box, cluster: Cluster, monitor: SlurmMonitor) -> None:
+    key = await running(cluster, monitor)
+    box.slurm("scontrol", "update", f"jobid={slurm_id(box, key)}", "EndTime=now+2")
+    action = await end_of(monitor, key)
+    assert action.error == ends.ENDED_EARLY.error
+    assert action.minutes == 1
+
+
+def test_the_jobs_account_cannot_suspend_its_job(box: Box) -> None:
+    """Suspended time is free, so only an administrator may suspend."""
+    account = getpwnam(box.settings.job_account or box.settings.user)
+    out = box.slurm("sbatch", "--parsable", f"--uid={account.pw_uid}", f"--gid={account.pw_gid}", "-H", "--wrap=true")
+    uid = f"--reuid={account.pw_uid}", f"--regid={account.pw_gid}", "--clear-groups"
+    assert box.slurm("setpriv", *uid, "scontrol", "suspend", out.strip(), check=False) == ""
+    assert box.slurm("squeue", "-h", "-j", out.strip(), "-o", "%T").strip() == "PENDING"
+    box.slurm("scancel", out.strip())

@@ -13,6 +13,7 @@ from deepgrid.slurm.observe.run_records import GUARDED, Marks
 from deepgrid.slurm.observe.snapshot import Snapshot
 from deepgrid.slurm.observe.verdict import (
     ABSENT_BUT_ACCOUNTED,
+    CANCELLER_UNKNOWN,
     FORGOTTEN,
     REFUSED_START,
     RUNAWAY,
@@ -185,3 +186,48 @@ def test_an_unknown_state_is_logged_once(caplog: pytest.LogCaptureFixture) -> No
         ]
         concluded(verdicts, T + 3, replace(splendid, state="MAGNIFICENT"))
     assert len(caplog.records) == 2
+
+
+CANCELLED = replace(RECORDED, state="CANCELLED")
+CANCELLER_S = VerdictSettings().canceller_s
+
+
+def after_the_hook(verdicts: Verdicts, now: float, *accounted: Row) -> SlurmJob:
+    """Return the verdict on a job that the completion hook calls cancelled."""
+    snapshot = Snapshot((), (CANCELLED,), {KEY.comment: "999"}, {KEY.comment: 42})
+    found = verdicts.from_snapshot(snapshot, [KEY], now)
+    return found.get(KEY) or verdicts.from_records(snapshot, [KEY], (), accounted, now)[KEY]
+
+
+@pytest.mark.parametrize(("canceller", "by_site"), [("0", True), ("1000", True), ("999", False)])
+def test_accounting_says_whether_another_account_cancelled_the_job(canceller: str, by_site: bool) -> None:
+    row = replace(OURS, state="CANCELLED", cancelled_by=canceller)
+    assert after_the_hook(Verdicts(), T, row).cancelled_by_site is by_site
+
+
+def test_a_job_that_its_own_account_cancelled_too_was_cancelled_by_itself() -> None:
+    rows = [replace(OURS, state="CANCELLED", cancelled_by=one) for one in ("0", "999")]
+    assert after_the_hook(Verdicts(), T, *rows).cancelled_by_site is False
+
+
+def test_accounting_gets_a_minute_to_say_who_cancelled() -> None:
+    verdicts, late = Verdicts(), replace(OURS, state="RUNNING", ended_at=None)
+    assert after_the_hook(verdicts, T, late) == CANCELLER_UNKNOWN
+    assert after_the_hook(verdicts, T + CANCELLER_S - 1) == CANCELLER_UNKNOWN
+    end = after_the_hook(verdicts, T + CANCELLER_S)
+    assert (end.state, end.cancelled_by_site) == ("CANCELLED", None)
+
+
+def test_without_accounting_nobody_waits_for_the_canceller() -> None:
+    verdicts = Verdicts()
+    verdicts.has_accounting = False
+    assert after_the_hook(verdicts, T).cancelled_by_site is None
+
+
+def test_the_longest_suspension_that_is_known_counts() -> None:
+    """The supervisor saw 40 s in the queue. Accounting knows all of it."""
+    verdicts, live = Verdicts(), replace(RUNNING, used_s=20)
+    snapshot = Snapshot((live,), (), {KEY.comment: "999"}, {KEY.comment: 42}, clock=160)
+    verdicts.from_snapshot(snapshot, [KEY], T)
+    assert concluded(verdicts, T + 1, rows=(OURS,)).run_s == 20
+    assert concluded(verdicts, T + 1, rows=(replace(OURS, suspended_s=50),)).run_s == 10

@@ -10,7 +10,7 @@ import time
 from deepgrid.chain.client import Chain
 from deepgrid.errors import ChainError, GridError, NotFound
 from deepgrid.lifecycle.decide import Attempt, Observation
-from deepgrid.lifecycle.ends import FAILED_LAUNCH, LAUNCH_FAILURES
+from deepgrid.lifecycle.ends import FAILED_LAUNCH, may_be_failed_launch
 from deepgrid.lifecycle.job import Job, JobKey
 from deepgrid.lifecycle.pending_reasons import Outlook, pending_reason
 from deepgrid.lifecycle.slurm_state import UNKNOWN, Phase, SlurmJob
@@ -75,7 +75,7 @@ class ClaimObserver:
             self._absent_since = now
         if self.seen.phase in (Phase.RUNNING, Phase.ENDED) and self.ships_output is not False:
             self.session.logs.follow(self.key)
-        if self._launch_failures is None and self.seen.reason in LAUNCH_FAILURES:
+        if self._launch_failures is None and may_be_failed_launch(self.seen):
             self._launch_failures = await launch_failures(self.session.chain, job)
         absent_s = None if self._absent_since is None else now - self._absent_since
         return Observation(

@@ -13,7 +13,9 @@ class Row:
     `started_at` is None for a job that never started. `taken_at` is when Slurm accepted or requeued the job, and
     `restarts` counts the requeues before this run. `follows` is True if an earlier accounting record explains a later
     `taken_at`: the job was requeued or resized. Only completion records contain `name` and `comment`, as their hook
-    writes each on its own line. Queue and accounting are never queried for text that a user can choose.
+    writes each on its own line. `cancelled_by` is the numeric id of the account that cancelled the job; only accounting
+    has it. `used_s` is the time that a job in the queue has run, by Slurm's count, and `suspended_s` the time for which
+    a job that ended was suspended. Queue and accounting are never queried for text that a user can choose.
     """
 
     slurm_id: int
@@ -30,6 +32,9 @@ class Row:
     name: str = ""
     comment: str = ""
     nodes: str = ""
+    cancelled_by: str = ""
+    used_s: int | None = None
+    suspended_s: int = 0
 
     def may_be_of(self, taken_at: int | None) -> bool:
         """Return whether this can be the job with this id that Slurm accepted at `taken_at`.

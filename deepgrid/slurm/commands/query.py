@@ -52,6 +52,12 @@ def utc(unix_seconds: int) -> str:
     return f"{datetime.fromtimestamp(unix_seconds, UTC):%FT%T}"
 
 
+def duration_s(text: str) -> int | None:
+    """Return the seconds of Slurm's duration: `0:05`, `1:05:00`, `2-01:05:00`; None for another text."""
+    minutes = limit_minutes(text)
+    return None if minutes is None else 60 * minutes + int(text[-2:])
+
+
 def limit_minutes(text: str) -> int | None:
     """Return the minutes of Slurm's time limit: `5:00`, `1:05:00`, `2-01:05:00`; None for a word like `UNLIMITED`."""
     found = re.fullmatch(r"(?:(?:([0-9]{1,9})-)?([0-9]{1,9}):)?([0-9]{1,9}):[0-9]{2}", text)

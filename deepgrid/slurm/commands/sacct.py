@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 
 from deepgrid.slurm.commands.job_row import Row
 from deepgrid.slurm.commands.job_states import REQUEUED
-from deepgrid.slurm.commands.query import COMMAND_PREFIX, columns, seconds, utc
+from deepgrid.slurm.commands.query import COMMAND_PREFIX, columns, duration_s, is_id, seconds, utc
 from deepgrid.slurm.commands.versions import accounted_exit
 
-_FIELDS = "JobIDRaw,UID,State,ExitCode,Submit,Start,End,NodeList"
+_FIELDS = "JobIDRaw,UID,State,ExitCode,Submit,Start,End,NodeList,Suspended"
 # The message of a cluster without accounting.
 DISABLED = "storage is disabled"
 # Reason of an accounting record that only closes a job whose controller lost its state.
@@ -47,11 +47,20 @@ class Sacct:
         for slurm_id, user, state, code, taken, start, end, nodes in columns(text, 8):
             # Slurm names the user who cancelled ("CANCELLED by 0"). Without a user, the controller had lost the job.
             reason = FORGOTTEN_REASON if state == "CANCELLED" else ""
-            state = state.split()[0] if state else ""
+            state, _, canceller = state.partition(" by ")
+            nodes, _, suspended = nodes.partition("|")
             started_at = None if nodes in ("", "None assigned") else seconds(start)
             ended_at, taken_at, status = seconds(end), seconds(taken), accounted_exit(code, state)
             ran = Row(int(slurm_id), user, state, started_at, ended_at, status, reason, taken_at=taken_at)
-            rows.append(replace(ran, nodes="" if started_at is None else nodes))
+            by = canceller if is_id(canceller) else ""
+            rows.append(
+                replace(
+                    ran,
+                    nodes="" if started_at is None else nodes,
+                    cancelled_by=by,
+                    suspended_s=duration_s(suspended) or 0,
+                )
+            )
         first: dict[tuple[int, str], int] = {}  # by id and account: the earliest record that can have a successor
         for row in rows:
             if row.state in _CAN_CONTINUE and row.taken_at is not None:

@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 from deepgrid.lifecycle.slurm_state import Phase
 from deepgrid.slurm.commands.job_row import Row
 from deepgrid.slurm.commands.job_states import FINAL, phase_of
-from deepgrid.slurm.commands.query import COMMAND_PREFIX, columns, limit_minutes, number, seconds
+from deepgrid.slurm.commands.query import COMMAND_PREFIX, columns, duration_s, limit_minutes, number, seconds
 from deepgrid.slurm.commands.versions import exit_of
 
-_FIELDS = "jobid,userid,state,starttime,endtime,exit_code,timelimit,restartcnt,submittime,nodelist,reason"
+_FIELDS = "jobid,userid,state,starttime,endtime,exit_code,timelimit,restartcnt,submittime,nodelist,reason,timeused"
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,14 +29,24 @@ class Squeue:
         """Return a row per job."""
         rows = []
         for row in columns(text, 11):
-            slurm_id, user, state, start, end, raw, limit, restarts, taken, nodes, reason = row
+            slurm_id, user, state, start, end, raw, limit, restarts, taken, nodes, tail = row
+            waiting_reason, used_s = _reason_and_time(tail.removesuffix("|"))
             # Slurm shows forecasts as start and end of jobs that have none yet.
             started_at = seconds(start) if nodes and phase_of(state) is not Phase.QUEUED else None
             ended_at = seconds(end) if state in FINAL else None
             exit_status, exit_reason = exit_of(raw, state)
-            waiting_reason = reason.removesuffix("|")
             shown = exit_reason if state in FINAL else "" if waiting_reason == "None" else waiting_reason
             minutes = None if state in FINAL else limit_minutes(limit)
             ran = Row(int(slurm_id), user, state, started_at, ended_at, exit_status, shown, minutes)
-            rows.append(replace(ran, restarts=number(restarts) or 0, taken_at=seconds(taken), nodes=nodes))
+            ran = replace(ran, restarts=number(restarts) or 0, taken_at=seconds(taken), nodes=nodes, used_s=used_s)
+            if started_at is not None and ended_at is not None and used_s is not None:
+                ran = replace(ran, suspended_s=max(0, ended_at - started_at - used_s))
+            rows.append(ran)
         return rows
+
+
+def _reason_and_time(text: str) -> tuple[str, int | None]:
+    """Split the last two columns: the reason, which may have bars, and the time that the job has run."""
+    reason, _, used = text.rpartition("|")
+    used_s = duration_s(used)
+    return (text, None) if used_s is None else (reason, used_s)

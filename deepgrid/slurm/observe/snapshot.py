@@ -83,6 +83,14 @@ class Snapshot:
         requeued = was_requeued((*rows, *self._recorded(key)))
         return replace(as_job(rows[0]), requeued=requeued, began=self.marks_of(key).started)
 
+    def suspended_s(self, key: JobKey) -> int:
+        """Return for how long the cluster has suspended the claim's job so far, if the queue has the job.
+
+        The clock was read before the queue, so time that Slurm did not count was spent suspended.
+        """
+        times = [(row.started_at, row.used_s) for row in self._of(key, self.queue)]
+        return max((self.clock - start - used for start, used in times if start and used is not None), default=0)
+
     def ended(self, key: JobKey, seen: Seen | None = None) -> SlurmJob | None:
         """Return the claim's end by the completion hook: its first final record, with the run time of all records."""
         return self._end(key, self._recorded(key), seen)
@@ -100,12 +108,20 @@ class Snapshot:
         return any(is_refused_start(row, self.marks_of(key), known, seen) for row in known)
 
     def is_unclear(self, key: JobKey, end: SlurmJob) -> bool:
-        """Return whether this end may belong to a second start, although the spool knows no first one.
+        """Return whether accounting may know more about this end.
 
-        Either the guard refused a second start, and the controller lost the first one, or the payload ended with the
-        guard's status. Accounting may know which.
+        Nobody else knows who cancelled a job. And an end may belong to a second start, although the spool knows no
+        first one. Either the guard refused a second start, and the controller lost the first one, or the payload ended
+        with the guard's status.
         """
+        if self.lacks_canceller(key, end):
+            return True
         return end.exit_status == GUARDED and end.started_at is not None and self.marks_of(key).started
+
+    def lacks_canceller(self, key: JobKey, end: SlurmJob) -> bool:
+        """Return whether the job was cancelled while it ran, not by the supervisor, and nobody knows by whom."""
+        unknown = end.cancelled_by_site is None and not end.stopped and not end.requeued
+        return end.state == "CANCELLED" and end.started_at is not None and unknown
 
     def barred(self, key: JobKey) -> bool:
         """Return whether a tombstone exists and the script never passed its guard: nothing of the claim has run."""
@@ -125,11 +141,14 @@ class Snapshot:
         if end is None:
             return None
         found = spans([*runs, end], seen)
+        cancellers = {row.cancelled_by for row in rows} - {""}
         return replace(
             as_job(end),
             requeued=was_requeued(rows),
             began=marks.started,
             stopped=end.state == "CANCELLED" and marks.tombstone,
+            suspended_s=max((row.suspended_s for row in rows), default=0),
+            cancelled_by_site=self.users.get(key.comment) not in cancellers if cancellers else None,
             ran_s=seconds_in(found) if found else None,
             started_at=min((start for start, _ in found), default=end.started_at),
         )

@@ -28,6 +28,7 @@ UNREAD = SlurmJob(Phase.UNKNOWN, reason="the cluster's completion records cannot
 SUDDENLY_EMPTY = SlurmJob(Phase.UNKNOWN, reason="the cluster's whole queue is suddenly empty")
 _ACCOUNTED = "accounting shows an unfinished job, but the queue does not have it"
 ABSENT_BUT_ACCOUNTED = SlurmJob(Phase.UNKNOWN, reason=_ACCOUNTED)
+CANCELLER_UNKNOWN = SlurmJob(Phase.UNKNOWN, reason="accounting does not say yet who cancelled the job")
 RUNAWAY = SlurmJob(Phase.ABSENT, reason="the cluster lost the job: only accounting knows it, without an end")
 FORGOTTEN = SlurmJob(Phase.ABSENT, reason="the cluster lost the job: its controller has forgotten it")
 REFUSED_START = SlurmJob(Phase.ABSENT, reason="the cluster lost the job, and a second start was refused")
@@ -41,6 +42,7 @@ class VerdictSettings:
 
     empty_queue_s: float = 60.0  # an empty queue proves nothing about a job that it held so recently
     runaway_s: float = 900.0  # accounting alone keeps a job from being absent for this long
+    canceller_s: float = 60.0  # accounting is asked for this long who cancelled a job
     remembered_s: float = 30.0  # every controller remembers an ended job for this long (MinJobAge, by default 300 s)
 
     @property
@@ -55,8 +57,10 @@ class _History:
 
     used_at: float
     ran: dict[int, int] = field(default_factory=dict)  # by the cluster's clock, see `Seen`
+    suspended_s: int = 0
     alive_at: float | None = None
     unfinished_since: float | None = None
+    cancelled_since: float | None = None
     forgotten: bool = False
     unknown_state: str = ""
 
@@ -70,6 +74,7 @@ class Verdicts:
     def __init__(self, settings: VerdictSettings = VerdictSettings()) -> None:
         self._settings = settings
         self._histories: dict[JobKey, _History] = {}
+        self.has_accounting = True
 
     def from_snapshot(self, snapshot: Snapshot, keys: Iterable[JobKey], now: float) -> dict[JobKey, SlurmJob]:
         """Return the verdicts by spool and queue. Claims that neither knows are omitted."""
@@ -82,12 +87,14 @@ class Verdicts:
             job = queued if queued is not None and (end is None or end.state == REQUEUED) else end
             if job is None or (job is end and snapshot.is_unclear(key, job)):
                 continue
+            job = self._without_suspension(key, job) if job is end else job
             found[key] = job
             if job.phase is Phase.ENDED:
                 continue
             history = self._history(key, now)
             if job.phase is Phase.RUNNING and job.started_at is not None:
                 history.ran[job.started_at] = max(snapshot.clock, job.started_at)
+                history.suspended_s = max(history.suspended_s, snapshot.suspended_s(key))
             history.alive_at, history.unfinished_since, history.forgotten = now, None, False
             self._log_unknown_state(key, job.state, now)
         return found
@@ -113,7 +120,8 @@ class Verdicts:
         ran = self._ran(key)
         rows, by_memory = (*remembered, *accounted), snapshot.records_of(key, remembered, ran)
         if end := snapshot.records_of(key, rows, ran).end:
-            return end
+            waits = snapshot.lacks_canceller(key, end) and self._waits_for_canceller(key, now)
+            return CANCELLER_UNKNOWN if waits else self._without_suspension(key, end)
         if not snapshot.whole:
             return UNREAD
         refused = snapshot.refused_start(key, rows, ran)
@@ -126,6 +134,19 @@ class Verdicts:
             return REFUSED_START
         history = self._histories.get(key)
         return SUDDENLY_EMPTY if history is not None and self._was_emptied(snapshot, history, now) else ABSENT
+
+    def _without_suspension(self, key: JobKey, end: SlurmJob) -> SlurmJob:
+        """Return the end with the longest suspension that the supervisor or Slurm's records show."""
+        history = self._histories.get(key)
+        if history is None or history.suspended_s <= end.suspended_s:
+            return end
+        return replace(end, suspended_s=history.suspended_s)
+
+    def _waits_for_canceller(self, key: JobKey, now: float) -> bool:
+        """Return whether accounting may still tell who cancelled the job."""
+        history = self._history(key, now)
+        history.cancelled_since = now if history.cancelled_since is None else history.cancelled_since
+        return self.has_accounting and now - history.cancelled_since < self._settings.canceller_s
 
     def _unfinished(self, snapshot: Snapshot, key: JobKey, now: float, *, is_remembered: bool) -> SlurmJob:
         history, settings = self._history(key, now), self._settings

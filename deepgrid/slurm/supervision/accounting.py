@@ -96,7 +96,10 @@ def _runs(key: JobKey, rows: Sequence[Row], marks: Marks) -> list[Run]:
 
 def _run(key: JobKey, row: Row | SlurmJob) -> Run:
     times, slurm_id = (row.started_at, row.ended_at), row.slurm_id or 0
-    return Run(key.job_id, key.claimed_at, slurm_id, row.state, *times, row.exit_status)
+    ran_s = None
+    if row.suspended_s and row.started_at is not None and row.ended_at is not None:
+        ran_s = max(0, row.ended_at - row.started_at - row.suspended_s)
+    return Run(key.job_id, key.claimed_at, slurm_id, row.state, *times, row.exit_status, ran_s=ran_s)
 
 
 def _ends_before(row: Row, other: Row) -> bool:
@@ -110,5 +113,7 @@ async def _query_open_claims(cluster: Cluster, claims: Sequence[JobKey], rows: S
         some = claims[first : first + CLAIMS_PER_QUERY]
         snapshot = await cluster.snapshot(some)
         seen = {key: snapshot.ended(key) or snapshot.records_of(key, rows).end or snapshot.queued(key) for key in some}
-        found += [replace(_run(key, job), ran_s=job.ran_s) for key, job in seen.items() if job is not None]
+        for key, job in seen.items():
+            if job is not None:
+                found.append(replace(_run(key, job), ran_s=job.ran_s if job.ended_at is None else job.run_s))
     return found
