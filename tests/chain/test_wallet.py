@@ -12,8 +12,6 @@ from pathlib import Path
 import pytest
 from eth_account import Account
 from eth_account.messages import encode_typed_data
-from py_ecc.bls import G2ProofOfPossession
-from py_ecc.bls12_381 import curve_order
 
 from deepgrid.chain.transactions.eth_accounts import VALIDATORS_CURVE_ORDER
 from deepgrid.chain.transactions.wallet import Wallet
@@ -141,6 +139,9 @@ def test_a_keystore_of_a_validator_loads_them() -> None:
             "print(MAX_V4_PRIVATE_KEY, bls.SkToPk(5).hex())",
         )
     )
+    from py_ecc.bls import G2ProofOfPossession
+    from py_ecc.bls12_381 import curve_order
+
     said = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
     assert said.split() == [str(curve_order - 1), G2ProofOfPossession.SkToPk(5).hex()]
     assert curve_order == VALIDATORS_CURVE_ORDER

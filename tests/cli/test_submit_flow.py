@@ -11,7 +11,6 @@ import pytest
 from prefect.client.orchestration import get_client
 from prefect.client.schemas.objects import State, TaskRun
 from prefect.settings import PREFECT_API_URL
-from prefect.testing.utilities import prefect_test_harness
 
 from blocks import Customer, Grid, Wallet
 from deepgrid.billing.formulas import rate_wei_per_minute
@@ -27,6 +26,8 @@ pytestmark = pytest.mark.long
 
 @pytest.fixture(scope="module")
 def prefect() -> Iterator[None]:
+    from prefect.testing.utilities import prefect_test_harness  # slow to import
+
     with prefect_test_harness(server_startup_timeout=120):
         yield
 

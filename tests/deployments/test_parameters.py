@@ -21,7 +21,6 @@ from prefect.client.schemas.actions import WorkPoolCreate
 from prefect.client.schemas.responses import DeploymentResponse
 from prefect.exceptions import ParameterTypeError
 from prefect.settings import PREFECT_API_URL
-from prefect.testing.utilities import prefect_test_harness
 
 from deployments.onemachine.parties.registration import create_deployments
 from deployments.release import release
@@ -102,6 +101,8 @@ def test_the_name_of_a_block_is_one_that_a_block_can_have(name: str) -> None:
 @pytest.fixture(scope="module")
 def server() -> Iterator[dict[str, str]]:
     """Environment for commands of a Prefect with the deployments of the provider."""
+    from prefect.testing.utilities import prefect_test_harness  # slow to import
+
     with prefect_test_harness(server_startup_timeout=300):
         env = {**os.environ, "PREFECT_API_URL": PREFECT_API_URL.value() or "", "CLUSTER": NAME}
         with get_client(sync_client=True) as client:

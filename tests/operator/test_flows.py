@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 from prefect.artifacts import Artifact
 from prefect.client.schemas.objects import State
-from prefect.testing.utilities import prefect_test_harness
 
 from deepgrid.billing.credits import format_credits
 from deepgrid.lifecycle.job import Label
@@ -29,6 +28,8 @@ MEASURED = (*LABELS, Label("compute.gflops", "1.00"))
 
 @pytest.fixture(scope="module", autouse=True)
 def _prefect() -> Iterator[None]:
+    from prefect.testing.utilities import prefect_test_harness  # slow to import
+
     with prefect_test_harness(server_startup_timeout=300):
         yield
 

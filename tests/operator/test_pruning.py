@@ -14,7 +14,6 @@ from prefect.client.schemas.filters import LogFilter, LogFilterFlowRunId
 from prefect.client.schemas.objects import FlowRun, State
 from prefect.exceptions import ObjectNotFound
 from prefect.states import Completed, Failed, Running
-from prefect.testing.utilities import prefect_test_harness
 
 from deepgrid.lifecycle.job import JobKey
 from flows.prune_history import prune_history
@@ -47,6 +46,8 @@ async def a_round(cluster: str) -> None:
 
 @pytest.fixture(scope="module", autouse=True)
 def _prefect() -> Iterator[None]:
+    from prefect.testing.utilities import prefect_test_harness  # slow to import
+
     with prefect_test_harness(server_startup_timeout=300):
         yield
 

@@ -9,7 +9,6 @@ from datetime import UTC, datetime
 
 import pytest
 from prefect.artifacts import Artifact
-from prefect.testing.utilities import prefect_test_harness
 
 from deepgrid.benchmark import measuring
 from deepgrid.benchmark.outcome import Outcome
@@ -27,6 +26,8 @@ pytestmark = pytest.mark.long
 
 @pytest.fixture(scope="module", autouse=True)
 def prefect() -> Iterator[None]:
+    from prefect.testing.utilities import prefect_test_harness  # slow to import
+
     with prefect_test_harness(server_startup_timeout=120):
         yield
 

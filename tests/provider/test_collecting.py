@@ -15,7 +15,6 @@ from prefect.client.orchestration import get_client
 from prefect.client.schemas.filters import LogFilter, LogFilterFlowRunId
 from prefect.client.schemas.objects import State
 from prefect.logging.handlers import APILogWorker
-from prefect.testing.utilities import prefect_test_harness
 
 from deepgrid.lifecycle.decide import LOST
 from flows.collect_zombies import collect_zombies
@@ -32,6 +31,8 @@ pytestmark = pytest.mark.long
 
 @pytest.fixture(scope="module", autouse=True)
 def prefect() -> Iterator[None]:
+    from prefect.testing.utilities import prefect_test_harness  # slow to import
+
     with prefect_test_harness(server_startup_timeout=120):
         yield
 

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 
 import pytest
 from prefect import flow, runtime
-from prefect.testing.utilities import prefect_test_harness
 
 from deepgrid.errors import GridError, InputError, ServiceError
 from tasks.run_step import run_step
@@ -16,6 +15,8 @@ pytestmark = pytest.mark.long
 
 @pytest.fixture(scope="module", autouse=True)
 def _prefect() -> Iterator[None]:
+    from prefect.testing.utilities import prefect_test_harness  # slow to import
+
     with prefect_test_harness(server_startup_timeout=300):
         yield
 

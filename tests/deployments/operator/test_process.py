@@ -22,7 +22,6 @@ from prefect.client.schemas.filters import FlowFilter, FlowFilterName
 from prefect.client.schemas.objects import FlowRun
 from prefect.exceptions import ObjectNotFound
 from prefect.settings import PREFECT_API_URL
-from prefect.testing.utilities import prefect_test_harness
 
 from blocks import Grid, Operator, Wallet
 from deepgrid.lifecycle.job import Label
@@ -44,6 +43,8 @@ MEASURED = (*LABELS, Label("compute.gflops", "1.00"))
 
 @pytest.fixture(scope="module", autouse=True)
 def _prefect() -> Iterator[None]:
+    from prefect.testing.utilities import prefect_test_harness  # slow to import
+
     with prefect_test_harness(server_startup_timeout=300):
         yield
 
