@@ -12,7 +12,7 @@ from fastapi import Depends
 from deepgrid.errors import ConfigurationError
 from deepgrid.services.admission import Admission, Rate, ScriptChecks
 from deepgrid.services.admission.fair_queue import FairQueue
-from deepgrid.services.admission.limits import Buckets
+from deepgrid.services.admission.limits import Buckets, Shares
 from deepgrid.services.context import Context, app_state
 
 HTTPS_PORT = 443
@@ -43,6 +43,9 @@ class CompatLimits:
     # the log service
     stream_s: float = 24 * 3600.0  # length of a stream
     list_every_s: float = 10.0  # pause between two lists of logs in a stream
+    job_within_s: float = 30.0  # a job that is read right after its transaction was sent
+    jobs_awaited: int = 64  # by all readers
+    jobs_awaited_per_signer: int = 2
     request_within_s: float = 10.0  # a request over gRPC
     answer_within_s: float = 60.0  # the next answer to it
 
@@ -86,6 +89,7 @@ class CompatContext:
         services.all_checks.append(self.checks)
         self.fetches = FairQueue(limits.module_fetches, FETCHES_WAITING_PER_ADDRESS, limits.check_wait_s)
         self.fetch_threads = ThreadPoolExecutor(limits.module_fetches, "modules")
+        self.awaited_jobs = Shares(limits.jobs_awaited_per_signer, limits.jobs_awaited)
         self.submissions = Buckets(limits.submissions_per_address)
 
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import time
+from dataclasses import replace
 
 import pytest
 from grpc import aio
 from grpclib.health.v1.health_pb2 import HealthCheckRequest, HealthCheckResponse
 
-from deepgrid.compat.compat_context import CompatLimits, CompatSettings
+from deepgrid.compat.compat_context import CompatContext, CompatLimits, CompatSettings
+from deepgrid.compat.logger_api import methods
 from deepgrid.compat.logger_api.log_lines import LONGEST_LINE_BYTES
 from deepgrid.compat.logger_api.logger_pb2 import ReadResponse, WatchListResponse
 from deepgrid.lifecycle.states import JobStatus
@@ -35,7 +37,7 @@ every_transport = pytest.mark.parametrize("transport", TRANSPORTS)
 
 @pytest.fixture
 async def served(start: Start) -> Grid:
-    grid = await start(grpc_port=0, compat=CompatSettings(limits=CompatLimits(list_every_s=0.2)))
+    grid = await start(grpc_port=0, compat=CompatSettings(limits=CompatLimits(list_every_s=0.2, job_within_s=0.5)))
     grid.chain.put(1, NAME, JobStatus.RUNNING)
     return grid
 
@@ -61,6 +63,40 @@ async def test_a_reader_follows_what_is_written(served: Grid, transport: str) ->
         await push_log(served.provider, 1, 8, b"", final=True)
         with pytest.raises(StopAsyncIteration):
             await anext(found)
+
+
+@every_transport
+async def test_a_log_is_read_before_the_block_of_its_job(
+    served: Grid, transport: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(methods, "ASK_CHAIN_S", 0.05)
+    compat = served.compat
+    monkeypatch.setattr(compat, "limits", replace(compat.limits, job_within_s=WITHIN_S))
+    found = stream(served, transport, read_request(2).SerializeToString())
+    async with asyncio.timeout(WITHIN_S):
+        first = asyncio.create_task(one_line(found))
+        await until(lambda: _held(compat))
+        served.chain.put(2, NAME, JobStatus.RUNNING)
+        await push_log(served.provider, 2, 0, b"there\n", final=True)
+        assert await first == b"there"
+
+
+@every_transport
+async def test_a_signer_cannot_wait_for_many_jobs(
+    served: Grid, transport: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    compat = served.compat
+    monkeypatch.setattr(compat, "limits", replace(compat.limits, job_within_s=WITHIN_S))
+    streams = [stream(served, transport, read_request(one).SerializeToString()) for one in (5, 6)]
+    waiting = [asyncio.create_task(one_line(one)) for one in streams]
+    await until(lambda: _held(compat, 2))
+    assert await end_of(served, transport, read_request(7).SerializeToString()) == (5, "there is no job 7")
+    for task in waiting:
+        task.cancel()
+
+
+async def _held(compat: CompatContext, least: int = 1) -> bool:
+    return compat.awaited_jobs.all_held >= least
 
 
 @every_transport

@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
-from contextlib import aclosing, contextmanager
+from contextlib import aclosing, contextmanager, suppress
 from typing import TypeVar
 
 from eth_utils.address import to_checksum_address
@@ -27,6 +27,7 @@ from deepgrid.compat.compat_context import CompatContext
 from deepgrid.compat.logger_api.log_lines import LineMessages
 from deepgrid.compat.logger_api.logger_pb2 import ReadRequest, WatchListRequest, WatchListResponse
 from deepgrid.compat.logger_api.status import as_grpc_errors, invalid
+from deepgrid.services.following.log_tails import ASK_CHAIN_S
 from deepgrid.services.refusal import Refusal
 from deepgrid.services.signing.signatures import BadRequestSignature, signer_of
 from deepgrid.services.storage.database import Log
@@ -101,6 +102,7 @@ async def read(context: CompatContext, source: str, message: bytes) -> Batches:
     context.admission.look_up(source, reader)
     lines, claimed_at, at_ns = LineMessages(), None, 0
     with context.services.log_tails.counted(job_id), context.admission.running.lend(source):
+        await _await_job(context, job_id, reader)
         async with aclosing(context.services.log_tails.follow(job_id, reader)) as pieces:  # type: ignore[type-var]
             async for piece in pieces:
                 if claimed_at != piece.claimed_at:
@@ -175,6 +177,27 @@ def _job_id(log_name: str) -> int:
     if not 0 < job_id < 2**63:
         raise GRPCError(Status.NOT_FOUND, f"there is no job {job_id}")
     return job_id
+
+
+async def _await_job(context: CompatContext, job_id: int, reader: str) -> None:
+    """Wait for a job that the next blocks may bring. Existing clients read a log before the job's block is there.
+
+    Returns also when the wait is over, or when too many wait already: the reader is refused then.
+    """
+    with context.awaited_jobs.hold(reader) as held, suppress(TimeoutError):
+        async with asyncio.timeout(context.limits.job_within_s if held else 0):
+            while True:
+                if await _exists(context, job_id):
+                    return
+                await asyncio.sleep(ASK_CHAIN_S)
+
+
+async def _exists(context: CompatContext, job_id: int) -> bool:
+    try:
+        await context.services.log_tails.job(job_id)
+    except Refusal as refusal:
+        return refusal.status != 404
+    return True
 
 
 @contextmanager

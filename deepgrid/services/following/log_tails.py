@@ -18,7 +18,7 @@ from deepgrid.services.refusal import Refusal
 TAILS_BYTES = 64 * 1024 * 1024  # of all logs, in memory
 PAGE_BYTES = 128 * 1024  # of older output, per follower
 PAGES_AT_ONCE = 4  # reads of older output; leaves connections of the database's pool to others
-ASK_CHAIN_S = 2.0  # one read for all followed jobs
+ASK_CHAIN_S = 2.0  # one read for all followed jobs, and for each that may still come
 STOPPING = "the service stops"
 
 logger = logging.getLogger(__name__)
@@ -105,7 +105,7 @@ class LogTails:
         """
         tail = self._tails.get(job_id)
         if tail is None:
-            job = await self._job(job_id)
+            job = await self.job(job_id)
             require_customer(job, reader)
             tail = self._tails.get(job_id) or self._start(job)
         tail.followers += 1
@@ -130,7 +130,7 @@ class LogTails:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def _job(self, job_id: int) -> Job:
+    async def job(self, job_id: int) -> Job:
         """Return the job as the chain has it. Simultaneous calls for one job share one answer."""
         asked = self._asked.get(job_id)
         if asked is None:
