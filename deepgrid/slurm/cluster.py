@@ -20,6 +20,7 @@ from deepgrid.errors import Deposed, GridError, SlurmError, SlurmUnreachable
 from deepgrid.lifecycle.job import Hardware, JobKey
 from deepgrid.slurm.commands.job_row import Row
 from deepgrid.slurm.commands.query import is_id
+from deepgrid.slurm.commands.scontrol import PartitionNodes
 from deepgrid.slurm.flood import FloodWatch
 from deepgrid.slurm.observe.holdings import Holdings, Ledger, holdings, parse_ledger
 from deepgrid.slurm.observe.snapshot import Snapshot, parse_snapshot, snapshot_command, snapshot_input
@@ -84,22 +85,37 @@ class Cluster:
         self.deposed = asyncio.Event()  # set when the login node refuses an effect because its term is over
 
     async def health(self) -> tuple[int, int]:
-        """Return the numbers of the partition's nodes: of those that take jobs, and of all.
+        """Return the numbers of the partition's nodes: of those that can run jobs, and of all.
 
-        Raises SlurmUnreachable when Slurm does not answer, SlurmError when the partition takes no jobs.
+        Raises SlurmUnreachable when Slurm does not answer, SlurmError when no job can run.
         """
-        found = await self._slurm.nodes(self.settings.partition)
+        found = await self.partition()
         if not found.is_up:
-            raise SlurmError(f"The partition {self.settings.partition} does not exist or is down.")
+            raise SlurmError(f"The partition {self.settings.partition} is {found.state.lower() or 'missing'}.")
+        if not found.usable.nodes:
+            raise self._no_node(found)
         return found.usable.nodes, found.all.nodes
 
+    async def partition(self) -> PartitionNodes:
+        """Return the partition with its nodes."""
+        return await self._slurm.nodes(self.settings.partition)
+
     async def hardware(self, *, usable_only: bool = True) -> Hardware:
-        """Return nodes of the partition that take jobs, or all, ordered by name. Raises SlurmError without any."""
-        found = await self._slurm.nodes(self.settings.partition)
+        """Return what jobs can get of the nodes that can run them, or of all. Raises SlurmError without any node."""
+        found = await self.partition()
         hardware = found.usable if usable_only else found.all
         if not hardware.nodes:
-            raise SlurmError(f"The partition {self.settings.partition} has no node that takes jobs.")
+            raise self._no_node(found)
         return hardware
+
+    def _no_node(self, found: PartitionNodes) -> SlurmError:
+        words = f"No node of the partition {self.settings.partition} can run a job: "
+        if found.nodes:
+            return SlurmError(f"{words}{found.why_not()}.", next_step="Jobs are claimed again when a node takes jobs.")
+        if found.hidden:
+            step = "Add cloud to PrivateData in slurm.conf, which shows powered-down cloud nodes."
+            return SlurmError(f"{words}Slurm hides all {found.hidden}.", next_step=step)
+        return SlurmError(f"{words}it has none.")
 
     async def make_storage(self, key: JobKey, customer: str, prefixes: Sequence[str]) -> None:
         """Make the storage folders of the customer's account before its first job (see `OwnFolders.make`)."""

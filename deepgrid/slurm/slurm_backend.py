@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from typing import Protocol, TypeVar
 
@@ -13,12 +14,13 @@ from deepgrid.slurm.commands.complaints import first_complaint, is_outage
 from deepgrid.slurm.commands.job_row import Row
 from deepgrid.slurm.commands.query import Query
 from deepgrid.slurm.commands.sacct import DISABLED, Sacct
-from deepgrid.slurm.commands.sinfo import PartitionNodes, Sinfo
+from deepgrid.slurm.commands.scontrol import PartitionNodes, Scontrol
 from deepgrid.slurm.commands.squeue import Squeue
 from deepgrid.slurm.flood import FloodWatch
 from deepgrid.slurm.ssh.login import Runner
 
 Answer = TypeVar("Answer")
+log = logging.getLogger(__name__)
 TIMED_OUT = (124, 137, -1)  # exit statuses of `timeout`, and of a connection that broke
 
 
@@ -40,7 +42,7 @@ class SlurmBackend(Protocol):
         """
 
     async def nodes(self, partition: str) -> PartitionNodes:
-        """Return the nodes of a partition."""
+        """Return a partition with its nodes."""
 
 
 class SlurmCommands:
@@ -49,6 +51,7 @@ class SlurmCommands:
     def __init__(self, login: Runner, flood: FloodWatch) -> None:
         self._login = login
         self._flood = flood
+        self._unknown_words = frozenset[str]()
 
     async def jobs(self, *, ended: bool = False) -> list[Row]:
         """Run squeue."""
@@ -67,8 +70,12 @@ class SlurmCommands:
         return query.parse(done.text)
 
     async def nodes(self, partition: str) -> PartitionNodes:
-        """Run sinfo."""
-        return await self._ask(Sinfo(partition))
+        """Run scontrol. Words for nodes that this code does not know are logged once."""
+        found = await self._ask(Scontrol(partition))
+        for word in found.unknown_words - self._unknown_words:
+            log.warning("unknown Slurm state %s of a node, which counts as not usable", word)
+        self._unknown_words |= found.unknown_words
+        return found
 
     async def _ask(self, query: Query[Answer]) -> Answer:
         """Ask one question. Raises SlurmUnreachable for an outage, else SlurmError."""

@@ -14,7 +14,7 @@ from deepgrid.slurm.commands.complaints import first_complaint, is_outage
 from deepgrid.slurm.commands.completions import Completions
 from deepgrid.slurm.commands.query import limit_minutes
 from deepgrid.slurm.commands.sacct import Sacct
-from deepgrid.slurm.commands.sinfo import Sinfo, count_gpus, memory_mb
+from deepgrid.slurm.commands.scontrol import Scontrol, gpus_of
 from deepgrid.slurm.commands.squeue import Squeue
 from deepgrid.slurm.observe.holdings import parse_ledger
 from deepgrid.slurm.observe.snapshot import parse_snapshot
@@ -44,9 +44,8 @@ PARSERS: dict[str, Callable[[str], object]] = {
     "squeue": Squeue.parse,
     "sacct": Sacct.parse,
     "records": Completions.parse,
-    "sinfo": Sinfo.parse,
-    "GPUs": count_gpus,
-    "memory": memory_mb,
+    "scontrol": lambda text: (found := Scontrol("main").parse(text), found.usable, found.why_not()),
+    "GPUs": gpus_of,
     "time limit": limit_minutes,
     "complaint": lambda text: (first_complaint(text), is_outage(text)),
     "folder": KEY.of_same_grid,
@@ -83,7 +82,9 @@ def test_an_invalid_number_crashes_no_parser(number: str) -> None:
     assert [row.slurm_id for row in rows] == [42]
     assert len(Sacct.parse(f"42|999|FAILED|{number}:{number}|{number}|{number}|{number}|n1")) == 1
     assert len(Completions.parse(f"job_id=42\njob_state=3\nexit_code={number}\nend_time={number}\nnodes=n1\n")) == 1
-    assert Sinfo.parse(f"n{number}|{number}|{number}|gpu:{number}|idle|up").all.nodes <= 1
+    node = f"NodeName=n{number} CPUEfctv={number} RealMemory={number} MemSpecLimit={number} Gres=gpu:{number}"
+    found = Scontrol("main").parse(f"MaxMemPerCPU = {number}\n{node} Partitions=main State=IDLE TotalNodes={number}")
+    assert found.all.nodes <= 1
     for line in (f"clock {number}", f"held {number}", f"job {KEY.comment} {number} {number} submitted {number} f"):
         assert parse_snapshot(answer(f"{line}\nqueue 0 \nend\n")).ids.keys() <= {KEY.comment}
 

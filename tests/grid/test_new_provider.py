@@ -80,7 +80,7 @@ class Newcomer:
                 terminal.shows(question)
                 terminal.type(f"{text}\n")
             assert terminal.ended() == 0, terminal.text
-        assert "The partition no-such-partition does not exist or is down." in terminal.text
+        assert "Slurm refused: Partition no-such-partition not found." in terminal.text
         assert f"The provider block alpha sells the partition {self.environment['PARTITION']} of" in terminal.text
         assert "warning The provider alpha offers just the same hardware on chain." in terminal.text
         self.said.append(terminal.text)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from deepgrid.lifecycle import ends
 from deepgrid.lifecycle.pending_reasons import LIMITS, REASONS, UNKNOWN, Outlook, Patience, PendingReason
+from deepgrid.slurm.commands.node_states import NODE_WORDS
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "slurm-words.md"
 HEAD = """# Slurm's words
@@ -36,6 +37,14 @@ ENDS_HEAD = """## How a job ends
 | Slurm's state | the job becomes | billed | the customer reads |
 |---|---|---|---|
 """
+NODES_HEAD = """## Nodes
+
+A node has one state and any number of flags (`scontrol show node`). It is as usable as its worst word. A node that
+Slurm starts does not respond yet, which does not count then. Any other word is not usable, and is logged once.
+
+| Slurm's word | a node with it is | which means |
+|---|---|---|
+"""
 OTHERS = {
     "FAILED_LAUNCH": "`FAILED` as it could not be launched, soon",
     "HAD_RUN": "`FAILED` as it could not be launched, late",
@@ -49,7 +58,14 @@ OTHERS = {
 
 def page() -> str:
     """Return the text of the page."""
-    return "\n".join([HEAD, REASONS_HEAD + _rows(_patience()), _reasons(), ENDS_HEAD + _rows(_ends())])
+    parts = [
+        HEAD,
+        REASONS_HEAD + _rows(_patience()),
+        _reasons(),
+        ENDS_HEAD + _rows(_ends()),
+        NODES_HEAD + _rows(_nodes()),
+    ]
+    return "\n".join(parts)
 
 
 def _rows(rows: Iterable[tuple[str, ...]]) -> str:
@@ -79,6 +95,11 @@ def _ends() -> Iterator[tuple[str, ...]]:
     named += [(how, getattr(ends, name)) for name, how in OTHERS.items()]
     for how, end in named:
         yield how, end.status.words, "what ran" if end.billed else "nothing", end.error
+
+
+def _nodes() -> Iterator[tuple[str, ...]]:
+    for word, (use, meaning) in NODE_WORDS.items():
+        yield f"`{word}`", use.value, meaning
 
 
 if __name__ == "__main__":

@@ -74,6 +74,15 @@ class Box:
         return [int(word) for word in queued.split()]
 
 
+def resume_nodes(box: Box) -> None:
+    """Let all nodes take jobs again. Slurm asks a resumed node first, which does not respond until then."""
+    box.slurm("scontrol", "update", "nodename=ALL", "state=resume", check=False)
+    deadline = time.monotonic() + WAIT_S
+    while not set(box.slurm("sinfo", "-h", "-N", "-o", "%T").split()) <= {"idle", "mixed", "allocated"}:
+        assert time.monotonic() < deadline, "a node does not take jobs again"
+        time.sleep(0.1)
+
+
 @contextmanager
 def open_folder() -> Iterator[Path]:
     """Yield a folder that other accounts can enter, unlike pytest's. Jobs can run there under another account."""

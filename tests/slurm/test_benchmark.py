@@ -26,7 +26,7 @@ from deepgrid.sbatch import Containers, StoragePaths
 from deepgrid.slurm.cluster import Cluster
 from deepgrid.slurm.ssh.login import Login
 from deepgrid.slurm.submit.batch import BatchJobs, BatchSettings
-from tests.slurm.support import Box
+from tests.slurm.support import Box, resume_nodes
 from tests.waiting import until
 
 # Both nodes are this machine, so one rank runs on each, over loopback.
@@ -109,7 +109,7 @@ def drained(box: Box) -> Iterator[None]:
     """One of the two nodes takes no jobs."""
     box.slurm("scontrol", "update", "NodeName=unit-n2", "State=DRAIN", "Reason=test")
     yield
-    box.slurm("scontrol", "update", "NodeName=unit-n2", "State=RESUME")
+    resume_nodes(box)
 
 
 @pytest.mark.usefixtures("drained")

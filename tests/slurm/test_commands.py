@@ -9,14 +9,12 @@ from pathlib import Path
 import pytest
 
 from deepgrid.errors import ConfigurationError, InputError
-from deepgrid.lifecycle.job import Hardware
 from deepgrid.lifecycle.slurm_state import Phase
 from deepgrid.slurm.commands.complaints import first_complaint, is_outage
 from deepgrid.slurm.commands.completions import Completions
 from deepgrid.slurm.commands.job_states import phase_of
 from deepgrid.slurm.commands.query import limit_minutes
 from deepgrid.slurm.commands.sacct import FORGOTTEN_REASON, Sacct
-from deepgrid.slurm.commands.sinfo import Sinfo, count_gpus, memory_mb
 from deepgrid.slurm.commands.squeue import Squeue
 from deepgrid.slurm.commands.versions import wait_status
 from deepgrid.slurm.observe.run_records import Marks, is_refused_start
@@ -157,38 +155,6 @@ def test_completion_records_separate_launch_failures_from_exit_statuses() -> Non
     assert rows[11].state == "STATE_77"
     assert (rows[12].state, rows[12].started_at, rows[12].ended_at) == ("REQUEUED", 1795375021, 1795375025)
     assert len(rows) == 6
-
-
-@pytest.mark.parametrize("state", ["drained", "draining*", "down", "maint", "idle*", "fail"])
-def test_a_node_that_takes_no_jobs_is_omitted(state: str) -> None:
-    text = f"n1|2|4000|(null)|mixed|up\nn2|4|4000|(null)|{state}|up\n"
-    assert Sinfo.parse(text).usable == Hardware((0,), (2,), (4000,))
-    assert Sinfo.parse(text).all.cpus_per_node == (2, 4)
-
-
-def test_hardware_is_ordered_by_node_and_omits_nodes_that_do_not_respond() -> None:
-    text = recorded("sinfo.txt")
-    assert Sinfo.parse(text).usable == Hardware((1, 0, 6), (2, 4, 8), (4000, 64000, 16000))
-    assert Sinfo.parse(text).all.gpus_per_node == (1, 0, 2, 6)
-    assert Sinfo.parse("").all.nodes == 0
-    assert Sinfo.parse(text).is_up
-    assert not Sinfo.parse(text.replace("|up", "|drain")).is_up
-
-
-@pytest.mark.parametrize(
-    ("text", "megabytes"),
-    [("64000", 64000), ("64000M", 64000), ("62.50G", 64000), ("1T", 2**20), ("2048K", 2), ("8000+", 8000), ("?", 0)],
-)
-def test_memory_is_parsed_with_its_unit(text: str, megabytes: int) -> None:
-    assert memory_mb(text) == megabytes
-
-
-@pytest.mark.parametrize(
-    ("gres", "gpus"),
-    [("gpu:4", 4), ("gpu:a100:4(S:0-1)", 4), ("gpu", 1), ("shard:8,gpu:2", 2), ("(null)", 0), ("", 0), ("gpufoo:3", 0)],
-)
-def test_gpus_are_counted_by_type_and_without(gres: str, gpus: int) -> None:
-    assert count_gpus(gres) == gpus
 
 
 def test_messages_of_refusals_and_outages_are_distinguished() -> None:

@@ -1,6 +1,6 @@
 """Slurm's commands: one class each, which builds the command line and parses the output. No I/O.
 
-A class that asks Slurm a question is a `Query`: `squeue`, `sacct`, `sinfo`. `sbatch` builds the options of a
+A class that asks Slurm a question is a `Query`: `squeue`, `sacct`, `scontrol`. `sbatch` builds the options of a
 submission, and `completions` parses the records of the completion hook. `versions` has all differences between versions
 of Slurm.
 

@@ -1,17 +1,20 @@
-"""Reads the exit codes that Slurm prints. Differences between versions of Slurm are known here only.
+"""Reads the exit codes that Slurm prints. All differences between versions of Slurm are known here only.
 
-* The controller (`squeue`) prints a wait status on 22.05: `768` for exit code 3, `9` for signal 9. On 24.11 it prints a
-  pair of code and signal: `3:0`, `0:9`.
+* The controller (`squeue`) prints a wait status on 22.05: `768` for exit code 3, `9` for signal 9. On 24.11 and later
+  it prints a pair of code and signal: `3:0`, `0:9`.
 * A failed launch has an error number of Slurm, such as `4021`. A pair shows its last bits only: `0:53`.
-* The completion hook gets wait statuses on both.
-* Accounting (`sacct`) prints pairs on both. Codes from 128 are 128 less: `127:0` for exit code 255.
-* A job whose node failed has 0 on 22.05. On 24.11 the three sources have `0:1`, `1` and `1:0`.
+* The completion hook gets wait statuses on all.
+* Accounting (`sacct`) prints pairs on all. Before 26.05, codes from 128 are 128 less: `127:0` for exit code 255.
+* A job whose node failed has 0 on 22.05. Later, the three sources have `0:1`, `1` and `1:0`.
+* 22.05 hides powered-down cloud nodes, unless `PrivateData` has `cloud`.
 """
 
 from __future__ import annotations
 
 import re
 
+# Each has recorded output in tests/slurm/data/recorded.
+TESTED_VERSIONS = ((22, 5), (24, 11), (26, 5))
 _WAIT_STATUS = re.compile(r"([0-9]{1,10})(\.0*)?")  # Lua prints whole numbers as 768.0 in some builds
 _PAIR = re.compile(r"([0-9]{1,5}):([0-9]{1,5})")
 _FAILED_NODE = {"NODE_FAIL", "BOOT_FAIL"}  # the job itself has no exit code

@@ -14,6 +14,7 @@ from deepgrid.errors import GridError
 from deepgrid.findings import Finding, Level
 from deepgrid.slurm.cluster import Cluster
 from deepgrid.slurm.setup.hook_text import completion_hook, version_of
+from deepgrid.slurm.setup.partition_findings import judge_partition
 from deepgrid.slurm.ssh.login import Runner
 from deepgrid.slurm.ssh.login_settings import Become, LoginSettings, as_expression
 from deepgrid.slurm.ssh.scripts import call, read_script, whole_answer
@@ -44,13 +45,11 @@ async def examine(login: Runner, cluster: Cluster) -> list[Finding]:
     findings = [Finding("login", Level.GOOD, f"{cluster.settings.host} answers as {facts.values['account']}.")]
     try:
         await cluster.health()
-        hardware = await cluster.hardware()
+        found = await cluster.partition()
     except GridError as error:
         findings.append(Finding.of("slurm", error))
     else:
-        version, partition = facts.values.get("SLURM_VERSION") or "(of an unknown version)", cluster.settings.partition
-        words = f"Slurm {version}, partition {partition} with {hardware.nodes} nodes."
-        findings.append(Finding("slurm", Level.GOOD, words))
+        findings += judge_partition(found, cluster.settings.partition, facts.values.get("SLURM_VERSION", ""))
     return [*findings, *judge(facts, cluster.settings)]
 
 

@@ -265,8 +265,9 @@ class SlurmSite:
         folder = self._folder(spec.name)
         conf = str(folder / "slurm.conf")
         env = self.environment(spec.name)
-        # The accounting must know a controller before it starts. Adding it twice changes nothing.
-        controller = 'sacctmgr -i -Q add cluster "$1"; exec /usr/sbin/slurmctld -D -f "$SLURM_CONF"'
+        # The accounting must know a controller before it starts. Adding it twice changes nothing. With -i, a controller
+        # that was killed before it saved all its state starts again.
+        controller = 'sacctmgr -i -Q add cluster "$1"; exec /usr/sbin/slurmctld -D -i -f "$SLURM_CONF"'
         name, argv = f"{spec.name}-slurmctld", ["sh", "-c", controller, "sh", spec.name]
         yield Daemon(name, argv, partial(listens, self._port(name)), env=env)
         for node in spec.node_names:

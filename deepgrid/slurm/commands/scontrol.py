@@ -1,0 +1,176 @@
+"""`scontrol`: a partition, its nodes, and what a job can get of them."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from deepgrid.lifecycle.job import Hardware
+from deepgrid.slurm.commands.node_states import Use, unknown_words, use_of, why_not
+from deepgrid.slurm.commands.query import COMMAND_PREFIX, number
+
+MOST_REASONS = 3  # in one sentence
+_SHOW = (
+    'scontrol show config | grep "^MaxMemPerCPU"; scontrol -a -o show partition "$1" && exec scontrol -a -o show node'
+)
+_SLICE = re.compile(r"(?:^|[_.-])[0-9]g\.[0-9]{1,3}gb", re.ASCII | re.IGNORECASE)  # a part of a GPU, by NVIDIA's MIG
+_TEXTS = re.compile(r" (?:Reason|Comment|Extra|OS)=")  # of administrators, or with spaces
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A node: what a job can get of it, and whether it can run one. `gpus` counts whole GPUs by type, '' for none."""
+
+    name: str
+    words: tuple[str, ...]
+    cpus: int
+    memory_mb: int
+    gpus: Mapping[str, int]
+    slices: Mapping[str, int]
+    reason: str = ""
+
+    @property
+    def use(self) -> Use:
+        """Whether the node can run a job."""
+        return use_of(self.words)
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionNodes:
+    """A partition and the nodes that Slurm shows, ordered by name. `total` is the number of nodes by its configuration.
+
+    `max_mem_per_cpu_mb` is Slurm's limit, 0 for none. Slurm gives a job that wants more memory per CPU more CPUs.
+    """
+
+    state: str
+    nodes: tuple[Node, ...] = ()
+    total: int = 0
+    max_mem_per_cpu_mb: int = 0
+    unknown_words: frozenset[str] = field(default_factory=frozenset)
+
+    @property
+    def is_up(self) -> bool:
+        """Whether the partition takes jobs."""
+        return self.state == "UP"
+
+    @property
+    def usable(self) -> Hardware:
+        """Nodes that can run a job now or on demand."""
+        return self._hardware(node for node in self.nodes if node.use is not Use.NOT)
+
+    @property
+    def all(self) -> Hardware:
+        """All nodes that Slurm shows."""
+        return self._hardware(self.nodes)
+
+    @property
+    def gpu_types(self) -> tuple[str, ...]:
+        """Types of whole GPUs."""
+        return tuple(sorted({kind for node in self.nodes for kind in node.gpus if kind}))
+
+    @property
+    def slices(self) -> tuple[str, ...]:
+        """Types of parts of GPUs, which are not offered."""
+        return tuple(sorted({kind for node in self.nodes for kind in node.slices}))
+
+    @property
+    def hidden(self) -> int:
+        """Number of nodes that Slurm hides: powered-down cloud nodes, where PrivateData lacks `cloud`."""
+        return max(self.total - len(self.nodes), 0)
+
+    def why_not(self) -> str:
+        """Return why nodes cannot run jobs, most frequent reasons first; empty if all can."""
+        said = Counter(_said(node) for node in self.nodes if node.use is Use.NOT)
+        parts = [f"{count} {reason}" for reason, count in said.most_common(MOST_REASONS)]
+        more = sum(said.values()) - sum(count for _, count in said.most_common(MOST_REASONS))
+        return "; ".join([*parts, *([f"{more} for other reasons"] if more else [])])
+
+    def _hardware(self, nodes: Iterable[Node]) -> Hardware:
+        figures = [(sum(node.gpus.values()), node.cpus, self._memory(node)) for node in nodes]
+        gpus, cpus, memories = zip(*figures, strict=True) if figures else ((), (), ())
+        return Hardware(gpus, cpus, memories)
+
+    def _memory(self, node: Node) -> int:
+        """Return the memory that all CPUs of the node may have together."""
+        limit = self.max_mem_per_cpu_mb
+        return min(node.memory_mb, limit * node.cpus) if limit else node.memory_mb
+
+
+@dataclass(frozen=True, slots=True)
+class Scontrol:
+    """The partition, and what a job can get of its nodes."""
+
+    partition: str
+
+    def argv(self) -> list[str]:
+        """Return the command line."""
+        return [*COMMAND_PREFIX, "sh", "-c", _SHOW, "sh", self.partition]
+
+    def parse(self, text: str) -> PartitionNodes:
+        """Return the partition; without a state if the answer has none."""
+        limit, state, total, nodes = 0, "", 0, {}
+        for line in text.split("\n"):
+            fields = _fields(line)
+            if "NodeName" in fields and self.partition in fields.get("Partitions", "").split(","):
+                nodes[_natural(fields["NodeName"])] = _node(fields, line)
+            elif fields.get("PartitionName") == self.partition:
+                state, total = fields.get("State", ""), number(fields.get("TotalNodes", "")) or 0
+                limit = number(fields.get("MaxMemPerCPU", "")) or limit
+            elif found := re.match(r"MaxMemPerCPU\s*=\s*([0-9]{1,9})\s*$", line):
+                limit = int(found[1])
+        shown = tuple(nodes[name] for name in sorted(nodes))
+        unknown = frozenset(word for node in shown for word in unknown_words(node.words))
+        return PartitionNodes(state, shown, total, max(limit, 0), unknown)
+
+
+def _fields(line: str) -> dict[str, str]:
+    """Return the words `Name=value` of a line before its free text. The first one of each name counts."""
+    fields: dict[str, str] = {}
+    os_free = re.sub(r" OS=.*? {2}", "  ", line)
+    for word in _TEXTS.split(os_free)[0].split():
+        name, equals, value = word.partition("=")
+        if equals:
+            fields.setdefault(name, value)
+    return fields
+
+
+def _node(fields: Mapping[str, str], line: str) -> Node:
+    # Old versions mark a node that does not respond with a star.
+    state = fields.get("State", "")
+    words = [word for word in state.replace("*", "+NOT_RESPONDING").split("+") if word]
+    cpus = number(fields.get("CPUEfctv", "")) or number(fields.get("CPUTot", "")) or 0
+    memory = (number(fields.get("RealMemory", "")) or 0) - (number(fields.get("MemSpecLimit", "")) or 0)
+    reason = re.search(r" Reason=(.*?)(?: \[[^][]*\])?(?: (?:Comment|Extra)=.*)?\s*$", line)
+    gpus, slices = gpus_of(fields.get("Gres", ""))
+    said = " ".join(reason[1].split())[:200] if reason else ""
+    return Node(fields["NodeName"], tuple(words), max(cpus, 0), max(memory, 0), gpus, slices, said)
+
+
+def _said(node: Node) -> str:
+    return f"{why_not(node.words)} ({node.reason})" if node.reason else why_not(node.words)
+
+
+def gpus_of(gres: str) -> tuple[dict[str, int], dict[str, int]]:
+    """Return whole GPUs and parts of GPUs by type, of a node's `Gres`: `gpu:a100:4(S:0-1),gpu:2`.
+
+    Shards (`shard:8`) and GPUs that jobs do not consume (`gpu:a100:no_consume:4`) are neither.
+    """
+    whole, slices = Counter[str](), Counter[str]()
+    for kind, count in _gpus(gres):
+        (slices if _SLICE.search(kind) else whole)[kind] += count
+    return dict(whole), dict(slices)
+
+
+def _gpus(gres: str) -> Iterator[tuple[str, int]]:
+    for item in re.sub(r"\([^)]*\)", "", gres).split(","):
+        found = re.fullmatch(r"gpu(?::([^:]*[^:0-9][^:]*))?(?::([0-9]{1,6}))?", item.strip())
+        if found and found[1] != "no_consume":
+            yield found[1] or "", int(found[2] or 1)
+
+
+def _natural(name: str) -> tuple[tuple[int, int | str], ...]:
+    """Return a sort key that puts `n2` before `n10`."""
+    parts = re.split(r"([0-9]{1,18})", name)  # every second part is a number
+    return tuple((0, int(part)) if place % 2 else (1, part) for place, part in enumerate(parts) if part)

@@ -1,0 +1,54 @@
+"""What doctor says about Slurm itself: its version, its partition and nodes, and how long its commands take. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from deepgrid.findings import Finding, Level
+from deepgrid.slurm.commands.scontrol import PartitionNodes
+from deepgrid.slurm.commands.versions import TESTED_VERSIONS
+
+SLOW_SHARE = 0.25  # of the time limit of a command
+
+
+def judge_partition(found: PartitionNodes, partition: str, version: str) -> Iterator[Finding]:
+    """Yield what the partition's nodes mean for jobs. Some node can run one."""
+    shown = f"Slurm {version}" if version else "Slurm (of an unknown version)"
+    words = f"{shown}, partition {partition}: {found.usable.nodes} of {len(found.nodes)} nodes can run jobs."
+    if faults := found.why_not():
+        step = "Jobs wait longer until these nodes take jobs again (sinfo -R on the login node)."
+        yield Finding("slurm", Level.WARNING, f"{words} The others: {faults}.", step)
+    else:
+        yield Finding("slurm", Level.GOOD, words)
+    if found.hidden:
+        words = f"Slurm hides {found.hidden} of the partition's {found.total} nodes, which are not offered."
+        step = "If they are powered-down cloud nodes, add cloud to PrivateData in slurm.conf."
+        yield Finding("hidden nodes", Level.WARNING, words, step)
+    if found.slices:
+        words = f"Parts of GPUs ({', '.join(found.slices)}) are not offered."
+        step = "Give them a partition of their own: a job that asks for a GPU could get a part."
+        level = Level.WARNING if found.gpu_types else Level.GOOD
+        yield Finding("GPU slices", level, words, step if found.gpu_types else "")
+    if limit := found.max_mem_per_cpu_mb:
+        words = f"MaxMemPerCPU is {limit} MB: a job with more memory per CPU gets more CPUs than it pays for."
+        step = f"Raise it to the memory of a node by its CPUs. At most {limit} MB per CPU are offered."
+        yield Finding("memory per CPU", Level.WARNING, words, step)
+    yield from judge_version(version)
+
+
+def judge_version(version: str) -> Iterator[Finding]:
+    """Yield a warning for a version that this release was not tested with."""
+    numbers = tuple(map(int, re.findall(r"\d+", version)[:2]))
+    if numbers and numbers not in TESTED_VERSIONS:
+        tested = ", ".join(f"{major}.{minor:02}" for major, minor in TESTED_VERSIONS)
+        words = f"Slurm {version} is not among the tested versions ({tested})."
+        yield Finding("version", Level.WARNING, words, "Try a few jobs of your own before you take those of others.")
+
+
+def judge_speed(seconds: float, limit_s: float) -> Iterator[Finding]:
+    """Yield a warning if Slurm's slowest command took much of the time that a command has."""
+    if seconds > SLOW_SHARE * limit_s:
+        words = f"A command of Slurm took {seconds:.1f} s. After {limit_s:.0f} s it counts as not answered."
+        step = "Find out why Slurm is slow, or raise slurm_timeout_s in the Slurm login block."
+        yield Finding("slow commands", Level.WARNING, words, step)

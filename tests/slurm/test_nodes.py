@@ -1,0 +1,134 @@
+"""Nodes: which of them can run a job, and what a job can get of them. On text; `test_drained.py` has real nodes."""
+
+from __future__ import annotations
+
+import pytest
+
+from deepgrid.lifecycle.job import Hardware
+from deepgrid.slurm.commands.node_states import NODE_WORDS, Use
+from deepgrid.slurm.commands.scontrol import PartitionNodes, Scontrol, gpus_of
+
+
+def parsed(*nodes: str, partition: str = "State=UP TotalNodes=1") -> PartitionNodes:
+    """Return the partition main with nodes of these fields."""
+    lines = [f"NodeName=n{number} Partitions=other,main {fields}" for number, fields in enumerate(nodes, 1)]
+    return Scontrol("main").parse("\n".join([f"PartitionName=main {partition}", *lines]))
+
+
+def figures(gres: str) -> int:
+    return sum(gpus_of(gres)[0].values())
+
+
+@pytest.mark.parametrize(
+    ("state", "use"),
+    [
+        ("IDLE", Use.NOW),
+        ("MIXED+PLANNED", Use.NOW),
+        ("ALLOCATED+COMPLETING", Use.NOW),
+        ("IDLE+CLOUD+REBOOT_REQUESTED", Use.NOW),
+        pytest.param(
+            "IDLE+CLOUD+POWERED_DOWN", Use.ON_DEMAND, marks=pytest.mark.situation(
+                "nodes", "nodes that power saving switched off (`idle~`)", "they count as usable: Slurm starts them"),
+        ),
+        pytest.param(
+            "MIXED+CLOUD+NOT_RESPONDING+POWERING_UP", Use.ON_DEMAND, marks=pytest.mark.situation(
+                "nodes", "a node that is being started does not respond yet (`mix#`)", "it counts as usable"),
+        ),
+        ("IDLE+REBOOT_ISSUED+NOT_RESPONDING", Use.ON_DEMAND),
+        ("IDLE+DRAIN", Use.NOT),
+        ("ALLOCATED+DRAIN", Use.NOT),
+        ("DOWN", Use.NOT),
+        ("DOWN+CLOUD+POWERING_UP", Use.NOT),
+        ("IDLE*", Use.NOT),
+        ("IDLE+NOT_RESPONDING", Use.NOT),
+        ("IDLE+FAIL", Use.NOT),
+        pytest.param(
+            "IDLE+MAINTENANCE+RESERVED", Use.NOT, marks=pytest.mark.situation(
+                "nodes", "a node in a reservation for maintenance", "it is not usable until the reservation ends"),
+        ),
+        pytest.param(
+            "IDLE+INVALID_REG", Use.NOT, marks=pytest.mark.situation(
+                "nodes", "a node with less memory or fewer GPUs than slurm.conf says (`inval`)", "it is not usable"),
+        ),
+        ("UNKNOWN", Use.NOT),
+        ("FUTURE", Use.NOT),
+        ("", Use.NOT),
+    ],
+)  # fmt: skip
+def test_a_node_is_as_usable_as_its_worst_word(state: str, use: Use) -> None:
+    found = parsed(f"CPUEfctv=4 RealMemory=4000 State={state}")
+    assert [node.use for node in found.nodes] == [use]
+    assert found.usable.nodes == (use is not Use.NOT)
+
+
+@pytest.mark.situation(
+    "nodes", "a word for a node's state that Slurm does not have today",
+    "the node is not usable, and the word is logged once",
+)  # fmt: skip
+def test_a_node_with_an_unknown_word_is_not_usable() -> None:
+    found = parsed("CPUEfctv=4 RealMemory=4000 State=IDLE+HIBERNATING", "CPUEfctv=4 RealMemory=4000 State=IDLE")
+    assert (found.unknown_words, found.usable.nodes) == ({"HIBERNATING"}, 1)
+    assert found.why_not() == "1 in an unknown state (HIBERNATING)"
+
+
+def test_the_reasons_are_told_most_frequent_first() -> None:
+    drained = "CPUEfctv=4 RealMemory=4000 State=IDLE+DRAIN Reason=new firmware [root@2026-11-28T07:17:33]"
+    found = parsed(drained, drained, "CPUEfctv=4 RealMemory=4000 State=DOWN+CLOUD")
+    assert found.why_not() == f"2 {NODE_WORDS['DRAIN'][1]} (new firmware); 1 down"
+
+
+def test_a_reason_cannot_change_the_state_or_the_size_of_a_node() -> None:
+    found = parsed("CPUEfctv=4 RealMemory=4000 State=IDLE+DRAIN Reason=State=IDLE CPUEfctv=99 Gres=gpu:9 [root@now]")
+    assert found.usable.nodes == 0
+    assert found.all == Hardware((0,), (4,), (4000,))
+
+
+def test_nodes_are_ordered_by_number_and_of_this_partition_only() -> None:
+    text = "PartitionName=main State=UP TotalNodes=3\nPartitionName=mainly State=DOWN TotalNodes=9\n"
+    for name, cpus, partitions in (("n10", 10, "main"), ("n2", 2, "x,main"), ("n1", 1, "main"), ("n3", 3, "mainly")):
+        text += f"NodeName={name} CPUEfctv={cpus} RealMemory=1000 State=IDLE Partitions={partitions} Reason=x\n"
+    found = Scontrol("main").parse(text)
+    assert found.all.cpus_per_node == (1, 2, 10)
+    assert (found.is_up, found.hidden) == (True, 0)
+    assert Scontrol("main").parse("").all.nodes == 0
+    assert not parsed("", partition="State=DRAIN").is_up
+
+
+@pytest.mark.situation(
+    "nodes", "MaxMemPerCPU: Slurm gives a job that wants more memory more CPUs than it pays for",
+    "no more memory is offered than all CPUs may have together",
+)  # fmt: skip
+def test_memory_is_offered_as_far_as_all_cpus_may_have_it() -> None:
+    node = "CPUEfctv=4 RealMemory=4000 State=IDLE"
+    assert parsed(node, partition="State=UP MaxMemPerCPU=200").all.mem_per_node_mb == (800,)
+    assert parsed(node, partition="State=UP MaxMemPerNode=UNLIMITED").all.mem_per_node_mb == (4000,)
+
+
+@pytest.mark.parametrize(
+    ("gres", "gpus"),
+    [
+        ("gpu:4", 4),
+        ("gpu:a100:4(S:0-1)", 4),
+        ("gpu:a100:4(S:0-1),gpu:v100:2", 6),
+        ("gpu", 1),
+        ("gpu:a100", 1),
+        ("shard:8,gpu:2", 2),
+        pytest.param(
+            "gpu:a100_3g.20gb:2(S:0),gpu:a100_1g.5gb:14(S:0-1)", 0, marks=pytest.mark.situation(
+                "nodes", "MIG: parts of GPUs (`gpu:a100_3g.20gb:2`)", "they are not offered as whole GPUs"),
+        ),
+        ("gpu:nvidia_h100_80gb_hbm3_1g.10gb:7,gpu:h100:1", 1),
+        ("gpu:1g.10gb:7", 0),
+        pytest.param(
+            "shard:a100:16", 0, marks=pytest.mark.situation("nodes", "shards of GPUs", "they are not offered as GPUs"),
+        ),
+        pytest.param(
+            "gpu:T:no_consume:4", 0, marks=pytest.mark.situation(
+                "nodes", "GPUs that jobs do not consume (`no_consume`)", "they are not offered: jobs would share them"),
+        ),
+        ("gpu:no_consume:4", 0),
+        ("(null)", 0), ("", 0), ("gpufoo:3", 0),
+    ],
+)  # fmt: skip
+def test_only_whole_gpus_count(gres: str, gpus: int) -> None:
+    assert figures(gres) == gpus
