@@ -10,7 +10,7 @@ from pydantic import Field, model_validator
 from blocks.grid import GridBlock
 from deepgrid.errors import ConfigurationError
 from deepgrid.sbatch import Containers, StoragePaths
-from deepgrid.slurm.ssh.login_settings import Become, CustomerAccounts, LoginSettings
+from deepgrid.slurm.ssh.login_settings import Become, CustomerAccounts, LoginSettings, parse_jump, split_hosts
 
 
 class SlurmLogin(GridBlock):
@@ -19,11 +19,21 @@ class SlurmLogin(GridBlock):
     _block_type_name = "deepgrid Slurm Login"
     _block_type_slug = "deepgrid-slurm-login"
 
-    host: str = Field(description="Host name or address of the login node.")
+    host: str
+    """Host name or address of the login node; several, separated by commas: one that answers is used."""
     port: int = Field(default=22, description="Port of its sshd.")
     user: str = Field(description="Account of the supervisor on the login node.")
     key_file: Path = Field(description="Path of the supervisor's SSH private key (mode 0600).")
     known_hosts_file: Path = Field(description="known_hosts file with the login node's host key; it is verified.")
+    jump_host: str = Field(default="", description="Jump host before the login node: [USER@]HOST[:PORT].")
+    jump_key_file: Path | None = Field(default=None, description="Path of the private key for it; empty: key_file.")
+    jump_known_hosts_file: Path | None = None
+    """known_hosts file with the jump host's key; empty: known_hosts_file."""
+    keepalive_s: int = Field(
+        default=15,
+        ge=1,
+        description="Seconds after which an idle connection sends something: firewalls drop idle ones.",
+    )
     grid_root: str = Field(description="Folder on the login node, shared with the compute nodes, for the grid.")
     storage_root: str = Field(description="Folder on the compute nodes below which jobs get their storage.")
     partition: str = Field(default="main", description="Slurm partition for the grid's jobs.")
@@ -72,6 +82,10 @@ class SlurmLogin(GridBlock):
         """Convert to the settings of `deepgrid.slurm`."""
         customers = CustomerAccounts(self.account_table, self.account_pattern)
         values = self.shared_with(LoginSettings) | {"accounts": customers, "become": Become(self.become)}
+        jump_files = self.jump_key_file or self.key_file, self.jump_known_hosts_file or self.known_hosts_file
+        first, *others = split_hosts(self.host)
+        values |= {"host": first, "other_hosts": tuple(others)}
+        values |= {"jump": parse_jump(self.jump_host, self.user, *jump_files)}
         values |= {"job_account": self.job_account or None, "own_account": self.own_account or None}
         return LoginSettings(**values)
 

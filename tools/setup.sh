@@ -18,6 +18,7 @@ test_packages=(
   docker-registry umoci skopeo busybox-static # images, and programs for them
   slirp4netns passt iproute2 wireguard-tools wireguard-go # networks of steps
   sudo # supervisors without root
+  tcsh csh # login shells of sites
   nftables # limits on connections to slurmctld
   libpmix-dev # Slurm's PMIx plugin needs the library name that only this package has
 )

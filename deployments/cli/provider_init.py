@@ -15,11 +15,11 @@ from deepgrid.errors import ConfigurationError, GridError, InputError
 from deepgrid.plain_text import plain
 from deployments.provider.setup.answer_checks import (
     check,
-    fetch_host_key,
-    is_known_host,
     login_settings,
     path_of,
     read_login,
+    show_host_key,
+    strangers,
     trust_host_key,
 )
 from deployments.provider.setup.document import Document
@@ -109,16 +109,15 @@ async def _is_usable(question: Question, answers: dict[str, str]) -> bool:
 
 
 async def _trust(answers: dict[str, str]) -> None:
-    """Show the host key of a login node that the file does not know, and add it if the user agrees."""
+    """Show the host keys that no known_hosts file names, and add them if the user agrees."""
     settings = login_settings(answers)
-    if is_known_host(settings):
-        return
-    key = await fetch_host_key(settings)
-    typer.echo(f"  The host key of {settings.host} is {key.get_name()} {key.fingerprint}.", err=True)
-    with interruptible():
-        if not typer.confirm("  Is this the fingerprint that the cluster's administrator gave you?", err=True):
-            raise ConfigurationError("The host key is not trusted.", next_step="Ask the cluster's administrator.")
-    trust_host_key(settings, key)
+    for node in strangers(settings):
+        key = await show_host_key(settings, node)
+        typer.echo(f"  The host key of {node.host} is {key.get_name()} {key.fingerprint}.", err=True)
+        with interruptible():
+            if not typer.confirm("  Is this the fingerprint that the cluster's administrator gave you?", err=True):
+                raise ConfigurationError("The host key is not trusted.", next_step="Ask the cluster's administrator.")
+        trust_host_key(node, key)
 
 
 async def _check_all(answers: dict[str, str], file: Path) -> None:

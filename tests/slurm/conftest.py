@@ -13,6 +13,7 @@ from deepgrid.slurm.ssh.login import Login
 from deepgrid.slurm.supervision.monitor import SlurmMonitor
 from deployments.onemachine.slurm import ClusterSpec
 from tests.running_site import running_site
+from tests.slurm.sshds import Site, sshds
 from tests.slurm.support import Box, new_key, open_folder
 
 
@@ -72,3 +73,17 @@ def stop(box: Box) -> Iterator[Callable[[str], None]]:
     """Stop a daemon. All stopped daemons start again after the test."""
     yield box.stop
     box.start()
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    """A folder that the accounts of sshds can enter."""
+    with open_folder() as folder:
+        yield folder
+
+
+@pytest.fixture
+def site(box: Box, folder: Path) -> Iterator[Site]:
+    """Start another sshd of the cluster."""
+    with sshds(box, folder) as start:
+        yield start

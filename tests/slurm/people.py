@@ -17,11 +17,11 @@ DATABASES = (Path("/etc/passwd"), Path("/etc/group"))
 
 
 @contextmanager
-def account() -> Iterator[str]:
+def account(shell: str = "/bin/sh") -> Iterator[str]:
     """Yield an account as an administrator makes it: with its own group, without password and home."""
     name = f"dg-{secrets.token_hex(6)}"
     number = str(_free_id())
-    options = ["--user-group", "--uid", number, "--no-create-home", "--home-dir", "/", "--shell", "/bin/sh"]
+    options = ["--user-group", "--uid", number, "--no-create-home", "--home-dir", "/", "--shell", shell]
     subprocess.run(["useradd", *options, "--password", "*", name], check=True, capture_output=True)
     try:
         yield name

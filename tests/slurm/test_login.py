@@ -149,7 +149,7 @@ async def test_a_connection_that_closes_during_authentication_is_no_refusal(
         raise paramiko.AuthenticationException(words)
 
     with monkeypatch.context() as patch:
-        patch.setattr(paramiko.SSHClient, "connect", broken)
+        patch.setattr(paramiko.Transport, "auth_publickey", broken)
         with pytest.raises(SlurmUnreachable, match="closed the connection during authentication"):
             await login.run(["true"])
     assert await first_answer(login) == b"after\n"

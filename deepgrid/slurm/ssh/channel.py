@@ -13,15 +13,20 @@ from dataclasses import dataclass
 
 import paramiko
 
-from deepgrid.errors import SlurmError, SlurmUnreachable
+from deepgrid.errors import GridError, SlurmError, SlurmUnreachable
+from deepgrid.slurm.ssh.ssh_errors import CHECK_PATH, CHECK_SHELL, never_ran
 
 OUTPUT_LIMIT_BYTES = 16 * 2**20
 START_TIMEOUT_S = 30.0
 CHUNK_BYTES = 2**16
 LINE_LIMIT_BYTES = 2**16
+KEPT_BYTES = 1024  # of what a login shell prints before the command, for an error
 CLOSE_CHECK_S = 1.0  # a reader of lines checks this often whether the channel was closed
 # Printed before the output of every command: start-up files of the login shell may print text of their own before it.
 MARK = b"\n-- deepgrid: the answer follows --\n"
+WORD_CHARACTERS = 160
+_QUOTED_MARK = shlex.quote(MARK.decode())
+_ESCAPES = {ord(character): f"\\0{ord(character):03o}" for character in "\n!'\\"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,9 +49,15 @@ class CommandResult:
 
 
 def marked(argv: Sequence[str]) -> str:
-    """Return a command line for the login node that prints MARK on both output streams, then executes the command."""
-    script = f'printf %s {shlex.quote(MARK.decode())}; printf %s {shlex.quote(MARK.decode())} >&2; exec "$@"'
-    return shlex.join(["sh", "-c", script, "sh", *argv])
+    """Return a command line for the login node that prints MARK on both output streams, then executes the command.
+
+    Every login shell understands it, because nothing in it is special in any: csh reads no line ends and no `!` in
+    quotes, and some read no words of more than 1,000 characters. printf turns it back into text for sh.
+    """
+    script = f"printf %s {_QUOTED_MARK}; printf %s {_QUOTED_MARK} >&2; exec {shlex.join(argv)}"
+    words = (script[first : first + WORD_CHARACTERS] for first in range(0, len(script), WORD_CHARACTERS))
+    escaped = " ".join(f"'{word.translate(_ESCAPES)}'" for word in words)
+    return f"""sh -c 'eval "$(printf %b "$0" "$@")"' {escaped}"""
 
 
 def run_command(
@@ -54,7 +65,7 @@ def run_command(
 ) -> CommandResult:
     """Run a command line of `marked` to its end.
 
-    Raises TimeoutError, SlurmUnreachable, and SlurmError for too much output.
+    Raises TimeoutError, SlurmUnreachable, SlurmError for too much output, and what paramiko raises.
     """
     channel.settimeout(_seconds_left(deadline))
     start_command(channel, command)
@@ -66,15 +77,10 @@ def run_command(
     err = _read_stream(channel.recv_stderr, channel, deadline, given_up)
     if not channel.status_event.wait(_seconds_left(deadline)):
         raise TimeoutError
-    return CommandResult(channel.exit_status, _after_mark(out), _after_mark(err))
-
-
-def _after_mark(stream: bytes) -> bytes:
-    """Return the output of the command itself."""
-    _, mark, output = stream.partition(MARK)
-    if not mark:
-        raise SlurmUnreachable("The login node ended the session before it ran the command.")
-    return output
+    (_, mark, stdout), (_, marked_too, stderr) = out.partition(MARK), err.partition(MARK)
+    if not mark or not marked_too:
+        raise never_ran(err, out)
+    return CommandResult(channel.exit_status, stdout, stderr)
 
 
 def start_command(channel: paramiko.Channel, command: str) -> None:
@@ -106,7 +112,9 @@ def _read_stream(
         size += len(piece)
         if size > OUTPUT_LIMIT_BYTES:
             if MARK not in b"".join(pieces):
-                raise SlurmUnreachable("The login shell prints too much before it runs a command.")
+                raise SlurmUnreachable(
+                    "The login shell prints too much before it runs a command.", next_step=CHECK_SHELL
+                )
             raise SlurmError(f"A command on the login node printed more than {OUTPUT_LIMIT_BYTES} bytes.")
 
 
@@ -170,9 +178,11 @@ class LineChannel:
         except TimeoutError:
             if not self._closed.is_set():
                 self._channel.get_transport().close()
-            raise SlurmUnreachable("The login node does not answer.") from None
-        except (OSError, EOFError, paramiko.SSHException):
-            raise SlurmUnreachable("The connection to the login node broke.") from None
+            raise SlurmUnreachable("The login node does not answer.", next_step=CHECK_PATH) from None
+        except GridError:
+            raise
+        except Exception:  # whatever paramiko raises
+            raise SlurmUnreachable("The connection to the login node broke.", next_step=CHECK_PATH) from None
         line, _, self._received = self._received.partition(b"\n")
         return line.decode(errors="replace")
 
@@ -185,10 +195,12 @@ class LineChannel:
             self._received += piece
             if not self._mark_seen:
                 self._skip_to_mark()
+            if not piece and not self._mark_seen:
+                raise never_ran(self._channel.recv_stderr(LINE_LIMIT_BYTES), self._received)
             if not piece or len(self._received) > LINE_LIMIT_BYTES:
                 raise EOFError
 
     def _skip_to_mark(self) -> None:
         _, mark, rest = self._received.partition(MARK)
         self._mark_seen = bool(mark)
-        self._received = rest if mark else self._received[-len(MARK) :]
+        self._received = rest if mark else self._received[-KEPT_BYTES:]

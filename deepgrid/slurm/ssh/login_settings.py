@@ -10,9 +10,11 @@ from pathlib import Path
 
 from deepgrid.errors import ConfigurationError, SlurmError
 
+SSH_PORT, LAST_PORT = 22, 65535
 FEWEST_DIGITS = 16  # of 40: with fewer, a stranger could search for an address with the same digits
 _NAME = re.compile(r"(?=.*[A-Za-z_])[A-Za-z0-9_][A-Za-z0-9_.@-]{0,63}", re.ASCII)
 _ADDRESS = re.compile(r"0x[0-9a-fA-F]{40}", re.ASCII)
+_JUMP = re.compile(r"(?:(?P<user>[^@\s,]+)@)?(?P<host>\[[^\]\s,]+\]|[^:@\s,\[\]]+)(?::(?P<port>\d{1,5}))?", re.ASCII)
 _PLACEHOLDER = re.compile(r"\{(address|digits)(?::(\d{1,2}))?\}", re.ASCII)
 
 
@@ -51,6 +53,28 @@ class CustomerAccounts:
 
 
 @dataclass(frozen=True, slots=True)
+class Endpoint:
+    """An sshd: its address, the account and key to log in with, and the file with its host key."""
+
+    host: str
+    port: int
+    user: str
+    key_file: Path
+    known_hosts_file: Path
+    role: str = "login node"
+
+    def __post_init__(self) -> None:
+        if not self.host.strip() or not 0 < self.port <= LAST_PORT:
+            raise ConfigurationError(
+                f"{self.host[:80]!r}, port {self.port} is no address of a {self.role}.",
+                next_step=f"Name a host, and a port from 1 to {LAST_PORT}.",
+            )
+
+    def __str__(self) -> str:
+        return f"{self.role} {self.host}:{self.port}"
+
+
+@dataclass(frozen=True, slots=True)
 class LoginSettings:
     """How to reach a cluster's login node, and where the grid's files are on it.
 
@@ -61,7 +85,12 @@ class LoginSettings:
     where `become` is sudo; without it the customers' accounts submit their jobs themselves. `key_file` and
     `known_hosts_file` are paths, never keys.
 
+    `other_hosts` are further login nodes of the same cluster, with the same port, account, key and folder. They are
+    tried in turn when one does not answer. `jump` is the host through which the login nodes are reached.
+
     `timeout_grace_s` is how long `Login.run` waits beyond a command's timeout before it drops the connection.
+    `keepalive_s` is the pause after which an idle connection sends something, so that firewalls keep it.
+    `dead_peer_s` is how long sent data may stay unconfirmed before the connection counts as broken.
     """
 
     host: str
@@ -80,8 +109,13 @@ class LoginSettings:
     command_timeout_s: float = 60.0
     timeout_grace_s: float = 5.0
     max_channels: int = 8
+    other_hosts: tuple[str, ...] = ()
+    jump: Endpoint | None = None
+    keepalive_s: int = 15
+    dead_peer_s: int = 45
 
     def __post_init__(self) -> None:
+        self.endpoints()  # refuses addresses that cannot be used
         # Slurm expands `%` in file names, and the path appears in scripts and in listings.
         if not re.fullmatch(r"/[\w/.+@-]*", self.grid_root, re.ASCII):
             raise ConfigurationError(
@@ -93,6 +127,11 @@ class LoginSettings:
             raise ConfigurationError(
                 f"The wrapper {self.submit_wrapper!r} must be an absolute path of plain characters."
             )
+
+    def endpoints(self) -> list[Endpoint]:
+        """Return all login nodes, in the order of the settings."""
+        hosts = (self.host, *self.other_hosts)
+        return [Endpoint(host, self.port, self.user, self.key_file, self.known_hosts_file) for host in hosts]
 
     @property
     def submits_by(self) -> str:
@@ -110,6 +149,27 @@ class LoginSettings:
         if account is None and self.accounts:
             raise SlurmError(f"This cluster has no Unix account for the customer {customer}.")
         return account or ""
+
+
+def split_hosts(text: str) -> tuple[str, ...]:
+    """Return the login nodes that a text names, separated by commas. Raises ConfigurationError without any."""
+    hosts = tuple(host for part in text.split(",") if (host := part.strip()))
+    if not hosts:
+        raise ConfigurationError("The settings name no login node.", next_step="Name its host.")
+    return hosts
+
+
+def parse_jump(text: str, user: str, key_file: Path, known_hosts_file: Path) -> Endpoint | None:
+    """Read `[USER@]HOST[:PORT]`, as in OpenSSH's ProxyJump; None for an empty text. Raises ConfigurationError."""
+    if not text.strip():
+        return None
+    found = _JUMP.fullmatch(text.strip())
+    if found is None:
+        raise ConfigurationError(
+            f"The jump host {text[:80]!r} cannot be read.", next_step="Write [USER@]HOST[:PORT], one host only."
+        )
+    host, port = found["host"].strip("[]"), int(found["port"] or SSH_PORT)
+    return Endpoint(host, port, found["user"] or user, key_file, known_hosts_file, role="jump host")
 
 
 def check_name(name: str) -> str:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import re
-import socket
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import httpx
@@ -16,19 +16,27 @@ from deepgrid.billing.credits import parse_credits
 from deepgrid.chain.book import AddressBook
 from deepgrid.chain.client import Chain
 from deepgrid.chain.transactions.wallet import Wallet
-from deepgrid.errors import ConfigurationError, InputError, SlurmUnreachable
+from deepgrid.errors import ConfigurationError, InputError
 from deepgrid.files.private_files import unwritable_part
 from deepgrid.slurm.cluster import Cluster
 from deepgrid.slurm.setup.checkup import ask
-from deepgrid.slurm.ssh.login import Login, read_private_key
-from deepgrid.slurm.ssh.login_settings import Become, CustomerAccounts, LoginSettings
+from deepgrid.slurm.ssh.known_hosts import KnownHosts, host_name
+from deepgrid.slurm.ssh.login import Login
+from deepgrid.slurm.ssh.login_settings import (
+    LAST_PORT,
+    Become,
+    CustomerAccounts,
+    Endpoint,
+    LoginSettings,
+    parse_jump,
+    split_hosts,
+)
+from deepgrid.slurm.ssh.ssh_transport import fetch_host_key, read_private_key
 from deployments.provider.setup.provider_questions import Answers
 
 EXAMPLE = "0x1a642f0e3c3af545e7acbd38b07251b3990914f1"
 TIMEOUT_S = 10.0
 OLDEST_SLURM = (22, 5)
-LAST_PORT = 65535
-SSH_PORT = 22
 
 
 async def check(key: str, answers: Answers) -> str:
@@ -52,12 +60,28 @@ def path_of(text: str) -> Path:
 
 def login_settings(answers: Answers) -> LoginSettings:
     """Return how to reach the login node, by the answers so far. Raises ConfigurationError."""
-    host, port, user = answers["login.host"], int(answers["login.port"]), answers["login.user"]
-    keys = path_of(answers["login.key_file"]), path_of(answers["login.known_hosts_file"])
+    (host, *others), port, user = split_hosts(answers["login.host"]), int(answers["login.port"]), answers["login.user"]
+    key_file, known = path_of(answers["login.key_file"]), path_of(answers["login.known_hosts_file"])
+    jump_files = (answers.get(f"login.jump_{name}_file") for name in ("key", "known_hosts"))
+    jump_key, jump_known = (path_of(file) if file else None for file in jump_files)
+    jump = parse_jump(answers.get("login.jump_host", ""), user, jump_key or key_file, jump_known or known)
     grid_root, partition = answers.get("login.grid_root", "/"), answers.get("login.partition", "main")
     shared, own = (answers.get(f"login.{name}_account") or None for name in ("job", "own"))
     customers = CustomerAccounts(pattern=answers.get("login.account_pattern", ""))
-    return LoginSettings(host, port, user, *keys, grid_root, partition, shared, customers, own_account=own)
+    return LoginSettings(
+        host,
+        port,
+        user,
+        key_file,
+        known,
+        grid_root,
+        partition,
+        job_account=shared,
+        accounts=customers,
+        own_account=own,
+        other_hosts=tuple(others),
+        jump=jump,
+    )
 
 
 def read_login(answers: Answers) -> str:
@@ -110,18 +134,19 @@ async def _wallet(answers: Answers) -> str:
     return f"The provider's address is {Wallet.load(path_of(answers['grid.key_file'])).address}."
 
 
+async def _jump(answers: Answers) -> None:
+    parse_jump(answers.get("login.jump_host", ""), answers["login.user"], Path(), Path())  # refuses what is no host
+
+
 async def _ssh_key(answers: Answers) -> None:
-    file = path_of(answers["login.key_file"])
-    try:
-        read_private_key(file)
-    except OSError as error:
-        raise ConfigurationError(f"{file} cannot be read: {error.strerror}.") from None
+    read_private_key(path_of(answers["login.key_file"]))
 
 
 async def _ssh(answers: Answers) -> str:
     async with open_login(login_settings(answers)) as login:
         done = await login.run(["id", "-un"])
-    return f"{answers['login.host']} answers as {done.stdout.decode(errors='replace').strip()}."
+        node = login.node
+    return f"{node.host} answers as {done.stdout.decode(errors='replace').strip()}."
 
 
 async def _slurm(answers: Answers) -> str:
@@ -182,47 +207,32 @@ async def _state(answers: Answers) -> None:
         raise ConfigurationError(f"{folder} cannot be made: {obstacle} is not a folder that this account can write.")
 
 
-def is_known_host(settings: LoginSettings) -> bool:
-    """Return whether the known_hosts file names this login node."""
-    known = paramiko.HostKeys()
-    try:
-        known.load(str(settings.known_hosts_file))
-    except FileNotFoundError:
-        return False
-    return known.lookup(_host_name(settings)) is not None
+def strangers(settings: LoginSettings) -> list[Endpoint]:
+    """Return the hosts on the way whose keys no known_hosts file names: the jump host first, then login nodes."""
+    ways = [settings.jump] if settings.jump else []
+    return [one for one in (*ways, *settings.endpoints()) if not _is_known(one)]
 
 
-async def fetch_host_key(settings: LoginSettings) -> paramiko.PKey:
-    """Return the key that the login node shows now. Nothing says yet that it is the right one.
+async def show_host_key(settings: LoginSettings, node: Endpoint) -> paramiko.PKey:
+    """Return the key that this host shows now. Nothing says yet that it is the right one.
 
-    Raises SlurmUnreachable.
+    Raises SlurmUnreachable, and ConfigurationError when the jump host before it cannot be used.
     """
-    return await asyncio.to_thread(_read_host_key, settings)
+    way = settings if node != settings.jump else replace(settings, jump=None)
+    return await asyncio.to_thread(fetch_host_key, way, node)
 
 
-def trust_host_key(settings: LoginSettings, key: paramiko.PKey) -> None:
+def trust_host_key(node: Endpoint, key: paramiko.PKey) -> None:
     """Add the key to the known_hosts file."""
-    settings.known_hosts_file.parent.mkdir(parents=True, exist_ok=True)
-    with settings.known_hosts_file.open("a") as file:
-        file.write(f"{_host_name(settings)} {key.get_name()} {key.get_base64()}\n")
+    node.known_hosts_file.parent.mkdir(parents=True, exist_ok=True)
+    with node.known_hosts_file.open("a") as file:
+        file.write(f"{host_name(node.host, node.port)} {key.get_name()} {key.get_base64()}\n")
 
 
-def _read_host_key(settings: LoginSettings) -> paramiko.PKey:
-    limit = settings.connect_timeout_s
-    try:
-        with socket.create_connection((settings.host, settings.port), limit) as line:
-            transport = paramiko.Transport(line)
-            try:
-                transport.start_client(timeout=limit)
-                return transport.get_remote_server_key()
-            finally:
-                transport.close()
-    except (OSError, EOFError, paramiko.SSHException):
-        raise SlurmUnreachable(f"The login node {settings.host}:{settings.port} cannot be reached.") from None
-
-
-def _host_name(settings: LoginSettings) -> str:
-    return settings.host if settings.port == SSH_PORT else f"[{settings.host}]:{settings.port}"
+def _is_known(node: Endpoint) -> bool:
+    return node.known_hosts_file.exists() and bool(
+        KnownHosts.load(node.known_hosts_file).of(node.host, node.port).lines
+    )
 
 
 FORMATS: dict[str, tuple[Callable[[str], object], str]] = {
@@ -238,6 +248,7 @@ CHECKS: dict[str, Callable[[Answers], Awaitable[str | None]]] = {
     "prefect.login_file": _prefect,
     "grid.address_book": _book,
     "grid.key_file": _wallet,
+    "login.jump_host": _jump,
     "login.key_file": _ssh_key,
     "login.known_hosts_file": _ssh,
     "login.partition": _slurm,

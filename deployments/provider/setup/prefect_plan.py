@@ -32,7 +32,13 @@ from orchestration.worker import InProcessWorker
 REPOSITORY = Path(__file__).resolve().parents[3]
 PREFECT_FILE = REPOSITORY / "deployments" / "provider" / "prefect.yaml"
 PRICES = {"cpu": "cpu_wei_per_minute", "memory_mb": "mem_wei_per_mb_minute", "gpu": "gpu_wei_per_minute"}
-PATHS = {"login.key_file", "login.known_hosts_file", "supervisor.state"}
+PATHS = {
+    "login.key_file",
+    "login.known_hosts_file",
+    "login.jump_key_file",
+    "login.jump_known_hosts_file",
+    "supervisor.state",
+}
 
 
 @dataclass

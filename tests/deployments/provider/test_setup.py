@@ -36,6 +36,27 @@ def written(tmp_path: Path) -> Document:
     return document
 
 
+def test_the_way_to_the_login_nodes_is_read(tmp_path: Path) -> None:
+    """Several login nodes behind a jump host with an account and a key of its own."""
+    document = Document.read(written(tmp_path).path)
+    document.set("login.host", "login1.example.org, login2.example.org")
+    document.set("login.jump_host", "hop@[2001:db8::7]:2200")
+    document.set("login.jump_key_file", str(tmp_path / "hop"))
+    login = next(block for block in blocks_of(document.values()) if isinstance(block, SlurmLogin)).settings()
+    assert (login.host, login.other_hosts, login.keepalive_s) == ("login1.example.org", ("login2.example.org",), 15)
+    assert login.jump is not None
+    assert (str(login.jump), login.jump.user) == ("jump host 2001:db8::7:2200", "hop")
+    assert (login.jump.key_file, login.jump.known_hosts_file) == (tmp_path / "hop", login.known_hosts_file)
+
+
+@pytest.mark.parametrize(("field", "value"), [("jump_host", "a,b"), ("jump_host", "a:b:c"), ("host", " , ")])
+def test_hosts_that_cannot_be_read_are_refused(tmp_path: Path, field: str, value: str) -> None:
+    document = Document.read(written(tmp_path).path)
+    document.set(f"login.{field}", value)
+    with pytest.raises(ConfigurationError, match="login node|jump host"):
+        blocks_of(document.values())
+
+
 def init(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
     """Run `dps provider init` in a pipe, as configuration management does."""
     environment = {"PATH": os.environ["PATH"], "HOME": str(cwd)}
