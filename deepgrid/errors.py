@@ -67,6 +67,14 @@ class SlurmUnreachable(SlurmError):
     transient = True
 
 
+class SubmitLimit(SlurmUnreachable):
+    """The account has as many jobs in Slurm as it may submit. `limit` is Slurm's message about it."""
+
+    def __init__(self, message: str, *, limit: str) -> None:
+        super().__init__(message, next_step="Wait until one of its jobs ends, or raise the limit.")
+        self.limit = limit
+
+
 class Deposed(GridError):
     """Another supervisor leads the provider now. This one must release its jobs."""
 

@@ -15,6 +15,7 @@ class Awaited(Enum):
     START = "the start of"
     END = "the end of"
     TRACE = "a trace of"
+    ROOM = "room in Slurm for"
 
 
 @dataclass(frozen=True, slots=True)

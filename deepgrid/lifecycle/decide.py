@@ -24,7 +24,7 @@ from deepgrid.lifecycle.actions import (
 from deepgrid.lifecycle.ends import ENDS, FAILED_LAUNCH, REQUEUED, End, end_of, is_free_launch_failure
 from deepgrid.lifecycle.job import Job, JobKey
 from deepgrid.lifecycle.minutes import minutes_begun, started_minutes
-from deepgrid.lifecycle.pending_reasons import DEFAULT_PATIENCE, UNKNOWN, Patience, pending_reason
+from deepgrid.lifecycle.pending_reasons import DEFAULT_PATIENCE, SHARED_LIMIT, UNKNOWN, Patience, pending_reason
 from deepgrid.lifecycle.slurm_state import Phase, SlurmJob
 from deepgrid.lifecycle.states import JobStatus
 
@@ -36,12 +36,13 @@ LOST = "the cluster lost the job: neither its queue nor its records know it"
 class Attempt:
     """Result of this carrier's own attempt to submit.
 
-    `unfit`: this cluster cannot run the job, another may. `unusable`: no cluster can run it.
-    Both empty: Slurm has the job.
+    `unfit`: this cluster cannot run the job, another may. `unusable`: no cluster can run it. `limited`: the account has
+    as many jobs in Slurm as it may submit. All empty: Slurm has the job.
     """
 
     unfit: str = ""
     unusable: str = ""
+    limited: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +53,8 @@ class Observation:
     `limit_minutes`: the time limit that this carrier gave the job; None when another carrier did.
     `limit_is_final`: Slurm has refused to raise the limit.
     `launch_failures`: number of the customer's other jobs that ended here within a day by a failed launch.
-    `pending_s`: for how long Slurm's reason has had its present outlook; `patience` limits that.
+    `pending_s`: for how long Slurm's reason has had its present outlook, or the job has waited for room in a limit of
+    submitted jobs; `patience` limits that.
     """
 
     key: JobKey
@@ -117,6 +119,9 @@ def _scheduled(seen: Observation) -> Action:
         return Refuse(why) if why else _extend_or_wait(seen, Awaited.START)
     if slurm.phase is Phase.RUNNING:
         return ReportRunning(_elapsed(seen))
+    if attempt is not None and attempt.limited:
+        too_long = seen.pending_s >= seen.patience.room_s
+        return Refuse(SHARED_LIMIT.customer) if too_long else Wait(Awaited.ROOM)
     if attempt is not None:
         return _lost_or_wait(seen)
     if seen.job.granted_minutes < 1:

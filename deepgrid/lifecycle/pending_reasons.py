@@ -198,7 +198,7 @@ LIMITS = (
         _SHARED,
     ),
 )
-_OF_A_JOB, _OF_A_BUDGET, _OF_OTHERS = LIMITS
+_OF_A_JOB, _OF_A_BUDGET, SHARED_LIMIT = LIMITS
 UNKNOWN = PendingReason(
     (), Outlook.HELD, "the cluster does not start the job, and its reason is not known", "Look at the job: `squeue`."
 )
@@ -226,5 +226,5 @@ def pending_reason(text: str) -> PendingReason:
 
 def _limit(kind: str, what: str) -> PendingReason:
     if kind == "Grp":
-        return _OF_A_BUDGET if _BUDGET.search(what) else _OF_OTHERS
-    return _OF_OTHERS if kind == "Max" and _SHARED_BY.search(what) else _OF_A_JOB
+        return _OF_A_BUDGET if _BUDGET.search(what) else SHARED_LIMIT
+    return SHARED_LIMIT if kind == "Max" and _SHARED_BY.search(what) else _OF_A_JOB

@@ -24,9 +24,11 @@ from deepgrid.condition_log import ConditionLog
 from deepgrid.errors import ChainError, GridError
 from deepgrid.lifecycle.job import Job, JobKey, Label, Prices
 from deepgrid.lifecycle.pending_reasons import Patience
+from deepgrid.lifecycle.slurm_state import Phase
 from deepgrid.observability.metrics import Metrics, Need
 from deepgrid.provider.shared.claim_journal import ClaimJournal
 from deepgrid.provider.shared.claim_reads import ClaimReads
+from deepgrid.provider.shared.claim_room import ClaimRoom
 from deepgrid.provider.shared.image_registry import Registries
 from deepgrid.provider.shared.log_shipping import LogShipper, LogShippingSettings
 from deepgrid.provider.shared.wakeups import Wakeups
@@ -121,6 +123,7 @@ class ProviderSession:
         self.reported_reasons: set[str] = set()  # Slurm's reasons that were logged
         self.unobserved = ConditionLog(logger, "jobs cannot be observed")  # told once for all carriers
         self._reads = ClaimReads(self._read_jobs)
+        self.claim_room = ClaimRoom(self._held_by_slurm, accounts_are_apart=bool(settings.login.accounts))
         self._carried: dict[JobKey, asyncio.Task[None] | None] = {}  # value: the task, if a fallback carries
 
     def key_of(self, job: Job) -> JobKey:
@@ -175,6 +178,9 @@ class ProviderSession:
             raise ChainError(f"The chain's node is behind the claim of job {key.job_id}.")
         return (await self.chain.jobs([key.job_id], head.number))[0]
 
+    def _held_by_slurm(self) -> int:
+        return sum(self.monitor.observe(key).phase in (Phase.QUEUED, Phase.RUNNING) for key in self._carried)
+
     async def _read_jobs(self, job_ids: list[int]) -> list[Job]:
         return await self.chain.jobs(job_ids)
 
@@ -188,14 +194,20 @@ class ProviderSession:
     async def claim_waiting(self) -> list[Job]:
         """Claim up to CLAIMS_AT_ONCE jobs from this provider's on-chain queue, in one transaction.
 
-        Claims nothing while the cluster lacks a guard. Raises SlurmUnreachable when the guards cannot be checked.
+        Claims no more than Slurm lets the account submit, and nothing while the cluster lacks a guard. Raises
+        SlurmUnreachable when the guards cannot be checked.
         """
         if not await self.chain.next_claimable(self.address):
             return []
         if closed := self.services_fault or await self.gate.why_closed():
             logger.warning("no job is claimed: %s", closed)
             return []
-        claims = await self.writer.claim_next_jobs(CLAIMS_AT_ONCE)
+        room = CLAIMS_AT_ONCE
+        if self.claim_room.is_known:
+            room = min(room, self.claim_room.beside(len(await self.chain.claimed_jobs(self.address))))
+        if not room:
+            return []
+        claims = await self.writer.claim_next_jobs(room)
         return await self.chain.jobs([claimed.job_id for claimed in claims])
 
 

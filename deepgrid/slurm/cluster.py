@@ -16,8 +16,9 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from deepgrid.errors import Deposed, GridError, SlurmError, SlurmUnreachable
+from deepgrid.errors import Deposed, GridError, SlurmError, SlurmUnreachable, SubmitLimit
 from deepgrid.lifecycle.job import Hardware, JobKey
+from deepgrid.slurm.commands.complaints import OUTAGES
 from deepgrid.slurm.commands.job_row import Row
 from deepgrid.slurm.commands.query import is_id
 from deepgrid.slurm.commands.scontrol import PartitionNodes
@@ -168,7 +169,7 @@ class Cluster:
 
         Returns False when the job does not exist. Raises SlurmError when Slurm refuses more time.
         """
-        word, _ = await self._effect("limit", key, minutes)
+        word, _ = await self._effect("limit", key, minutes, OUTAGES)
         return word == "set"
 
     async def acknowledge(self, key: JobKey) -> None:
@@ -287,6 +288,8 @@ class Cluster:
     async def _parsed(self, done: CommandResult, asked: JobKey | None = None) -> tuple[str, str]:
         try:
             return protocol.parse_answer(done, asked)
+        except SubmitLimit:
+            raise
         except SlurmUnreachable as error:
             raise SlurmUnreachable(f"{error.message}{await self._flood.reason()}") from None
         except Deposed:

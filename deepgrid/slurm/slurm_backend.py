@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Protocol, TypeVar
 
 from deepgrid.errors import SlurmError, SlurmUnreachable
-from deepgrid.slurm.commands.complaints import first_complaint, is_outage
+from deepgrid.slurm.commands.complaints import is_outage, the_complaint
 from deepgrid.slurm.commands.job_row import Row
 from deepgrid.slurm.commands.query import Query
 from deepgrid.slurm.commands.sacct import DISABLED, Sacct
@@ -66,7 +66,7 @@ class SlurmCommands:
         if done.exit_status and DISABLED in done.complaint:
             return None
         if done.exit_status:
-            raise SlurmUnreachable(f"Slurm's accounting does not answer: {first_complaint(done.complaint)}.")
+            raise SlurmUnreachable(f"Slurm's accounting does not answer: {the_complaint(done.complaint)}.")
         return query.parse(done.text)
 
     async def nodes(self, partition: str) -> PartitionNodes:
@@ -83,7 +83,7 @@ class SlurmCommands:
         if not done.exit_status:
             return query.parse(done.text)
         message = done.complaint or done.text
-        complaint = first_complaint(message) or f"a command ended with status {done.exit_status}"
+        complaint = the_complaint(message) or f"a command ended with status {done.exit_status}"
         if done.exit_status in TIMED_OUT or is_outage(message):
             raise SlurmUnreachable(f"Slurm does not answer: {complaint}.{await self._flood.reason(timed_out=True)}")
         raise SlurmError(f"Slurm refused: {complaint}.")

@@ -10,7 +10,7 @@ import pytest
 
 from deepgrid.errors import GridError
 from deepgrid.lifecycle.job import JobKey
-from deepgrid.slurm.commands.complaints import first_complaint, is_outage
+from deepgrid.slurm.commands.complaints import is_outage, the_complaint
 from deepgrid.slurm.commands.completions import Completions
 from deepgrid.slurm.commands.query import limit_minutes
 from deepgrid.slurm.commands.sacct import Sacct
@@ -47,7 +47,7 @@ PARSERS: dict[str, Callable[[str], object]] = {
     "scontrol": lambda text: (found := Scontrol("main").parse(text), found.usable, found.why_not()),
     "GPUs": gpus_of,
     "time limit": limit_minutes,
-    "complaint": lambda text: (first_complaint(text), is_outage(text)),
+    "complaint": lambda text: (the_complaint(text), is_outage(text)),
     "folder": KEY.of_same_grid,
     "look": lambda text: parse_snapshot(answer(text)),
     "ledger": lambda text: parse_ledger(answer(text)),

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from deepgrid.lifecycle import ends
 from deepgrid.lifecycle.pending_reasons import LIMITS, REASONS, UNKNOWN, Outlook, Patience, PendingReason
+from deepgrid.slurm.commands.complaints import COMPLAINTS, POLICY, Kind
 from deepgrid.slurm.commands.node_states import NODE_WORDS
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "slurm-words.md"
@@ -29,6 +30,15 @@ NAMED = {
     Outlook.HELD: "after {held:.0f} minutes (`held_minutes` of the provider block)",
     Outlook.NEVER: "at once",
 }
+ERRORS_HEAD = """## Why sbatch fails
+
+The error of sbatch decides: the text after `Batch job submission failed:`, else its last line. Lines before the error
+belong to the site and decide nothing. Any other error is final: the job is given back. `scontrol update` and the
+queries are read with the same table.
+
+| Slurm's error begins with | it means | Slurm |
+|---|---|---|
+"""
 ENDS_HEAD = """## How a job ends
 
 *Billed* means the started minutes of what ran, at most the minutes that were bought.
@@ -62,6 +72,7 @@ def page() -> str:
         HEAD,
         REASONS_HEAD + _rows(_patience()),
         _reasons(),
+        ERRORS_HEAD + _rows(_errors()),
         ENDS_HEAD + _rows(_ends()),
         NODES_HEAD + _rows(_nodes()),
     ]
@@ -88,6 +99,21 @@ def _reasons() -> str:
 def _reason(reason: PendingReason) -> tuple[str, ...]:
     names = ", ".join(f"`{name}`" for names in reason.names for name in names.split(", ")) or "any other"
     return names, reason.outlook.value, reason.customer, reason.provider
+
+
+def _errors() -> Iterator[tuple[str, ...]]:
+    for one in COMPLAINTS:
+        for texts in batched(one.texts, 10):
+            yield ", ".join(f"`{text.strip()}`" for text in texts), one.cause, one.kind.value
+    policy = f"`{POLICY}`, after the name of a limit with `Submit`"
+    yield policy, "the account may submit no more jobs", Kind.LIMIT.value
+    yield "any other", "Slurm decided", Kind.FINAL.value
+
+
+def batched(texts: Sequence[str], size: int) -> Iterator[Sequence[str]]:
+    """Yield as many texts at a time as a cell of a table holds."""
+    for first in range(0, len(texts), size):
+        yield texts[first : first + size]
 
 
 def _ends() -> Iterator[tuple[str, ...]]:

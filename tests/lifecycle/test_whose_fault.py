@@ -1,4 +1,4 @@
-"""What becomes of a job that the cluster does not start, or that it ends by itself."""
+"""Jobs that the cluster does not start, or that it ends by itself."""
 
 from __future__ import annotations
 
@@ -7,12 +7,25 @@ from dataclasses import replace
 import pytest
 
 from deepgrid.lifecycle.actions import Awaited, Refuse, Settle, Wait
-from deepgrid.lifecycle.decide import Observation, decide
+from deepgrid.lifecycle.decide import Attempt, Observation, decide
 from deepgrid.lifecycle.ends import CANCELLED_BY_SITE, ENDED_EARLY, FAILED_LAUNCH
+from deepgrid.lifecycle.slurm_state import ABSENT
 from deepgrid.lifecycle.states import JobStatus
 from tests.lifecycle.support import QUEUED, R, S, ended, seen
 
 CASES = {
+    "a limit of submitted jobs is waited for": (
+        seen(S, ABSENT, attempt=Attempt(limited=True), absent_s=10**6, pending_s=86399.0),
+        Wait(Awaited.ROOM),
+    ),
+    "for a day": (
+        seen(S, ABSENT, attempt=Attempt(limited=True), absent_s=10**6, pending_s=86400.0),
+        Refuse("the cluster's limit for its account is reached"),
+    ),
+    "a customer may cancel meanwhile": (
+        seen(S, ABSENT, attempt=Attempt(limited=True), has_cancel_request=True),
+        Settle(JobStatus.CANCELLED, 0, tombstone=True),
+    ),
     "a held job waits for an administrator": (
         seen(S, replace(QUEUED, reason="JobHeldAdmin"), pending_s=3599.0),
         Wait(Awaited.START),
@@ -33,7 +46,7 @@ CASES = {
         seen(S, replace(QUEUED, reason="Resources"), pending_s=10**9),
         Wait(Awaited.START),
     ),
-    "so does a job whose canceller is unknown": (
+    "a job whose canceller is unknown pays, too": (
         seen(R, replace(ended("CANCELLED"), began=True)),
         Settle(JobStatus.FAILED, 2, error="cancelled at the cluster"),
     ),

@@ -1,31 +1,33 @@
-"""Ends of jobs on a real Slurm that the site causes: how each is known, and that it is not billed."""
+"""What a site does to jobs on a real Slurm: ends that it causes, and limits of its accounts."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
 from pathlib import Path
-from pwd import getpwnam
 
 import pytest
 
+from deepgrid.errors import SubmitLimit
 from deepgrid.lifecycle import ends
-from deepgrid.lifecycle.actions import Settle
+from deepgrid.lifecycle.actions import Refuse, Settle
 from deepgrid.lifecycle.decide import decide
 from deepgrid.lifecycle.job import JobKey
+from deepgrid.lifecycle.pending_reasons import Outlook, pending_reason
 from deepgrid.lifecycle.slurm_state import Phase, SlurmJob
 from deepgrid.slurm.cluster import Cluster
 from deepgrid.slurm.supervision.monitor import SlurmMonitor
 from deployments.onemachine.slurm import ClusterSpec
-from tests.lifecycle.support import R, seen
+from tests.lifecycle.support import R, S, seen
 from tests.slurm.support import SMALL, Box, bash, by_accounting, new_key, printed, running_box, until
 
 pytestmark = pytest.mark.long  # a separate cluster with another configuration
 
 CONFIGURED = """
 PreemptType=preempt/partition_prio
-PreemptMode={mode}
+PreemptMode=CANCEL
 Prolog={prolog}
+AccountingStorageEnforce=limits,qos
 PartitionName=urgent Nodes=ALL MaxTime=INFINITE DefaultTime=10 State=UP PriorityTier=10 DefMemPerCPU=100
 """
 PROLOG = "#!/bin/sh\n[ ! -e {switch} ]\n"
@@ -38,8 +40,20 @@ def box() -> Iterator[Box]:
         prolog = failing(box).with_name("prolog")
         prolog.write_text(PROLOG.format(switch=failing(box)))
         prolog.chmod(0o755)
-        configure(box, CONFIGURED.format(mode="CANCEL", prolog=prolog))
+        account(box, "add", "account", "grid")
+        account(box, "add", "user", owner(box), "account=grid")
+        configure(box, CONFIGURED.format(prolog=prolog))
         yield box
+
+
+def owner(box: Box) -> str:
+    """Return the Unix account of the jobs."""
+    return box.settings.job_account or box.settings.user
+
+
+def account(box: Box, *words: str) -> None:
+    """Change an account or a QOS in accounting."""
+    box.slurm("sacctmgr", "-i", "-Q", *words)
 
 
 def failing(box: Box) -> Path:
@@ -87,8 +101,9 @@ def slurm_id(box: Box, key: JobKey) -> str:
 @pytest.mark.situation("ends", "a job of another partition preempts the job", "it fails and costs nothing")
 async def test_a_preempted_job_is_the_clusters_fault(box: Box, cluster: Cluster, monitor: SlurmMonitor) -> None:
     key = await running(cluster, monitor)
-    account = box.settings.job_account or box.settings.user
-    box.slurm("sbatch", f"--uid={account}", f"--gid={account}", "-p", "urgent", "--output=/dev/null", "--wrap=true")
+    box.slurm(
+        "sbatch", f"--uid={owner(box)}", f"--gid={owner(box)}", "-p", "urgent", "--output=/dev/null", "--wrap=true"
+    )
     action = await end_of(monitor, key)
     assert (action.minutes, action.error) == (0, ends.ENDS["PREEMPTED"].error)
     assert ends.is_fault((await by_accounting(cluster, key)).state)
@@ -132,14 +147,14 @@ async def test_a_job_that_cancels_itself_is_billed(cluster: Cluster, monitor: Sl
     "ends", "the cluster suspends the job for a while", "the time for which it was suspended is not billed"
 )
 async def test_suspended_time_is_not_billed(box: Box, cluster: Cluster, monitor: SlurmMonitor) -> None:
-    key = await running(cluster, monitor, "echo runs\nsleep 4")
+    key = await running(cluster, monitor, "echo runs\nsleep 2")
     box.slurm("scontrol", "suspend", slurm_id(box, key))
-    await asyncio.sleep(8)
+    await asyncio.sleep(5)
     box.slurm("scontrol", "resume", slurm_id(box, key))
     end = await until(monitor, key, Phase.ENDED)
     assert end.state == "COMPLETED" and end.started_at is not None and end.ended_at is not None
-    assert 6 <= end.suspended_s <= 9
-    assert end.run_s <= end.ended_at - end.started_at - 6
+    assert 4 <= end.suspended_s <= 6
+    assert end.run_s <= end.ended_at - end.started_at - 4
     accounted = await by_accounting(cluster, key)
     assert abs(accounted.run_s - end.run_s) <= 2
 
@@ -167,6 +182,7 @@ async def test_a_job_whose_prolog_fails_costs_nothing(box: Box, cluster: Cluster
     "ends", "an administrator lowers the time limit of a running job",
     "the job fails, and what ran is billed: its account could do that too",
 )  # fmt: skip
+@pytest.mark.deep  # the controller checks time limits each half minute
 async def test_a_job_that_ends_before_its_limit_says_so(box: Box, cluster: Cluster, monitor: SlurmMonitor) -> None:
     key = await running(cluster, monitor)
     box.slurm("scontrol", "update", f"jobid={slurm_id(box, key)}", "EndTime=now+2")
@@ -175,11 +191,70 @@ async def test_a_job_that_ends_before_its_limit_says_so(box: Box, cluster: Clust
     assert action.minutes == 1
 
 
-def test_the_jobs_account_cannot_suspend_its_job(box: Box) -> None:
+async def test_the_jobs_account_cannot_suspend_its_job(box: Box, cluster: Cluster, monitor: SlurmMonitor) -> None:
     """Suspended time is free, so only an administrator may suspend."""
-    account = getpwnam(box.settings.job_account or box.settings.user)
-    out = box.slurm("sbatch", "--parsable", f"--uid={account.pw_uid}", f"--gid={account.pw_gid}", "-H", "--wrap=true")
-    uid = f"--reuid={account.pw_uid}", f"--regid={account.pw_gid}", "--clear-groups"
-    assert box.slurm("setpriv", *uid, "scontrol", "suspend", out.strip(), check=False) == ""
-    assert box.slurm("squeue", "-h", "-j", out.strip(), "-o", "%T").strip() == "PENDING"
-    box.slurm("scancel", out.strip())
+    key = new_key()
+    await cluster.submit(key, bash("scontrol suspend $SLURM_JOB_ID 2>&1"), SMALL)
+    monitor.watch(key)
+    end = await until(monitor, key, Phase.ENDED)
+    assert end.suspended_s == 0
+    assert b"denied" in (await cluster.read_output({key: 0}))[key]
+
+
+@pytest.mark.situation(
+    "submission", "the account may not submit another job (`AssocMaxSubmitJobLimit`)",
+    "the job waits with its claim, is submitted when one ends, and fewer jobs are claimed",
+)  # fmt: skip
+async def test_a_limit_of_submitted_jobs_is_waited_for(box: Box, cluster: Cluster, monitor: SlurmMonitor) -> None:
+    first, second = await running(cluster, monitor), new_key()
+    account(box, "modify", "user", owner(box), "set", "MaxSubmitJobs=1")
+    try:
+        await eventually_limited(cluster)
+        with pytest.raises(SubmitLimit, match=r"\(AssocMaxSubmitJobLimit\)"):  # also at once
+            await cluster.submit(second, bash("true"), SMALL)
+        await cluster.cancel(first)
+        await until(monitor, first, Phase.ENDED)
+        assert not (await cluster.submit(second, bash("true"), SMALL)).adopted
+    finally:
+        account(box, "modify", "user", owner(box), "set", "MaxSubmitJobs=-1")
+    monitor.watch(second)
+    assert (await until(monitor, second, Phase.ENDED)).state == "COMPLETED"
+
+
+async def eventually_limited(cluster: Cluster) -> None:
+    """Wait until the controller knows the new limit. Before that it accepts jobs, which are cancelled."""
+    async with asyncio.timeout(30):
+        while True:
+            probe = new_key()
+            try:
+                await cluster.submit(probe, bash("true"), SMALL)
+            except SubmitLimit:
+                return
+            await cluster.cancel(probe)
+            await asyncio.sleep(0.2)
+
+
+@pytest.mark.situation(
+    "pending", "a QOS limits the length of jobs (`QOSMaxWallDurationPerJobLimit`)",
+    "the job is given back at once, unbilled",
+)  # fmt: skip
+async def test_a_job_beyond_a_limit_of_the_qos_is_given_back(box: Box, cluster: Cluster, monitor: SlurmMonitor) -> None:
+    account(box, "modify", "qos", "normal", "set", "MaxWall=1")
+    try:
+        key = new_key()
+        await cluster.submit(key, bash("true"), SMALL)
+        monitor.watch(key)
+        seen_reason = await reason_of(monitor, key)
+        assert decide(seen(S, seen_reason)) == Refuse("the job is beyond a limit of the cluster's account")
+    finally:
+        account(box, "modify", "qos", "normal", "set", "MaxWall=-1")
+        await cluster.cancel(key)
+
+
+async def reason_of(monitor: SlurmMonitor, key: JobKey) -> SlurmJob:
+    """Return the job in the queue once its reason cannot pass by itself."""
+    job = await until(monitor, key, Phase.QUEUED)
+    async with asyncio.timeout(60):
+        while pending_reason(job.reason).outlook is Outlook.PASSES:
+            job = await monitor.changed(key, job, 5)
+    return job

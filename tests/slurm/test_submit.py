@@ -142,7 +142,7 @@ async def test_claims_that_are_submitted_together_share_a_command_and_have_their
     submissions = (cluster.submit(key, bash("true"), one) for key, one in zip(keys, wanted, strict=True))
     first, refused, *others = await asyncio.gather(*submissions, return_exceptions=True)
     await login.close()
-    assert isinstance(refused, SlurmError) and "Memory" in refused.message
+    assert isinstance(refused, SlurmError) and "node configuration" in refused.message
     ids = [found.slurm_id for found in (first, *others) if isinstance(found, Submission)]
     assert [box.ids(key) for key in keys if key != keys[1]] == [[slurm_id] for slurm_id in ids]
     assert login.commands == 1
@@ -153,7 +153,7 @@ async def test_a_refusal_is_final_has_slurms_reason_and_leaves_no_run(
 ) -> None:
     """Slurm keeps a FAILED record of such a job, which must not count as the job's end."""
     for _ in range(2):
-        with pytest.raises(SlurmError, match="Memory specification can not be satisfied") as refusal:
+        with pytest.raises(SlurmError, match="Requested node configuration is not available") as refusal:
             await cluster.submit(key, bash("true"), IMPOSSIBLE)
         assert not refusal.value.transient
     assert len(box.ids(key)) <= 1

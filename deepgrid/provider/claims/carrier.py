@@ -14,7 +14,7 @@ from typing import Any, ParamSpec, Protocol, TypeVar
 
 from deepgrid.billing.entries import Settlement
 from deepgrid.chain.transactions.contract_errors import unless_overtaken
-from deepgrid.errors import AccessDenied, GridError, InputError, NotFound, SlurmError
+from deepgrid.errors import AccessDenied, GridError, InputError, NotFound, SlurmError, SubmitLimit
 from deepgrid.lifecycle.actions import (
     Action,
     Awaited,
@@ -152,11 +152,16 @@ class Carrier:
             storage = self.session.settings.storage.of_account
             await self.session.cluster.make_storage(self.key, job.customer, storage)
             submission = await self.session.cluster.submit(self.key, script, request)
+        except SubmitLimit as error:
+            self.session.claim_room.full(self.key, error.limit)
+            self.observer.note_limit()
+            return
         except SlurmError as error:
             if error.transient:
                 raise
             self._unfit(error.message)
             return
+        self.session.claim_room.accepted()
         self.observer.note_submission()
         self._tell_submission(submission, job.customer)
         if not submission.adopted:

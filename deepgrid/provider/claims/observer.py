@@ -20,6 +20,7 @@ from deepgrid.provider.session import ProviderSession
 logger = logging.getLogger(__name__)
 
 DAY_S = 86400
+LIMIT_RETRY_S = 60.0  # between submissions at a limit of submitted jobs
 RECENT_JOBS = 1000  # of the customer
 
 
@@ -35,7 +36,9 @@ class ClaimObserver:
         self.ships_output: bool | None = None  # None when another carrier submitted the job
         self.seen: SlurmJob = UNKNOWN
         self._absent_since: float | None = None  # by time.monotonic()
-        self._pending: tuple[Outlook, float] | None = None  # of a queued job, and since when, by time.monotonic()
+        self._pending: tuple[Outlook, float] | None = None  # of a waiting job, and since when, by time.monotonic()
+        self._limited_since: float | None = None  # by time.monotonic()
+        self._retry_at = 0.0  # by time.monotonic()
         self._launch_failures: int | None = None  # read when it first matters
 
     async def observe(self) -> Observation:
@@ -69,6 +72,8 @@ class ClaimObserver:
             self.key, UNKNOWN, timeout_s=self.session.intervals.slurm_answers_s
         )
         now = time.monotonic()
+        if self.attempt is not None and self.attempt.limited and now >= self._retry_at:
+            self.attempt = None
         if self.seen.phase is not Phase.ABSENT:
             self._absent_since = None
         elif self._absent_since is None:
@@ -87,6 +92,8 @@ class ClaimObserver:
 
     def _pending_s(self, now: float) -> float:
         """Return for how long Slurm's reason for which the job waits has had its outlook. Logs a bad reason once."""
+        if self._limited_since is not None and self.seen.phase is Phase.ABSENT:
+            return now - self._limited_since
         if self.seen.phase is not Phase.QUEUED:
             self._pending = None
             return 0.0
@@ -100,9 +107,17 @@ class ClaimObserver:
             logger.warning("job %d waits in Slurm: reason=%s: %s. %s", job_id, text, outlook, advice)
         return now - self._pending[1]
 
+    def note_limit(self) -> None:
+        """Note that the account may not submit another job now. After a while the job is submitted again."""
+        now = time.monotonic()
+        self._limited_since = self._limited_since or now
+        self._retry_at = now + LIMIT_RETRY_S
+        self.attempt = Attempt(limited=True)
+
     def note_submission(self) -> None:
         """Note that Slurm has the job: observations before the submission do not prove its absence."""
         self.attempt = Attempt()
+        self._limited_since = None
         self._absent_since = None
 
     async def until_placed(self) -> None:

@@ -20,7 +20,7 @@ from dataclasses import dataclass, field, replace
 from deepgrid.errors import SlurmUnreachable
 from deepgrid.lifecycle.job import JobKey
 from deepgrid.lifecycle.slurm_state import Phase, SlurmJob
-from deepgrid.slurm.commands.complaints import first_complaint
+from deepgrid.slurm.commands.complaints import the_complaint
 from deepgrid.slurm.commands.completions import Completions
 from deepgrid.slurm.commands.job_row import Row
 from deepgrid.slurm.commands.job_states import REQUEUED, phase_of
@@ -119,7 +119,7 @@ class Snapshot:
         return end.exit_status == GUARDED and end.started_at is not None and self.marks_of(key).started
 
     def lacks_canceller(self, key: JobKey, end: SlurmJob) -> bool:
-        """Return whether the job was cancelled while it ran, not by the supervisor, and nobody knows by whom."""
+        """Return whether the job was cancelled while it ran, not by the supervisor, and no source says by whom."""
         unknown = end.cancelled_by_site is None and not end.stopped and not end.requeued
         return end.state == "CANCELLED" and end.started_at is not None and unknown
 
@@ -203,7 +203,7 @@ def parse_snapshot(done: CommandResult) -> Snapshot:
             case ["queue", "0", rows]:
                 queue = Squeue.parse(_decoded(rows))
             case ["queue", _, complaint]:
-                raise SlurmUnreachable(f"Slurm does not answer: {first_complaint(_decoded(complaint))}.")
+                raise SlurmUnreachable(f"Slurm does not answer: {the_complaint(_decoded(complaint))}.")
             case ["spool" | "record", records]:
                 completions += Completions.parse(_decoded(records))
             case ["clock", seconds] if is_id(seconds):

@@ -1,6 +1,6 @@
 # shellcheck shell=sh disable=SC2034,SC2154 # variables are shared with account.sh
 # The supervisor's own batch jobs, which belong to no claim. POSIX sh, run on the login node; needs common.sh,
-# identity.sh, ledger.sh, as_user.sh and account.sh before it.
+# identity.sh, ledger.sh, as_user.sh, account.sh and complaint.sh before it.
 # Arguments: VERB ROOT NAME ACCOUNT BECOME, then those of the verb. Answers one line, a word and its text. The verb
 # `output` answers the output itself.
 #
@@ -28,11 +28,11 @@ clear_out() {
   rm -rf "$home"
 }
 
-# submit SIZE SILENCE SBATCH...: ends an earlier job of this name and submits the script of SIZE bytes on standard
-# input. SILENCE matches the messages of an outage.
+# submit SIZE OUTAGES LIMITS SBATCH...: ends an earlier job of this name and submits the script of SIZE bytes on
+# standard input. OUTAGES and LIMITS match messages that refuse nothing (see complaint.sh).
 submit() {
-  size=$1 silence=$2
-  shift 2
+  size=$1 outages=$2 limits=$3
+  shift 3
   end_all
   clear_out
   # Other accounts can pass through the folders to the job's own files, and see nothing else.
@@ -43,23 +43,20 @@ submit() {
   [ "$(wc -c < "$folder/script")" -eq "$size" ] || answer later "the script was cut off on its way"
   lay_out || answer refused "$complaint"
   [ -z "$ticket" ] || put ticket "$ticket"
-  id=$(run_sbatch "$@" "--output=$folder/output.log" "--chdir=$folder/run" < "$folder/script")
+  said=$(run_sbatch "$@" "--output=$folder/output.log" "--chdir=$folder/run" < "$folder/script")
   status=$?
-  id=${id%%;*} # the name of a cluster may follow
-  case $id in
-    '' | *[!0-9]*) ;;
-    *)
-      taken_at "$id" || answer later "$said"
-      enter "$id" "batch-$name" "$uid" "${taken:--}" || answer later "the login node could not write $root/ledger"
-      answer submitted "$id"
-      ;;
+  job_id "$said"
+  if [ -n "$id" ]; then
+    taken_at "$id" || answer later "$said"
+    enter "$id" "batch-$name" "$uid" "${taken:--}" || answer later "the login node could not write $root/ledger"
+    answer submitted "$id"
+  fi
+  read_complaint "$status"
+  case $kind in
+    limit) answer limited "$message" ;;
+    outage) answer later "$message" ;;
   esac
-  message=$(sed -n 's/^sbatch: //; s/^error: //; s/^fatal: //; /./{p;q}' "$folder/complaint")
-  case $status in
-    0 | 124 | 137) answer later "${message:-sbatch did not answer}" ;;
-  esac
-  ! grep -qE "connect failure|$silence" "$folder/complaint" || answer later "$message"
-  answer refused "${message:-sbatch failed with status $status}"
+  answer refused "$message"
 }
 
 # state ID: the job's state in Slurm, LOST if neither the queue nor accounting has the job.

@@ -1,6 +1,6 @@
 # shellcheck shell=sh disable=SC2034,SC2154 # variables are shared with account.sh
 # The side effects on one claim's job, each under the lock of the job's folder. POSIX sh, run on the login node; needs
-# common.sh, identity.sh, ledger.sh, as_user.sh, account.sh and submissions.sh before it.
+# common.sh, identity.sh, ledger.sh, as_user.sh, account.sh, complaint.sh and submissions.sh before it.
 # Arguments: VERB ROOT FOLDER NAMES COMMENT TERM, then those of the verb. Answers one line: a word and its text. NAMES
 # are the names that the claim's job can have, with commas between them.
 # Or: submissions ROOT TERM, then those of `submissions`, which submits several claims.
@@ -132,12 +132,10 @@ submit() {
     answer later "the login node could not write $folder or $root/spool"
   fi
   put ${unrecorded:+account "$user $uid"} ${ticket:+ticket "$ticket"} intent "$(date +%s)"
-  id=$(run_sbatch "$@" <&8)
+  said=$(run_sbatch "$@" <&8)
   status=$?
-  id=${id%%;*} # the name of a cluster may follow
-  case $id in
-    '' | *[!0-9]*) complain "$status" ;;
-  esac
+  job_id "$said"
+  [ -n "$id" ] || complain "$status"
   # For another account than ours, the id is recorded in any case: the job may have changed its name already. For our own
   # account, Slurm must still know the job by its name. Otherwise the id may belong to another job by now.
   taken_at "$id" || [ "$uid" != "$me" ] || answer later "$said"
@@ -172,19 +170,16 @@ own() {
   answer "$2" "$1"
 }
 
-# complain STATUS: handles an sbatch without an id. A refusal is final, and the job can never start. After any other
-# failure a later attempt looks for the job.
+# complain STATUS: handles an sbatch without an id. A refusal is final, and the job can never start. After an outage a
+# later attempt looks for the job. At a limit, and if the request did not reach Slurm, the next attempt need not wait.
 complain() {
-  message=$(sed -n 's/^sbatch: //; s/^error: //; s/^fatal: //; /./{p;q}' "$folder/complaint")
-  case $1 in
-    0 | 124 | 137) answer later "${message:-sbatch did not answer}" ;;
+  read_complaint "$1"
+  case $kind/$message in limit/* | *'connect failure'*) rm -f "$folder/intent" ;; esac
+  case $kind in
+    limit) answer limited "$message" ;;
+    outage) answer later "$message" ;;
   esac
-  if grep -q 'connect failure' "$folder/complaint"; then
-    rm -f "$folder/intent" # the request did not reach Slurm, so the next attempt need not wait
-    answer later "$message"
-  fi
-  ! grep -qE "$silence" "$folder/complaint" || answer later "$message"
-  refuse "${message:-sbatch failed with status $1}"
+  refuse "$message"
 }
 
 # refuse REASON: refuses the claim for good.
@@ -209,9 +204,10 @@ tombstone() {
   answer cancelled
 }
 
-# limit MINUTES: sets the job's time limit, counted from its start. A limit that is not longer than the present one
+# limit MINUTES OUTAGES: sets the job's time limit, counted from its start. A limit that is not longer than the present one
 # changes nothing, so a late request cannot undo an extension. A job that is gone needs no limit.
 limit() {
+  outages=$2
   [ ! -s "$folder/limit" ] || [ "$(cat "$folder/limit")" -lt "$1" ] || answer set
   found=$(alive) || answer later "$found"
   [ -n "$found" ] || answer absent
@@ -220,8 +216,11 @@ limit() {
   for id in $found; do
     message=$(timeout 20 scontrol update "JobId=$id" "TimeLimit=$1" < /dev/null 2>&1) || case $message in
       *'already completi'* | *'already completed'* | *'already finished'* | *'Invalid job id'*) answer absent ;;
-      *denied* | *'not permitted'* | *'Invalid user id'*) answer refused "$message" ;;
-      *) answer later "$message" ;;
+      '') answer later 'scontrol did not answer' ;;
+      *)
+        ! printf '%s\n' "$message" | grep -qE "$outages" || answer later "$message"
+        answer refused "$message"
+        ;;
     esac
   done
   # A full disk has room for this, as the file is there and becomes no shorter.

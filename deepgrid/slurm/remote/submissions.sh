@@ -4,17 +4,17 @@
 # make_folder: makes the claim's folder.
 make_folder() { [ -d "$folder" ] || (umask 066 && mkdir -p "$folder"); }
 
-# submissions PATIENCE_S SILENCE ACCOUNT BECOME AT_ONCE WITHIN_S [FOLDER NAMES COMMENT SIZE OPTIONS]...: submits claims of
+# submissions PATIENCE_S OUTAGES LIMITS ACCOUNT BECOME AT_ONCE WITHIN_S [FOLDER NAMES COMMENT SIZE OPTIONS]...: submits claims of
 # one account, AT_ONCE of them at the same time. Answers a line "FOLDER WORD TEXT" per claim.
 # * Standard input has their scripts, each of SIZE bytes. OPTIONS are the arguments of `submit`, with tabs between them.
 # * Claims that are not begun after WITHIN_S are left to another call. An attempt younger than PATIENCE_S is not repeated.
-# * SILENCE matches the messages of an outage, which refuse nothing.
+# * OUTAGES and LIMITS match messages that refuse nothing (see complaint.sh).
 # * BECOME (uid or sudo) says how to become ACCOUNT, which is empty for the login's own account.
 submissions() {
-  patience=$1 silence=$2 become=$4 at_once=$5 until=$(($(date +%s) + $6)) begun=0 no_account=''
-  know_account "$3" || no_account=$complaint
+  patience=$1 outages=$2 limits=$3 become=$5 at_once=$6 until=$(($(date +%s) + $7)) begun=0 no_account=''
+  know_account "$4" || no_account=$complaint
   account_user=$user account_uid=$uid user='' uid=''
-  shift 6
+  shift 7
   while [ "$#" -ge 5 ]; do
     place=$1 names=$2 comment=$3 size=$4 options=$5
     shift 5

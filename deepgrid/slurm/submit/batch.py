@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from deepgrid.errors import GridError, InputError, SlurmError, SlurmUnreachable
 from deepgrid.lifecycle.slurm_state import Phase
-from deepgrid.slurm.commands.complaints import OUTAGE_MESSAGES
+from deepgrid.slurm.commands.complaints import LIMITS, OUTAGES
 from deepgrid.slurm.commands.job_states import phase_of
 from deepgrid.slurm.commands.sbatch import Sbatch
 from deepgrid.slurm.ssh.login import Runner
@@ -105,7 +105,7 @@ class BatchJobs:
         body = f"{script}\necho {END_MARK}\n".encode()
         partition = partition or self._settings.partition
         sbatch = Sbatch(name, partition, options).argv()
-        answer = await self._call("submit", name, len(body), OUTAGE_MESSAGES, *sbatch, stdin=body)
+        answer = await self._call("submit", name, len(body), OUTAGES, LIMITS, *sbatch, stdin=body)
         return int(answer[1])
 
     async def output(self, name: str) -> str:

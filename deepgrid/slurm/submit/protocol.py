@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import Self
 
-from deepgrid.errors import Deposed, InputError, SlurmError, SlurmUnreachable
+from deepgrid.errors import Deposed, InputError, SlurmError, SlurmUnreachable, SubmitLimit
 from deepgrid.lifecycle.job import Job, JobKey
-from deepgrid.slurm.commands.complaints import OUTAGE_MESSAGES
+from deepgrid.slurm.commands.complaints import LIMITS, OUTAGES
 from deepgrid.slurm.commands.query import is_id
 from deepgrid.slurm.commands.sbatch import Sbatch
 from deepgrid.slurm.observe.run_records import GUARD_STATUS
@@ -29,7 +29,8 @@ SUBMISSIONS_WITHIN_S = 10  # claims that are not begun then are submitted by ano
 WITH_ID = ("submitted", "adopted")
 DONE = frozenset({*WITH_ID, "cancelled", "set", "absent", "acknowledged", "state", "removed"})
 
-SHARED = ("common.sh", "identity.sh", "ledger.sh", "as_user.sh", "account.sh")  # what the scripts that submit need
+# What the scripts that submit need.
+SHARED = ("common.sh", "identity.sh", "ledger.sh", "as_user.sh", "account.sh", "complaint.sh")
 _PROTOCOL = read_script(*SHARED, "submissions.sh", "protocol.sh")
 _LOGIN = re.compile(rb"(#! ?/[^\s]*bash) -l[ \t]*\n\Z")
 # What a login shell of bash does before the script. Here it comes after the guard: a customer writes the profile of his
@@ -173,15 +174,15 @@ def submissions_command(
 ) -> list[str]:
     """Return the command that submits claims of one account. It reads their scripts on standard input."""
     limits = (SUBMISSIONS_AT_ONCE, SUBMISSIONS_WITHIN_S)
-    values = (INTENT_PATIENCE_S, OUTAGE_MESSAGES, account, settings.submits_by, *limits)
+    values = (INTENT_PATIENCE_S, OUTAGES, LIMITS, account, settings.submits_by, *limits)
     return call(_PROTOCOL, "submissions", settings.grid_root, term or "", *values, *chain.from_iterable(wanted))
 
 
 def parse_answer(done: CommandResult, asked: JobKey | None = None) -> tuple[str, str]:
     """Return word and text of the protocol's answer, of several the one about the claim `asked`.
 
-    Raises SlurmUnreachable for `later` and for a missing or unexpected answer, SlurmError for `refused` and
-    `tombstone`, Deposed for `deposed`.
+    Raises SubmitLimit for `limited`, SlurmUnreachable for `later` and for a missing or unexpected answer, SlurmError
+    for `refused` and `tombstone`, Deposed for `deposed`.
     """
     lines = lines_of(done.text)
     if asked is not None:
@@ -192,6 +193,8 @@ def parse_answer(done: CommandResult, asked: JobKey | None = None) -> tuple[str,
     word, _, text = lines[-1].partition(" ")
     if word == "later":
         raise SlurmUnreachable(f"Slurm is not available: {text or 'no reason given'}.")
+    if word == "limited":
+        raise SubmitLimit(f"Slurm's limit of submitted jobs is reached: {text}.", limit=text)
     if word == "deposed":
         raise Deposed("Another supervisor leads this provider now.")
     if word == "refused":
