@@ -110,7 +110,7 @@ class Snapshot:
     def is_unclear(self, key: JobKey, end: SlurmJob) -> bool:
         """Return whether accounting may know more about this end.
 
-        Nobody else knows who cancelled a job. And an end may belong to a second start, although the spool knows no
+        No other source says who cancelled a job. And an end may belong to a second start, although the spool knows no
         first one. Either the guard refused a second start, and the controller lost the first one, or the payload ended
         with the guard's status.
         """
