@@ -10,7 +10,7 @@ from prefect.client.schemas.objects import State
 from pydantic import Field
 
 from deepgrid.observability.action_taken import ActionTaken
-from deepgrid.provider.registration import await_approval, propose, read_hardware
+from deepgrid.provider.registration import await_approval, look_at_features, propose, read_hardware
 from orchestration import sessions
 from orchestration.sessions import BlockName
 from tasks.action_report import reported_actions
@@ -33,6 +33,7 @@ async def register_provider(cluster: BlockName, wait_minutes: Annotated[int, Fie
         await run_step(f"check Slurm on {cluster}", session.cluster.health)
         stale = await run_step(f"read prices and labels of {cluster}", read_offer, session)
         hardware = await run_step(f"read hardware on {cluster}", read_hardware, session)
+        await run_step(f"look at a node of {cluster}", look_at_features, session)
         outcome = await run_step(f"propose on {cluster}", propose, session, hardware)
         report.add(*(ActionTaken("proposed", "change", change, cluster=cluster) for change in outcome.changes))
         if outcome.standing.waits and wait_minutes:

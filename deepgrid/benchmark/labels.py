@@ -1,4 +1,4 @@
-"""The standard labels from measurements, and how they are merged with a provider's own labels.
+"""The standard labels from measurements and looks at nodes, and how they are merged with a provider's own labels.
 
 Keys are for example `compute.gflops`, `network.p2p.latency.us` and `storage.scratch.read.iops`. A number has
 two decimals. A text is normalised, so that customers can use it without quoting.
@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from decimal import ROUND_HALF_EVEN, Decimal, InvalidOperation
 
 from deepgrid.benchmark.settings import VOLUMES
+from deepgrid.lifecycle.feature_labels import FEATURES
 from deepgrid.lifecycle.job import Label
 
 DEGRADED = "benchmark.degraded"  # the key of the figure that dropped most
@@ -20,7 +21,7 @@ DROP_PERCENT = 15  # of the median of the last results; a larger drop marks the 
 MOVED_PERCENT = 5  # a smaller change of a figure does not count
 
 _KEYS = frozenset(
-    ["cpu", "cpu.microarch", "os", "arch", "gpu", "compute.gflops", DEGRADED]
+    ["cpu", "cpu.microarch", "os", "arch", "gpu", "compute.gflops", DEGRADED, *FEATURES]
     + [f"{what}.{fact}" for what in GROUPS for fact in ("benchmark", "remark")]
     + [f"network.{way}.bw.mbps" for way in ("upload", "download", "p2p")]
     + [f"network.{pattern}.us" for pattern in ("p2p.latency", "p2p.latency.1b")]
@@ -36,7 +37,7 @@ _PLAIN = re.compile(r"[a-zA-Z0-9._](?:[-a-zA-Z0-9._]*[a-zA-Z0-9._])?")
 
 
 def is_measured(key: str) -> bool:
-    """Return whether a label of this key comes from a measurement."""
+    """Return whether a label of this key comes from a measurement, or from a look at a node."""
     return key in _KEYS
 
 

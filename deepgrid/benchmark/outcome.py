@@ -9,6 +9,7 @@ from types import MappingProxyType
 from deepgrid.benchmark.figures import Samples
 from deepgrid.benchmark.labels import is_measured, value_moved, values_of
 from deepgrid.benchmark.settings import Program
+from deepgrid.lifecycle.feature_labels import FEATURES
 from deepgrid.lifecycle.job import Label
 
 MOVES_SHOWN = 3  # in the message of a run
@@ -76,7 +77,8 @@ def updated(last: tuple[Label, ...], outcomes: Sequence[Outcome], own: tuple[Lab
     values = {label.key: label.value for label in last if is_measured(label.key)}
     for outcome in outcomes:
         if not outcome.problem:  # a success drops labels that it no longer reports, such as the label of a removed GPU
-            values = {key: value for key, value in values.items() if not key.startswith(_PREFIXES[outcome.program])}
+            prefixes = _PREFIXES[outcome.program]
+            values = {key: one for key, one in values.items() if key in FEATURES or not key.startswith(prefixes)}
         values |= {label.key: label.value for label in outcome.labels}
     return tuple(Label(key, values[key]) for key in sorted(values.keys() - {label.key for label in own}))
 

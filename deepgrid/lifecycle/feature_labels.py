@@ -6,6 +6,8 @@ A look at a node finds them (`deepgrid.slurm.setup.features`). What a job needs 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 CONTAINERS = "containers"
 S3 = "storage.s3"
 HTTP = "storage.http"
@@ -27,3 +29,17 @@ FEATURES = {
     MEMORY_LIMITS: "limits on the memory of jobs",
 }
 """The key of each feature's label, and the feature in words."""
+
+_LACKS = "the job needs what its labels do not name, and this cluster lacks it: "
+
+
+def lacks(keys: Iterable[str]) -> str:
+    """Return why a cluster gives a job back that needs these features."""
+    return _LACKS + ", ".join(f"{key} ({FEATURES[key]})" for key in sorted(keys))
+
+
+def lacked(reason: str) -> frozenset[str]:
+    """Return the keys of the features in a reason of `lacks`; empty for another text."""
+    if not reason.startswith(_LACKS):
+        return frozenset()
+    return frozenset(key for key, words in FEATURES.items() if f"{key} ({words})" in reason)

@@ -1,7 +1,7 @@
 """Registration: proposes the cluster's hardware, as Slurm reports it, with prices and labels to the grid's operator.
 
 A proposal is sent only when something changed. It is in force once the operator has approved it. Measured labels
-stay as they are on chain until the next measurement.
+stay as they are on chain until the next measurement. Labels of features follow each look at a node.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from deepgrid.chain.offers import Standing, differences, read_versions
 from deepgrid.lifecycle.job import Hardware, Label
 from deepgrid.provider.session import ProviderSession
 from deepgrid.provider.terms import check_before_joining
+from deepgrid.slurm.setup.features import NodeFeatures
 
 logger = logging.getLogger(__name__)
 
@@ -39,16 +40,33 @@ async def read_hardware(session: ProviderSession) -> Hardware:
     return await session.cluster.hardware(usable_only=False)
 
 
+async def look_at_features(session: ProviderSession) -> NodeFeatures | None:
+    """Look at a node for what jobs may need. Returns what the last successful look found."""
+    return await session.features.look(session.cluster, session.intervals.look_at_node_s)
+
+
+async def features_changed(session: ProviderSession) -> bool:
+    """Look at a node, and return whether its features differ from the labels of this provider's newest offer."""
+    await look_at_features(session)
+    newest = (await read_versions(session.chain, session.address)).newest
+    if newest is None:
+        return False
+    measured = measured_of(newest.labels)
+    own = session.settings.labels
+    return merge(own, session.features.in_labels(measured)) != merge(own, measured)
+
+
 async def propose(session: ProviderSession, hardware: Hardware, measured: tuple[Label, ...] | None = None) -> Outcome:
     """Propose hardware, prices and labels to the operator, if something changed.
 
-    Without `measured`, the measured labels on chain are kept. Raises ContractError when the provider is banned.
+    Without `measured`, the measured labels on chain are kept. Those of features are as the last look
+    found them. Raises ContractError when the provider is banned.
     """
     versions = await read_versions(session.chain, session.address)
     newest = versions.newest
     if measured is None:
         measured = measured_of(newest.labels) if newest else ()
-    labels = merge(session.settings.labels, measured)
+    labels = merge(session.settings.labels, session.features.in_labels(measured))
     changes = differences(newest, hardware, session.settings.prices, labels)
     if not changes:
         return Outcome(versions.standing)
@@ -65,6 +83,7 @@ async def register(session: ProviderSession) -> Outcome:
     await session.cluster.health()
     if closed := await session.gate.why_closed():
         logger.warning("no job is claimed: %s", closed)
+    await look_at_features(session)
     return await propose(session, await read_hardware(session))
 
 

@@ -32,6 +32,7 @@ from deepgrid.provider.shared.claim_room import ClaimRoom
 from deepgrid.provider.shared.image_registry import Registries
 from deepgrid.provider.shared.log_shipping import LogShipper, LogShippingSettings
 from deepgrid.provider.shared.wakeups import Wakeups
+from deepgrid.provider.site_features import SiteFeatures
 from deepgrid.sbatch import Containers, StoragePaths
 from deepgrid.services.client import ServicesClient
 from deepgrid.slurm.cluster import Cluster
@@ -84,6 +85,7 @@ class Intervals:
     observe_again_s: float = 30.0  # longest wait before a carrier reads the truth again
     block_poll_s: float = 1.0  # between checks for a new block
     slurm_answers_s: float = 2.0  # a healthy cluster answers within this time
+    look_at_node_s: float = 30.0  # longest wait for a look at a node; 0 for no look
 
     def until_observing_s(self, now: float) -> float:
         """Return seconds from the monotonic time `now` until all carriers observe again, with one request."""
@@ -114,6 +116,7 @@ class ProviderSession:
         metrics.carried = lambda: {key: self.monitor.observe(key).phase for key in self._carried}
         self.monitor = SlurmMonitor(cluster)
         self.services = ServicesClient.of(book, wallet.account, settings.services_url)
+        self.features = SiteFeatures(settings.state / f"{settings.cluster}.features.json", settings.containers)
         self.registries = Registries(settings.registries, settings.containers.mirrors)
         undelivered = ClaimJournal(settings.state / f"{settings.cluster}.logs.json", like=self.key(0, 0))
         self.logs = LogShipper(cluster, self.services, log, undelivered)

@@ -9,6 +9,7 @@ from enum import IntEnum
 from operator import eq, ge, gt, le, lt, ne
 from typing import Any
 
+from deepgrid.lifecycle.feature_labels import FEATURES
 from deepgrid.lifecycle.job import Affinity, Asked, Hardware, Label
 
 _ORDER: dict[str, Callable[[Any, Any], bool]] = {"<": lt, "<=": le, "==": eq, "=": eq, ">=": ge, ">": gt, "!=": ne}
@@ -65,8 +66,12 @@ def lack(definition: Asked, hardware: Hardware) -> tuple[Lack, str]:
 
 
 def unmet(labels: Sequence[Label], uses: Sequence[Label], affinity: Sequence[Affinity]) -> list[str]:
-    """Return the conditions that `labels` do not satisfy, as the customer wrote them; empty when all hold."""
-    return [written(c) for c in conditions(uses, affinity) if not _holds(labels, c)]
+    """Return the conditions that `labels` do not satisfy, as the customer wrote them; empty when all hold.
+
+    After a condition on a feature comes what it is: `storage.s3==true (s5cmd, for input and output over S3)`.
+    """
+    missing = [c for c in conditions(uses, affinity) if not _holds(labels, c)]
+    return [f"{written(c)} ({FEATURES[c.key]})" if c.key in FEATURES else written(c) for c in missing]
 
 
 def conditions(uses: Sequence[Label], affinity: Sequence[Affinity]) -> list[Affinity]:

@@ -14,7 +14,7 @@ from prefect.context import AsyncClientContext
 from deepgrid.condition_log import ConditionLog
 from deepgrid.errors import Deposed, GridError
 from deepgrid.lifecycle.job import Job
-from deepgrid.provider.registration import register
+from deepgrid.provider.registration import features_changed, register
 from deepgrid.provider.session import ProviderSession, ProviderSettings, follow_jobs, provider_session
 from deepgrid.provider.upkeep import resume_logs, watch_services
 from deepgrid.provider.zombies import look_for_zombies
@@ -38,6 +38,7 @@ REGISTER_RETRY_S = 30.0
 REGISTER_TIMEOUT_S = 60.0
 DRAIN_POLL_S = 5.0
 ZOMBIES_S = 900.0  # between looks for zombies
+FEATURES_S = 3600.0  # between looks at a node for what jobs may need
 LOGS_WITHIN_S = 600.0  # logs that are not delivered then stay incomplete
 
 logger = logging.getLogger(__name__)
@@ -96,6 +97,7 @@ async def _lead(session: ProviderSession, carriers: CarrierSettings) -> None:
                 group.create_task(watch_services(session))
                 group.create_task(QueueWatcher(session).watch())
                 group.create_task(_watch_for_zombies(session))
+                group.create_task(_watch_features(session))
                 group.create_task(report_claiming(session))
                 group.create_task(_end_when_drained(session, worker))
                 await Supervisor(session, carriers).follow(group)
@@ -164,6 +166,15 @@ async def _watch_for_zombies(session: ProviderSession) -> None:
         return bool(found.suspects or found.left_over or found.foreign)
 
     await run_when_needed(f"collect_zombies/{session.settings.cluster}", differ, ZOMBIES_S)
+
+
+async def _watch_features(session: ProviderSession) -> None:
+    """Start a run of `register_provider` when the nodes have other features than the cluster's labels say."""
+
+    async def differ(_: dict[str, Any]) -> bool:
+        return await features_changed(session)
+
+    await run_when_needed(f"register_provider/{session.settings.cluster}", differ, FEATURES_S)
 
 
 async def _work(worker: InProcessWorker) -> None:

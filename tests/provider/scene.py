@@ -20,7 +20,7 @@ from tests.chain.grid import CREDIT, Grid, approve_waiting
 from tests.slurm.support import WAIT_S
 
 # A single query of Slurm must suffice, however busy the machine is. There are no services that could accept logs.
-INTERVALS = Intervals(slurm_answers_s=WAIT_S)
+INTERVALS = Intervals(slurm_answers_s=WAIT_S, look_at_node_s=0)
 LOG_SHIPPING = LogShippingSettings(drain_s=0.1)
 
 PRICES = Prices(gpu_wei_per_minute=0, cpu_wei_per_minute=CREDIT, mem_wei_per_mb_minute=0)
