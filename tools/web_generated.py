@@ -1,4 +1,4 @@
-"""Writes the parts of the web app that come from Python: schema, states, error sentences, examples, limits.
+"""Writes the parts of the web app that come from Python: schema, states, features, error sentences, examples, limits.
 
 Usage: `python -m tools.web_generated`. The files are in web/src/generated, which git ignores.
 """
@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from deepgrid.chain.transactions.error_sentences import SENTENCES
+from deepgrid.lifecycle.feature_labels import FEATURES
 from deepgrid.lifecycle.states import JobStatus
 from deepgrid.workflow.schema import json_schema
 
@@ -23,6 +24,7 @@ def generated() -> dict[str, Any]:
     return {
         "schema": json_schema(),
         "states": [{"name": one.name, "words": one.words, "hot": one.hot} for one in JobStatus],
+        "features": FEATURES,
         "sentences": {name: list(texts) for name, texts in SENTENCES.items()},
         "examples": {path.stem: path.read_text() for path in sorted((ROOT / "examples").glob("*.yaml"))},
         **{name: _abi(name) for name in CONTRACTS},

@@ -14,6 +14,7 @@ from deepgrid.chain.node.values import LONGEST_NAME_BYTES, check_label_count, co
 from deepgrid.client.job_values import Credits, Duration, seconds_of, wei_of
 from deepgrid.client.workflow import Workflow
 from deepgrid.errors import InputError
+from deepgrid.lifecycle.feature_labels import FEATURES
 from deepgrid.lifecycle.job import Affinity, JobDefinition, Label, Prefer, Provider, Wishes
 from deepgrid.scheduling.explain import quote
 from deepgrid.scheduling.fit import unmet
@@ -115,6 +116,7 @@ class Order:
         locked_wei: Wei of credits that the contract locks. What the job does not use is returned.
         terms: On which terms a cluster may run the job.
         warnings: Advice on the workflow file, one line each.
+        needs: Conditions on labels that follow from what the definition uses, such as containers.
     """
 
     job: Definition = field(repr=False)
@@ -122,16 +124,17 @@ class Order:
     locked_wei: int
     terms: Terms = field(default_factory=Terms)
     warnings: tuple[str, ...] = ()
+    needs: tuple[Affinity, ...] = ()
 
     @property
     def uses(self) -> tuple[Label, ...]:
         """Labels that the cluster must have."""
-        return self.terms.uses
+        return (*self.terms.uses, *(Label(need.key, need.value) for need in self.needs if need.op == "=="))
 
     @property
     def affinity(self) -> tuple[Affinity, ...]:
         """Conditions on labels of the cluster."""
-        return self.terms.affinity
+        return (*self.terms.affinity, *(need for need in self.needs if need.op != "=="))
 
     @property
     def delegate_spending(self) -> bool:
@@ -163,6 +166,12 @@ class Order:
     def with_ceiling(self, rate_wei: int) -> Order:
         """Return the order with a highest price per minute; 0 for any."""
         return replace(self, terms=replace(self.terms, max_rate_wei=rate_wei))
+
+    def unknown_features(self, providers: Iterable[Provider]) -> str:
+        """Return what the job needs and no cluster of the grid has, in words; empty if each need is met somewhere."""
+        labels = [provider.labels for provider in providers if provider.approved and not provider.banned]
+        lacking = [need.key for need in self.needs if all(unmet(of_one, (), (need,)) for of_one in labels)]
+        return " and ".join(FEATURES[key] for key in lacking)
 
     def dearest_rate(self, providers: Iterable[Provider]) -> int:
         """Return the highest price per minute, in wei, of the clusters that can take the order now; 0 if none can."""
@@ -215,12 +224,18 @@ def read_order(
 def order_of(workflow: Workflow, locked_wei: int, name: str | None, terms: Terms) -> Order:
     """Return the order of a workflow. The workflow's own name is cut to 32 bytes.
 
-    Raises InputError for a longer `name`.
+    Labels that the terms name are the customer's choice: nothing is added about them. Raises InputError for a longer
+    `name`, and for too many labels.
     """
+    from deepgrid.workflow.needs import needs_of
+
     if name is None:
         name = workflow.name.encode()[:LONGEST_NAME_BYTES].decode(errors="ignore")
     coded_name(name)
-    return Order(workflow.definition, name, locked_wei, terms, workflow.validate())
+    named = {label.key for label in terms.uses} | {condition.key for condition in terms.affinity}
+    needs = tuple(need for need in needs_of(workflow.definition) if need.key not in named)
+    check_label_count(len(terms.uses) + len(terms.affinity) + len(needs))
+    return Order(workflow.definition, name, locked_wei, terms, workflow.validate(), needs)
 
 
 def parse_use(text: str) -> Label:

@@ -101,7 +101,8 @@ class CustomerSession:
             approve: Whether `request` may raise the allowance. If False, the current allowance must suffice.
 
         Raises:
-            InputError: The order locks too few credits, or the customer has too few.
+            InputError: The order locks too few credits, or the customer has too few. Or the job needs what no cluster
+                of the grid has, such as a container runtime.
             ContractError: The grid accepts no new jobs.
             ChainError: The node does not answer.
         """
@@ -117,6 +118,11 @@ class CustomerSession:
             )
         self.purse.check_minimum(order.locked_wei, constants.minimum_wei)
         self.purse.check(order.locked_wei, balance, allowance if not approve else None)
+        if order.needs and (lacking := order.unknown_features(await self.chain.providers())):
+            raise InputError(
+                f"The job needs {lacking}, which no cluster of the grid has.",
+                next_step="Look at `dps offers`, which says what each cluster lacks.",
+            )
 
     async def store(self, order: Order, salt: bytes | None = None) -> str:
         """Store the definition at the Job Definition service, which releases it only to the job's provider.

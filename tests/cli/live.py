@@ -36,7 +36,7 @@ OWN_VARIABLES = ("DPS", "DEEPGRID", "METASCHEDULER", "SBATCH_ENDPOINT", "LOGGER_
 LISTENING = re.compile(r"listen (?:at|for their proxy at) (\S+)")
 HARDWARE = Hardware(gpus_per_node=(0, 0), cpus_per_node=(4, 4), mem_per_node_mb=(8000, 8000))
 PRICES = Prices(gpu_wei_per_minute=CREDIT, cpu_wei_per_minute=CREDIT // 2, mem_wei_per_mb_minute=CREDIT // 1000)
-LABELS = (Label("name", "alpha"), Label("os", "linux"))
+LABELS = (Label("name", "alpha"), Label("os", "linux"), Label("storage.s3", "true"))
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from deepgrid.lifecycle.job import Job, Label
 from deepgrid.lifecycle.states import JobStatus
 from tests.appending import push_log
 from tests.chain.grid import approve_waiting
-from tests.cli.live import HARDWARE, PRICES, Live, Party, party
+from tests.cli.live import HARDWARE, LABELS, PRICES, Live, Party, party
 
 WITHIN_S = 60
 LOOK_S = 0.05
@@ -62,7 +62,7 @@ class SimulatedCluster:
             provider = party(chain, self.live.grid.new_key(f"cluster-{self.name}"))
             stack.push_async_callback(operator.close)
             stack.push_async_callback(provider.close)
-            labels = (Label("name", self.name), Label("os", "linux"), *self.labels)
+            labels = (Label("name", self.name), *LABELS[1:], *self.labels)
             await provider.writer.register(HARDWARE, PRICES, labels)
             await approve_waiting(operator.writer, provider.address)
             ready.set()

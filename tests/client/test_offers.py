@@ -57,6 +57,20 @@ async def test_wishes_narrow_the_offers(
     assert not offers[0].fits
 
 
+async def test_a_job_for_which_no_cluster_has_the_means_is_refused_before_it_costs(
+    grid: AsyncGrid, provider: Party
+) -> None:
+    job = {**JOB, "steps": [{"run": {"command": "true", "container": {"image": "ubuntu:latest"}}}]}
+    (offer,) = await grid.offers(job, 90, provider=provider.address)
+    assert offer.obstacle == "has no label containers!=none (a container runtime)"
+    before = await grid.wallet.credits
+    with pytest.raises(InputError, match="needs a container runtime, which no cluster of the grid has"):
+        await grid.submit(job, credits=100, max_price="any")
+    assert await grid.wallet.credits == before
+    waits = await grid.submit(job, credits=100, max_price="any", affinities=["containers!=none"])
+    assert [one.key for one in waits.on_chain.definition.affinity] == ["containers"], "the customer's own, only once"
+
+
 async def test_one_cluster_is_looked_at_by_its_name(grid: AsyncGrid, provider: Party) -> None:
     assert {one.cluster for one in await grid.offers(JOB, 90, provider="alpha")} == {"alpha"}
     with pytest.raises(NotFound, match="No approved cluster is named beta"):

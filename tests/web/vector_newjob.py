@@ -12,6 +12,7 @@ from deepgrid.errors import InputError
 from deepgrid.lifecycle.job import Affinity, Hardware, JobDefinition, Label, Prices, Provider
 from deepgrid.scheduling.fit import LabelValue, compare, misfit, unmet
 from deepgrid.workflow import canonical, parse
+from deepgrid.workflow.needs import needs_of
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 HEAD = "resources: {tasks: 2, cpusPerTask: 1, memPerCpu: 128, gpus: 0}\n"
@@ -28,6 +29,12 @@ ODD_FILES = [
     "resources: {tasks: 1, cpusPerTask: 1, memPerCpu: 4G, gpus: 0}\nsteps: []\n",
     "resources: {tasks: 1, cpusPerTask: 1, memPerCpu: '1.5 GiB', gpus: 0}\nsteps: []\n",
     "resources: {tasks: 1, cpusPerTask: 1, memPerCpu: 100mb, gpus: 0}\nsteps: []\n",
+    HEAD
+    + "steps:\n- run: {command: a, container: {image: a, apptainer: true}}\n- run: {command: a, container: {image: b}}"
+    + "\n",
+    HEAD
+    + "steps:\n- catch: [{run: {command: a, network: slirp4netns}}]\n"
+    + "  finally: [{run: {command: a, container: {image: b}}}]\n",
     HEAD + "continuousOutputSync: True\nsteps:\n- finally: []\n  catch: [{name: yes}]\n  name: 1e3\n",
 ]
 NUMBERS = ["1", "1.0", "01", "-1", "1e3", "1000", "0", "-0", ".5", "10", "1e-400"]
@@ -59,15 +66,16 @@ WRITTEN = [
 
 
 def canonical_forms() -> list[dict[str, Any]]:
-    """Return each example without modules and each odd file, with its canonical form; null for a refused one."""
+    """Return the accepted ones of the examples without modules and of the odd files, with canonical form and needs."""
     texts = [path.read_text() for path in sorted(EXAMPLES.glob("*.yaml"))]
     found = []
     for text in (*(one for one in texts if "use:" not in one), *ODD_FILES):
         try:
-            form = canonical(parse(text, "file").model).decode()
+            model = parse(text, "file").model
         except InputError:
             continue
-        found.append({"file": text, "canonical": form})
+        needs = [[need.key, need.op, need.value] for need in needs_of(model)]
+        found.append({"file": text, "canonical": canonical(model).decode(), "needs": needs})
     return found
 
 

@@ -4,6 +4,7 @@ import schema from "../src/generated/schema.json";
 import { canonicalOf, type Schema, secretFields, withoutSecrets } from "../src/pure/canonical";
 import { compare, parseAffinity, parseUse } from "../src/pure/labels";
 import { CREDIT } from "../src/pure/money";
+import { needsOf } from "../src/pure/needs";
 import { depositAt, placeOf, quote, type Quotable } from "../src/pure/quote";
 
 const vectors = JSON.parse(raw);
@@ -12,6 +13,12 @@ const SCHEMA = schema as unknown as Schema;
 describe("canonical form", () => {
   for (const { file, canonical } of vectors.canonical) {
     it(file.split("\n")[0], () => expect(canonicalOf(file, SCHEMA)).toBe(canonical));
+  }
+});
+
+describe("needs", () => {
+  for (const { file, canonical, needs } of vectors.canonical) {
+    it(file.split("\n")[0], () => expect(needsOf(canonical).map(({ key, op, value }) => [key, op, value])).toEqual(needs));
   }
 });
 

@@ -5,6 +5,7 @@ import { readTerms, type Terms } from "../chain/ledger";
 import { RelayFault } from "../chain/relay";
 import { type Condition, parseAffinity, parseUse } from "../pure/labels";
 import { CREDIT } from "../pure/money";
+import { needsOf } from "../pure/needs";
 import { quote, type QuoteRow } from "../pure/quote";
 import type { JobOrder, Quoted } from "../wallet/order";
 import { check, type Checked, type Fault, shapeOf, syntaxFaults } from "./check";
@@ -50,6 +51,12 @@ export class Desk {
     const [uses, affinities] = [parts(this.uses), parts(this.affinities)];
     const faults = [...uses.filter((one) => !parseUse(one)), ...affinities.filter((one) => !parseAffinity(one))];
     return { uses: uses.flatMap((one) => parseUse(one) ?? []), affinities: affinities.flatMap((one) => parseAffinity(one) ?? []), faults };
+  });
+  /** What follows from the checked file. Labels that the user names are the user's choice. */
+  readonly needs = $derived.by(() => {
+    const named = [...this.labels.uses, ...this.labels.affinities].map((one) => one.key);
+    const definition = (this.isCurrent && this.checked?.definition) || "";
+    return definition ? needsOf(definition).filter((one) => !named.includes(one.key)) : [];
   });
 
   constructor() {
@@ -106,7 +113,7 @@ export class Desk {
   offers(market: Market | undefined): QuoteRow[] {
     if (!market || !this.shape || this.labels.faults.length) return [];
     const uses = this.labels.uses.map((use): Condition => ({ ...use, op: "==" }));
-    return quote(this.shape, [...uses, ...this.labels.affinities], this.depositWei, market.clusters);
+    return quote(this.shape, [...uses, ...this.labels.affinities, ...this.needs], this.depositWei, market.clusters);
   }
 
   /** The order, as the user sees it now. Call it after a check without faults. */
@@ -120,8 +127,8 @@ export class Desk {
       resources: this.checked!.shape!,
       name: this.name.trim() || "job",
       lockedWei: this.depositWei,
-      uses: this.labels.uses,
-      affinities: this.labels.affinities,
+      uses: [...this.labels.uses, ...this.needs.filter((one) => one.op === "==").map(({ key, value }) => ({ key, value }))],
+      affinities: [...this.labels.affinities, ...this.needs.filter((one) => one.op !== "==")],
       delegate: this.delegate,
       quoted: fitting(market),
       quoteNow: async () => fitting(await readMarketNow()),

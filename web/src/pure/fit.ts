@@ -1,9 +1,10 @@
 /** Why a cluster cannot take a job: the scheduler's own rules and sentences. */
 import type { Offer } from "../chain/clusters";
 import { affordableMinutes, type Asked, type Prices, rateWeiPerMinute } from "./bill";
-import { type Condition, unmet, written } from "./labels";
+import { type Condition, unmet } from "./labels";
 import { misfit } from "./market";
 import { exact } from "./money";
+import { explained } from "./needs";
 
 export interface JobNeeds {
   asked: Asked;
@@ -26,7 +27,7 @@ export function obstacle(job: JobNeeds, cluster: Offering): string {
   const problem = misfit({ tasks: tasks!, cpusPerTask: cpusPerTask!, memPerCpu: memPerCpu!, gpus: gpus! }, cluster);
   if (problem) return problem;
   const missing = unmet(cluster.labels, job.conditions);
-  if (missing.length) return `has no label ${missing.map(written).join(", ")}`;
+  if (missing.length) return `has no label ${missing.map(explained).join(", ")}`;
   const prices: Prices = { gpu: cluster.prices.gpu, cpu: cluster.prices.cpu, memPerMb: cluster.prices.memory };
   const rate = rateWeiPerMinute(job.asked, prices);
   if (affordableMinutes(job.lockedWei, rate) < BigInt(Math.max(1, job.minMinutes))) {

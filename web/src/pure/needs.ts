@@ -1,0 +1,48 @@
+/** What a job needs beside CPUs, memory and GPUs, from its definition. See deepgrid/workflow/needs.py. */
+import features from "../generated/features.json";
+import { type Condition, written } from "./labels";
+
+const FEATURES: Record<string, string | undefined> = features;
+
+interface Place {
+  http?: unknown;
+  s3?: unknown;
+}
+
+interface Run {
+  container?: { apptainer?: boolean; deepsquareHosted?: boolean };
+  network?: string;
+  customNetworkInterfaces?: { wireguard?: unknown; vnet?: unknown }[];
+}
+
+const has = (key: string): Condition => ({ key, op: "==", value: "true" });
+const ANY_RUNTIME: Condition = { key: "containers", op: "!=", value: "none" };
+const APPTAINER: Condition = { key: "containers", op: "in", value: "apptainer" };
+
+/** The conditions that a cluster must meet for a definition in canonical form, ordered by key. */
+export function needsOf(definition: string): Condition[] {
+  const job = JSON.parse(definition) as { input?: Place; output?: Place; virtualNetworks?: unknown[]; steps: unknown };
+  const found = new Map<string, Condition>();
+  const add = (one: Condition) => found.get(one.key)?.op === APPTAINER.op || found.set(one.key, one);
+  for (const place of [job.input, job.output]) if (place?.s3 && !place.http) add(has("storage.s3"));
+  if (job.virtualNetworks?.length) [has("network.pasta"), has("network.wireguard")].forEach(add);
+  for (const { container, network, customNetworkInterfaces = [] } of runsIn(job.steps)) {
+    if (container) add(container.apptainer || container.deepsquareHosted ? APPTAINER : ANY_RUNTIME);
+    if (network === "pasta" || network === "slirp4netns") add(has(`network.${network}`));
+    if (customNetworkInterfaces.some((one) => one.wireguard ?? one.vnet)) add(has("network.wireguard"));
+  }
+  return [...found.values()].sort((one, other) => (one.key < other.key ? -1 : 1));
+}
+
+/** All runs inside a part of a definition. Nothing but a step has a field of this name. */
+function runsIn(part: unknown): Run[] {
+  if (Array.isArray(part)) return part.flatMap(runsIn);
+  if (typeof part !== "object" || part === null) return [];
+  return Object.entries(part).flatMap(([name, inner]) => (name === "run" ? [inner as Run] : runsIn(inner)));
+}
+
+/** A condition as a customer writes it, and after a feature what it is. */
+export const explained = (one: Condition): string => {
+  const words = FEATURES[one.key];
+  return words ? `${written(one)} (${words})` : written(one);
+};
