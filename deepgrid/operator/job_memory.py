@@ -120,8 +120,10 @@ class JobMemory:
         """Return the returns of the job so far, oldest first."""
         return self._given_back.get(job_id, ())
 
-    def explain(self, entry: GivenBack, reason: str) -> None:
-        """Note the reason that a provider gave."""
+    def explain(self, entry: GivenBack, reason: str, *, excused: bool = False) -> None:
+        """Note the reason that a provider gave. If it is `excused`, the return does not count against it."""
+        if excused:
+            self._count(entry.provider, Reliability(refused=-1))
         self._store.explain_given_back(entry.job_id, entry.provider, reason)
         known = self._given_back.get(entry.job_id, [])
         known[:] = [GivenBack(one.job_id, one.provider, one.at, reason) if one == entry else one for one in known]

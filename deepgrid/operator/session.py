@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import threading
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Collection, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -23,6 +23,7 @@ from deepgrid.chain.transactions.sender import Sender
 from deepgrid.chain.transactions.wallet import Wallet
 from deepgrid.chain.writer import Writer
 from deepgrid.errors import GridError
+from deepgrid.lifecycle.feature_labels import lacked
 from deepgrid.lifecycle.job import Job, Provider
 from deepgrid.operator.job_memory import JobMemory
 from deepgrid.operator.notice_board import NoticeBoard, WaitingNotices
@@ -129,10 +130,10 @@ class OperatorSession:
             job.id: [one for one in self.memory.given_back(job.id) if now - one.at < REFUSAL_VALID_S] for job in jobs
         }
         unread = [one for entries in recent.values() for one in entries if one.reason is None]
-        slots = asyncio.Semaphore(REASONS_AT_ONCE)
+        slots, by_id = asyncio.Semaphore(REASONS_AT_ONCE), {job.id: job for job in jobs}
         with contextlib.suppress(TimeoutError):  # jobs that are missing then are read in the next round
             async with asyncio.timeout(REASONS_WITHIN_S):
-                await asyncio.gather(*(self._read_reason(one, slots) for one in unread))
+                await asyncio.gather(*(self._read_reason(one, by_id[one.job_id], slots) for one in unread))
         return {
             job_id: {
                 one.provider: one.reason or "" for one in self.memory.given_back(job_id) if one.at >= entries[0].at
@@ -141,14 +142,27 @@ class OperatorSession:
             if entries
         }
 
-    async def _read_reason(self, entry: GivenBack, slots: asyncio.Semaphore) -> None:
+    async def _read_reason(self, entry: GivenBack, job: Job, slots: asyncio.Semaphore) -> None:
         async with slots:
             try:
                 notices = await self.services.notices(entry.job_id)
+                said = [one.text for one in notices if one.kind == "refused" and one.author == entry.provider]
+                reason = said[-1] if said else ""
+                excused = await self._is_excused(job, entry.provider, lacked(reason))
             except GridError:
                 return
-        said = [one.text for one in notices if one.kind == "refused" and one.author == entry.provider]
-        self.memory.explain(entry, said[-1] if said else "")
+        self.memory.explain(entry, reason, excused=excused)
+
+    async def _is_excused(self, job: Job, provider: str, missing: Collection[str]) -> bool:
+        """Return whether a cluster could not know that it lacks what the job needs.
+
+        Neither the job's labels name it, nor do those of the cluster claim it.
+        """
+        if not missing:
+            return False
+        asked = {label.key for label in job.definition.uses} | {one.key for one in job.definition.affinity}
+        offered = {label.key for label in (await self.chain.provider(provider)).labels}
+        return not asked.union(offered).intersection(missing)
 
 
 @asynccontextmanager

@@ -38,6 +38,7 @@ from deepgrid.sbatch import render
 from deepgrid.services.script_check import check_grammar
 from deepgrid.slurm.submit.protocol import Submission, SubmitRequest
 from deepgrid.workflow import verify_resources
+from deepgrid.workflow.needs import needs_of
 
 logger = logging.getLogger(__name__)
 
@@ -129,10 +130,14 @@ class Carrier:
         except InputError as error:
             self._unusable(error.message)
             return None
+        if lacking := self.session.features.why_unfit(needs_of(model), settings.labels):
+            self._unfit(lacking)
+            return None
         self.observer.ships_output = model.enable_logging
-        folders = await self.session.registries.folders(model, settings.containers)
+        containers = self.session.features.containers
+        folders = await self.session.registries.folders(model, containers)
         try:
-            script = render(model, settings.storage, settings.containers, folders)
+            script = render(model, settings.storage, containers, folders)
             await asyncio.to_thread(check_grammar, script)
         except InputError as error:
             self._unfit(error.message)
