@@ -28,8 +28,10 @@ def main(kind: type[LocalGrid] = LocalGrid) -> int:
     """
     parser = argparse.ArgumentParser(prog="./run", description="The grid on one machine.")
     commands = parser.add_subparsers(dest="command", required=True)
-    for name in ("up", "down", "status"):
+    for name in ("down", "status"):
         commands.add_parser(name)
+    up_options = commands.add_parser("up")
+    up_options.add_argument("--unmeasured", action="store_true", help="do not measure the clusters")
     admit_options = commands.add_parser("admit")
     admit_options.add_argument("address", help="a customer's wallet address")
     demo_options = commands.add_parser("demo")
@@ -42,7 +44,9 @@ def main(kind: type[LocalGrid] = LocalGrid) -> int:
             return demo(grid, end_at_once=options.exit)
         if options.command == "admit":
             return admit(grid, options.address)
-        return {"up": up, "down": down, "status": status}[options.command](grid)
+        if options.command == "up":
+            return up(grid, measured=not options.unmeasured)
+        return {"down": down, "status": status}[options.command](grid)
     except GridError as error:
         print(f"run: {error}", file=sys.stderr)
         return 1
@@ -51,10 +55,11 @@ def main(kind: type[LocalGrid] = LocalGrid) -> int:
         return 130
 
 
-def up(grid: LocalGrid) -> int:
-    """Start missing processes, measure clusters without measured labels, and print how to use the grid."""
+def up(grid: LocalGrid, *, measured: bool) -> int:
+    """Start missing processes and print how to use the grid. If wanted, measure clusters without measured labels."""
     bring_up(grid)
-    measure(grid, lambda line: print(line, flush=True))
+    if measured:
+        measure(grid, lambda line: print(line, flush=True))
     show(table(grid.rows()), timetable(grid.prefect))
     print()
     show(login_words(grid.prefect), web_words(grid.web_address()))

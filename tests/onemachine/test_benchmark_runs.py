@@ -7,8 +7,10 @@ from pathlib import Path
 import pytest
 
 from deepgrid.errors import ServiceError
-from deployments.onemachine.benchmark_runs import MeasuringTimeouts, run_to_end
+from deployments.onemachine import benchmark_runs
+from deployments.onemachine.benchmark_runs import MeasuringTimeouts, measure, run_to_end
 from deployments.onemachine.daemons.prefect_server import PrefectServer
+from deployments.onemachine.grid import LocalGrid
 
 DEPLOYMENT = "benchmark_cluster/alpha"
 AT_ONCE = MeasuringTimeouts(poll_s=0)
@@ -48,3 +50,20 @@ def test_a_server_without_the_deployment_is_told(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(PrefectServer, "ask", lambda *_: None)
     with pytest.raises(ServiceError, match="does not run benchmark_cluster/alpha"):
         run_to_end(NOWHERE, DEPLOYMENT)
+
+
+def test_a_cluster_without_measured_labels_is_measured_until_they_are_approved(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    approved: dict[str, list[dict[str, str]]] = {"alpha": [{"os": "linux"}], "beta": [{}, {}, {"compute.gflops": "3"}]}
+
+    def read_labels(_grid: LocalGrid, name: str) -> dict[str, str]:
+        return approved[name].pop(0) if len(approved[name]) > 1 else approved[name][0]
+
+    monkeypatch.setattr(benchmark_runs, "_labels", read_labels)
+    asked = answering(monkeypatch, "COMPLETED")
+    said: list[str] = []
+    measure(LocalGrid(tmp_path / "grid"), said.append)
+    assert [path for path in asked if "/name/" in path] == ["/api/deployments/name/benchmark_cluster/beta"]
+    assert [line.partition(" (")[0] for line in said] == ["  measured beta"]
+    assert said[0].endswith("1 labels, compute.gflops 3")

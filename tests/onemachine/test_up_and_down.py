@@ -51,7 +51,7 @@ def _concerns(entry: Path, state: str) -> bool:
 
 def test_up_and_down_put_right_whatever_was_killed(state: Path) -> None:
     _interrupt_an_up(state)
-    done = command(state, "up")
+    done = command(state, "up", "--unmeasured")
     assert done.returncode == 0, done.stderr
     assert f"source {state}/customer.env" in done.stdout
     _open_web_app(done.stdout)
@@ -60,7 +60,7 @@ def test_up_and_down_put_right_whatever_was_killed(state: Path) -> None:
     assert re.search(r"^web +\d+ +127\.0\.0\.1:\d+ ", status.stdout, re.M)
     _open_web_app(status.stdout)  # by the next token
 
-    again = command(state, "up")
+    again = command(state, "up", "--unmeasured")
     assert again.returncode == 0
     assert again.stdout.startswith("The grid is up already.\n")
 
@@ -75,7 +75,7 @@ def test_up_and_down_put_right_whatever_was_killed(state: Path) -> None:
     status = command(state, "status")
     assert status.returncode == 1
     assert status.stdout.count(" dead ") == len(victims)
-    assert command(state, "up").returncode == 0
+    assert command(state, "up", "--unmeasured").returncode == 0
     status = command(state, "status")
     assert status.stdout.endswith("The grid is up.\n")
     services = re.search(r"^proxy +\d+ +(127\.0\.0\.1:\d+), gRPC", status.stdout, re.M)
@@ -89,6 +89,15 @@ def test_up_and_down_put_right_whatever_was_killed(state: Path) -> None:
     assert command(state, "down").returncode == 0
     wait_until(lambda: processes_of(state) == [], lambda: processes_of(state))
     assert command(state, "down").stdout == "Nothing runs.\n"
+
+
+@pytest.mark.deep
+def test_the_first_up_measures_both_clusters_and_the_second_none(state: Path) -> None:
+    first, second = command(state, "up"), command(state, "up")
+    assert first.returncode == second.returncode == 0, first.stderr + second.stderr
+    measured = re.findall(r"^  measured (\w+) \([\d.]+ s\): \d+ labels, compute.gflops ", first.stdout, re.M)
+    assert measured == ["alpha", "beta"], first.stdout
+    assert "  measured " not in second.stdout
 
 
 def test_services_of_an_earlier_release_give_way_to_the_proxy(tmp_path: Path) -> None:
