@@ -37,6 +37,14 @@ class SlurmLogin(GridBlock):
     grid_root: str = Field(description="Folder on the login node, shared with the compute nodes, for the grid.")
     storage_root: str = Field(description="Folder on the compute nodes below which jobs get their storage.")
     partition: str = Field(default="main", description="Slurm partition for the grid's jobs.")
+    slurm_path: str = Field(
+        default="",
+        description="Folder of Slurm's commands on the login node, such as /opt/slurm/bin; several with colons between"
+        " them. Empty: the PATH of the supervisor's login shell.",
+    )
+    slurm_timeout_s: float = Field(
+        default=20.0, description="Seconds after which a command of Slurm counts as not answered, at most 300."
+    )
     job_account: str | None = Field(
         default=None,
         description="Unix account of jobs whose customers have none of their own below. Empty: those customers are"

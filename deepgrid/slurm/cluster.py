@@ -74,7 +74,7 @@ class Cluster:
         self.leftovers = Leftovers(login, settings)
         self._own_folders = OwnFolders(login, settings)
         self._flood = FloodWatch(login)
-        self._slurm: SlurmBackend = SlurmCommands(login, self._flood)
+        self._slurm: SlurmBackend = SlurmCommands(login, self._flood, settings.slurm_timeout_s)
         self.verdicts = Verdicts()
         channels = settings.max_channels
         self._limits = ConcurrencyLimits(channels, PER_ACCOUNT if settings.accounts else channels)

@@ -17,10 +17,12 @@ from deepgrid.slurm.commands.sacct import DISABLED, Sacct
 from deepgrid.slurm.commands.scontrol import PartitionNodes, Scontrol
 from deepgrid.slurm.commands.squeue import Squeue
 from deepgrid.slurm.flood import FloodWatch
+from deepgrid.slurm.ssh.channel import CommandResult
 from deepgrid.slurm.ssh.login import Runner
 
 Answer = TypeVar("Answer")
 log = logging.getLogger(__name__)
+NOT_FOUND = 127  # the exit status of a command that does not exist
 TIMED_OUT = (124, 137, -1)  # exit statuses of `timeout`, and of a connection that broke
 
 
@@ -48,9 +50,10 @@ class SlurmBackend(Protocol):
 class SlurmCommands:
     """Asks by commands over one login."""
 
-    def __init__(self, login: Runner, flood: FloodWatch) -> None:
+    def __init__(self, login: Runner, flood: FloodWatch, timeout_s: float) -> None:
         self._login = login
         self._flood = flood
+        self._timeout_s = timeout_s  # of one command
         self._unknown_words = frozenset[str]()
 
     async def jobs(self, *, ended: bool = False) -> list[Row]:
@@ -62,7 +65,7 @@ class SlurmCommands:
     ) -> list[Row] | None:
         """Run sacct."""
         query = Sacct(since, until, names, ids)
-        done = await self._login.run(query.argv())
+        done = await self._run(query)
         if done.exit_status and DISABLED in done.complaint:
             return None
         if done.exit_status:
@@ -77,9 +80,18 @@ class SlurmCommands:
         self._unknown_words |= found.unknown_words
         return found
 
+    async def _run(self, query: Query[object]) -> CommandResult:
+        done = await self._login.run(["timeout", "-k", "5", f"{self._timeout_s:.0f}", *query.argv()])
+        if done.exit_status == NOT_FOUND:
+            raise SlurmError(
+                f"{query.program} is not on the PATH of the login node.",
+                next_step="Set slurm_path in the Slurm login block to the folder of Slurm's commands.",
+            )
+        return done
+
     async def _ask(self, query: Query[Answer]) -> Answer:
         """Ask one question. Raises SlurmUnreachable for an outage, else SlurmError."""
-        done = await self._login.run(query.argv())
+        done = await self._run(query)
         if not done.exit_status:
             return query.parse(done.text)
         message = done.complaint or done.text

@@ -36,8 +36,8 @@ SetEnv SLURM_CONF={slurm_conf}
 
 
 @contextmanager
-def sshd(box: Box, folder: Path, user: str, more: str = "") -> Iterator[LoginSettings]:
-    """Run a second sshd on the login node. It admits only `user`, with a new key."""
+def sshd(box: Box, folder: Path, user: str, more: str = "", prefix: Sequence[str] = ()) -> Iterator[LoginSettings]:
+    """Run a second sshd on the login node, by the command `prefix`. It admits only `user`, with a new key."""
     for name in ("host", "client"):
         subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(folder / name)], check=True)
     shutil.copy(folder / "client.pub", folder / "authorized_keys")
@@ -48,7 +48,7 @@ def sshd(box: Box, folder: Path, user: str, more: str = "") -> Iterator[LoginSet
     config = SSHD_CONFIG.format(port=port, folder=folder, user=user, slurm_conf=slurm_conf, more=more)
     (folder / "sshd_config").write_text(config)
     process = subprocess.Popen(
-        ["/usr/sbin/sshd", "-D", "-f", str(folder / "sshd_config"), "-E", str(folder / "sshd.log")]
+        [*prefix, "/usr/sbin/sshd", "-D", "-f", str(folder / "sshd_config"), "-E", str(folder / "sshd.log")]
     )
     try:
         _wait_for(port)

@@ -5,14 +5,16 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from datetime import UTC, datetime
-from typing import Protocol, TypeVar
+from typing import ClassVar, Protocol, TypeVar
 
 Answer_co = TypeVar("Answer_co", covariant=True)
-COMMAND_PREFIX = ("env", "LC_ALL=C", "TZ=UTC", "SLURM_TIME_FORMAT=%s", "timeout", "-k", "5", "20")
+COMMAND_PREFIX = ("env", "LC_ALL=C", "TZ=UTC", "SLURM_TIME_FORMAT=%s")
 
 
 class Query(Protocol[Answer_co]):
     """A question to Slurm. It does no I/O."""
+
+    program: ClassVar[str]
 
     def argv(self) -> list[str]:
         """Return the command line that asks."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 from deepgrid.slurm.commands.job_row import Row
 from deepgrid.slurm.commands.job_states import REQUEUED
@@ -28,6 +29,7 @@ class Sacct:
     job's account can change it in accounting at any time (`sacctmgr modify job`).
     """
 
+    program: ClassVar[str] = "sacct"
     since: int
     until: int | None = None
     names: Sequence[str] = ()

@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 from deepgrid.lifecycle.job import Hardware
 from deepgrid.slurm.commands.node_states import Use, unknown_words, use_of, why_not
@@ -102,6 +103,7 @@ class PartitionNodes:
 class Scontrol:
     """The partition, and what a job can get of its nodes."""
 
+    program: ClassVar[str] = "scontrol"
     partition: str
 
     def argv(self) -> list[str]:

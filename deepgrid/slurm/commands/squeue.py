@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 from deepgrid.lifecycle.slurm_state import Phase
 from deepgrid.slurm.commands.job_row import Row
@@ -17,6 +18,7 @@ _FIELDS = "jobid,userid,state,starttime,endtime,exit_code,timelimit,restartcnt,s
 class Squeue:
     """The controller's jobs of all accounts and partitions; with `ended`, also jobs that ended within MinJobAge."""
 
+    program: ClassVar[str] = "squeue"
     ended: bool = False
 
     def argv(self) -> list[str]:

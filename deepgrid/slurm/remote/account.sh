@@ -31,9 +31,9 @@ know_account() {
 # neither root nor the wrapper nor Slurm's operator level.
 end_jobs() {
   case $me/$become in
-    0/* | "$uid"/*) said=$(timeout 20 scancel "--user=$uid" "$@" < /dev/null 2>&1) && return ;;
+    0/* | "$uid"/*) said=$(timeout "${DEEPGRID_SLURM_TIMEOUT_S:-20}" scancel "--user=$uid" "$@" < /dev/null 2>&1) && return ;;
     */sudo:*) said=$(sudo -n -- "${become#sudo:}" "$user" --cancel "$@" < /dev/null 2>&1) && return ;;
-    *) said=$(timeout 20 scancel "--user=$uid" "$@" < /dev/null 2>&1) && return ;;
+    *) said=$(timeout "${DEEPGRID_SLURM_TIMEOUT_S:-20}" scancel "--user=$uid" "$@" < /dev/null 2>&1) && return ;;
   esac
   case $me/$become/$said in
     0/* | "$uid"/*) ;;
@@ -46,8 +46,26 @@ end_jobs() {
   [ -z "$said" ]
 }
 
+# find_sbatch: sets path to the PATH of jobs. It has the folder of sbatch.
+path=/usr/local/bin:/usr/bin:/bin
+find_sbatch() {
+  case $me/$become in "$uid"/*) ;; */sudo:*) return ;; esac # the wrapper has a PATH of its own
+  path=${DEEPGRID_SLURM_PATH:+$DEEPGRID_SLURM_PATH:}$path
+  IFS=:
+  for place in $path; do
+    [ ! -x "$place/sbatch" ] || {
+      unset IFS
+      return
+    }
+  done
+  unset IFS
+  sbatch=$(command -v sbatch) || answer later "sbatch is not in $PATH: set slurm_path in the Slurm login block"
+  path=$path:${sbatch%/*}
+}
+
 # lay_out: makes output.log and run/ for the account. Only the account and the login can read them.
 lay_out() {
+  find_sbatch
   case $me in
     0 | "$uid")
       if ! { mkdir -p "$folder/run" && true >> "$folder/output.log" && lay_ticket "$folder/run" &&
@@ -111,8 +129,8 @@ run_sbatch() {
       return
       ;;
   esac
-  set -- env -i PATH=/usr/local/bin:/usr/bin:/bin "HOME=$folder/run" "USER=$user" "LOGNAME=$user" SHELL=/bin/bash \
-    LANG=C.UTF-8 ${SLURM_CONF:+"SLURM_CONF=$SLURM_CONF"} timeout -k 5 30 "$@"
+  set -- env -i "PATH=$path" "HOME=$folder/run" "USER=$user" "LOGNAME=$user" SHELL=/bin/bash LANG=C.UTF-8 \
+    ${SLURM_CONF:+"SLURM_CONF=$SLURM_CONF"} ${SLURM_CLUSTERS:+"SLURM_CLUSTERS=$SLURM_CLUSTERS"} timeout -k 5 30 "$@"
   if [ "$uid" -eq "$me" ]; then
     "$@" 2> "$folder/complaint"
   elif [ "$become" = sudo ]; then

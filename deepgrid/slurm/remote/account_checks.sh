@@ -10,10 +10,10 @@ fact() { printf '%s %s\n' "$1" "$(printf '%s' "$2" | tr '\n' ' ')"; }
 
 fact login "$(id -un)"
 fact uid "$(id -u)"
-config=$(timeout 20 scontrol show config 2> /dev/null)
+config=$(timeout "${DEEPGRID_SLURM_TIMEOUT_S:-20}" scontrol show config 2> /dev/null)
 fact slurm_user "$(setting SlurmUser | sed 's/(.*//')"
 fact private "$(setting PrivateData)"
-fact level "$(timeout 20 sacctmgr -n -P show user "$(id -un)" format=AdminLevel 2> /dev/null | head -n 1)"
+fact level "$(timeout "${DEEPGRID_SLURM_TIMEOUT_S:-20}" sacctmgr -n -P show user "$(id -un)" format=AdminLevel 2> /dev/null | head -n 1)"
 
 names=$(cat)
 if [ -n "$pattern" ]; then

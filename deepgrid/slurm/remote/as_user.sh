@@ -19,9 +19,12 @@ as_user() {
       group=65534
       [ "$(id -u "$user" 2> /dev/null)" != "$uid" ] || group=$(id -g "$user")
       set -- timeout -k 1 "$seconds" env -i "PATH=$PATH" LC_ALL=C ${SLURM_CONF:+"SLURM_CONF=$SLURM_CONF"} \
-        setpriv --reuid="$uid" --regid="$group" --clear-groups --no-new-privs -- "$@"
+        ${SLURM_CLUSTERS:+"SLURM_CLUSTERS=$SLURM_CLUSTERS"} setpriv --reuid="$uid" --regid="$group" --clear-groups --no-new-privs -- "$@"
       ;;
-    *) set -- sudo -n -u "$user" -- env ${SLURM_CONF:+"SLURM_CONF=$SLURM_CONF"} timeout -k 1 "$seconds" "$@" ;;
+    *)
+      set -- sudo -n -u "$user" -- env -i "PATH=$PATH" LC_ALL=C ${SLURM_CONF:+"SLURM_CONF=$SLURM_CONF"} \
+        ${SLURM_CLUSTERS:+"SLURM_CLUSTERS=$SLURM_CLUSTERS"} timeout -k 1 "$seconds" "$@"
+      ;;
   esac
   # A new shell has none of the descriptors that this one keeps aside.
   # shellcheck disable=SC2016 # the other shell expands it

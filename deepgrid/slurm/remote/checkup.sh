@@ -10,7 +10,20 @@ fact() { printf '%s %s\n' "$1" "$(printf '%s' "$2" | tr '\n' ' ')"; }
 
 fact clock "$(date +%s.%N)"
 fact account "$(id -un)"
-config=$(timeout 20 scontrol show config 2> /dev/null)
+fact path "$PATH"
+fact missing "$(for name in sbatch squeue scancel scontrol sacct; do command -v "$name" > /dev/null || echo "$name"; done)"
+
+# timed COMMAND...: runs it, and prints the seconds that it took.
+timed() {
+  began=$(date +%s.%N)
+  timeout "${DEEPGRID_SLURM_TIMEOUT_S:-20}" "$@" < /dev/null > /dev/null 2>&1
+  echo "$began $(date +%s.%N)" | awk '{ printf "%.1f\n", $2 - $1 }'
+}
+fact slowest "$({
+  timed squeue -h -a -t all -o %A
+  timed scontrol -a -o show node
+} | sort -n | tail -n 1)"
+config=$(timeout "${DEEPGRID_SLURM_TIMEOUT_S:-20}" scontrol show config 2> /dev/null)
 for name in SLURM_VERSION JobCompType AccountingStorageType MinJobAge; do fact "$name" "$(setting "$name")"; done
 folder=$(dirname "$(setting SLURM_CONF)")
 for name in SPOOL VERSION; do

@@ -10,7 +10,7 @@ while read -r id uid; do
   case $uid in '' | 0 | *[!0-9]*) continue ;; esac
   [ -n "$user" ] || continue
   # squeue lists the first job of an array or of a heterogeneous job with all its parts; scancel ends them together.
-  timeout 20 squeue -h -a -j "$id" -u "$uid" -o %A < /dev/null 2> /dev/null | grep -qxF -- "$id" || continue
+  timeout "${DEEPGRID_SLURM_TIMEOUT_S:-20}" squeue -h -a -j "$id" -u "$uid" -o %A < /dev/null 2> /dev/null | grep -qxF -- "$id" || continue
   if (cd / && end_jobs "$id" > /dev/null 2>&1); then printf 'ended %s\n' "$id"; fi
 done
 echo end

@@ -20,7 +20,7 @@ works() { timeout 20 "$@" > /dev/null 2>&1; }
 check() { name=$1; shift; ! "$@" || echo "feature $name"; }
 
 http() { has curl && has zip; }
-pyxis() { timeout 20 srun --help 2> /dev/null | grep -q container-image; }
+pyxis() { timeout "${DEEPGRID_SLURM_TIMEOUT_S:-20}" srun --help 2> /dev/null | grep -q container-image; }
 namespaces() {
   for program in unshare nsenter setpriv ip; do has "$program" || return; done
   [ -c /dev/net/tun ] && (: <> /dev/net/tun) && works unshare --user --net true

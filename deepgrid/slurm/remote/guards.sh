@@ -9,7 +9,7 @@ partition=$1 probe=$2 wrapper=$3 root=$4
 
 fact() { printf '%s %s\n' "$1" "$(printf '%s' "$2" | tr -c '[:print:]' ' ')"; }
 
-config=$(timeout 20 scontrol show config 2>&1) || {
+config=$(timeout "${DEEPGRID_SLURM_TIMEOUT_S:-20}" scontrol show config 2>&1) || {
   fact silent "$(printf '%s\n' "$config" | head -n 1)"
   echo end
   exit 0
@@ -27,11 +27,11 @@ done
 case $(setting AccountingStorageType) in
   */slurmdbd)
     # The last PrivateData line comes from slurmdbd. While slurmdbd is down there is none.
-    settings=$(timeout 20 sacctmgr -n show config < /dev/null 2> /dev/null) &&
+    settings=$(timeout "${DEEPGRID_SLURM_TIMEOUT_S:-20}" sacctmgr -n show config < /dev/null 2> /dev/null) &&
       fact accounting_private "$(printf '%s\n' "$settings" | sed -n 's/^PrivateData *= *//p' | tail -n 1)"
     ;;
 esac
-fact probe "$(timeout 20 sbatch --test-only --partition="$partition" --job-name="$probe" --wrap=true < /dev/null 2>&1)"
+fact probe "$(timeout "${DEEPGRID_SLURM_TIMEOUT_S:-20}" sbatch --test-only --partition="$partition" --job-name="$probe" --wrap=true < /dev/null 2>&1)"
 # Only root sees the rules of the firewall, and only those of this machine.
 rules=$({ PATH=$PATH:/usr/sbin:/sbin; timeout 5 nft list ruleset; timeout 5 iptables-save; } 2> /dev/null)
 port=$(setting SlurmctldPort)

@@ -24,7 +24,7 @@ all_ids() {
 queued_as() {
   said_uid=$1 said_names=$2 said_comment=$3
   shift 3
-  rows=$(timeout 20 squeue -h -a -u "$said_uid" -n "$said_names" "$@" -o %A < /dev/null 2>&1) || {
+  rows=$(timeout "${DEEPGRID_SLURM_TIMEOUT_S:-20}" squeue -h -a -u "$said_uid" -n "$said_names" "$@" -o %A < /dev/null 2>&1) || {
     printf '%s\n' "$rows" | head -n 1
     return 1
   }
@@ -34,7 +34,7 @@ queued_as() {
   }
   for candidate in $candidates; do
     # The shell would drop line ends at the end of a comment. The bar keeps them.
-    rows=$(timeout 20 squeue -h -a -t all -j "$candidate" -o '%k|' < /dev/null 2>&1) || case $rows in
+    rows=$(timeout "${DEEPGRID_SLURM_TIMEOUT_S:-20}" squeue -h -a -t all -j "$candidate" -o '%k|' < /dev/null 2>&1) || case $rows in
       *'Invalid job id'*) continue ;;
       *)
         printf '%s\n' "$rows" | head -n 1

@@ -8,7 +8,7 @@ many=$1
 shift
 uname -n
 # shellcheck disable=SC2034 # setting uses it
-config=$(timeout 20 scontrol show config)
+config=$(timeout "${DEEPGRID_SLURM_TIMEOUT_S:-20}" scontrol show config)
 host=$(setting 'SlurmctldHost\[0\]')
 host=${host#*\(}
 port=$(setting SlurmctldPort)

@@ -8,7 +8,7 @@ root=$1 wrapper=$2
 fact() { printf '%s %s\n' "$1" "$(printf '%s' "$2" | base64 -w0)"; }
 content() { if [ -f "$2" ]; then printf '%s %s\n' "$1" "$(base64 -w0 "$2")"; fi; }
 
-config=$(timeout 20 scontrol show config 2> /dev/null)
+config=$(timeout "${DEEPGRID_SLURM_TIMEOUT_S:-20}" scontrol show config 2> /dev/null)
 
 named=$(setting SLURM_CONF)
 [ -n "$named" ] || named=${SLURM_CONF:-/etc/slurm/slurm.conf}

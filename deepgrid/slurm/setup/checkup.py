@@ -14,7 +14,7 @@ from deepgrid.errors import GridError
 from deepgrid.findings import Finding, Level
 from deepgrid.slurm.cluster import Cluster
 from deepgrid.slurm.setup.hook_text import completion_hook, version_of
-from deepgrid.slurm.setup.partition_findings import judge_partition
+from deepgrid.slurm.setup.partition_findings import judge_partition, judge_programs, judge_speed
 from deepgrid.slurm.ssh.login import Runner
 from deepgrid.slurm.ssh.login_settings import Become, LoginSettings, as_expression
 from deepgrid.slurm.ssh.scripts import call, read_script, whole_answer
@@ -47,9 +47,13 @@ async def examine(login: Runner, cluster: Cluster) -> list[Finding]:
         await cluster.health()
         found = await cluster.partition()
     except GridError as error:
-        findings.append(Finding.of("slurm", error))
+        if not (missing := list(judge_programs(facts.values))):  # one cause has one finding
+            findings.append(Finding.of("slurm", error))
+        findings += missing
     else:
         findings += judge_partition(found, cluster.settings.partition, facts.values.get("SLURM_VERSION", ""))
+        findings += judge_programs(facts.values)
+        findings += judge_speed(facts.values, cluster.settings.slurm_timeout_s)
     return [*findings, *judge(facts, cluster.settings)]
 
 

@@ -13,6 +13,7 @@ from deepgrid.slurm.ssh.login_settings import Become, LoginSettings, as_expressi
 from deepgrid.slurm.ssh.scripts import read_script
 
 PROBE = "deepgrid-probe"  # the submit hook refuses a job of this name and answers with its version
+SYSTEM_PATH = "/usr/local/bin:/usr/bin:/bin"
 _VERSION_DIGITS = 16
 _REPEATED = re.compile(r"\[0-9a-f\]\{(\d+)\}")
 
@@ -57,6 +58,7 @@ def submit_wrapper(login: LoginSettings, account: str, slurm_conf: str) -> str:
     values = {
         "ROOT": login.grid_root.rstrip("/"),
         "CONF": slurm_conf,
+        "PATH": f"{login.slurm_path}:{SYSTEM_PATH}" if login.slurm_path else SYSTEM_PATH,
         "ACCOUNTS": " ".join(sorted(names)),
         "PATTERN": as_expression(login.accounts.pattern),
     }

@@ -1,9 +1,9 @@
-"""What doctor says about Slurm itself: its version, its partition and nodes, and how long its commands take. Pure."""
+"""What doctor says about Slurm itself: version, partition, nodes, programs, and how long they take. Pure."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from deepgrid.findings import Finding, Level
 from deepgrid.slurm.commands.scontrol import PartitionNodes
@@ -46,9 +46,19 @@ def judge_version(version: str) -> Iterator[Finding]:
         yield Finding("version", Level.WARNING, words, "Try a few jobs of your own before you take those of others.")
 
 
-def judge_speed(seconds: float, limit_s: float) -> Iterator[Finding]:
+def judge_programs(facts: Mapping[str, str]) -> Iterator[Finding]:
+    """Yield a fault for programs of Slurm that the login node does not find."""
+    if missing := facts.get("missing", "").split():
+        are = "is" if len(missing) == 1 else "are"
+        words = f"{', '.join(missing)} {are} not in {facts.get('path', '')}: no job can be submitted or watched."
+        step = "Set slurm_path in the Slurm login block to the folder of Slurm's commands, such as /opt/slurm/bin."
+        yield Finding("programs", Level.BAD, words, step)
+
+
+def judge_speed(facts: Mapping[str, str], limit_s: float) -> Iterator[Finding]:
     """Yield a warning if Slurm's slowest command took much of the time that a command has."""
-    if seconds > SLOW_SHARE * limit_s:
+    found = re.fullmatch(r"[0-9]{1,6}[.,][0-9]", facts.get("slowest", ""))
+    if found and (seconds := float(found[0].replace(",", "."))) > SLOW_SHARE * limit_s:
         words = f"A command of Slurm took {seconds:.1f} s. After {limit_s:.0f} s it counts as not answered."
         step = "Find out why Slurm is slow, or raise slurm_timeout_s in the Slurm login block."
         yield Finding("slow commands", Level.WARNING, words, step)

@@ -22,6 +22,7 @@ import paramiko
 
 from deepgrid.errors import GridError
 from deepgrid.slurm.ssh.channel import CommandResult, LineChannel, marked, run_command, start_command
+from deepgrid.slurm.ssh.clean_environment import in_clean_environment
 from deepgrid.slurm.ssh.login_settings import Endpoint, LoginSettings
 from deepgrid.slurm.ssh.ssh_connection import Attempt, Connection, count_sessions
 from deepgrid.slurm.ssh.ssh_errors import explain, unreachable
@@ -68,9 +69,10 @@ class Login:
         ConfigurationError when the login node has another host key or refuses ours, SlurmError when the answer was too
         large. The result does not contain what the login shell prints before the command.
         """
-        limit_s = timeout_s or self.settings.command_timeout_s
+        limit_s = timeout_s or self.settings.answer_timeout_s
         attempt = Attempt(time.monotonic() + limit_s)
-        work = asyncio.get_running_loop().run_in_executor(self._threads, self._run, marked(argv), stdin, attempt)
+        command = marked(in_clean_environment(argv, self.settings))
+        work = asyncio.get_running_loop().run_in_executor(self._threads, self._run, command, stdin, attempt)
         try:
             async with asyncio.timeout(limit_s + self.settings.timeout_grace_s):
                 return await asyncio.shield(work)
@@ -89,7 +91,7 @@ class Login:
 
         Raises SlurmUnreachable and ConfigurationError as `run` does. Close the channel before the login.
         """
-        return await LineChannel.open(partial(self._start, marked(argv)))
+        return await LineChannel.open(partial(self._start, marked(in_clean_environment(argv, self.settings))))
 
     async def count_sessions(self, most: int) -> int:
         """Return how many sessions at once the login node allows on a new connection, at most `most`.

@@ -11,6 +11,7 @@ from pathlib import Path
 from deepgrid.errors import ConfigurationError, SlurmError
 
 SSH_PORT, LAST_PORT = 22, 65535
+DEFAULT_SLURM_TIMEOUT_S, LONGEST_SLURM_TIMEOUT_S = 20.0, 300.0
 FEWEST_DIGITS = 16  # of 40: with fewer, a stranger could search for an address with the same digits
 _NAME = re.compile(r"(?=.*[A-Za-z_])[A-Za-z0-9_][A-Za-z0-9_.@-]{0,63}", re.ASCII)
 _ADDRESS = re.compile(r"0x[0-9a-fA-F]{40}", re.ASCII)
@@ -88,6 +89,9 @@ class LoginSettings:
     `other_hosts` are further login nodes of the same cluster, with the same port, account, key and folder. They are
     tried in turn when one does not answer. `jump` is the host through which the login nodes are reached.
 
+    `slurm_path` are folders of Slurm's commands, with colons between them. Without it, they are searched on the PATH of
+    the login's shell. A command of Slurm that does not answer within `slurm_timeout_s` has failed.
+
     `timeout_grace_s` is how long `Login.run` waits beyond a command's timeout before it drops the connection.
     `keepalive_s` is the pause after which an idle connection sends something, so that firewalls keep it.
     `dead_peer_s` is how long sent data may stay unconfirmed before the connection counts as broken.
@@ -113,6 +117,8 @@ class LoginSettings:
     jump: Endpoint | None = None
     keepalive_s: int = 15
     dead_peer_s: int = 45
+    slurm_path: str = ""
+    slurm_timeout_s: float = DEFAULT_SLURM_TIMEOUT_S
 
     def __post_init__(self) -> None:
         self.endpoints()  # refuses addresses that cannot be used
@@ -127,6 +133,18 @@ class LoginSettings:
             raise ConfigurationError(
                 f"The wrapper {self.submit_wrapper!r} must be an absolute path of plain characters."
             )
+
+        if self.slurm_path and not re.fullmatch(r"(?:/[\w.+@-]+)+(?::(?:/[\w.+@-]+)+)*", self.slurm_path, re.ASCII):
+            raise ConfigurationError(
+                f"slurm_path {self.slurm_path!r} must be one or more absolute paths of plain characters."
+            )
+        if not 1 <= self.slurm_timeout_s <= LONGEST_SLURM_TIMEOUT_S:
+            raise ConfigurationError(f"slurm_timeout_s must be from 1 to {LONGEST_SLURM_TIMEOUT_S:.0f}.")
+
+    @property
+    def answer_timeout_s(self) -> float:
+        """How long a command on the login node may take. It grows with the time that a command of Slurm may take."""
+        return self.command_timeout_s * max(self.slurm_timeout_s / DEFAULT_SLURM_TIMEOUT_S, 1.0)
 
     def endpoints(self) -> list[Endpoint]:
         """Return all login nodes, in the order of the settings."""

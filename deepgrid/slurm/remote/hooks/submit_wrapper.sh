@@ -7,7 +7,7 @@
 # below, files must be below ROOT, and no line of the script is read as an option.
 set -uf
 umask 077
-root='@ROOT@' conf='@CONF@' accounts=' @ACCOUNTS@ ' pattern='@PATTERN@' version='@VERSION@'
+root='@ROOT@' conf='@CONF@' path='@PATH@' accounts=' @ACCOUNTS@ ' pattern='@PATTERN@' version='@VERSION@'
 
 refuse() {
   printf 'sbatch: error: deepgrid-sbatch: %s\n' "$1" >&2
@@ -56,7 +56,7 @@ if [ "${1:-}" = --cancel ]; then
   shift
   [ "$#" -ge 1 ] || refuse 'no job was named'
   for id; do is '0-9' 10 "$id" || refuse 'this is not the number of a job'; done
-  exec env -i PATH=/usr/local/bin:/usr/bin:/bin "SLURM_CONF=$conf" timeout -k 5 20 scancel "--user=$uid" "$@"
+  exec env -i "PATH=$path" "SLURM_CONF=$conf" timeout -k 5 20 scancel "--user=$uid" "$@"
 fi
 
 chdir='' output=''
@@ -83,5 +83,5 @@ case $first in '#!/'* | '#! /'*) ;; *) refuse 'a script begins with #!/' ;; esac
 {
   printf '%s\n:\n' "$first"
   exec cat
-} | exec env -i PATH=/usr/local/bin:/usr/bin:/bin "HOME=$chdir" "USER=$account" "LOGNAME=$account" SHELL=/bin/bash \
+} | exec env -i "PATH=$path" "HOME=$chdir" "USER=$account" "LOGNAME=$account" SHELL=/bin/bash \
   LANG=C.UTF-8 "SLURM_CONF=$conf" timeout -k 5 30 sbatch "$@" --ignore-pbs --no-requeue "--uid=$uid" "--gid=$gid"
