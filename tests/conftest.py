@@ -32,6 +32,17 @@ QUICK_ONLY, LONG_ONLY = "not long and not deep", "long and not deep"  # what the
 LONG_TEST = re.compile(rb"mark\.long")
 NO_QUICK_TEST = re.compile(rb"^pytestmark = .*mark\.(long|deep)", re.MULTILINE)
 SECOND_GRID = "[second grid"
+# With more workers than this, these modules run beside the rest of their folder, on a second grid or Slurm cluster.
+WORKERS_FOR_FOLDERS = 4
+SECOND_HALVES = {
+    "grid": ("test_benchmark", "test_new_provider", "test_reconciliation", "test_run_triggers"),
+    "attacks": (
+        "test_blocked_supervisor", "test_cmdline", "test_flood", "test_leftovers", "test_output", "test_slurm_claims",
+        "test_storage", "test_strangers_texts",
+    ),
+    "outages": ("test_expiry", "test_notifications"),
+    "slurm": ("test_crashes", "test_time_limit"),
+}  # fmt: skip
 LONGEST_FIRST = (
     "grid", "chaos", "attacks", "outages", "scaled", "web", "contracts", "slurm", "cli", "sbatch", "onemachine",
     "client", "services", "tui", "deployments", "provider", "chain", "docs",
@@ -75,8 +86,14 @@ class Folders(LoadScopeScheduling):
     """Runs folders in parallel. Tests of one folder share a grid or cluster; some folders start a second one."""
 
     def _split_scope(self, nodeid: str) -> str:
-        folder = nodeid.split("/")[1]
-        return f"{folder}, second grid" if SECOND_GRID in nodeid else folder
+        return scope_of(nodeid, self.numnodes)
+
+
+def scope_of(nodeid: str, workers: int) -> str:
+    """Return the name of a test's group, whose tests run one after another. Many workers halve the longest groups."""
+    folder, *path = nodeid.partition("::")[0].split("/")[1:]
+    halved = workers > WORKERS_FOR_FOLDERS and path and path[0].removesuffix(".py") in SECOND_HALVES.get(folder, ())
+    return f"{folder}, second grid" if halved or SECOND_GRID in nodeid else folder
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.conftest import SECOND_HALVES, WORKERS_FOR_FOLDERS, scope_of
+
 REPOSITORY = Path(__file__).parents[1]
 TESTS = REPOSITORY / "tests"
 PACKAGES = ("deepgrid", "orchestration", "tasks", "flows", "blocks", "deployments")
@@ -119,6 +121,14 @@ def test_long_tests_are_marked_in_their_own_modules() -> None:
     """Modules without the words `mark.long` are not even imported when only long tests run."""
     others = (file for file in modules("tests") if not file.name.startswith("test_") and file.name != "conftest.py")
     assert [str(file) for file in others if re.search(r"mark\.(long|deep)", file.read_text())] == []
+
+
+def test_the_halves_of_long_folders_name_modules_that_exist() -> None:
+    for folder, names in SECOND_HALVES.items():
+        assert [name for name in names if not (TESTS / folder / f"{name}.py").exists()] == []
+    halved = "tests/slurm/test_crashes.py::test_one", "tests/slurm/test_leader.py::test_one"
+    assert [scope_of(one, WORKERS_FOR_FOLDERS) for one in halved] == ["slurm", "slurm"]
+    assert [scope_of(one, WORKERS_FOR_FOLDERS + 1) for one in halved] == ["slurm, second grid", "slurm"]
 
 
 def test_every_package_of_the_library_has_its_folder_of_tests() -> None:
