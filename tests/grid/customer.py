@@ -54,7 +54,12 @@ class Customer:
         """Submit workflow text with 100 credits, like `dps submit` without a process. Returns the job's id."""
         file = self.home / f"workflow-{time.monotonic_ns()}.yaml"
         file.write_text(workflow)
-        order = read_order(file, LOCKED_WEI, uses=uses, affinities=affinities, delegate_spending=delegate_spending)
+        return self.place(
+            read_order(file, LOCKED_WEI, uses=uses, affinities=affinities, delegate_spending=delegate_spending)
+        )
+
+    def place(self, order: Order) -> int:
+        """Submit an order. Returns the job's id."""
         with ThreadPoolExecutor(1) as beside:  # asyncio.run needs a thread without an event loop
             return beside.submit(asyncio.run, self._place(order)).result(PATIENCE_S)
 
