@@ -13,7 +13,7 @@ from deepgrid.lifecycle.slurm_state import ABSENT
 from deepgrid.lifecycle.states import JobStatus
 from deepgrid.provider.claims.job_card import Place, job_card
 from deepgrid.provider.claims.job_story import JobStory
-from tests.lifecycle.support import CLAIMED, RUNNING, S, ended, seen
+from tests.lifecycle.support import CLAIMED, QUEUED, RUNNING, S, ended, seen
 
 PLACE = Place("alpha", "main", "alice")
 SETTLED = Settlement(
@@ -111,3 +111,15 @@ def test_the_story_tells_each_change_once() -> None:
         "started at 1970-01-01 02:45:39 UTC on unknown nodes",
         "ended as FAILED with exit status 7 after 61 s: minutes=2",
     ]
+
+
+def test_the_story_says_why_a_job_waits_long_once_per_reason() -> None:
+    told: list[str] = []
+    story = JobStory(told.append)
+    drained = "Nodes required for job are DOWN, DRAINED or reserved for jobs in higher priority partitions"
+    for reason in ("None", "Resources", drained, "Resources", drained):
+        story.observed(seen(S, replace(QUEUED, reason=reason)))
+    assert told[1:] == ["waits in Slurm: Resources", f"waits in Slurm: {drained}"]
+    quick: list[str] = []
+    JobStory(quick.append).observed(replace(seen(S, replace(QUEUED, reason="Resources")), now=CLAIMED + 3))
+    assert not any(line.startswith("waits") for line in quick)

@@ -14,6 +14,9 @@ from deepgrid.provider.claims.job_card import utc
 
 Tell = Callable[[str], None]
 
+LONG_WAIT_S = 20  # since the claim; a shorter wait in Slurm needs no explanation
+MOST_REASONS = 5  # that one carrier tells
+
 
 class JobStory:
     """The story of one claim, as its carrier sees it. `tell` takes each line."""
@@ -21,6 +24,7 @@ class JobStory:
     def __init__(self, tell: Tell) -> None:
         self.tell = tell
         self._told: set[Phase] = set()
+        self._reasons: set[str] = set()
         self.last: Observation | None = None
 
     def observed(self, seen: Observation) -> None:
@@ -30,6 +34,8 @@ class JobStory:
             self.tell(f"claimed at {time} for customer {customer}")
         self.last = seen
         slurm = seen.slurm
+        if slurm.phase is Phase.QUEUED and slurm.placed and seen.now - seen.key.claimed_at >= LONG_WAIT_S:
+            self._waits(slurm.reason)
         if slurm.started_at is not None and self._is_new(Phase.RUNNING):
             time, nodes = utc(slurm.started_at), slurm.nodes or "unknown nodes"
             self.tell(f"started at {time} on {nodes}")
@@ -42,6 +48,12 @@ class JobStory:
         minutes, tx = settlement.billed_minutes, settlement.tx_hash
         paid, cut, back = map(format_credits, (settlement.paid_wei, settlement.cut_wei, settlement.refunded_wei))
         self.tell(f"settled as {status}: minutes={minutes} earned={paid} cut={cut} returned={back} transaction={tx}")
+
+    def _waits(self, reason: str) -> None:
+        """Tell each reason once: a job may wait for days, and Slurm repeats itself."""
+        if reason not in self._reasons and len(self._reasons) < MOST_REASONS:
+            self._reasons.add(reason)
+            self.tell(f"waits in Slurm: {reason}")
 
     def _is_new(self, phase: Phase) -> bool:
         if phase in self._told:
