@@ -42,12 +42,16 @@ async def report_claiming(session: ProviderSession, check_every_s: float = CHECK
 
 async def claiming_words(session: ProviderSession) -> str:
     """Return in one sentence whether the cluster claims jobs, and if not, why."""
+    cluster = session.settings.cluster
     try:
+        usable, nodes = await session.cluster.health()
         why = await _why_not(session)
     except GridError as error:
         why = error.message.rstrip(".")
-    cluster = session.settings.cluster
-    return f"{cluster} claims no jobs: {why}." if why else f"{cluster} claims the jobs that are assigned to it."
+    if why:
+        return f"{cluster} claims no jobs: {why}."
+    lacking = f"; {usable} of {nodes} nodes take jobs" if usable < nodes else ""
+    return f"{cluster} claims the jobs that are assigned to it{lacking}."
 
 
 async def _set(name: str, words: str) -> None:
@@ -57,8 +61,7 @@ async def _set(name: str, words: str) -> None:
 
 
 async def _why_not(session: ProviderSession) -> str:
-    """Return the first reason why no job is claimed; empty without one. Raises GridError when something is down."""
-    await session.cluster.health()
+    """Return the first reason why no job is claimed; empty without one. Raises GridError when the chain is down."""
     standing = (await read_versions(session.chain, session.address)).standing
     if not standing.in_force:
         return f"the provider {standing.value}"
