@@ -17,7 +17,9 @@ from tasks.usage_steps import choose_periods, compute_usage, keep_usage, publish
 
 def _run_name() -> str:
     asked = runtime.flow_run.parameters
-    return f"usage of {asked.get('cluster') or asked.get('operator')}"
+    since = asked.get("since")
+    which = f"since {str(since)[:10]}" if since else f"last {asked.get('period')}"
+    return f"usage of {asked.get('cluster') or asked.get('operator')}, {which}"
 
 
 @flow(name="report_usage", flow_run_name=_run_name, persist_result=False)
