@@ -186,14 +186,10 @@ def test_serving_needs_a_prefect_server_that_answers(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("arguments", [("custom-webhook/ops",), ("--off",)])
-def test_notifications_need_a_prefect_server_that_answers(tmp_path: Path, arguments: tuple[str, ...]) -> None:
-    environment = {
-        "HOME": str(tmp_path),
-        "PATH": "/usr/bin:/bin",
-        "DO_NOT_TRACK": "1",
-        "PREFECT_CLIENT_MAX_RETRIES": "0",
-    }
-    argv = [sys.executable, "-m", "deepgrid.cli", "operator", "notify", *arguments]
-    there = environment | {"PREFECT_API_URL": "http://127.0.0.1:1/api"}
-    done = subprocess.run(argv, capture_output=True, text=True, env=there, check=False)
-    assert (done.returncode, done.stderr) == (2, "dps: The Prefect server at http://127.0.0.1:1/api does not answer.\n")
+def test_notifications_need_a_prefect_server_that_answers(invoke: Invoke, arguments: tuple[str, ...]) -> None:
+    """In this process, because a new one takes seconds to import Prefect."""
+    from prefect.settings import PREFECT_API_URL, PREFECT_CLIENT_MAX_RETRIES, temporary_settings
+
+    with temporary_settings({PREFECT_API_URL: "http://127.0.0.1:1/api", PREFECT_CLIENT_MAX_RETRIES: 0}):
+        done = invoke("operator", "notify", *arguments)
+    assert (done.exit_code, done.stderr) == (2, "dps: The Prefect server at http://127.0.0.1:1/api does not answer.\n")
