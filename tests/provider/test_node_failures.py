@@ -32,7 +32,7 @@ async def test_a_job_whose_node_failed_is_not_started_again(approved: Scene, box
     assert (box.folder(key) / "tombstone").exists()
     node = card.values["nodes"]
     assert card.message == f"The job is failed: a node of the cluster failed: {node}."
-    assert card.tags == ("failed", "node-failure", f"customer:{job.customer}", "cluster:unit")
+    assert card.tags == ("failed", "node-failure", "fault:cluster", f"customer:{job.customer}", "cluster:unit")
     assert (card.values["minutes"], card.values["credits"], card.values["earned"]) == ("0", "0", "0")
     kinds = ["claimed at", "started at", "ended as NODE_FAIL", "settled as failed: minutes=0"]
     assert [line for line in told if line.startswith(tuple(kinds))] == told
