@@ -10,9 +10,11 @@ import errno
 import io
 import logging
 import os
+import stat
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from typing import TextIO
 
 OUTPUT_FAILED = 3  # exit status: the command did its work, and standard output failed
 
@@ -35,6 +37,13 @@ class _Output(io.TextIOWrapper):
     def flush(self) -> None:
         with self._watched():
             super().flush()
+
+    def write_bytes(self, data: bytes) -> None:
+        """Write bytes behind the text so far."""
+        with self._watched():
+            super().flush()
+            self.buffer.write(data)
+            self.buffer.flush()
 
     @contextmanager
     def _watched(self) -> Iterator[None]:
@@ -100,6 +109,23 @@ def print_result(*lines: str) -> None:
         sys.stderr.flush()
     if isinstance(sys.stdout, _Output):
         sys.stdout.said = True
+
+
+def is_file(stream: TextIO) -> bool:
+    """Return whether a stream goes into a file, not to a terminal, a pipe or a device."""
+    try:
+        return stat.S_ISREG(os.fstat(stream.fileno()).st_mode)
+    except (OSError, ValueError):
+        return False
+
+
+def write_bytes(data: bytes) -> None:
+    """Write bytes to standard output, unchanged. Raises OutputLost."""
+    if isinstance(sys.stdout, _Output):
+        sys.stdout.write_bytes(data)
+    else:
+        sys.stdout.buffer.write(data)
+        sys.stdout.buffer.flush()
 
 
 @contextmanager

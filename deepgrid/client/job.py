@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import aclosing
 from datetime import datetime
 from decimal import Decimal
@@ -17,14 +17,14 @@ from deepgrid.client.display.record import JobEnd, JobEvent, JobRecord
 from deepgrid.client.display.screens import screen_here, show_event
 from deepgrid.client.engine.connection import Connection
 from deepgrid.client.engine.live import LiveView, read_record, read_remarks
-from deepgrid.client.engine.output import JobOutput, status_of
+from deepgrid.client.engine.output import JobOutput
 from deepgrid.client.errors import WaitTimeout, error_of, how_to_continue, note_interruption
+from deepgrid.client.job_log import JobLog
 from deepgrid.client.job_values import (
     Bill,
     Credits,
     Duration,
     LogLine,
-    LogStatus,
     Parameters,
     Remark,
     Step,
@@ -49,7 +49,7 @@ def _silent(_: str) -> None:
     return None
 
 
-class AsyncJob:
+class AsyncJob(JobLog):
     """A job. Its attributes are what the client read last: `refresh`, `wait` and `watch` read it again."""
 
     def __init__(
@@ -203,57 +203,6 @@ class AsyncJob:
         """
         self._job = await self._connection.reads.job(self.id)
         return await self._with_details()
-
-    async def logs(
-        self, follow: bool = False, *, tail: int | None = None, say: Callable[[str], None] = _silent
-    ) -> AsyncIterator[LogLine]:
-        """Yield the lines of the job's output. Control sequences other than colours are removed.
-
-        Args:
-            follow: Go on until the output is complete. Outages of the services only delay it.
-            tail: Begin with the last `tail` lines that are stored now. None means with the first line.
-            say: Gets a sentence about each outage, when the job starts again on another cluster, and at the end if
-                the log lacks a part of the output.
-
-        Yields:
-            The lines.
-
-        Raises:
-            AccessDenied: The job is another customer's.
-            InputError: `tail` is negative.
-            ServiceError: Without `follow`, the services do not answer.
-        """
-        if tail is not None and tail < 0:
-            raise InputError(f"{tail} lines cannot be read.", next_step="Give a number of lines.")
-        async for lines in JobOutput(self._connection, self.id, follow, say).lines(tail):
-            for line in lines:
-                yield line
-
-    async def output(self, follow: bool = False) -> AsyncIterator[bytes]:
-        """Yield the job's output as it was written, in pieces of any size. When another cluster starts it, the output
-        begins again.
-
-        Args:
-            follow: Go on until the output is complete.
-
-        Yields:
-            Pieces of the output.
-        """
-        async for piece in JobOutput(self._connection, self.id, follow).pieces():
-            yield piece.chunk.data
-
-    async def log_status(self) -> LogStatus:
-        """Return how complete the job's log is at the moment.
-
-        Returns:
-            Its size, and what it lacks.
-
-        Raises:
-            AccessDenied: The job is another customer's.
-            ServiceError: The services do not answer.
-        """
-        services = self._connection.session.services
-        return status_of(await self._connection.patiently(lambda: services.read_log(self.id, -1)))
 
     async def events(self) -> AsyncIterator[JobEvent]:
         """Yield the live view of the job, from its request until it is over.

@@ -218,11 +218,15 @@ class LogLine:
         arrived: When this client got the line.
         text: The line.
         claim: 1 for the first cluster that ran the job while this log was read, 2 for the next one.
+        written: When the end of the line reached the grid; None if the services do not say so.
+        continues: Whether the next line goes on with this one: lines are cut after 65,536 characters.
     """
 
     arrived: datetime
     text: str
     claim: int = 1
+    written: datetime | None = None
+    continues: bool = False
 
 
 def bill_of(job: Job) -> Bill:

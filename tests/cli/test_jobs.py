@@ -6,6 +6,7 @@ import asyncio
 import json
 import re
 import signal
+import subprocess
 from pathlib import Path
 
 from deepgrid.billing.credits import format_credits
@@ -154,3 +155,24 @@ async def test_changes_are_printed_as_lines_in_a_pipe(dps: Dps, job_id: int) -> 
 async def test_a_job_that_does_not_exist(dps: Dps) -> None:
     outcome = await dps.run("job", "get", "999999")
     assert (outcome.status, outcome.err) == (1, "dps: Job 999999 does not exist.\n")
+
+
+async def test_a_log_into_a_file_has_the_bytes_that_were_written(
+    dps: Dps, running_id: int, provider: Party, tmp_path: Path
+) -> None:
+    odd = b"one\r\n\xff\x00\a\x1b[2Jtwo\n" + b"x" * 70_000 + b"\nend"
+    await push_log(provider.services, running_id, 0, odd, final=True)
+    with (tmp_path / "log").open("wb") as file:
+        process = await asyncio.create_subprocess_exec(
+            *dps.command("job", "logs", str(running_id), "--all"),
+            stdin=subprocess.DEVNULL, stdout=file, stderr=subprocess.PIPE, env=dps.environment, cwd=str(dps.home),
+        )  # fmt: skip
+        outcome = await finished(process)
+    assert (outcome.status, (tmp_path / "log").read_bytes()) == (0, odd)
+    assert outcome.err.endswith(f"The log is whole: {len(odd):,} bytes.\n")
+    lines = await dps.run("job", "logs", str(running_id))
+    assert lines.out == "one\ntwo\n".replace("t", "\N{REPLACEMENT CHARACTER}t") + "x" * 70_000 + "\nend\n"
+    timed = await dps.run("job", "logs", str(running_id), "--timestamps")
+    assert re.fullmatch(r"(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d  \| .*\n){4}", timed.out)
+    refused = await dps.run("job", "logs", str(running_id), "--raw", "--tail", "2")
+    assert (refused.status, refused.out) == (2, "") and "--raw prints bytes, not lines" in refused.err

@@ -8,6 +8,7 @@ import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import ExitStack, asynccontextmanager
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -234,3 +235,23 @@ async def test_a_job_without_output_has_no_last_lines(grid: AsyncGrid, stage: St
         await anext(job.logs(tail=-1))
     await job.cancel()
     assert job.status is JobStatus.CANCELLED
+
+
+async def test_a_log_is_saved_byte_by_byte_and_its_lines_know_when_they_were_written(
+    grid: AsyncGrid, stage: Stage, tmp_path: Path
+) -> None:
+    job = await grid.submit(EXAMPLE, credits=100)
+    await stage.run(job)
+    before = datetime.now(UTC) - timedelta(seconds=2)
+    odd = b"one\r\n\xff\x00\a\x1b[2Jtwo\n" + b"x" * 70_000 + b"\nend"
+    offset = await push_log(stage.provider.services, job.id, 0, odd[:9])
+    await push_log(stage.provider.services, job.id, offset, odd[9:], final=True)
+    status = await job.download_log(tmp_path / "log")
+    assert ((tmp_path / "log").read_bytes(), status.size, status.is_whole) == (odd, len(odd), True)
+    lines = [line async for line in job.logs()]
+    assert [(len(line.text), line.continues) for line in lines] == [
+        (3, False), (4, False), (65_536, True), (70_000 - 65_536, False), (3, False),
+    ]  # fmt: skip
+    assert all(line.written and before <= line.written <= line.arrived for line in lines)
+    with pytest.raises(InputError, match="cannot be written: Is a directory"):
+        await job.download_log(tmp_path)

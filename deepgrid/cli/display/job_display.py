@@ -59,7 +59,7 @@ def show_event(screen: Screen, event: JobEvent) -> None:
         case Remark():
             screen.remark(f"{event.kind}: {event.text}", event.at.timestamp())
         case LogLine():
-            screen.output([event.text])
+            screen.output(event)
         case JobEnd():
             show_bill(screen, event.record)
         case _:

@@ -11,7 +11,8 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
-from deepgrid.client.display.text import clock
+from deepgrid.client.display.text import clock, moment
+from deepgrid.client.job_values import LogLine
 from deepgrid.errors import ConfigurationError
 from deepgrid.findings import Finding, Level
 from deepgrid.lifecycle.states import JobStatus
@@ -32,9 +33,10 @@ _STATE_WIDTH = max(len(status.words) for status in JobStatus)
 class Screen:
     """Lines on standard output, never cut or wrapped, so that they can be copied and piped."""
 
-    def __init__(self, *, timestamps: bool = True, to_stderr: bool = False) -> None:
+    def __init__(self, *, timestamps: bool = True, dates: bool = False, to_stderr: bool = False) -> None:
         self.console = Console(highlight=False, markup=False, emoji=False, soft_wrap=True, stderr=to_stderr)
-        self._timestamps = timestamps
+        self._timestamps, self._dates = timestamps, dates
+        self._continues = False  # the last line of output goes on
 
     def line(self, *parts: str | tuple[str, str], end: str = "\n") -> None:
         """Print a line of texts, or of texts with styles. Control characters are removed."""
@@ -51,11 +53,13 @@ class Screen:
         """Print a remark, with the current time or the unix time `at`."""
         self.line((clock(time.time() if at is None else at), "dim"), f"  {text}")
 
-    def output(self, lines: Iterable[str]) -> None:
-        """Print lines of the job's output."""
-        for line in lines:
-            prefix = f"{clock(time.time())}  | " if self._timestamps else ""
-            self.console.file.write(f"{prefix}{line}\n")
+    def output(self, line: LogLine) -> None:
+        """Print a line of the job's output, with the time at which it was written."""
+        at = line.written or line.arrived
+        shown = moment(int(at.timestamp())) if self._dates else clock(at.timestamp())
+        prefix = f"{shown}  | " if self._timestamps and not self._continues else ""
+        self._continues = line.continues
+        self.console.file.write(f"{prefix}{line.text}{'' if line.continues else chr(10)}")
         self.console.file.flush()
 
     def heading(self, text: str) -> None:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Annotated
+from typing import Annotated, NoReturn
 
 import typer
 
@@ -16,7 +17,7 @@ from deepgrid.cli.display.job_display import newest_jobs, show_jobs, show_record
 from deepgrid.cli.display.screen import Screen, print_json
 from deepgrid.cli.error_boundary import FAILED, interruptions_explained, runs
 from deepgrid.cli.options import DEFAULT_KEY, AsJson, BookFile, InWei, JobId, KeyFile, NoApprove, NoTimestamp
-from deepgrid.cli.standard_streams import print_result, with_transaction
+from deepgrid.cli.standard_streams import is_file, print_result, with_transaction, write_bytes
 from deepgrid.client.display.record import job_as_json, record_as_json
 from deepgrid.client.display.text import plural
 from deepgrid.client.job import AsyncJob
@@ -85,27 +86,46 @@ async def logs(
     whole: Annotated[
         bool, typer.Option("--all", help="Wait for all of it, and say whether it is whole; if not, exit with 1.")
     ] = False,
+    raw: Annotated[
+        bool, typer.Option("--raw", help="Print the bytes as they were written. This is the default into a file.")
+    ] = False,
+    timestamps: Annotated[bool, typer.Option("--timestamps", help="Print when each line was written.")] = False,
     no_timestamp: NoTimestamp = False,
     key: KeyFile = DEFAULT_KEY,
     book: BookFile = None,
 ) -> None:
-    """Print a job's output. With --follow, each line has the time of its arrival."""
+    """Print a job's output. With --follow, each line has the time at which it was written."""
     if whole and (follow or tail is not None):
         raise InputError("--all prints the whole output.", next_step="Leave out --follow and --tail.")
-    screen, aside = Screen(timestamps=follow and not no_timestamp), Screen(to_stderr=True)
+    if raw and (timestamps or tail is not None):
+        raise InputError("--raw prints bytes, not lines.", next_step="Leave out --tail and --timestamps.")
+    as_bytes = raw or (is_file(sys.stdout) and not (follow or timestamps or tail is not None))
+    aside = Screen(to_stderr=True)
+    screen = Screen(timestamps=timestamps or (follow and not no_timestamp), dates=timestamps)
     async with as_customer(key, book) as grid:
         job = await grid.job(number)
-        before, printed = job.status.words, False
-        async for line in job.logs(follow or whole, tail=tail, say=aside.remark):
-            screen.output([line.text])
-            printed = True
+        before, printed = job.status.words, 0
+        if as_bytes:
+            async for data in job.output(follow or whole, say=aside.remark):
+                write_bytes(data)
+                printed += len(data)
+        else:
+            async for line in job.logs(follow or whole, tail=tail, say=aside.remark):
+                screen.output(line)
+                printed += 1
         if whole:
-            status = await job.log_status()
-            if status.is_whole:
-                aside.remark(status.words)  # otherwise `logs` said so
-            raise typer.Exit(0 if status.is_whole else FAILED)
+            await _end_of_whole(job, aside, printed if as_bytes else None)
         if not printed and tail != 0:
             aside.remark(f"job {number} is {before}; it has no stored output")
+
+
+async def _end_of_whole(job: AsyncJob, aside: Screen, printed: int | None) -> NoReturn:
+    """Say how complete the log is, and end with a status that says it too. `printed` bytes of it were printed."""
+    status = await job.log_status()
+    is_whole = status.is_whole and printed in (None, status.size)
+    if is_whole or printed is not None:
+        aside.remark(status.words if is_whole else f"{printed or 0:,} bytes were printed. {status.words}")
+    raise typer.Exit(0 if is_whole else FAILED)
 
 
 @job.command("cancel")

@@ -167,14 +167,24 @@ class LogLines:
 
     def feed(self, chunk: bytes, final: bool = False) -> list[str]:
         """Return the lines that are complete now; with `final` also the last one without an end."""
+        return [line for line, _ in self.feed_parts(chunk, final)]
+
+    def feed_parts(self, chunk: bytes, final: bool = False) -> list[tuple[str, bool]]:
+        """Return the same, each with whether the next one continues it: a long line comes in parts."""
         *lines, self._rest = (self._rest + self._decoder.decode(chunk, final=final)).split("\n")
-        while len(self._rest) > LONGEST_LINE:
-            lines.append(self._rest[:LONGEST_LINE])
-            self._rest = self._rest[LONGEST_LINE:]
+        found = [part for line in lines for part in _in_parts(line, has_end=True)]
+        *parts, (self._rest, _) = _in_parts(self._rest, has_end=False)
+        found += parts
         if final and self._rest:
-            lines.append(self._rest)
+            found.append((self._rest, False))
             self._rest = ""
-        return [_clean(line) for line in lines]
+        return [(_clean(line), continues) for line, continues in found]
+
+
+def _in_parts(line: str, *, has_end: bool) -> list[tuple[str, bool]]:
+    """Return a line in parts of the greatest length, each with whether the next one continues it."""
+    starts = range(0, max(len(line), 1), LONGEST_LINE)
+    return [(line[at : at + LONGEST_LINE], not has_end or at + LONGEST_LINE < len(line)) for at in starts]
 
 
 def _clean(line: str) -> str:

@@ -7,13 +7,14 @@ from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from deepgrid.client.display.text import LogLines
 from deepgrid.client.errors import how_to_continue, note_interruption
 from deepgrid.client.job_values import LogLine, LogStatus
 from deepgrid.client.settings import patiently
-from deepgrid.errors import GridError
+from deepgrid.errors import GridError, InputError
 
 if TYPE_CHECKING:
     from deepgrid.client.engine.connection import Connection
@@ -94,7 +95,7 @@ class JobOutput:
         lines, claim, start, claimed_at = LogLines(), 1, 0, 0
         if tail is not None:
             found, lines, chunk = await self._end(tail)
-            yield _log_lines(found[-tail:] if tail else [], claim)
+            yield [replace(line, claim=claim) for line in (found[-tail:] if tail else [])]
             if chunk.final or not self.follow:
                 self._say_what_lacks(chunk)
                 return
@@ -102,9 +103,24 @@ class JobOutput:
         async for piece in self.pieces(start, claimed_at):
             if piece.claim != claim:
                 lines, claim = LogLines(), piece.claim
-            yield _log_lines(lines.feed(piece.chunk.data, final=piece.final), claim)
+            yield _log_lines(lines, piece.chunk, claim, final=piece.final)
             if piece.final:
                 self._say_what_lacks(piece.chunk)
+
+    async def save(self, file: Path) -> LogStatus:
+        """Write the output to a file, without what an earlier claim wrote. Raises InputError if that fails."""
+        claim, size = 1, 0
+        try:
+            with file.open("wb") as target:
+                async for piece in self.pieces():
+                    if piece.claim != claim:
+                        target.seek(0)
+                        target.truncate()
+                        claim, size = piece.claim, 0
+                    size += target.write(piece.chunk.data)
+        except OSError as error:
+            raise InputError(f"{file} cannot be written: {error.strerror}.") from None
+        return replace(status_of(piece.chunk), size=size)
 
     async def last_lines(self, count: int, patience_s: float) -> tuple[str, ...]:
         """Return the last lines of a job that is over; fewer or none if they cannot be read within `patience_s`."""
@@ -118,7 +134,7 @@ class JobOutput:
             pass  # the job's own error matters more than that its output cannot be read
         return tuple(found[1:][-count:] if begin and len(found) > 1 else found[-count:])
 
-    async def _end(self, count: int) -> tuple[list[str], LogLines, LogChunk]:
+    async def _end(self, count: int) -> tuple[list[LogLine], LogLines, LogChunk]:
         """Return the end of the stored output: its lines, the decoder with an unfinished line, and the last chunk.
 
         It has at least `count` whole lines if the last 16 MiB hold so many. Only with `follow`, an unfinished last
@@ -126,12 +142,12 @@ class JobOutput:
         """
         reach, stored = FIRST_REACH_BYTES, replace(self, follow=False, say=_silent)
         while True:
-            decoder, found, first, piece = LogLines(), list[str](), None, None
+            decoder, found, first, piece = LogLines(), list[LogLine](), None, None
             async for piece in stored.pieces(-reach):
                 if first is None or first.claim != piece.claim:
                     decoder, found, first = LogLines(), [], piece
                 ended = piece.chunk.final or (piece.final and not self.follow)
-                found += decoder.feed(piece.chunk.data, final=ended)
+                found += _log_lines(decoder, piece.chunk, 1, final=ended)
             assert first is not None and piece is not None  # the last piece is given also if it is empty
             is_whole = first.chunk.next_offset == len(first.chunk.data)
             if is_whole or len(found) > count or reach >= LONGEST_REACH_BYTES:  # more than count: the first may be cut
@@ -144,6 +160,11 @@ class JobOutput:
             self.say(status.words)
 
 
-def _log_lines(texts: list[str], claim: int) -> list[LogLine]:
-    now = datetime.now(UTC)
-    return [LogLine(now, text, claim) for text in texts]
+def _log_lines(decoder: LogLines, chunk: LogChunk, claim: int, *, final: bool) -> list[LogLine]:
+    """Return the lines that a chunk completes, each with the time of the part that completes it."""
+    now, parts = datetime.now(UTC), list(chunk.parts())
+    return [
+        LogLine(now, text, claim, None if at_s is None else datetime.fromtimestamp(at_s, UTC), continues)
+        for number, (data, at_s) in enumerate(parts, 1)
+        for text, continues in decoder.feed_parts(data, final=final and number == len(parts))
+    ]

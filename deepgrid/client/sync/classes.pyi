@@ -9,7 +9,7 @@ from typing import Any, Self
 from deepgrid.client.cluster_offers import Clusters, Offers
 from deepgrid.client.display.record import JobEvent, JobRecord
 from deepgrid.client.grid import States
-from deepgrid.client.job import _silent
+from deepgrid.client.job_log import _silent
 from deepgrid.client.job_values import Bill, Credits, Duration, JobChange, LogLine, LogStatus, Parameters, Remark, Step
 from deepgrid.client.order import Preference
 from deepgrid.client.quotes import Quote
@@ -314,6 +314,61 @@ class Job:
     @property
     def id(self) -> int:
         """Number of the job."""
+    def logs(
+        self, follow: bool = False, *, tail: int | None = None, say: Callable[[str], None] = _silent
+    ) -> Iterator[LogLine]:
+        """Yield the lines of the job's output. Control sequences other than colours are removed.
+
+        Args:
+            follow: Go on until the output is complete. Outages of the services only delay it.
+            tail: Begin with the last `tail` lines that are stored now. None means with the first line.
+            say: Gets a sentence about each outage, when the job starts again on another cluster, and at the end if
+                the log lacks a part of the output.
+
+        Yields:
+            The lines.
+
+        Raises:
+            AccessDenied: The job is another customer's.
+            InputError: `tail` is negative.
+            ServiceError: Without `follow`, the services do not answer.
+        """
+    def output(self, follow: bool = False, *, say: Callable[[str], None] = _silent) -> Iterator[bytes]:
+        """Yield the job's output as it was written, in pieces of any size. When another cluster starts it, the output
+        begins again.
+
+        Args:
+            follow: Go on until the output is complete.
+            say: As for `logs`.
+
+        Yields:
+            Pieces of the output.
+        """
+    def download_log(self, to: FilePath, follow: bool = False) -> LogStatus:
+        """Write the job's output to a file, byte by byte as the job wrote it. A file that is there is replaced.
+
+        Args:
+            to: The file.
+            follow: Go on until the output is complete.
+
+        Returns:
+            How complete the file is; `size` is the number of its bytes.
+
+        Raises:
+            InputError: The file cannot be written.
+            AccessDenied: The job is another customer's.
+            ServiceError: Without `follow`, the services do not answer.
+        """
+    def log_status(self) -> LogStatus:
+        """Return how complete the job's log is at the moment.
+
+        Returns:
+            Its size, and what it lacks.
+
+        Raises:
+            AccessDenied: The job is another customer's.
+            ServiceError: The services do not answer.
+        """
     @property
     def name(self) -> str:
         """Name of the job. Its customer chose it."""
@@ -395,45 +450,6 @@ class Job:
 
         Raises:
             ChainError: The node does not answer.
-        """
-    def logs(
-        self, follow: bool = False, *, tail: int | None = None, say: Callable[[str], None] = _silent
-    ) -> Iterator[LogLine]:
-        """Yield the lines of the job's output. Control sequences other than colours are removed.
-
-        Args:
-            follow: Go on until the output is complete. Outages of the services only delay it.
-            tail: Begin with the last `tail` lines that are stored now. None means with the first line.
-            say: Gets a sentence about each outage, when the job starts again on another cluster, and at the end if
-                the log lacks a part of the output.
-
-        Yields:
-            The lines.
-
-        Raises:
-            AccessDenied: The job is another customer's.
-            InputError: `tail` is negative.
-            ServiceError: Without `follow`, the services do not answer.
-        """
-    def output(self, follow: bool = False) -> Iterator[bytes]:
-        """Yield the job's output as it was written, in pieces of any size. When another cluster starts it, the output
-        begins again.
-
-        Args:
-            follow: Go on until the output is complete.
-
-        Yields:
-            Pieces of the output.
-        """
-    def log_status(self) -> LogStatus:
-        """Return how complete the job's log is at the moment.
-
-        Returns:
-            Its size, and what it lacks.
-
-        Raises:
-            AccessDenied: The job is another customer's.
-            ServiceError: The services do not answer.
         """
     def events(self) -> Iterator[JobEvent]:
         """Yield the live view of the job, from its request until it is over.

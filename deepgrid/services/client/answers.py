@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TypeVar
 
@@ -43,7 +44,7 @@ class LogChunk:
     """Output of the claim made at `claimed_at`, from `offset` up to `next_offset`. If `final`, nothing will follow.
 
     `left_out` counts the bytes of the output that are not in the log, `pending` those that its provider still has. If
-    `closed`, the provider said that the log ends here.
+    `closed`, the provider said that the log ends here. `times` are unix seconds, and the bytes stored in each.
     """
 
     data: bytes = field(repr=False)
@@ -54,6 +55,16 @@ class LogChunk:
     left_out: int = 0
     pending: int = 0
     closed: bool = False
+    times: tuple[tuple[int, int], ...] = ()
+
+    def parts(self) -> Iterator[tuple[bytes, int | None]]:
+        """Yield the output in parts, each with the unix time (s) at which the service stored it, if it says so."""
+        start = 0
+        for at_s, length in self.times:
+            yield self.data[start : start + length], at_s
+            start += length
+        if start < len(self.data) or not self.data:
+            yield self.data[start:], None
 
 
 def open_definition(secret: bytes, sealed: str, definition_hash: str) -> Definition:
@@ -129,6 +140,11 @@ def log_position(answer: Answer) -> LogPosition:
     return LogPosition(found.next_offset, source, found.left_out or 0, found.max_bytes or LogPosition().most)
 
 
+def _times(text: str) -> tuple[tuple[int, int], ...]:
+    pairs = (part.split(":") for part in text.split(",") if part)
+    return tuple((int(at_s), max(0, int(length))) for at_s, length in pairs)
+
+
 def log_chunk(answer: Answer) -> LogChunk:
     """Return a piece of a log, with the position in the answer's headers."""
     data, headers = answer.read(), answer.headers
@@ -142,6 +158,7 @@ def log_chunk(answer: Answer) -> LogChunk:
             int(headers.get("X-Left-Out", "0")),
             int(headers.get("X-Pending", "0")),
             headers.get("X-Closed", headers["X-Final"]) == "true",  # an earlier release does not send it
+            _times(headers.get("X-Times", "")),  # nor this
         )
     except (KeyError, ValueError):
         raise nonsense() from None

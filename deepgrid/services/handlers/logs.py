@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from typing import Annotated, TypedDict
 
 from fastapi import APIRouter, Depends, Query, Response
@@ -18,7 +19,7 @@ from deepgrid.lifecycle.job import Job
 from deepgrid.lifecycle.states import JobStatus
 from deepgrid.services.context import Context, JobId, Services
 from deepgrid.services.following import LogTail, require_customer
-from deepgrid.services.following.stored import Ending, ending_of, pieces_from, state_of
+from deepgrid.services.following.stored import SECOND_NS, Ending, Piece, ending_of, pieces_from, state_of
 from deepgrid.services.handlers.authentication import SignedChunk, SignedReader
 from deepgrid.services.messages import MAX_LOG_CHUNK_BYTES, MAX_WAIT_S, Appended
 from deepgrid.services.refusal import Refusal
@@ -26,6 +27,7 @@ from deepgrid.services.storage.database import Log, LogChunk
 
 router = APIRouter()
 Offset = Annotated[int, Query(ge=0, lt=2**53)]
+MOST_TIMES = 64  # different seconds in one answer, so that its header stays below 2 KiB
 OffsetOrTail = Annotated[int, Query(gt=-(2**53), lt=2**53)]
 
 
@@ -48,13 +50,34 @@ class ChunkQuery:
 
 @dataclass(frozen=True, slots=True)
 class Excerpt:
-    """Output for a reader: bytes from `offset` on, and whether the log is complete."""
+    """Output for a reader: bytes from `offset` on, and whether the log is complete.
+
+    `times` says when the service stored the bytes: unix seconds, and how many bytes came in this second.
+    """
 
     data: bytes = field(repr=False)
     offset: int
     final: bool
     claimed_at: int
     ending: Ending
+    times: tuple[tuple[int, int], ...] = ()
+
+    @classmethod
+    def of(cls, pieces: Sequence[Piece], offset: int, job: Job, ending: Ending) -> Excerpt:
+        """Return the output of the pieces, up to a number of different seconds. The reader asks for the rest."""
+        times: list[tuple[int, int]] = []
+        taken: list[bytes] = []
+        for piece in pieces:
+            at_s = piece.at_ns // SECOND_NS
+            if times and times[-1][0] == at_s:
+                times[-1] = at_s, times[-1][1] + len(piece.data)
+            elif len(times) < MOST_TIMES:
+                times.append((at_s, len(piece.data)))
+            else:
+                break
+            taken.append(piece.data)
+        final = len(taken) == len(pieces) and bool(pieces) and pieces[-1].final
+        return cls(b"".join(taken), offset, final, job.claimed_at, ending, tuple(times))
 
     def headers(self) -> dict[str, str]:
         return {
@@ -65,6 +88,7 @@ class Excerpt:
             "X-Left-Out": str(self.ending.left_out),
             "X-Pending": str(self.ending.pending),
             "X-Closed": "true" if self.final and self.ending.closed else "false",
+            "X-Times": ",".join(f"{at_s}:{length}" for at_s, length in self.times if length),
         }
 
 
@@ -127,18 +151,16 @@ async def _excerpt_now(context: Context, job: Job, offset: int) -> Excerpt:
         if offset < 0:
             offset = max(0, (await state_of(context, session, job)).size + offset)
         log, pieces = await pieces_from(context, session, job.id, job.claimed_at, offset, MAX_LOG_CHUNK_BYTES)
-        data = b"".join(piece.data for piece in pieces)
         ending = await ending_of(context, session, job, log)
-    return Excerpt(data, offset, ending.over and offset + len(data) >= log.size, job.claimed_at, ending)
+    excerpt = Excerpt.of(pieces, offset, job, ending)
+    return replace(excerpt, final=ending.over and offset + len(excerpt.data) >= log.size)
 
 
 async def _excerpt_of(tail: LogTail, offset: int) -> Excerpt:
     """Return the present content of the followed log."""
-    claimed_at, ending = tail.job.claimed_at, tail.ending
+    job, ending = tail.job, tail.ending
     offset = tail.position(offset)
-    pieces = await tail.pieces(claimed_at, offset, MAX_LOG_CHUNK_BYTES)
-    final = bool(pieces) and pieces[-1].final
-    return Excerpt(b"".join(piece.data for piece in pieces), offset, final, claimed_at, ending)
+    return Excerpt.of(await tail.pieces(job.claimed_at, offset, MAX_LOG_CHUNK_BYTES), offset, job, ending)
 
 
 async def _wait_for_more(tail: LogTail, reader: str, offset: int, wait_s: float) -> Excerpt:

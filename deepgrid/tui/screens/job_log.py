@@ -104,7 +104,7 @@ class LogScreen(JobActions):
             if line.claim != claim:
                 claim, first, count = line.claim, line.arrived, 0
                 view.clear()
-            view.add([line.text], line.arrived.timestamp())
+            view.add([line.text], (line.written or line.arrived).timestamp())
             count += 1
             if line.arrived == first:  # one of those that were stored
                 self._cut = claim == 1 and count == tail

@@ -78,3 +78,11 @@ def test_names_from_the_chain_stay_on_their_line(text: str, harmless: str) -> No
 
 def test_a_moment_in_utc_is_the_same_on_every_machine() -> None:
     assert moment_utc(0) == "1970-01-01 00:00:00 UTC"
+
+
+def test_a_long_line_comes_in_parts_that_say_that_they_continue() -> None:
+    lines = LogLines()
+    long = "é" * (2 * LONGEST_LINE)
+    found = lines.feed_parts(f"a\n{long[:-1]}".encode()) + lines.feed_parts(f"{long[-1]}\nb".encode(), final=True)
+    assert found == [("a", False), (long[:LONGEST_LINE], True), (long[LONGEST_LINE:], False), ("b", False)]
+    assert LogLines().feed_parts(b"\n\n", final=True) == [("", False), ("", False)]

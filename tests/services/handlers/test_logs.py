@@ -6,9 +6,12 @@ import asyncio
 import time
 
 import pytest
+from sqlalchemy import BigInteger, cast, update
 
 from deepgrid.errors import AccessDenied, InputError, NotFound
 from deepgrid.lifecycle.states import JobStatus
+from deepgrid.services.handlers.logs import MOST_TIMES
+from deepgrid.services.storage.database import LogChunk
 from tests.appending import push_log
 from tests.services.support import ACCOUNTS, Grid, Start, a_job, waits
 from tests.waiting import until
@@ -235,3 +238,32 @@ async def pieces(grid: Grid) -> list[bytes]:
         found.append(chunk.data)
         offset, final = chunk.next_offset, chunk.final
     return found
+
+
+async def stored_over(grid: Grid, chunks: int, chunks_per_s: int) -> None:
+    """Store so many chunks of four bytes, the first ones in the second 1000 of unix time."""
+    grid.chain.put(1, NAME, JobStatus.RUNNING)
+    offset = 0
+    for number in range(chunks):
+        offset = await push_log(grid.provider, 1, offset, b"%03d\n" % number, final=number == chunks - 1)
+    async with grid.context.database.write() as session:
+        second = 1000 + LogChunk.offset / (4 * chunks_per_s)
+        await session.execute(update(LogChunk).values(at_ns=cast(second, BigInteger) * 10**9))
+
+
+async def test_an_answer_says_when_its_bytes_were_stored(grid: Grid) -> None:
+    await stored_over(grid, 2 * MOST_TIMES - 1, chunks_per_s=2)
+    whole = await grid.customer.read_log(1)
+    assert whole.times == (*((1000 + at, 8) for at in range(MOST_TIMES - 1)), (1000 + MOST_TIMES - 1, 4))
+    assert [at for _, at in whole.parts()] == [at for at, _ in whole.times]
+
+
+@pytest.mark.parametrize("wait_s", [0.0, 1.0])
+async def test_output_of_many_seconds_comes_in_several_answers(grid: Grid, wait_s: float) -> None:
+    total = MOST_TIMES + 5
+    await stored_over(grid, total, chunks_per_s=1)
+    first = await grid.customer.read_log(1, wait_s=wait_s)
+    assert (len(first.data), first.final, first.closed) == (4 * MOST_TIMES, False, False)
+    rest = await grid.customer.read_log(1, first.next_offset, wait_s=wait_s)
+    assert rest.final
+    assert first.data + rest.data == b"".join(b"%03d\n" % number for number in range(total))

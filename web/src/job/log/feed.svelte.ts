@@ -17,9 +17,12 @@ export interface Section {
   pending: number;
   final: boolean;
   closed: boolean;
-  /** Number of lines and the time at which they were there, in milliseconds; the first entry is what was there before. */
+  /** Number of lines and the time at which they were there, in milliseconds; 0 for an unknown time. */
   arrivals: [number, number][];
 }
+
+/** When the services stored the bytes of an answer: milliseconds, and their number. */
+type Times = [number, number][];
 
 interface Piece {
   data: Uint8Array;
@@ -29,6 +32,7 @@ interface Piece {
   claimedAt: number;
   leftOut: number;
   pending: number;
+  times: Times;
 }
 
 export class LogFeed {
@@ -103,22 +107,24 @@ export class LogFeed {
     const starts = Array.from({ length: Math.min(count, last + 1) }, (_, at) => (last - at) * BLOCK);
     for (const parts of await Promise.all(starts.map((at) => this.range(section, at, Math.min(from, at + BLOCK))))) {
       if (!parts) break;
-      for (const part of parts.reverse()) {
+      for (const [part, time] of parts.reverse()) {
         const grown = section.store.prepend(section.store.from - part.length, part);
         this.grownAbove += grown;
         for (const arrival of section.arrivals) arrival[0] += grown;
+        section.arrivals.unshift([grown, time]);
       }
     }
     this.version += 1;
   }
 
   /** The bytes between two offsets, or null if the services no longer have them. */
-  private async range(section: Section, first: number, end: number): Promise<Uint8Array[] | null> {
-    const parts: Uint8Array[] = [];
-    for (let at = first; at < end; at += parts.at(-1)!.length) {
+  private async range(section: Section, first: number, end: number): Promise<[Uint8Array, number][] | null> {
+    const parts: [Uint8Array, number][] = [];
+    for (let at = first; at < end; ) {
       const piece = await this.read(at, 0);
       if (piece.claimedAt !== section.claimedAt || piece.data.length === 0) return null;
-      parts.push(piece.data.subarray(0, end - at));
+      parts.push(...timed(piece.data.subarray(0, end - at), piece.times));
+      at += piece.data.length;
     }
     return parts;
   }
@@ -133,8 +139,12 @@ export class LogFeed {
     }
     const { leftOut, pending, final, closed } = piece;
     Object.assign(section, { leftOut, pending, final, closed });
-    if (piece.data.length > 0) section.store.append(piece.offset, piece.data);
-    section.arrivals.push([section.store.lines, this.ready ? Date.now() : 0]);
+    let at = piece.offset;
+    for (const [part, time] of timed(piece.data, piece.times, this.ready ? Date.now() : 0)) {
+      section.store.append(at, part);
+      section.arrivals.push([section.store.lines, time]);
+      at += part.length;
+    }
     this.ready = true;
     this.version += 1;
   }
@@ -147,8 +157,26 @@ export class LogFeed {
     return {
       data: new Uint8Array(await answer.arrayBuffer()), offset: number("Offset"), final: is("Final"), closed: is("Closed"),
       claimedAt: number("Claimed-At"), leftOut: number("Left-Out"), pending: number("Pending"),
+      times: timesOf(answer.headers.get("X-Times") ?? ""),
     };
   }
+}
+
+function timesOf(header: string): Times {
+  const pairs = header.split(",").filter(Boolean).map((part) => part.split(":").map(Number));
+  return pairs.map(([seconds = 0, bytes = 0]) => [seconds * 1000, bytes]);
+}
+
+/** The bytes in parts, each with the time at which it was stored, or the time `now` if the services do not say so. */
+function timed(data: Uint8Array, times: Times, now = 0): [Uint8Array, number][] {
+  const parts: [Uint8Array, number][] = [];
+  let at = 0;
+  for (const [time, bytes] of times) {
+    if (at < data.length) parts.push([data.subarray(at, at + bytes), time]);
+    at += bytes;
+  }
+  if (at < data.length) parts.push([data.subarray(at), now]);
+  return parts;
 }
 
 /** What a log lacks, as a sentence; empty if it is whole or may still grow. */

@@ -6,7 +6,7 @@ export interface Row {
   text: string;
   /** Number of the line from 1; 0 if the lines before it are not here. */
   number: number;
-  /** When the line arrived, in milliseconds; 0 if it was there before. */
+  /** When the line was written, in milliseconds; 0 if that is unknown. */
   arrived: number;
 }
 
@@ -56,5 +56,11 @@ export class Rows {
 }
 
 function arrivalOf(section: Section, line: number): number {
-  return section.arrivals.find(([lines]) => lines > line)?.[1] ?? 0;
+  let [low, high] = [0, section.arrivals.length];
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (section.arrivals[middle]![0] > line) high = middle;
+    else low = middle + 1;
+  }
+  return section.arrivals[low]?.[1] ?? 0;
 }
