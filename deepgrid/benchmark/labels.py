@@ -13,6 +13,7 @@ from decimal import ROUND_HALF_EVEN, Decimal, InvalidOperation
 
 from deepgrid.benchmark.settings import VOLUMES
 from deepgrid.lifecycle.feature_labels import FEATURES
+from deepgrid.lifecycle.gpu_types import is_gpu_type
 from deepgrid.lifecycle.job import Label
 
 DEGRADED = "benchmark.degraded"  # the key of the figure that dropped most
@@ -37,8 +38,8 @@ _PLAIN = re.compile(r"[a-zA-Z0-9._](?:[-a-zA-Z0-9._]*[a-zA-Z0-9._])?")
 
 
 def is_measured(key: str) -> bool:
-    """Return whether a label of this key comes from a measurement, or from a look at a node."""
-    return key in _KEYS
+    """Return whether a label of this key comes from a measurement, from a look at a node, or from Slurm."""
+    return key in _KEYS or is_gpu_type(key)
 
 
 def normalised(text: str) -> str:

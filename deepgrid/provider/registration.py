@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from deepgrid.benchmark.labels import measured_of, merge
 from deepgrid.chain.offers import Standing, differences, read_versions
+from deepgrid.lifecycle.gpu_types import with_gpu_types
 from deepgrid.lifecycle.job import Hardware, Label
 from deepgrid.provider.session import ProviderSession
 from deepgrid.provider.terms import check_before_joining
@@ -60,13 +61,14 @@ async def propose(session: ProviderSession, hardware: Hardware, measured: tuple[
     """Propose hardware, prices and labels to the operator, if something changed.
 
     Without `measured`, the measured labels on chain are kept. Those of features are as the last look
-    found them. Raises ContractError when the provider is banned.
+    found them, and those of GPU types as Slurm has them. Raises ContractError when the provider is banned.
     """
     versions = await read_versions(session.chain, session.address)
     newest = versions.newest
     if measured is None:
         measured = measured_of(newest.labels) if newest else ()
-    labels = merge(session.settings.labels, session.features.in_labels(measured))
+    gpus = await session.cluster.gpu_types()
+    labels = merge(session.settings.labels, with_gpu_types(session.features.in_labels(measured), gpus))
     changes = differences(newest, hardware, session.settings.prices, labels)
     if not changes:
         return Outcome(versions.standing)

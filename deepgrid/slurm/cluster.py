@@ -26,7 +26,7 @@ from deepgrid.slurm.flood import FloodWatch
 from deepgrid.slurm.observe.holdings import Holdings, Ledger, holdings, parse_ledger
 from deepgrid.slurm.observe.snapshot import Snapshot, parse_snapshot, snapshot_command, snapshot_input
 from deepgrid.slurm.observe.verdict import Verdicts
-from deepgrid.slurm.slurm_backend import SlurmBackend, SlurmCommands
+from deepgrid.slurm.slurm_backend import SlurmBackend, SlurmCommands, no_usable_node
 from deepgrid.slurm.ssh.channel import CommandResult
 from deepgrid.slurm.ssh.login import Runner
 from deepgrid.slurm.ssh.login_settings import LoginSettings
@@ -76,6 +76,7 @@ class Cluster:
         self._flood = FloodWatch(login)
         self._slurm: SlurmBackend = SlurmCommands(login, self._flood, settings.slurm_timeout_s)
         self.verdicts = Verdicts()
+        self._gpu_types: dict[str, int] | None = None
         channels = settings.max_channels
         self._limits = ConcurrencyLimits(channels, PER_ACCOUNT if settings.accounts else channels)
         self._submissions: dict[str, Batcher[Wanted]] = defaultdict(
@@ -94,29 +95,26 @@ class Cluster:
         if not found.is_up:
             raise SlurmError(f"The partition {self.settings.partition} is {found.state.lower() or 'missing'}.")
         if not found.usable.nodes:
-            raise self._no_node(found)
+            raise no_usable_node(found, self.settings.partition)
         return found.usable.nodes, found.all.nodes
 
     async def partition(self) -> PartitionNodes:
         """Return the partition with its nodes."""
-        return await self._slurm.nodes(self.settings.partition)
+        found = await self._slurm.nodes(self.settings.partition)
+        self._gpu_types = found.gpu_types
+        return found
+
+    async def gpu_types(self) -> dict[str, int]:
+        """Return the GPUs of all nodes by type, as of the last query of the partition."""
+        return (await self.partition()).gpu_types if self._gpu_types is None else self._gpu_types
 
     async def hardware(self, *, usable_only: bool = True) -> Hardware:
         """Return what jobs can get of the nodes that can run them, or of all. Raises SlurmError without any node."""
         found = await self.partition()
         hardware = found.usable if usable_only else found.all
         if not hardware.nodes:
-            raise self._no_node(found)
+            raise no_usable_node(found, self.settings.partition)
         return hardware
-
-    def _no_node(self, found: PartitionNodes) -> SlurmError:
-        words = f"No node of the partition {self.settings.partition} can run a job: "
-        if found.nodes:
-            return SlurmError(f"{words}{found.why_not()}.", next_step="Jobs are claimed again when a node takes jobs.")
-        if found.hidden:
-            step = "Add cloud to PrivateData in slurm.conf, which shows powered-down cloud nodes."
-            return SlurmError(f"{words}Slurm hides all {found.hidden}.", next_step=step)
-        return SlurmError(f"{words}it has none.")
 
     async def make_storage(self, key: JobKey, customer: str, prefixes: Sequence[str]) -> None:
         """Make the storage folders of the customer's account before its first job (see `OwnFolders.make`)."""

@@ -99,3 +99,14 @@ class SlurmCommands:
         if done.exit_status in TIMED_OUT or is_outage(message):
             raise SlurmUnreachable(f"Slurm does not answer: {complaint}.{await self._flood.reason(timed_out=True)}")
         raise SlurmError(f"Slurm refused: {complaint}.")
+
+
+def no_usable_node(found: PartitionNodes, partition: str) -> SlurmError:
+    """Return the error of a partition without a node that can run a job."""
+    words = f"No node of the partition {partition} can run a job: "
+    if found.nodes:
+        return SlurmError(f"{words}{found.why_not()}.", next_step="Jobs are claimed again when a node takes jobs.")
+    if found.hidden:
+        step = "Add cloud to PrivateData in slurm.conf, which shows powered-down cloud nodes."
+        return SlurmError(f"{words}Slurm hides all {found.hidden}.", next_step=step)
+    return SlurmError(f"{words}it has none.")

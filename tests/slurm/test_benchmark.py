@@ -142,8 +142,8 @@ async def test_slurm_and_mpirun_get_what_the_settings_say(cluster: Cluster, stor
     recorder.chmod(0o755)
     request = measuring.request("network", Site(await cluster.hardware(), storage), settings)
     assert request is not None
-    options = [*request.options, f"--export=ALL,PATH={storage.job}:/usr/bin:/bin"]
-    said = await cluster.batch.run("deepgrid-recorder", request.script, options, limit_minutes=1, wait_minutes=1)
+    script = request.script.replace("\n", f"\nPATH={storage.job}:/usr/bin:/bin\n", 1)
+    said = await cluster.batch.run("deepgrid-recorder", script, request.options, limit_minutes=1, wait_minutes=1)
     wanted = "--mca pml ucx -x UCX_NET_DEVICES=mlx5_0:1 -x UCX_TLS=rc,self -n 2 --map-by ppr:1:node"
     assert f"2 nodes: {wanted} /usr/bin/python3 pingpong.py" in said
 

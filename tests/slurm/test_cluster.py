@@ -33,8 +33,10 @@ async def test_health_and_hardware(cluster: Cluster) -> None:
         (SubmitRequest(1, 9, 100, 0, 10), False),
         (SubmitRequest(1, 1, 5000, 0, 10), False),
         (SubmitRequest(1, 1, 100, 3, 10), False),
+        (SubmitRequest(1, 1, 100, 1, 10, gpu_type="fake"), True),
+        (SubmitRequest(1, 1, 100, 1, 10, gpu_type="other"), False),
     ],
-    ids=["fits", "too many CPUs a task", "too much memory", "too many GPUs"],
+    ids=["fits", "too many CPUs a task", "too much memory", "too many GPUs", "a type of GPU", "a missing type"],
 )
 async def test_a_job_that_can_never_run_is_refused_at_once(
     cluster: Cluster, key: JobKey, request_: SubmitRequest, fits: bool

@@ -137,4 +137,4 @@ def test_the_offer_is_what_a_job_can_get(version: str) -> None:
     found = Scontrol("odd").parse(text(version, "nodes").replace("PartitionName=main", "PartitionName=odd"))
     assert found.max_mem_per_cpu_mb == 900
     assert found.all == Hardware((0, 1), (14, 16), (7000, 8000))
-    assert (found.gpu_types, found.slices) == (("v100",), ("a100_1g.5gb", "a100_3g.20gb"))
+    assert (found.gpu_types, found.slices) == ({"v100": 1}, ("a100_1g.5gb", "a100_3g.20gb"))

@@ -27,6 +27,7 @@ from deepgrid.lifecycle.actions import (
     Wait,
 )
 from deepgrid.lifecycle.decide import Attempt, Observation, decide
+from deepgrid.lifecycle.gpu_types import named_type
 from deepgrid.lifecycle.job import Job, JobKey
 from deepgrid.provider.claims.customer_requests import extend_limit
 from deepgrid.provider.claims.job_card import JobCard, Place, job_card
@@ -152,7 +153,8 @@ class Carrier:
         When this cluster can never run the job, that is noted, and `decide` then refuses the job.
         """
         job = await self.session.chain.job(self.key.job_id)
-        request = SubmitRequest.of(job, ship_output=bool(self.observer.ships_output))
+        gpu_type = named_type(job.definition, await self.session.cluster.gpu_types()) if job.definition.gpus else ""
+        request = SubmitRequest.of(job, ship_output=bool(self.observer.ships_output), gpu_type=gpu_type)
         try:
             storage = self.session.settings.storage.of_account
             await self.session.cluster.make_storage(self.key, job.customer, storage)

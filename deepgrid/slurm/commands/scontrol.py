@@ -67,9 +67,12 @@ class PartitionNodes:
         return self._hardware(self.nodes)
 
     @property
-    def gpu_types(self) -> tuple[str, ...]:
-        """Types of whole GPUs."""
-        return tuple(sorted({kind for node in self.nodes for kind in node.gpus if kind}))
+    def gpu_types(self) -> dict[str, int]:
+        """Whole GPUs of all nodes, by type."""
+        counts = Counter[str]()
+        for node in self.nodes:
+            counts.update({kind: count for kind, count in node.gpus.items() if kind})
+        return dict(sorted(counts.items()))
 
     @property
     def slices(self) -> tuple[str, ...]:

@@ -7,6 +7,9 @@
 * Accounting (`sacct`) prints pairs on all. Before 26.05, codes from 128 are 128 less: `127:0` for exit code 255.
 * A job whose node failed has 0 on 22.05. Later, the three sources have `0:1`, `1` and `1:0`.
 * 22.05 hides powered-down cloud nodes, unless `PrivateData` has `cloud`.
+* On 26.05, the account of a job may suspend and resume it. Before, only operators could.
+* From 24.11 on, `--export=ALL,NAME=VALUE` reads the environment of the account's login shell, and an account without a
+  usable shell gets no job. The node cancels such a job, as root.
 """
 
 from __future__ import annotations

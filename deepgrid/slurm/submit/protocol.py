@@ -46,7 +46,7 @@ _SHELL = re.compile(rb"#! ?/[^\s]*?(?:/env )?\b(?:ba|da|)sh\b[^\n]*\n")
 
 @dataclass(frozen=True, slots=True)
 class SubmitRequest:
-    """The resources requested from Slurm. `gpus` is for the whole job, 0 for none.
+    """The resources requested from Slurm. `gpus` is for the whole job, 0 for none, of `gpu_type` if that names one.
 
     Without `ship_output` the job's output goes to a file that the log shipper does not read. `customer` is a wallet
     address and selects the Unix account of the job.
@@ -59,23 +59,26 @@ class SubmitRequest:
     time_limit_minutes: int
     ship_output: bool = True
     customer: str = ""
+    gpu_type: str = ""
 
     @classmethod
-    def of(cls, job: Job, *, ship_output: bool) -> Self:
+    def of(cls, job: Job, *, ship_output: bool, gpu_type: str = "") -> Self:
         """Return a request for the job's resources on chain, and for the minutes that its credits buy."""
         wanted = job.definition
         return cls(
             ntasks=wanted.ntasks, cpus_per_task=wanted.cpus_per_task, mem_per_cpu_mb=wanted.mem_per_cpu_mb,
             gpus=wanted.gpus, time_limit_minutes=job.granted_minutes, ship_output=ship_output, customer=job.customer,
+            gpu_type=gpu_type,
         )  # fmt: skip
 
     def arguments(self) -> list[str]:
         """Return the request as options of sbatch."""
-        options = {"ntasks": self.ntasks, "cpus-per-task": self.cpus_per_task, "time": self.time_limit_minutes}
+        options: dict[str, int | str] = {"ntasks": self.ntasks, "cpus-per-task": self.cpus_per_task}
+        options["time"] = self.time_limit_minutes
         if self.mem_per_cpu_mb:
             options["mem-per-cpu"] = self.mem_per_cpu_mb
         if self.gpus:
-            options["gpus"] = self.gpus
+            options["gpus"] = f"{self.gpu_type}:{self.gpus}" if self.gpu_type else self.gpus
         return [f"--{name}={value}" for name, value in options.items()]
 
 

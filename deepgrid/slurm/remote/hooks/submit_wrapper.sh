@@ -68,8 +68,9 @@ for option; do
     --comment=deepgrid:*) is 'A-Za-z0-9:_.-' 200 "$value" ;;
     --partition=*) is 'A-Za-z0-9_.,-' 200 "$value" ;;
     --output=*) below "$value" && output=$value ;;
+    --gpus=*) is 'A-Za-z0-9_.:-' 80 "$value" ;; # TYPE:COUNT
     --chdir=*) below "$value" && chdir=$value ;;
-    --nodes=* | --ntasks=* | --ntasks-per-node=* | --cpus-per-task=* | --mem=* | --mem-per-cpu=* | --gpus=* | --time=*)
+    --nodes=* | --ntasks=* | --ntasks-per-node=* | --cpus-per-task=* | --mem=* | --mem-per-cpu=* | --time=*)
       is '0-9' 9 "$value"
       ;;
     *) false ;;
