@@ -1,4 +1,4 @@
-"""Real Slurm clusters on one machine, without systemd or cgroups, and the accounts of their jobs.
+"""Real Slurm clusters on one machine, without systemd, and the accounts of their jobs.
 
 `SlurmSite` has the daemons of several clusters. `slurm_files` writes their configuration, `slurm_steps` ends what they
 leave running, `accounts` chooses Unix accounts.

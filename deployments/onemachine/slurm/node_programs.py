@@ -67,6 +67,12 @@ def memory_limits() -> str:
     return "cgroup" if limited else "sampled"
 
 
+def constraints() -> str:
+    """Return the lines of cgroup.conf for limits on memory, and on swap where the kernel counts it."""
+    swap = "ConstrainSwapSpace=yes\n" if (CGROUPS / "memory.memsw.limit_in_bytes").exists() else ""
+    return f"ConstrainRAMSpace=yes\n{swap}"
+
+
 def remove_cgroups(node: str) -> None:
     """Remove the cgroups that jobs of a stopped node left. Those in use stay."""
     for folder, _, _ in os.walk(CGROUPS / f"slurm_{node}", topdown=False):

@@ -1,4 +1,4 @@
-"""Real Slurm clusters on one machine, without systemd or cgroups: each its own slurmctld, slurmds and sshd.
+"""Real Slurm clusters on one machine, without systemd: each its own slurmctld, slurmds and sshd.
 
 They share one munged, one MariaDB and one slurmdbd. All files are under the state folder, so a stopped site starts
 again with its accounts. Unix sockets are in a short folder under /tmp, which `stop` removes.
@@ -27,6 +27,7 @@ from deployments.onemachine.slurm import accounts
 from deployments.onemachine.slurm import slurm_files as files
 from deployments.onemachine.slurm.node_programs import (
     NodePrograms,
+    constraints,
     install_programs,
     memory_limits,
     remove_cgroups,
@@ -35,7 +36,6 @@ from deployments.onemachine.slurm.slurm_steps import kill_descendants, kill_step
 
 PARTITION = "main"
 CGROUPS = "CgroupPlugin=cgroup/v1\n"  # named, because slurmd otherwise looks for systemd
-MEMORY_CGROUPS = "ConstrainRAMSpace=yes\nConstrainSwapSpace=yes\n"
 GPU_DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty", "/dev/ptmx")
 
 
@@ -235,7 +235,7 @@ class SlurmSite:
         cleaner = folder / "epilog.py"
         render_template("epilog.py", cleaner, cluster=spec.name, prefix=prefix, digits=accounts.DIGITS)
         render_template("epilog.sh", folder / "epilog", 0o755, cluster=spec.name, cleaner=cleaner)
-        (folder / "cgroup.conf").write_text(CGROUPS + (MEMORY_CGROUPS if limits == "cgroup" else ""))
+        (folder / "cgroup.conf").write_text(CGROUPS + (constraints() if limits == "cgroup" else ""))
         for name, wanted in (("jobcomp.lua", spec.hook), ("job_submit.lua", spec.guard)):
             if wanted:
                 files.write_hook(name, folder, self.login(spec.name))
