@@ -6,6 +6,7 @@ Each part is checked separately, so a chain that is down does not hide a problem
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 
 from deepgrid.chain.book import AddressBook
 from deepgrid.chain.chain_findings import PROVIDER_GAS, judge_gas, judge_head, judge_lease
@@ -18,8 +19,13 @@ from deepgrid.provider.session import ProviderSettings
 from deepgrid.provider.terms import finding
 from deepgrid.services.client import ServicesClient
 from deepgrid.slurm.cluster import Cluster
-from deepgrid.slurm.setup.checkup import examine, examine_accounts
+from deepgrid.slurm.commands.scontrol import PartitionNodes
+from deepgrid.slurm.setup.account_findings import examine_accounts
+from deepgrid.slurm.setup.checkup import examine
+from deepgrid.slurm.setup.feature_findings import judge_features, summary
+from deepgrid.slurm.setup.features import NodeFeatures, look_at_node
 from deepgrid.slurm.setup.guards import ask_guards, judge_guards, missing_guards
+from deepgrid.slurm.setup.login_findings import examine_login
 from deepgrid.slurm.setup.selftest import run_selftest
 from deepgrid.slurm.ssh.login import Login
 
@@ -30,11 +36,11 @@ async def examine_provider(settings: ProviderSettings) -> list[Finding]:
         wallet = Wallet.load(settings.key_file)
         book = AddressBook.load(settings.book)
     except GridError as error:
-        return [Finding.of("set-up", error), *await _cluster(settings)]
+        return [Finding.of("set-up", error), *await examine_cluster(settings)]
     parts = (
         _chain(book, wallet, settings.max_cut_percent),
-        _services(book, wallet, settings.services_url),
-        _cluster(settings),
+        examine_services(book, wallet, settings.services_url),
+        examine_cluster(settings),
     )
     return [finding for findings in await asyncio.gather(*parts) for finding in findings]
 
@@ -63,30 +69,64 @@ def _standing(standing: Standing) -> Finding:
     return Finding("approval", Level.BAD, words, step)
 
 
-async def _services(book: AddressBook, wallet: Wallet, url: str) -> list[Finding]:
+async def examine_services(book: AddressBook, wallet: Wallet, url: str) -> list[Finding]:
+    """Return the finding on the Job Definition service; `url` is empty for the one of the address book."""
     try:
         async with ServicesClient.of(book, wallet.account, url) as services:
             await services.health()
     except GridError as error:
-        return [Finding.of("services", error)]
+        step = "Check services of the provider block, or the URL in the address book, and that the services run."
+        words = f"{error.message} No job's script can be fetched, and no output is delivered."
+        return [Finding("services", Level.BAD, words, step)]
     return [Finding("services", Level.GOOD, "The Job Definition service answers.")]
 
 
-async def _cluster(settings: ProviderSettings) -> list[Finding]:
+async def examine_cluster(settings: ProviderSettings) -> list[Finding]:
+    """Return the findings on the cluster, the summary last. Consequences of a fault are left out."""
     login = Login(settings.login)
     cluster = Cluster(login, settings.login)
     try:
         findings = await examine(login, cluster)
         if findings[0].level is not Level.GOOD:
             return findings
+        findings += await examine_login(login)
         findings += await examine_accounts(login, settings.login)
+        partition = await _partition(cluster)
+        if partition is None:  # Slurm does not answer, or lacks the partition
+            return [*findings, summary(None, None)]
         findings += await _guards(login, settings)
-        broken = {finding.subject for finding in findings if finding.level is Level.BAD}
-        if broken & {"folder", "locks"}:
-            return findings
-        return [*findings, *await run_selftest(login, cluster, settings.storage.roots)]
+        found = None if _bad(findings) & {"folder", "locks"} else await _try_out(login, cluster, settings, findings)
+        return [*findings, summary(partition, found)]
     finally:
         await login.close()
+
+
+async def _partition(cluster: Cluster) -> PartitionNodes | None:
+    try:
+        return await cluster.partition()
+    except GridError:  # `examine` found it, too
+        return None
+
+
+async def _try_out(
+    login: Login, cluster: Cluster, settings: ProviderSettings, findings: list[Finding]
+) -> NodeFeatures | None:
+    """Add the findings of the self-test and of a look at a node. Returns what the node offers, if one was seen."""
+    has_nodes = "slurm" not in _bad(findings)
+    tried = await run_selftest(login, cluster, settings.storage.roots, nodes=has_nodes)
+    if "nodes" in _bad(tried):  # a folder that is not shared lacks the spool, too
+        findings[:] = [one for one in findings if one.subject != "ends"]
+    findings += tried
+    if not has_nodes or not any(one.subject == "nodes" and one.level is Level.GOOD for one in tried):
+        return None
+    found = await look_at_node(cluster, settings.containers.apptainer)
+    if found is not None:
+        findings += judge_features(found, settings.containers.apptainer)
+    return found
+
+
+def _bad(findings: Sequence[Finding]) -> set[str]:
+    return {finding.subject for finding in findings if finding.level is Level.BAD}
 
 
 async def _guards(login: Login, settings: ProviderSettings) -> list[Finding]:

@@ -18,7 +18,8 @@ from deepgrid.errors import GridError, SlurmError, SlurmUnreachable
 from deepgrid.lifecycle.slurm_state import Phase
 from deepgrid.slurm.commands.completions import Completions
 from deepgrid.slurm.commands.job_row import Row
-from deepgrid.slurm.setup.checkup import examine, examine_accounts
+from deepgrid.slurm.setup.account_findings import examine_accounts
+from deepgrid.slurm.setup.checkup import examine
 from deepgrid.slurm.setup.guards import ask_guards
 from deepgrid.slurm.setup.install import read_site
 from deepgrid.slurm.submit.protocol import SubmitRequest

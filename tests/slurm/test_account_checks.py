@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from deepgrid.findings import Finding, Level
-from deepgrid.slurm.setup.checkup import AccountFacts, Known, examine_accounts, judge_accounts
+from deepgrid.slurm.setup.account_findings import AccountFacts, Known, examine_accounts, judge_accounts
 from deepgrid.slurm.ssh.login import Login
 from deepgrid.slurm.ssh.login_settings import Become, CustomerAccounts, LoginSettings, as_expression
 from deployments.onemachine.slurm import slurm_files

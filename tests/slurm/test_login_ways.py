@@ -22,7 +22,7 @@ from deployments.onemachine.slurm.slurm_steps import kill_descendants
 from tests.chaos.proxy import Down, Hang, Pass, Proxy
 from tests.slurm.leaders import leading
 from tests.slurm.people import account
-from tests.slurm.sshds import Site
+from tests.slurm.sshds import Site, pool
 from tests.slurm.support import SMALL, bash, ended
 
 
@@ -106,14 +106,6 @@ async def answer(login: Login) -> str:
                 return (await login.run(["echo", "after"])).text
             except SlurmUnreachable:
                 await asyncio.sleep(0.1)
-
-
-def pool(*nodes: LoginSettings, port: int, hosts: tuple[str, ...]) -> LoginSettings:
-    """Return one setting for login nodes at several addresses of this machine."""
-    keys = [node.known_hosts_file.read_text().split(" ", 1)[1] for node in nodes]
-    known = nodes[0].known_hosts_file.with_name("known_pool")
-    known.write_text("".join(f"[{host}]:{port} {key}" for host, key in zip(hosts, keys, strict=True)))
-    return replace(nodes[0], host=hosts[0], other_hosts=hosts[1:], port=port, known_hosts_file=known)
 
 
 def stop_sshd(folder: Path) -> None:

@@ -259,5 +259,6 @@ class ServicesClient:
             raise answers.nonsense() from None
         except httpx.HTTPError as error:
             kind = SlowAnswer if isinstance(error, httpx.ReadTimeout) else ServiceError
-            raise kind(f"The grid's services at {self._base} do not answer ({type(error).__name__}).") from None
+            why = " in time" if isinstance(error, httpx.TimeoutException) else ""
+            raise kind(f"The grid's services at {self._base} do not answer{why}.") from None
         return Answer(response.status_code, response.headers, content)

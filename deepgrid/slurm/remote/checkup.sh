@@ -19,15 +19,31 @@ timed() {
   timeout "${DEEPGRID_SLURM_TIMEOUT_S:-20}" "$@" < /dev/null > /dev/null 2>&1
   echo "$began $(date +%s.%N)" | awk '{ printf "%.1f\n", $2 - $1 }'
 }
-fact slowest "$({
-  timed squeue -h -a -t all -o %A
-  timed scontrol -a -o show node
-} | sort -n | tail -n 1)"
-config=$(timeout "${DEEPGRID_SLURM_TIMEOUT_S:-20}" scontrol show config 2> /dev/null)
-for name in SLURM_VERSION JobCompType AccountingStorageType MinJobAge; do fact "$name" "$(setting "$name")"; done
+if config=$(timeout "${DEEPGRID_SLURM_TIMEOUT_S:-20}" scontrol show config 2> /dev/null); then # else nothing answers
+  fact slowest "$({
+    timed squeue -h -a -t all -o %A
+    timed scontrol -a -o show node
+  } | sort -n | tail -n 1)"
+  fact partitions "$(timeout "${DEEPGRID_SLURM_TIMEOUT_S:-20}" sinfo -h -a -o %R 2> /dev/null | sort -u | head -n 20)"
+fi
+for name in SLURM_VERSION JobCompType AccountingStorageType MinJobAge JobSubmitPlugins; do fact "$name" "$(setting "$name")"; done
 folder=$(dirname "$(setting SLURM_CONF)")
 for name in SPOOL VERSION; do
   fact "hook $name" "$(sed -n "s/^local $name = \"\(.*\)\"$/\1/p" "$folder/jobcomp.lua" 2> /dev/null)"
+done
+# The hooks lie beside each other. Where neither is seen, this node has only a part of the configuration.
+if [ -r "$folder/jobcomp.lua" ] && [ ! -e "$folder/job_submit.lua" ]; then fact job_submit.lua gone; fi
+case $(setting AccountingStorageType) in
+  */slurmdbd)
+    timeout "${DEEPGRID_SLURM_TIMEOUT_S:-20}" sacct -n -X -S now -o jobid < /dev/null > /dev/null 2>&1 || fact accounting silent
+    ;;
+esac
+
+# Folders on the way to jobs' files that other accounts cannot pass.
+place=$root/jobs
+while [ -n "$place" ] && [ "$place" != / ]; do
+  mode=$(stat -Lc %a "$place" 2> /dev/null) && [ $((${mode#"${mode%?}"} % 2)) -eq 0 ] && fact "closed $place" "$mode"
+  place=${place%/*}
 done
 
 for name in / /jobs /spool; do
