@@ -66,7 +66,7 @@ async def ask(login: Runner, settings: LoginSettings) -> Facts:
 
 
 def _slurm_fault(error: GridError, values: Mapping[str, str]) -> Finding:
-    """Return the finding for a Slurm that runs no job, with what that means."""
+    """Return the finding for a Slurm without a node for jobs, or without an answer."""
     if error.transient:
         words = f"{error.message} Nothing is claimed until it does; running jobs lose nothing."
         return Finding("slurm", Level.BAD, words, "Look at slurmctld and its log.")
