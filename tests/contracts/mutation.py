@@ -72,14 +72,17 @@ def read_mutants() -> list[Mutant]:
     return mutants
 
 
-def trial(mutants: Sequence[Mutant]) -> list[Outcome]:
-    """Plant each mutant in turn. Raises Unfit if the tests fail without one, or if a mutant does not compile."""
+def trial(mutants: Sequence[Mutant], *, unchanged_too: bool = True) -> list[Outcome]:
+    """Plant each mutant in turn. Raises Unfit if a mutant does not compile, or if the tests fail without one.
+
+    The latter is tried only with `unchanged_too`.
+    """
     by_file = [list(group) for _, group in groupby(sorted(mutants, key=attrgetter("file")), key=attrgetter("file"))]
     halves = [half for group in by_file for half in (group[::2], group[1::2]) if half]
     with tempfile.TemporaryDirectory(prefix="deepgrid-mutants-") as folder:
         first = _copied(CONTRACTS, Path(folder) / "0" / "contracts")
         _deploy(first)
-        if failed := _failures(first):
+        if unchanged_too and (failed := _failures(first)):
             raise Unfit(f"without any mutant these fail already: {', '.join(failed)}")
         copies: SimpleQueue[Path] = SimpleQueue()
         for number in range(1, WORKERS):
