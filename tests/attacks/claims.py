@@ -20,9 +20,12 @@ from deepgrid.lifecycle.actions import Action
 from deepgrid.lifecycle.drive import drive
 from deepgrid.lifecycle.job import Job, JobDefinition, JobKey
 from deepgrid.lifecycle.minutes import started_minutes
+from deepgrid.lifecycle.pending_reasons import DEFAULT_PATIENCE
 from deepgrid.lifecycle.states import JobStatus, may_move
-from deepgrid.provider.claims.carrier import Carrier, RunStep, call_step
+from deepgrid.provider.claims.carrier import Carrier
+from deepgrid.provider.claims.step_runner import RunStep, call_step
 from deepgrid.provider.session import Intervals, ProviderSession
+from deepgrid.provider.shared.claim_room import ClaimRoom
 from deepgrid.provider.shared.wakeups import Wakeups
 from deepgrid.slurm.cluster import Cluster
 from deepgrid.slurm.ssh.login import Login
@@ -153,6 +156,7 @@ class Supervisor:
             settings=settings, address=PROVIDER, chain=books, writer=books, job_of=books.job_of, wakeups=books.wakeups,
             monitor=self.monitor, cluster=cluster, logs=ignored, metrics=ignored, explain=_nothing_soon,
             intervals=Intervals(), unobserved=SimpleNamespace(end=_nothing, note=_nothing),
+            patience=DEFAULT_PATIENCE, reported_reasons=set(), claim_room=ClaimRoom(int, accounts_are_apart=True),
         )  # fmt: skip
 
     async def carry(self, claim: Claim) -> None:

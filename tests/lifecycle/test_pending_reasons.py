@@ -52,6 +52,9 @@ SENTENCES = {
 }
 
 
+@pytest.mark.situation(
+    "pending", "each of the 198 reasons of Slurm 22.05 to 25.11", "it has one outlook, and an end of its wait",
+)  # fmt: skip
 @pytest.mark.parametrize("word", WORDS)
 def test_each_word_of_slurm_is_known(word: str) -> None:
     reason = pending_reason(word)
@@ -59,11 +62,19 @@ def test_each_word_of_slurm_is_known(word: str) -> None:
     assert (reason.outlook is Outlook.PASSES) == (reason.customer == "")
 
 
+@pytest.mark.situation(
+    "pending", "a reason that never passes: a limit of the job, a partition, an account, a QOS, a deleted reservation",
+    "the job is given back at once, with a sentence for the customer and one for the provider",
+)  # fmt: skip
 @pytest.mark.parametrize("word", NEVER)
 def test_a_job_beyond_a_limit_of_its_own_never_starts(word: str) -> None:
     assert pending_reason(word).outlook is Outlook.NEVER
 
 
+@pytest.mark.situation(
+    "pending", "a limit that jobs share (`QOSMaxJobsPerUserLimit`, `AssocGrpCpuLimit`), or downed nodes",
+    "the job waits for `room_hours`, and is then given back",
+)  # fmt: skip
 @pytest.mark.parametrize(
     "word",
     ["QOSMaxCpuPerUserLimit", "QOSMaxJobsPerUserLimit", "AssocMaxJobsLimit", "AssocGrpCpuLimit", "MaxGRESPerAccount",
@@ -73,17 +84,28 @@ def test_a_limit_that_jobs_share_may_pass(word: str) -> None:
     assert pending_reason(word).outlook is Outlook.MAY_PASS
 
 
+@pytest.mark.situation(
+    "pending", "a job is held (`JobHeldAdmin`, `JobHeldUser`) or depends on another one",
+    "it waits for `held_minutes`, and the log says what the administrator can do",
+)  # fmt: skip
 @pytest.mark.parametrize("word", ["JobHeldAdmin", "JobHeldUser", "Dependency"])
 def test_a_held_job_needs_an_administrator(word: str) -> None:
     assert pending_reason(word).outlook is Outlook.HELD
 
 
+@pytest.mark.situation(
+    "pending", "a sentence or details in place of a word (`ReqNodeNotAvail, UnavailableNodes:n1`)",
+    "the beginning decides",
+)  # fmt: skip
 @pytest.mark.parametrize(("text", "outlook"), SENTENCES.items())
 def test_a_sentence_or_a_word_with_details_is_read(text: str, outlook: Outlook) -> None:
     reason = pending_reason(text)
     assert (reason.outlook, reason is UNKNOWN) == (outlook, False)
 
 
+@pytest.mark.situation(
+    "pending", "a word unknown to Slurm today", "it is logged once; the job waits for `held_minutes`",
+)  # fmt: skip
 @pytest.mark.parametrize("text", ["Moonphase", "QOSMaxwell", "Grp", "launch", "\t", "Nodes", "ResourcesGone"])
 def test_a_word_that_slurm_does_not_have_is_waited_for_as_for_a_held_job(text: str) -> None:
     assert pending_reason(text).outlook in ((Outlook.PASSES,) if not text.strip() else (Outlook.HELD,))

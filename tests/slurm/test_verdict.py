@@ -210,6 +210,9 @@ def test_a_job_that_its_own_account_cancelled_too_was_cancelled_by_itself() -> N
     assert after_the_hook(Verdicts(), T, *rows).cancelled_by_site is False
 
 
+@pytest.mark.situation(
+    "ends", "accounting does not say within a minute who cancelled a job", "it counts as cancelled by itself",
+)  # fmt: skip
 def test_accounting_gets_a_minute_to_say_who_cancelled() -> None:
     verdicts, late = Verdicts(), replace(OURS, state="RUNNING", ended_at=None)
     assert after_the_hook(verdicts, T, late) == CANCELLER_UNKNOWN

@@ -7,10 +7,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from functools import partial
-from typing import Any, ParamSpec, Protocol, TypeVar
 
 from deepgrid.billing.entries import Settlement
 from deepgrid.chain.transactions.contract_errors import unless_overtaken
@@ -33,6 +32,7 @@ from deepgrid.provider.claims.customer_requests import extend_limit
 from deepgrid.provider.claims.job_card import JobCard, Place, job_card
 from deepgrid.provider.claims.job_story import JobStory, Tell
 from deepgrid.provider.claims.observer import ClaimObserver
+from deepgrid.provider.claims.step_runner import RunStep, call_step
 from deepgrid.provider.session import ProviderSession
 from deepgrid.provider.terms import why_unacceptable
 from deepgrid.sbatch import render
@@ -48,22 +48,6 @@ OVERTAKEN = frozenset((
     "JobHotStatusOnly", "SameStatusError", "InvalidTransition", "JobProviderOnly", "ProviderNotJoined",
     "MetaScheduledScheduledStatusOnly",
 ))  # fmt: skip
-
-P = ParamSpec("P")
-R = TypeVar("R")
-
-
-class RunStep(Protocol):
-    """Runs a step with these arguments. `name` says in words what the step does, for people to read."""
-
-    async def __call__(
-        self, name: str, step: Callable[P, Coroutine[Any, Any, R]], /, *args: P.args, **kwargs: P.kwargs
-    ) -> R: ...
-
-
-async def call_step(_name: str, step: Callable[P, Coroutine[Any, Any, R]], /, *args: P.args, **kwargs: P.kwargs) -> R:
-    """Call the step, and nothing else."""
-    return await step(*args, **kwargs)
 
 
 class Carrier:
@@ -160,15 +144,13 @@ class Carrier:
             await self.session.cluster.make_storage(self.key, job.customer, storage)
             submission = await self.session.cluster.submit(self.key, script, request)
         except SubmitLimit as error:
-            self.session.claim_room.full(self.key, error.limit)
-            self.observer.note_limit()
+            self.observer.note_limit(error.limit)
             return
         except SlurmError as error:
             if error.transient:
                 raise
             self._unfit(error.message)
             return
-        self.session.claim_room.accepted()
         self.observer.note_submission()
         self._tell_submission(submission, job.customer)
         if not submission.adopted:

@@ -107,8 +107,9 @@ class ClaimObserver:
             logger.warning("job %d waits in Slurm: reason=%s: %s. %s", job_id, text, outlook, advice)
         return now - self._pending[1]
 
-    def note_limit(self) -> None:
-        """Note that the account may not submit another job now. After a while the job is submitted again."""
+    def note_limit(self, limit: str) -> None:
+        """Note that Slurm accepts no other job of the account now. After a while the job is submitted again."""
+        self.session.claim_room.full(self.key, limit)
         now = time.monotonic()
         self._limited_since = self._limited_since or now
         self._retry_at = now + LIMIT_RETRY_S
@@ -116,6 +117,7 @@ class ClaimObserver:
 
     def note_submission(self) -> None:
         """Note that Slurm has the job: observations before the submission do not prove its absence."""
+        self.session.claim_room.accepted()
         self.attempt = Attempt()
         self._limited_since = None
         self._absent_since = None
