@@ -28,6 +28,7 @@ from deepgrid.lifecycle.actions import (
 from deepgrid.lifecycle.decide import Attempt, Observation, decide
 from deepgrid.lifecycle.gpu_types import named_type
 from deepgrid.lifecycle.job import Job, JobKey
+from deepgrid.provider.claims.claim_script import script_of
 from deepgrid.provider.claims.customer_requests import extend_limit
 from deepgrid.provider.claims.job_card import JobCard, Place, job_card
 from deepgrid.provider.claims.job_story import JobStory, Tell
@@ -35,11 +36,8 @@ from deepgrid.provider.claims.observer import ClaimObserver
 from deepgrid.provider.claims.step_runner import RunStep, call_step
 from deepgrid.provider.session import ProviderSession
 from deepgrid.provider.terms import why_unacceptable
-from deepgrid.sbatch import render
-from deepgrid.services.script_check import check_grammar
 from deepgrid.slurm.submit.protocol import Submission, SubmitRequest
 from deepgrid.workflow import verify_resources
-from deepgrid.workflow.needs import needs_of
 
 logger = logging.getLogger(__name__)
 
@@ -98,8 +96,7 @@ class Carrier:
         job = await self._once_claim_is_stable()
         if job is None:
             return None
-        settings = self.session.settings
-        if unacceptable := why_unacceptable(job, settings):
+        if unacceptable := why_unacceptable(job, self.session.settings):
             self._unfit(unacceptable)
             return None
         try:
@@ -115,15 +112,9 @@ class Carrier:
         except InputError as error:
             self._unusable(error.message)
             return None
-        if lacking := self.session.features.why_unfit(needs_of(model), settings.labels):
-            self._unfit(lacking)
-            return None
         self.observer.ships_output = model.enable_logging
-        containers = self.session.features.containers
-        folders = await self.session.registries.folders(model, containers)
         try:
-            script = render(model, settings.storage, containers, folders)
-            await asyncio.to_thread(check_grammar, script)
+            script = await script_of(model, self.session)
         except InputError as error:
             self._unfit(error.message)
             return None
