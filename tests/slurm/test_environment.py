@@ -1,4 +1,4 @@
-"""Login accounts whose profile changes what Slurm's commands do, and sites that keep Slurm in a folder of its own."""
+"""Profiles that set variables of Slurm, and sites with Slurm in a folder of its own."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ REPOSITORY = Path(__file__).parents[2]
 HERE = "tests/slurm"
 # Submission, cancellation, verdicts, refused starts, ends, nodes.
 SELECTION = [f"{HERE}/test_{name}.py" for name in ("cluster", "drained", "end_states")]
-# On 26.05, a job's own account may suspend the job (see versions.py).
+# From 26.05 on, the account of a job may suspend it (see versions.py).
 MAY_SUSPEND = f"{HERE}/test_end_states.py::test_the_jobs_account_cannot_suspend_its_job"
 DIFFERENT = {"sid": [f"--deselect={MAY_SUSPEND}"], "trixie": []}
 WITHIN_S = 3600.0
