@@ -112,6 +112,10 @@ def drained(box: Box) -> Iterator[None]:
     resume_nodes(box)
 
 
+@pytest.mark.situation(
+    "nodes", "a benchmark is due while one of two nodes is drained",
+    "it measures the node that is left, and its result names how many took no part",
+)  # fmt: skip
 @pytest.mark.usefixtures("drained")
 async def test_a_drained_node_takes_no_part(cluster: Cluster, login: Login, storage: StoragePaths, box: Box) -> None:
     outcome = await measured(cluster, storage, "network")
