@@ -5,7 +5,7 @@ from __future__ import annotations
 BEFORE_THE_FINGERPRINT = (
     "Name of the cluster", "URL of your Prefect", "File with user:password", "The operator's address book",
     "Key file of the provider", "Login node of the cluster", "Port of its sshd", "Account of the supervisor",
-    "SSH private key", "File for the login node's host key",
+    "Jump host", "SSH private key", "File for the login node's host key",
 )  # fmt: skip
 FINGERPRINT = "Is this the fingerprint"
 OF_THE_CLUSTER = ("Slurm partition", "Folder for the grid", "Folder on the nodes", "Unix accounts of customers")

@@ -116,7 +116,7 @@ def provider(machines: Machines, admin: Admin, operator: Machine) -> Machine:
 def answer(here: Machine, machines: Machines, questions: str) -> None:
     """Answer the dialogue of `dps provider init` on a terminal."""
     login, host = machines.world.login, machines.world.network.host
-    answers = ["", "", "", "", "", host, str(login.port), login.user, "", "", "y", "", login.grid_root]
+    answers = ["", "", "", "", "", host, str(login.port), login.user, "", "", "", "y", "", login.grid_root]
     answers += [machines.world.storage, login.accounts.pattern, "", str(login.own_account), "", "", ""]
     answers += ["region=ch", "", "", "", "y"]
     asked = (*BEFORE_THE_FINGERPRINT, FINGERPRINT, *OF_THE_CLUSTER, *OWN_ACCOUNTS, *REST)
