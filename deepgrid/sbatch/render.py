@@ -24,10 +24,14 @@ from deepgrid.sbatch.step_commands import command_variables, srun_options, task
 from deepgrid.sbatch.storage import StoragePaths
 from deepgrid.workflow.faults import dotted
 from deepgrid.workflow.models import SHELL_NAMES, Definition, EnvVar, HTTPData, S3Data, Step, StepFor
+from deepgrid.workflow.models.fields import LONGEST_BYTES
 from deepgrid.workflow.yaml_nodes import Path
 
 GUARD_MARK = "# deepgrid:guard"
 USUAL = Containers()
+MOST_OUTPUT_BYTES = 2**40
+INCOMPLETE = 74  # exit status of a job whose output was not sent as a whole: EX_IOERR of sysexits.h
+MOST_BYTES = 1_000_000  # of all variables that steps wrote; Linux usually has room for 2 MB of variables and arguments
 
 
 class ScriptParts(NamedTuple):
@@ -82,6 +86,8 @@ def _environment() -> jinja2.Environment:
     environment.globals.update(
         guard_mark=Quoted(GUARD_MARK), shell_names=Quoted("|".join(sorted(SHELL_NAMES))), srun_options=srun_options
     )
+    environment.globals.update(longest_bytes=LONGEST_BYTES, most_bytes=MOST_BYTES)
+    environment.globals.update(most_output=MOST_OUTPUT_BYTES, incomplete=INCOMPLETE)
     environment.globals.update(task=task, place_of=place_of, command_variables=command_variables)
     environment.globals.update(interface_secrets=interface_secrets, memberships=memberships)
     return environment

@@ -26,7 +26,7 @@ CONTAINER_EXAMPLES: dict[str, list[str]] = {
         "entry point in /srv/app", "<by default>", "entry point in /tmp", "<Ada>", "<Mary Jane>", "<$HOME>",
     ],
     "container-file": [
-        "Input contains:", "./image.sif", "deepgrid: unknown archive: image.sif stays as it is", GREETING,
+        "Input contains:", "./image.sif", "deepgrid: image.sif is not an archive, so it stays as it is", GREETING,
     ],
     "container-folder": ["/srv/app", "the image", "/deepsquare/work", "the step", "0:0"],
     "container-home": ["not there", "from home"],

@@ -55,7 +55,7 @@ def test_output_is_synced_after_a_failure_too(bench: Bench, bucket: Bucket, clea
 def test_an_output_that_cannot_be_sent_fails_a_successful_job(bench: Bench, bucket: Bucket) -> None:
     nowhere = bucket.at("/out", bucketUrl="s3://nowhere")
     outcome = run(bench, {"output": nowhere}, 'echo x >"$DEEPSQUARE_OUTPUT/x"')
-    assert outcome.status == 1
+    assert outcome.status == 74
     assert "deepgrid: the output could not be sent" in outcome.output
 
 

@@ -60,7 +60,7 @@ def test_input_over_http_is_fetched_and_unpacked(
     assert (outcome.status, outcome.output.splitlines()[-1]) == (0, "word")
     assert "Input contains:" in outcome.output
     assert f"./{result}" in outcome.output
-    assert ("unknown archive" in outcome.output) == (content == b"word")
+    assert ("is not an archive" in outcome.output) == (content == b"word")
     assert outcome.output.splitlines()[0] == "Downloading input"
 
 
@@ -142,7 +142,7 @@ def test_an_empty_output_is_sent_as_an_empty_archive(bench: Bench, store: Store)
         assert archive.namelist() == ["output/"]
 
 
-@pytest.mark.parametrize(("step", "status"), [(":", 22), ("exit 3", 3)])
+@pytest.mark.parametrize(("step", "status"), [(":", 74), ("exit 3", 3)])
 def test_a_refused_output_fails_a_successful_job(bench: Bench, store: Store, step: str, status: int) -> None:
     outcome = run(
         bench, {"output": {"http": {"url": store.url + "/closed"}}}, f'echo x >"$DEEPSQUARE_OUTPUT/x"; {step}'
