@@ -21,11 +21,16 @@ from deepgrid.workflow.models import Definition, EnvVar, StepRun
 
 COMMAND, FOLDER = "__dg_command", "__dg_work_dir"
 
+# An srun inside the step overlaps with it. Otherwise it waits forever for the step's own CPUs. `_EVALUATED` does the
+# same for memory, because srun sets that variable after these.
+_EXPORTED = "ALL,SLURM_OVERLAP=1,SLURM_EXPORT_ENV=ALL"
+
 # The text that the step's shell runs. Slurm sends signals to all processes of a step. The traps keep the shell alive
 # until its program has ended. Then the shell exits with the program's status, or with the signal's.
 _EVALUATED = (
     'for __dg_n in 1 2 3 10 12 14 15; do trap "exit \\$((\\$? ? \\$? : 128 + $__dg_n))" "$__dg_n"; done; '
-    f'eval "unset -v __dg_n {COMMAND}; ${COMMAND}"'
+    '[ ! "$SLURM_MEM_PER_CPU" ] || SLURM_MEM_PER_CPU=0; '
+    f'eval "unset -v __dg_n __dg_left {COMMAND}; ${COMMAND}"'
 )
 
 # Runs before that text if a step has a working folder. $0 is the step's shell, $1 is the text above.
@@ -45,7 +50,7 @@ def srun_options(job: Definition, run: StepRun, name: str | None, images: Images
     """Return the step's resources as options of srun."""
     wanted = run.resources_in(job.resources)
     options = [
-        "--export=ALL",
+        f"--export={_EXPORTED}",
         f"--cpus-per-task={wanted.cpus_per_task}",
         f"--mem-per-cpu={wanted.mem_per_cpu}M",
         f"--gpus-per-task={wanted.gpus_per_task}",
@@ -54,6 +59,8 @@ def srun_options(job: Definition, run: StepRun, name: str | None, images: Images
     ]
     if wanted.tasks == 1:  # otherwise srun warns in the job's output that one task cannot use all nodes
         options.append("--nodes=1")
+    if run.kills_on_bad_exit is not None:
+        options.append(f"--kill-on-bad-exit={int(run.kills_on_bad_exit)}")
     if run.mpi:
         options.append(f"--mpi={run.mpi}")
     if run.disable_cpu_binding:
@@ -62,7 +69,8 @@ def srun_options(job: Definition, run: StepRun, name: str | None, images: Images
         options.append("--gpu-bind=none")
         if images.of(run).form == "pyxis":
             options += pyxis_options(run, images.of(run))
-    return words([*([f"--job-name={name}"] if name else []), *options])
+    epilog = Quoted('--task-epilog="$__dg_epilog"')
+    return words([*([f"--job-name={name}"] if name else []), *options, epilog])
 
 
 def task(run: StepRun, images: Images) -> Quoted:

@@ -196,7 +196,21 @@ def test_steps_meet_in_a_virtual_network(sandbox: Sandbox, stack: str) -> None:
         sandbox,
         made,
         0,
-        ["lo", "net0", "vnet0", "vnet1", ".vnet0", ".vnet1", "disk", "env", "input", "output", "tmp", "world-tmp"],
+        [
+            "lo",
+            "net0",
+            "vnet0",
+            "vnet1",
+            ".epilog",
+            ".vnet0",
+            ".vnet1",
+            "disk",
+            "env",
+            "input",
+            "output",
+            "tmp",
+            "world-tmp",
+        ],
     )
 
 

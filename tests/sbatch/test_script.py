@@ -60,10 +60,13 @@ def test_each_step_passes_its_options_to_srun(bench: Bench) -> None:
       run: {command: ':', shell: /bin/bash, resources: {tasks: 2, cpusPerTask: 3, memPerCpu: 5, gpusPerTask: 1}}
     """
     first, second = bench.run(job(steps)).calls
-    figures = b"--export=ALL --cpus-per-task=8 --mem-per-cpu=1000M --gpus-per-task=0 --gpus=0 --ntasks=1 --nodes=1"
-    assert first.argv[:-1] == [*figures.split(), b"/bin/sh", b"-c", b"--"]
-    figures = b"--export=ALL --cpus-per-task=3 --mem-per-cpu=5M --gpus-per-task=1 --gpus=2 --ntasks=2"
-    assert second.argv[:-1] == [b"--job-name=all figures", *figures.split(), b"/bin/bash", b"-c", b"--"]
+    figures = b"--cpus-per-task=8 --mem-per-cpu=1000M --gpus-per-task=0 --gpus=0 --ntasks=1 --nodes=1"
+    export = b"--export=ALL,SLURM_OVERLAP=1,SLURM_EXPORT_ENV=ALL"
+    shell = [b"/bin/sh", b"-c", b"--"]
+    epilog = b"--task-epilog=%s/.epilog" % first.env[b"STORAGE_PATH"]
+    assert first.argv[:-1] == [export, *figures.split(), epilog, *shell]
+    figures = b"--cpus-per-task=3 --mem-per-cpu=5M --gpus-per-task=1 --gpus=2 --ntasks=2"
+    assert second.argv[:-1] == [b"--job-name=all figures", export, *figures.split(), epilog, b"/bin/bash", *shell[1:]]
     assert (first.command, second.command) == (b":", b":")
 
 

@@ -23,6 +23,7 @@ from deepgrid.workflow.models.fields import (
     Ip,
     Megabytes,
     Text,
+    Truth,
     UserId,
 )
 from deepgrid.workflow.models.network import NetworkInterface
@@ -157,6 +158,8 @@ class StepRun(Model):
     """Do not bind tasks to CPUs."""
     mpi: Literal["none", "pmix_v4", "pmi2"] | None = None
     """How MPI programs find each other; the cluster's default if left out."""
+    kill_on_bad_exit: Truth | None = None
+    """End all tasks as soon as one fails. By default with `mpi` (other than none); otherwise the cluster decides."""
 
     @model_validator(mode="after")
     def _goes_together(self) -> StepRun:
@@ -179,6 +182,12 @@ class StepRun(Model):
     def apart(self) -> bool:
         """Whether each task has its own network namespace."""
         return self.network not in (None, "host")
+
+    @property
+    def kills_on_bad_exit(self) -> bool | None:
+        """Whether a failed task ends the others; None for the cluster's default."""
+        by_mpi = True if self.mpi not in (None, "none") else None
+        return by_mpi if self.kill_on_bad_exit is None else self.kill_on_bad_exit
 
     @property
     def mapped(self) -> bool:

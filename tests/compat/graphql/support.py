@@ -27,7 +27,8 @@ S3 = {
 RUN = {
     "command": "echo hi", "shell": "/bin/bash", "network": "slirp4netns", "dns": ["1.1.1.1"], "mapUid": 0, "mapGid": 0,
     "resources": {"tasks": 1, "cpusPerTask": 1, "memPerCpu": 1, "gpusPerTask": 0},
-    "workDir": "/tmp", "disableCpuBinding": True, "mpi": "pmi2", "env": [{"key": "A", "value": "it's"}],
+    "workDir": "/tmp", "disableCpuBinding": True, "mpi": "pmi2", "killOnBadExit": True,
+    "env": [{"key": "A", "value": "it's"}],
     "container": {
         "image": "library/ubuntu:latest", "registry": "registry.example", "username": "u", "password": "p",
         "apptainer": True, "deepsquareHosted": True, "x11": True, "mountHome": True, "readOnlyRootFS": True,
