@@ -1,4 +1,4 @@
-"""Warnings about valid files: outdated fields, and fields without effect."""
+"""Warnings about valid files: outdated fields, fields without effect, and what batch scripts of Slurm have."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from deepgrid.workflow.models.running import ContainerRun, StepRun
 from deepgrid.workflow.models.steps import Step, StepFor
 from deepgrid.workflow.models.transport import TransportData
 from deepgrid.workflow.models.walk import models_in
+from deepgrid.workflow.slurm_scripts import advice_on_command
 from deepgrid.workflow.yaml_nodes import Path
 
 _ODD_QUOTE = re.compile(r"[\u2018\u201a-\u201f]|(?<!\w)\u2019|\u2019(?!\w)")  # an apostrophe in a word is fine
@@ -32,6 +33,7 @@ def advice_on(root: Model) -> Iterator[tuple[Path, str]]:
             yield from _without_account(place, model)
         elif isinstance(model, StepRun):
             yield from _odd_quotes(place, model)
+            yield from (((*place, "command"), what) for what in advice_on_command(model.command))
         elif isinstance(model, Step) and model == Step():
             yield place, "is empty, so it does nothing"
 
