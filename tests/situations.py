@@ -1,4 +1,4 @@
-"""The table of situations of real Slurm sites: `.venv/bin/python -m tests.situations` writes the page of the docs.
+"""The tables of situations, of Slurm sites and of jobs: `.venv/bin/python -m tests.situations` writes their pages.
 
 A row is a marker at the test that shows it, in any test module:
 
@@ -6,8 +6,8 @@ A row is a marker at the test that shows it, in any test module:
     async def test_...
 
 A parametrised case takes it as `pytest.param(..., marks=pytest.mark.situation(...))`. The arguments are plain strings:
-the topic (a key of TOPICS), the situation, and what happens. The markers are read from the text of the modules, so that
-no test module is imported. Write the page again after a change.
+the topic (of one of the PAGES), the situation, and what happens. The markers are read from the text of the modules, so
+that no test module is imported. Write the pages again after a change.
 """
 
 from __future__ import annotations
@@ -18,24 +18,54 @@ from dataclasses import dataclass
 from pathlib import Path
 
 TESTS = Path(__file__).parent
-PAGE = TESTS.parent / "docs" / "reference" / "slurm-sites.md"
+REFERENCE = TESTS.parent / "docs" / "reference"
 MARKER = "situation"
-TOPICS = {
-    "versions": "Versions of Slurm",
-    "nodes": "Nodes, and what they offer",
-    "submission": "Submission",
-    "pending": "Jobs that wait",
-    "ends": "How jobs end",
-    "environment": "The login account and its environment",
-    "ssh": "SSH",
-    "doctor": "What doctor finds",
-    "features": "Containers, storage and networks",
-}
-HEAD = """# Slurm sites
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A page of the docs: its text before the tables, and the titles of its topics."""
+
+    path: Path
+    head: str
+    topics: dict[str, str]
+
+
+SITES = Page(
+    REFERENCE / "slurm-sites.md",
+    """# Slurm sites
 
 What sites do to a supervisor, and what it does then. Each row is a test, mostly on a real Slurm or a real sshd.
 `tests/situations.py` generates this page from the markers of the tests.
-"""
+""",
+    {
+        "versions": "Versions of Slurm",
+        "nodes": "Nodes, and what they offer",
+        "submission": "Submission",
+        "pending": "Jobs that wait",
+        "ends": "How jobs end",
+        "environment": "The login account and its environment",
+        "ssh": "SSH",
+        "doctor": "What doctor finds",
+        "features": "Containers, storage and networks",
+    },
+)
+JOBS = Page(
+    REFERENCE / "job-situations.md",
+    """# Situations of jobs
+
+What authors of workflows do, and what happens then. Each row is a test, mostly on a real Slurm.
+`tests/situations.py` generates this page from the markers of the tests.
+""",
+    {
+        "steps": "Programs and tasks of steps",
+        "processes": "Processes and signals",
+        "variables": "Variables",
+        "input": "Input",
+        "output": "Output",
+    },
+)
+PAGES = (SITES, JOBS)
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -54,11 +84,11 @@ def situations() -> list[Situation]:
     return sorted({row for file in files for row in _of(file)})
 
 
-def page() -> str:
-    """Return the text of the page, with one table per topic."""
+def text_of(page: Page) -> str:
+    """Return the text of a page, with one table per topic."""
     rows = situations()
-    parts = [HEAD]
-    for topic, title in TOPICS.items():
+    parts = [page.head]
+    for topic, title in page.topics.items():
         mine = [row for row in rows if row.topic == topic]
         if mine:
             lines = [f"## {title}", "", "| situation | what happens | test |", "|---|---|---|"]
@@ -81,4 +111,5 @@ def _of(file: Path) -> Iterator[Situation]:
 
 
 if __name__ == "__main__":
-    PAGE.write_text(page())
+    for page in PAGES:
+        page.path.write_text(text_of(page))

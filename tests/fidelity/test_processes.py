@@ -1,0 +1,96 @@
+"""Processes that steps and launches leave, and how they end."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.fidelity.conftest import RealSite
+
+TWO = "enableLogging: true\nresources: {tasks: 2, cpusPerTask: 1, memPerCpu: 128, gpus: 0}\n"
+SEVEN = TWO.replace("tasks: 2", "tasks: 7")
+LEFT = "deepgrid: the step left processes behind, which were ended: "
+
+
+@pytest.mark.long
+@pytest.mark.situation(
+    "processes", "a step leaves a process behind (`sleep 300 &`)", "it is ended with the step, and the log names it"
+)
+@pytest.mark.situation(
+    "processes", "two tasks leave processes with sessions of their own, deaf to signal 15", "they are killed and named"
+)
+@pytest.mark.situation(
+    "processes",
+    "the output of a step goes through a filter that is slower than the step",
+    "the filter finishes its work",
+)
+async def test_processes_that_a_step_leaves_end_with_it(site: RealSite) -> None:
+    deaf = """trap "" TERM; echo $$ >>pids; while :; do sleep 0.1; done"""
+    text = f"""
+steps:
+  - run: {{command: 'sleep 300 & echo one'}}
+  - run: {{command: "setsid sh -c '$DEAF' & sleep 0.3", resources: {{tasks: 2}}, env: [{{key: DEAF, value: '{deaf}'}}]}}
+  - run: {{command: 'for pid in $(cat pids); do ! kill -0 $pid || exit 1; done 2>/dev/null; wc -l <pids'}}
+  - run: {{command: 'exec > >(sleep 1; cat >filtered); echo two', shell: /bin/bash}}
+  - run: {{command: cat filtered}}
+"""
+    text = text.replace("""sh -c '$DEAF'""", 'sh -c \\"$DEAF\\"')
+    status, lines = await site.run(text, header=TWO)
+    assert status == 0
+    assert lines == ["one", LEFT + "sleep", lines[2], "2", "two"]
+    assert lines[2] in (LEFT + "sh", LEFT + "sh, sleep")
+
+
+TRAPPING = """
+exec 2>/dev/null; trap 'echo got TERM; sleep 1; echo {}; exit 0' TERM; touch up-{}; while :; do sleep 0.1; done
+""".strip()
+CONTAINED = "container: {image: 'some/image:1'}"
+ENROOT = """#!/bin/sh
+case $1 in
+import) printf hsqs >"$3" ;;
+start)
+  until case $1 in deepgrid-*) ;; *) false ;; esac; do shift; done
+  shift
+  exec "$@"
+  ;;
+esac
+"""
+
+
+@pytest.mark.long
+@pytest.mark.situation(
+    "processes",
+    "a launch traps TERM, and writes its data before it ends",
+    "the program gets the signal, and ends in time",
+)
+@pytest.mark.situation(
+    "processes", "a server that a launch starts by `exec`, which ends by INT", "it gets the signal, and not its `srun`"
+)
+@pytest.mark.situation(
+    "processes", "a launch with an Enroot container (a stand-in), inside a group that fails", "its program gets TERM"
+)
+async def test_launches_get_their_signal(site: RealSite) -> None:
+    programs = Path(site.storage.world_tmp) / "programs"
+    programs.mkdir(mode=0o755)
+    (programs / "enroot").write_text(ENROOT)
+    (programs / "enroot").chmod(0o755)
+    server = "import pathlib, signal\npathlib.Path('up-b').touch()\ntry: signal.pause()\n"
+    server += "except KeyboardInterrupt: print('stopped')"
+    text = f"""
+steps:
+  - launch: {{steps: [{{run: {{command: "{TRAPPING.format("flushed", "a")}"}}}}]}}
+  - launch:
+      signalOnParentStepExit: 2
+      steps: [{{run: {{command: 'exec python3 -c "$SERVER"', env: [{{key: SERVER, value: {json.dumps(server)}}}]}}}}]
+  - steps:
+      - launch: {{steps: [{{run: {{command: "{TRAPPING.format("contained", "c")}", {CONTAINED}}}}}]}}
+      - run: {{command: 'until [ -e up-a ] && [ -e up-b ] && [ -e up-c ]; do sleep 0.1; done; exit 3'}}
+    catch: [{{run: {{command: echo caught}}}}]
+  - run: {{command: 'echo last'}}
+"""
+    status, lines = await site.run(text, header=SEVEN, programs=programs)
+    assert status == 0
+    assert lines[:4] == ["got TERM", "contained", "caught", "last"]
+    assert sorted(lines[4:]) == ["flushed", "got TERM", "stopped"]

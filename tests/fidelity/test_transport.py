@@ -1,0 +1,119 @@
+"""Outputs with unreadable files and circular links, and inputs other than archives."""
+
+from __future__ import annotations
+
+import io
+import stat
+import zipfile
+
+import pytest
+
+from tests.fidelity.conftest import RealSite
+from tests.sbatch.bucket import Bucket, with_s5cmd
+from tests.sbatch.store import Store
+from tests.sbatch.support import Bench, run
+
+OUT = " is left out of the output, because it "
+
+
+def links_of(archive: zipfile.ZipFile) -> dict[str, str]:
+    return {
+        one.filename: archive.read(one).decode() for one in archive.infolist() if stat.S_ISLNK(one.external_attr >> 16)
+    }
+
+
+@pytest.mark.long
+@pytest.mark.situation(
+    "output", "a file and a folder of mode 000 among good files", "the rest is sent; the log names them; status 74"
+)
+@pytest.mark.situation("output", "a pipe and a UNIX socket in the output", "they are skipped and named")
+@pytest.mark.situation("output", "`ln -s . current`", "`output.zip` has a link, and no file twice")
+@pytest.mark.situation(
+    "output", "links to files and folders outside, to nothing, to themselves, to `/dev/zero`",
+    "a file outside is sent in place of its link; the others are left out and named",
+)  # fmt: skip
+async def test_what_can_be_read_is_sent_and_the_rest_is_named(site: RealSite, store: Store) -> None:
+    bind = "import socket; socket.socket(socket.AF_UNIX).bind('output/socket')"
+    text = f"""
+output: {{http: {{url: "{store.url}/out"}}}}
+steps:
+  - run:
+      command: |
+        echo word >input/file; mkfifo output/pipe; python3 -c "{bind}"; cd output
+        mkdir folder locked; echo good >folder/good
+        echo secret | tee unreadable >locked/inside; chmod 0 unreadable locked
+        ln -s . current; ln -s ../folder folder/up; ln -s "$DEEPSQUARE_INPUT/file" outside
+        ln -s /usr usr; ln -s none none; ln -s self self; ln -s /dev/zero zero
+"""
+    status, lines = await site.run(text)
+    left = [line.removeprefix("deepgrid: ") for line in lines if OUT in line]
+    assert (status, sorted(left)) == (
+        74,
+        [
+            f"locked{OUT}cannot be read",
+            f"none{OUT}is a link to nothing that can be read",
+            f"pipe{OUT}is a pipe, a socket or a device",
+            f"self{OUT}is a link to nothing that can be read",
+            f"socket{OUT}is a pipe, a socket or a device",
+            f"unreadable{OUT}cannot be read",
+            f"usr{OUT}is a link to a folder outside",
+            f"zero{OUT}is a link to nothing that can be read",
+        ],
+    )
+    assert lines[-1] == "deepgrid: the output could not be sent as a whole"
+    with zipfile.ZipFile(io.BytesIO(store.received["/out"])) as archive:
+        assert links_of(archive) == {"output/current": ".", "output/folder/up": "../folder"}
+        files = {name: archive.read(name) for name in archive.namelist() if not name.endswith("/")}
+    assert files.items() >= {"output/folder/good": b"good\n", "output/outside": b"word\n"}.items()
+    assert len(files) == 4
+
+
+@pytest.mark.situation(
+    "output", "links in an output to a bucket", "a link to a file becomes an object; a link to a folder is named"
+)
+def test_a_bucket_gets_files_in_place_of_links(bench: Bench, bucket: Bucket) -> None:
+    with_s5cmd(bench)
+    make = 'cd "$DEEPSQUARE_OUTPUT"; echo word >file; ln -s file latest; ln -s . current; mkfifo pipe'
+    outcome = run(bench, {"output": bucket.at("/out")}, make)
+    assert (outcome.status, bucket.files()) == (0, {"out/file": b"word\n", "out/latest": b"word\n"})
+    named = {line for line in outcome.output.splitlines() if OUT in line}
+    assert named == {
+        f"deepgrid: current{OUT}is a link to a folder",
+        f"deepgrid: pipe{OUT}is a pipe, a socket or a device",
+    }
+
+
+@pytest.mark.situation(
+    "output", "a sparse file of 2 TiB", "the output is not sent; the log has its size and the limit; 74"
+)
+def test_an_output_beyond_the_limit_costs_no_time(bench: Bench, store: Store) -> None:
+    head = {"output": {"http": {"url": store.url + "/out"}}}
+    outcome = run(bench, head, 'truncate -s 2T "$DEEPSQUARE_OUTPUT/sparse"')
+    assert (outcome.status, store.received) == (74, {})
+    assert f"the output has {2 * 2**40} bytes; at most {2**40} are sent" in outcome.output
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        pytest.param(
+            b"", "is an empty file",
+            marks=pytest.mark.situation("input", "an empty input, `empty.csv?download=1`", "the log says that"),
+        ),
+        pytest.param(
+            b"a,b\n", "is not an archive, so it stays as it is",
+            marks=pytest.mark.situation("input", "an input that is not an archive", "it stays, and the log says so"),
+        ),
+        pytest.param(
+            b"\x1f", "is not an archive, so it stays as it is",
+            marks=pytest.mark.situation("input", "an input of one byte, as in archives", "it stays as it is"),
+        ),
+    ],
+)  # fmt: skip
+def test_inputs_that_are_no_archives_are_taken_calmly(bench: Bench, store: Store, content: bytes, said: str) -> None:
+    store.files["/empty.csv?download=1"] = content
+    head = {"input": {"http": {"url": store.url + "/empty.csv?download=1"}}}
+    outcome = run(bench, head, 'wc -c <"$DEEPSQUARE_INPUT/empty.csv"')
+    assert outcome.status == 0
+    assert outcome.output.splitlines()[1] == f"deepgrid: empty.csv {said}"
+    assert outcome.output.splitlines()[-1] == str(len(content))
