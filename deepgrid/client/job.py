@@ -19,7 +19,7 @@ from deepgrid.client.engine.connection import Connection
 from deepgrid.client.engine.live import LiveView, read_record, read_remarks
 from deepgrid.client.engine.output import JobOutput
 from deepgrid.client.errors import WaitTimeout, error_of, how_to_continue, note_interruption
-from deepgrid.client.job_log import JobLog
+from deepgrid.client.job_output import JobLog
 from deepgrid.client.job_values import (
     Bill,
     Credits,

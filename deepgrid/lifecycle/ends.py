@@ -94,7 +94,7 @@ def end_of(slurm: SlurmJob, *, cancel_requested: bool, before_its_limit: bool) -
 
 def may_be_failed_launch(slurm: SlurmJob) -> bool:
     """Return whether Slurm may have failed to launch the job: it says so, or it cancelled the job as after a failed
-    prolog, and nobody says who did that.
+    prolog, and no source says which account did it.
     """
     unknown = slurm.state == "CANCELLED" and slurm.cancelled_by_site is None and not slurm.stopped
     return slurm.reason in LAUNCH_FAILURES or (unknown and slurm.started_at is not None)

@@ -1,7 +1,7 @@
 """Slurm's reasons for which a job waits: how long a claim waits with each, and what to tell people.
 
 The table has the reasons of Slurm 22.05 to 25.11 (`squeue`, `job_state_reason.c`). Limits of accounts and QOS have
-hundreds of words, so a rule reads those. A reason that nobody documented is waited for as for a held job.
+hundreds of words, so a rule reads those. An unknown reason is waited for as for a held job.
 `docs/reference/slurm-words.md` is generated from this module.
 """
 
@@ -38,8 +38,8 @@ class PendingReason:
 class Patience:
     """For how long a claim waits at Slurm before it is given back, in seconds.
 
-    `held_s`: for an administrator, or with a reason that is not in the table. `room_s`: for room in a limit, or for
-    nodes that are down. There is no limit for a reason that passes by itself, and no wait for one that never passes.
+    `held_s`: for an administrator, or with an unknown reason. `room_s`: for room in a limit, or for nodes that are
+    down. A claim waits without a limit for what passes by itself, and not at all for what never passes.
     """
 
     held_s: float = 3600.0

@@ -1,4 +1,4 @@
-"""A customer whose own account may submit no more jobs stops nobody else."""
+"""A customer whose own account may submit no more jobs stops no other customer."""
 
 from __future__ import annotations
 

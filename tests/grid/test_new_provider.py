@@ -69,7 +69,8 @@ class Newcomer:
     def answer(self, commands: str) -> None:
         """Run the dialogue of `dps provider init` on a terminal. The first answer for the partition is wrong."""
         answers = [CLUSTER, "", str(self.home / "login"), "", "", *self._variables("HOST", "PORT", "USER")]
-        answers += ["", *self._variables("KEY", "KNOWN_HOSTS"), "y", "no-such-partition", "", self.environment["GRID_ROOT"]]
+        answers += ["", *self._variables("KEY", "KNOWN_HOSTS"), "y", "no-such-partition", ""]
+        answers += [self.environment["GRID_ROOT"]]
         answers += [self.environment["STORAGE_ROOT"], "", self.environment["JOB_ACCOUNT"] or "-", "", "", ""]
         answers += ["region=ch", self.environment["STATE"], self.environment["METRICS_PORT"], "yes", "y"]
         (self.home / "login").touch(mode=0o600)

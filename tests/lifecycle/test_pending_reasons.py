@@ -63,7 +63,7 @@ def test_each_word_of_slurm_is_known(word: str) -> None:
 
 
 @pytest.mark.situation(
-    "pending", "a reason that never passes: a limit of the job, a partition, an account, a QOS, a deleted reservation",
+    "pending", "a lasting reason: a limit of the job, a partition, an account, a QOS, a deleted reservation",
     "the job is given back at once, with a sentence for the customer and one for the provider",
 )  # fmt: skip
 @pytest.mark.parametrize("word", NEVER)

@@ -1,8 +1,8 @@
 """Records what a version of Slurm prints: `tools/with-slurm SUITE .venv/bin/python -m tests.slurm.record`.
 
 Without `tools/with-slurm` it records the machine's own version. A cluster runs a job of each kind. Then the commands of
-`deepgrid.slurm.commands` run, and their output is written to `tests/slurm/data/recorded/VERSION`. `jobs.txt` says which
-job was of which kind. The tests of the parsers read all versions (`test_recorded.py`).
+`deepgrid.slurm.commands` run, and their output is written to `tests/slurm/data/recorded/VERSION`. `jobs.txt` names
+the kind of each job. The tests of the parsers read all versions (`test_recorded.py`).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How many jobs a provider may claim: no more than Slurm lets its accounts submit.
+"""The number of jobs that may be claimed: no more than Slurm lets the provider's accounts submit.
 
 Slurm does not say the limit in advance, so it is learned: the number of jobs that Slurm held when it refused one more.
 One claim above the limit tries again from time to time, and so notices when the limit was raised.

@@ -149,5 +149,5 @@ def is_outage(text: str) -> bool:
 
 
 def is_of_one_account(limit: str) -> bool:
-    """Return whether a limit, by the message with its name, is that of one account, which others do not share."""
+    """Return whether the limit that a message names holds for one account, so that others do not share it."""
     return re.search(r"PerUser|\(AssocMax", limit) is not None

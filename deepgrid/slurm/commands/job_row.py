@@ -14,8 +14,8 @@ class Row:
     `restarts` counts the requeues before this run. `follows` is True if an earlier accounting record explains a later
     `taken_at`: the job was requeued or resized. Only completion records contain `name` and `comment`, as their hook
     writes each on its own line. `cancelled_by` is the numeric id of the account that cancelled the job; only accounting
-    has it. `used_s` is the time that a job in the queue has run, by Slurm's count, and `suspended_s` the time for which
-    a job that ended was suspended. Queue and accounting are never queried for text that a user can choose.
+    has it. `used_s` is Slurm's count of the run time of a job in the queue. `suspended_s` is for how long a job was
+    suspended, once it has ended. Queue and accounting are never queried for text that a user can choose.
     """
 
     slurm_id: int
