@@ -37,6 +37,7 @@ class SiteFeatures:
             found = None
         if found is not None:
             self.last = found
+            self._file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             replace_file(self._file, json.dumps({"node": found.node, "found": sorted(found.found)}).encode())
         return self.last
 

@@ -88,6 +88,7 @@ def squeue(jobs: list[Job], asked: dict[str, str]) -> int:
 
 def queue_columns(job: Job) -> dict[str, str]:
     told = {name: str(value) for name, value in job.items()}
+    used_s = max(0, job["end"] - job["start"]) if job["start"] and job["end"] else 0
     return told | {
         "account": job["account"] or "(null)",
         "starttime": str(job["start"] or "N/A"),
@@ -97,6 +98,7 @@ def queue_columns(job: Job) -> dict[str, str]:
         "restartcnt": str(job["restarts"]),
         "submittime": str(job["submit"]),
         "nodelist": job["nodes"],
+        "timeused": f"{used_s // 3600}:{used_s // 60 % 60:02}:{used_s % 60:02}",
     }
 
 
@@ -118,7 +120,7 @@ def accounting_columns(job: Job) -> dict[str, str]:
         "JobIDRaw": str(job["jobid"]), "UID": str(job["userid"]), "State": f"{job['state']}{by}",
         "ExitCode": f"{code}:{signal}", "Start": str(job["start"] or "Unknown"), "End": str(job["end"] or "Unknown"),
         "Submit": str(job["submit"]), "NodeList": job["nodes"] or "None assigned", "Comment": job["comment"],
-        "JobName": job["name"], "WorkDir": job["workdir"], "Account": job["account"],
+        "Suspended": "00:00:00", "JobName": job["name"], "WorkDir": job["workdir"], "Account": job["account"],
     }  # fmt: skip
 
 
