@@ -17,7 +17,7 @@ from deepgrid.lifecycle.job import JobKey
 from deepgrid.lifecycle.slurm_state import Phase
 from deepgrid.slurm.cluster import Cluster
 from deepgrid.slurm.setup.checkup import examine
-from deepgrid.slurm.setup.partition_findings import judge_speed
+from deepgrid.slurm.setup.partition_findings import judge_speed, judge_version
 from deepgrid.slurm.ssh.login import Login
 from deepgrid.slurm.ssh.login_settings import LoginSettings
 from deepgrid.slurm.supervision.monitor import SlurmMonitor
@@ -189,3 +189,11 @@ def test_only_a_slow_command_is_a_warning() -> None:
 def test_a_folder_of_slurm_is_an_absolute_path_of_plain_characters(box: Box, path: str) -> None:
     with pytest.raises(ConfigurationError, match="slurm_path"):
         replace(box.settings, slurm_path=path)
+
+
+@pytest.mark.parametrize(
+    ("version", "subjects"),
+    [("22.05.8", []), ("24.11.5", []), ("26.05.5", ["suspension"]), ("25.11.0", ["suspension", "version"]), ("", [])],
+)
+def test_doctor_warns_of_versions_that_let_jobs_suspend_themselves(version: str, subjects: list[str]) -> None:
+    assert [finding.subject for finding in judge_version(version)] == subjects

@@ -17,6 +17,7 @@ from __future__ import annotations
 import re
 
 # Each has recorded output in tests/slurm/data/recorded.
+OWNERS_SUSPEND_FROM = (25, 5)  # seen on 26.05, denied by 24.11; versions between were not tried
 TESTED_VERSIONS = ((22, 5), (24, 11), (26, 5))
 _WAIT_STATUS = re.compile(r"([0-9]{1,10})(\.0*)?")  # Lua prints whole numbers as 768.0 in some builds
 _PAIR = re.compile(r"([0-9]{1,5}):([0-9]{1,5})")

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 
 from deepgrid.findings import Finding, Level
 from deepgrid.slurm.commands.scontrol import PartitionNodes
-from deepgrid.slurm.commands.versions import TESTED_VERSIONS
+from deepgrid.slurm.commands.versions import OWNERS_SUSPEND_FROM, TESTED_VERSIONS
 
 SLOW_SHARE = 0.25  # of the time limit of a command
 
@@ -38,8 +38,12 @@ def judge_partition(found: PartitionNodes, partition: str, version: str) -> Iter
 
 
 def judge_version(version: str) -> Iterator[Finding]:
-    """Yield a warning for a version that this release was not tested with."""
+    """Yield a warning for a version that this release was not tested with, or that lets jobs suspend themselves."""
     numbers = tuple(map(int, re.findall(r"\d+", version)[:2]))
+    if numbers >= OWNERS_SUSPEND_FROM:
+        words = f"Slurm {version} lets an account suspend its own jobs, and suspended time is not billed."
+        step = "Compare the run time and the bill of customers with much suspended time (sacct -o Suspended)."
+        yield Finding("suspension", Level.WARNING, words, step)
     if numbers and numbers not in TESTED_VERSIONS:
         tested = ", ".join(f"{major}.{minor:02}" for major, minor in TESTED_VERSIONS)
         words = f"Slurm {version} is not among the tested versions ({tested})."
