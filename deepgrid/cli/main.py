@@ -7,6 +7,7 @@ import os
 import sys
 from functools import partial
 from importlib.util import find_spec
+from keyword import iskeyword
 from pkgutil import resolve_name
 from typing import Annotated
 
@@ -21,7 +22,8 @@ JOBS, MONEY, GRID = "Jobs", "Credits and keys", "Clusters and the grid"
 
 
 def _verbs(name: str, panel: str, help_text: str, module: str = "") -> LazyCommand:
-    load = partial(resolve_name, f"deepgrid.cli.verbs.{module or name}:{name}")
+    function = f"{name}_" if iskeyword(name) else name
+    load = partial(resolve_name, f"deepgrid.cli.verbs.{module or name}:{function}")
     return LazyCommand(name, help_text, load, panel=panel)
 
 
@@ -34,6 +36,7 @@ COMMANDS = (
     _verbs("init", JOBS, "Write a commented workflow file to start from.", "workflow"),
     _verbs("validate", JOBS, "Check a workflow file: prints `valid` and its cost, or one line per fault.", "workflow"),
     _verbs("render", JOBS, "Print the batch script that a provider runs for a workflow file.", "workflow"),
+    _verbs("import", JOBS, "Make a workflow file of a Slurm batch script.", "workflow"),
     _verbs("schema", JOBS, "Print the JSON schema of workflow files, for editors.", "workflow"),
     _verbs("credit", MONEY, "Show, transfer or create credits.", "money"),
     _verbs("allowance", MONEY, "Show or set how many of your credits the grid may lock.", "money"),

@@ -23,6 +23,7 @@ from deepgrid.workflow.models import Definition
 from deepgrid.workflow.models.base import Model, field_of, is_list, model_in
 from deepgrid.workflow.models.fields import MEGABYTES, OCTAL, megabytes_in
 from deepgrid.workflow.models.running import StepRun
+from deepgrid.workflow.slurm_import import is_batch_script
 from deepgrid.workflow.yaml_nodes import Document, Path, Unreadable, read
 
 _MODE = re.compile(r"0o?([0-7]{1,4})")
@@ -59,6 +60,8 @@ def load(path: str | os.PathLike[str], *, ignore_unknown_fields: bool = False) -
         line = content.count(b"\n", 0, error.start) + 1
         column = error.start - (content.rfind(b"\n", 0, error.start) + 1) + 1
         raise InputError(f"{name}:{line}:{column}: is not UTF-8 text") from None
+    if is_batch_script(text):
+        raise InputError(f"{name} is a Slurm batch script.", next_step=f"Make a workflow of it: dps import {name}.")
     return parse(text, name, ignore_unknown_fields=ignore_unknown_fields)
 
 

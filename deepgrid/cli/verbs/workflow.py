@@ -1,4 +1,4 @@
-"""`dps init`, `dps validate`, `dps render`, `dps schema`: verbs for workflow files. Only prices need a grid."""
+"""`dps init`, `validate`, `render`, `import` and `schema`: verbs for workflow files. Only prices need a grid."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from deepgrid.errors import ChainError, ConfigurationError, InputError
 from deepgrid.plain_text import plain
 from deepgrid.services.script_check import check_script
 from deepgrid.workflow.schema import json_schema
+from deepgrid.workflow.slurm_import import import_script
 
 FILE_NAME = "job.yaml"
 SCHEMA_NAME = "job.schema.json"
@@ -64,6 +65,29 @@ def render(
     for warning in loaded.warnings if ignore_unknown_fields else ():
         print(plain(warning), file=sys.stderr)
     print(script, end="")
+
+
+def import_(
+    script: Annotated[Path, typer.Argument(metavar="SCRIPT", help="Batch script of Slurm.")],
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", metavar="PATH", help="File to write instead of printing it.")
+    ] = None,
+) -> None:
+    """Make a workflow file of a Slurm batch script. Says what has no counterpart."""
+    try:
+        found = import_script(script.read_bytes().decode())
+        if output is None:
+            print(found.workflow, end="")
+        else:
+            with output.open("x") as file:
+                file.write(found.workflow)
+    except UnicodeDecodeError:
+        raise InputError(f"{script} is not UTF-8 text.") from None
+    except FileExistsError:
+        raise InputError(f"{output} exists.", next_step="Name another file with --output.") from None
+    for line, what in found.remarks:
+        place = f"{script}:{line}" if line else str(script)
+        print(plain(f"{place}: {what}"), file=sys.stderr)
 
 
 def schema() -> None:

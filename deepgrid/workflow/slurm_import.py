@@ -1,0 +1,164 @@
+"""Makes a workflow file of a Slurm batch script, with a remark for each line that has no counterpart."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import PurePath
+
+from deepgrid.errors import InputError
+from deepgrid.workflow.models.fields import megabytes_in
+from deepgrid.workflow.slurm_scripts import FIELDS
+
+DIRECTIVE = re.compile(r"#SBATCH[ \t]+(.*)")
+LEAST_MB = 1000  # memory of a script that asks for none: clusters differ in what they give then
+_SHORT = {
+    "n": "ntasks", "c": "cpus-per-task", "N": "nodes", "G": "gpus", "J": "job-name", "t": "time", "a": "array",
+    "o": "output", "e": "error", "p": "partition", "D": "chdir",
+}  # fmt: skip
+_GPUS = re.compile(r"(?:gpu:)?(?:([A-Za-z][\w.-]*):)?([0-9]{1,6})|gpu")
+_SHELLS = ("/bin/bash", "/bin/sh", "/bin/ash")
+_ALONE = ("exclusive", "overcommit", "oversubscribe", "requeue", "no-requeue", "hold", "wait", "parsable", "contiguous")
+
+
+@dataclass
+class Imported:
+    """A workflow, and what a person must know of it: the line of the script (0: none), and a sentence."""
+
+    workflow: str
+    remarks: list[tuple[int, str]] = field(default_factory=list)
+
+
+def is_batch_script(text: str) -> bool:
+    """Return whether a text is a Slurm batch script, not a workflow."""
+    return text.startswith("#!") and re.search(r"^#SBATCH\b", text, re.MULTILINE) is not None
+
+
+def import_script(text: str) -> Imported:
+    """Return the workflow of a batch script. Raises InputError for a script without a first line for its shell."""
+    lines = text.splitlines()
+    if not lines or not lines[0].startswith("#!"):
+        raise InputError("This is no batch script: its first line must name its shell, such as #!/bin/bash.")
+    script = _Script(lines)
+    return Imported(script.workflow(), sorted(script.remarks))
+
+
+class _Script:
+    def __init__(self, lines: list[str]) -> None:
+        self._lines = lines
+        self.remarks: list[tuple[int, str]] = []
+        self._asked: dict[str, str] = {}
+        for number, name, value in self._options():
+            self._take(number, name, value)
+
+    def _options(self) -> Iterator[tuple[int, str, str]]:
+        """Yield line, name and value of each option. Like sbatch, stop at the first command."""
+        for number, line in enumerate(self._lines, 1):
+            if found := DIRECTIVE.fullmatch(line):
+                yield from ((number, *pair) for pair in _pairs(found[1]))
+            elif line.strip() and not line.startswith("#"):
+                return
+
+    def _take(self, number: int, name: str, value: str) -> None:
+        if name in ("output", "error", "open-mode"):
+            self.remarks.append((number, f"--{name}: the grid keeps the output (enableLogging); see dps job logs"))
+        elif name == "time":
+            self.remarks.append((number, f"--time: submit with --min-time {value}, or with enough credits for it"))
+        elif name == "job-name":
+            self.remarks.append((number, f"--job-name: submit with --job-name {shlex.quote(value)}"))
+        elif name == "array":
+            self.remarks.append((number, f"--array={value}: use for, or a sweep of jobs (grid.map in Python)"))
+        elif name == "nodes":
+            self.remarks.append((number, "--nodes: the cluster chooses the nodes; ask for tasks, CPUs and memory"))
+        elif name not in _COUNTS:
+            place = next((place for place, options in FIELDS.items() if name in options), None)
+            instead = f"see {place}" if place else "it has no counterpart"
+            self.remarks.append((number, f"--{name}: {instead}"))
+        self._asked[name] = value
+
+    def _count(self, name: str, otherwise: int) -> int:
+        text = self._asked.get(name, "").partition("-")[0]  # nodes may be a range
+        return int(text) if text.isdigit() and len(text) < 7 else otherwise
+
+    def workflow(self) -> str:
+        nodes = self._count("nodes", 1)
+        tasks = self._count("ntasks", nodes * self._count("ntasks-per-node", 1))
+        cpus = self._count("cpus-per-task", 1)
+        resources = {
+            "tasks": tasks, "cpusPerTask": cpus, "memPerCpu": self._memory(nodes, tasks * cpus),
+            "gpus": self._gpus(nodes, tasks),
+        }  # fmt: skip
+        shell = self._lines[0][2:].strip().split(" ")[0]
+        if shell not in _SHELLS:
+            known = {"bash": "/bin/bash", "env": "/bin/bash", "sh": "/bin/sh"}.get(PurePath(shell).name, "")
+            if not known or PurePath(shell).name == "env":
+                self.remarks.append((1, f"the shell {shell} is replaced by /bin/bash"))
+            shell = known or "/bin/bash"
+        command = "\n".join(line for line in self._lines[1:] if not DIRECTIVE.fullmatch(line)).strip("\n") + "\n"
+        self._look_at(command)
+        made = ["enableLogging: true", "", "resources:", *(f"  {name}: {value}" for name, value in resources.items())]
+        made += ["", "steps:", "  - run:", f"      shell: {shell}"]
+        if chdir := self._asked.get("chdir"):
+            made.append(f"      workDir: {json.dumps(chdir)}")
+        indent = "2" if command[:1] in (" ", "\t") else ""  # YAML would take more for the indent of all lines
+        made += [f"      command: |{indent}", *(f"        {line}".rstrip() for line in command.splitlines())]
+        return "\n".join(made) + "\n"
+
+    def _memory(self, nodes: int, cpus: int) -> int:
+        per_cpu, per_node = (_megabytes(self._asked.get(name, "")) for name in ("mem-per-cpu", "mem"))
+        if per_cpu:
+            return per_cpu
+        if per_node:
+            return -(-per_node * nodes // cpus)
+        self.remarks.append((0, f"the script asks for no memory: memPerCpu is {LEAST_MB} MB, which is a guess"))
+        return LEAST_MB
+
+    def _gpus(self, nodes: int, tasks: int) -> int:
+        for name, times in (("gpus", 1), ("gpus-per-task", tasks), ("gpus-per-node", nodes), ("gres", nodes)):
+            found = _GPUS.fullmatch(self._asked.get(name, ""))
+            if found:
+                if found[1]:
+                    self.remarks.append((0, f"GPUs of the type {found[1]}: submit with --uses gpu={found[1]}"))
+                return int(found[2] or 1) * times
+        return 0
+
+    def _look_at(self, command: str) -> None:
+        for number, line in enumerate(self._lines, 1):
+            bare = line.strip()
+            if re.match(r"(module|ml)\s", bare):
+                self.remarks.append((number, "modules of a site are not on other clusters; use a container, or uses"))
+            elif re.match(r"(srun|mpirun|mpiexec)\b", bare):
+                self.remarks.append((number, "a step with resources.tasks starts its command once per task by itself"))
+        if found := sorted(set(re.findall(r"\$\{?(SLURM_SUBMIT_DIR|SLURM_ARRAY_\w+)", command))):
+            self.remarks.append((0, f"the grid does not set {', '.join(found)}"))
+        if re.search(r"(^|[\s=\"'])(~|\$HOME|/home/|/scratch/|/work/)", command, re.MULTILINE):
+            self.remarks.append((0, "paths of one's home or scratch do not exist at other sites; use input and output"))
+
+
+_COUNTS = ("ntasks", "cpus-per-task", "mem-per-cpu", "mem", "gpus", "gres", "gpus-per-task", "gpus-per-node", "nodes",
+           "ntasks-per-node", "chdir")  # fmt: skip
+
+
+def _pairs(text: str) -> Iterator[tuple[str, str]]:
+    """Yield the options of one line: `--name=value`, `--name value`, `-n 4`, `-n4`."""
+    try:
+        words = shlex.split(text, comments=True)
+    except ValueError:
+        words = text.split()
+    while words:
+        word = words.pop(0)
+        name, equals, value = word.lstrip("-").partition("=")
+        if not word.startswith("-") or not name:
+            continue
+        if not word.startswith("--"):
+            name, value, equals = _SHORT.get(name[0], name[0]), name[1:], name[1:]
+        if not equals and name not in _ALONE and words and not words[0].startswith("-"):
+            value = words.pop(0)
+        yield name, value
+
+
+def _megabytes(text: str) -> int | None:
+    return int(text) if text.isdigit() and len(text) < 10 else megabytes_in(text)
