@@ -10,6 +10,7 @@ import subprocess
 import sys
 import unicodedata
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -22,7 +23,7 @@ from deepgrid.cli.display.screen import Screen, show_findings
 from deepgrid.cli.error_boundary import complaint
 from deepgrid.client.display.record import JobRecord, record_as_json
 from deepgrid.client.display.text import LogLines
-from deepgrid.client.job_values import Remark, datetime_of
+from deepgrid.client.job_values import LogLine, Remark, datetime_of
 from deepgrid.errors import GridError, SlurmError
 from deepgrid.findings import Finding, Level
 from deepgrid.lifecycle.job import Affinity, Label
@@ -98,6 +99,11 @@ def test_json_is_ascii() -> None:
     assert json.dumps(record_as_json(hostile_record()), indent=2).isascii()
 
 
+def show(screen: Screen, lines: list[str]) -> None:
+    for line in lines:
+        screen.output(LogLine(datetime.now(UTC), line))
+
+
 @pytest.mark.attack(
     "control sequences in the output of a job, split anywhere",
     attacker="a job's account", gain="colours, which end with their line",
@@ -108,8 +114,8 @@ def test_output_of_a_job_is_harmless(screen: Screen, cut: int) -> None:
     text = ("\n".join(SEQUENCES) + "\x1b[1;31mred").encode("utf-8", "surrogatepass") + b"\x1b[31"
     lines = LogLines()
     for start in range(0, len(text), cut):
-        screen.output(lines.feed(text[start : start + cut]))
-    screen.output(lines.feed(b"", final=True))
+        show(screen, lines.feed(text[start : start + cut]))
+    show(screen, lines.feed(b"", final=True))
     assert harmless(shown(screen))
     assert shown(screen).rstrip("\n").endswith("\x1b[0m")
 
@@ -129,7 +135,7 @@ def test_output_of_a_job_is_harmless(screen: Screen, cut: int) -> None:
 )  # fmt: skip
 def test_output_of_a_job_hides_no_text(screen: Screen, codes: str) -> None:
     lines = LogLines().feed(f"seen \x1b[{codes}mhidden\n".encode(), final=True)
-    screen.output(lines)
+    show(screen, lines)
     assert COLOUR.sub("", shown(screen)).endswith("seen hidden\n")
     assert set(COLOUR.findall(shown(screen))) <= {"\x1b[1m", "\x1b[0m"}
     styles = {str(one.style) for one in Text.from_ansi(lines[0]).render(Console()) if one.text.strip()}
