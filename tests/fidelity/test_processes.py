@@ -28,17 +28,18 @@ LEFT = "deepgrid: the step left processes behind, which were ended: "
 )
 async def test_processes_that_a_step_leaves_end_with_it(site: RealSite) -> None:
     deaf = """trap "" TERM; echo $$ >>pids; while :; do sleep 0.1; done"""
+    alive = "for pid in $(cat pids); do ! grep -q State:.[^Z] /proc/$pid/status || exit 1; done 2>/dev/null"
     text = f"""
 steps:
   - run: {{command: 'sleep 300 & echo one'}}
   - run: {{command: "setsid sh -c '$DEAF' & sleep 0.3", resources: {{tasks: 2}}, env: [{{key: DEAF, value: '{deaf}'}}]}}
-  - run: {{command: 'for pid in $(cat pids); do ! kill -0 $pid || exit 1; done 2>/dev/null; wc -l <pids'}}
+  - run: {{command: '{alive}; wc -l <pids'}}
   - run: {{command: 'exec > >(sleep 1; cat >filtered); echo two', shell: /bin/bash}}
   - run: {{command: cat filtered}}
 """
     text = text.replace("""sh -c '$DEAF'""", 'sh -c \\"$DEAF\\"')
     status, lines = await site.run(text, header=TWO)
-    assert status == 0
+    assert status == 0, lines
     assert lines == ["one", LEFT + "sleep", lines[2], "2", "two"]
     assert lines[2] in (LEFT + "sh", LEFT + "sh, sleep")
 
@@ -91,6 +92,6 @@ steps:
   - run: {{command: 'echo last'}}
 """
     status, lines = await site.run(text, header=SEVEN, programs=programs)
-    assert status == 0
+    assert status == 0, lines
     assert lines[:4] == ["got TERM", "contained", "caught", "last"]
     assert sorted(lines[4:]) == ["flushed", "got TERM", "stopped"]

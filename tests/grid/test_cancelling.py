@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import os
 import signal
-import subprocess
 import time
-from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 
 import pytest
@@ -21,28 +18,13 @@ from deployments.onemachine.grid import LocalGrid
 from tests.attacks.saboteur import LOOP, PROGRAMS
 from tests.grid.customer import PATIENCE_S, Customer
 from tests.grid.runs import run_now, unscheduled
-from tests.grid.support import cold, in_slurm, steps
+from tests.grid.support import busy_nodes, cold, in_slurm, steps
 from tests.grid.writers import writer_of
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
 
 ON_ALPHA = "name=alpha"
 LONG_WORK = steps("sleep 600")
-
-
-def _scontrol(grid: LocalGrid, *arguments: str) -> None:
-    environment = {**os.environ, **grid.slurm.environment("alpha")}
-    subprocess.run(["scontrol", *arguments], env=environment, check=True, capture_output=True, timeout=PATIENCE_S)
-
-
-@contextmanager
-def no_free_node(grid: LocalGrid) -> Iterator[None]:
-    """Alpha accepts jobs and does not start them."""
-    _scontrol(grid, "update", "NodeName=ALL", "State=DRAIN", "Reason=test")
-    try:
-        yield
-    finally:
-        _scontrol(grid, "update", "NodeName=ALL", "State=RESUME")
 
 
 async def in_slurm_becomes(customer: Customer, job_id: int, reached: Callable[[str], bool]) -> None:
@@ -81,7 +63,7 @@ async def test_a_meta_scheduled_job_is_cancelled(customer: Customer) -> None:
 
 
 async def test_a_job_that_waits_in_slurm_is_cancelled(customer: Customer) -> None:
-    with no_free_node(customer.grid):
+    async with busy_nodes(customer.grid, "alpha"):
         job_id = customer.submit(LONG_WORK, ON_ALPHA)
         await in_slurm_becomes(customer, job_id, lambda shown: "PENDING" in shown)
         assert (await customer.job(job_id)).status is JobStatus.SCHEDULED

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+from contextlib import AsyncExitStack
 from pathlib import Path
 
 import httpx
@@ -18,7 +19,7 @@ from deployments.onemachine.grid import LocalGrid
 from tests.grid.customer import PATIENCE_S, Customer
 from tests.grid.gates import Gate
 from tests.grid.runs import FINAL, Json, api, run_now, run_until, runs_of
-from tests.grid.support import cold, steps
+from tests.grid.support import busy_nodes, cold, steps
 from tests.outages.desk_faults import (
     CLUSTER,
     NO_CHAIN,
@@ -83,9 +84,12 @@ async def test_a_job_that_was_not_claimed_for_lack_of_gas_is_claimed_after_retry
 
 async def test_a_job_waits_for_drained_nodes_and_says_so(customer: Customer) -> None:
     grid = customer.grid
-    async with drained_nodes(grid):
-        job_id = customer.submit(steps("true"), ON_CLUSTER)
-        run = await said(grid, job_id, "waits in Slurm: ")
+    async with AsyncExitStack() as draining:
+        async with busy_nodes(grid, CLUSTER):
+            job_id = customer.submit(steps("true"), ON_CLUSTER)
+            await said(grid, job_id, "waits in Slurm: ")
+            await draining.enter_async_context(drained_nodes(grid))
+        run = await said(grid, job_id, "DRAINED")
         assert run["state"]["type"] == "RUNNING"
     assert "waits in Slurm: " in cells_of("all nodes drained")[0]
     await ends_well_and_again(customer, job_id)

@@ -54,7 +54,7 @@ async def write_settings(grid: LocalGrid, cluster: str, file: Path) -> Path:
         "cluster": cluster, "prefect.api_url": grid.prefect.environment()["PREFECT_API_URL"],
         "prefect.login_file": login_file, "grid.address_book": grid.book, "grid.key_file": grid.keys.file(cluster),
     }  # fmt: skip
-    wanted |= {f"login.{name}": login[name] for name in FIELDS["login"] & login.keys()}
+    wanted |= {f"login.{name}": login[name] for name in FIELDS["login"] & (login.keys() - {"local_images"})}
     wanted |= {f"supervisor.{name}": provider["data"][name] for name in FIELDS["supervisor"] & provider["data"].keys()}
     wanted |= {f"labels.{name}": value for name, value in provider["data"]["labels"].items()}
     for name, wei in PRICES.items():
