@@ -131,7 +131,7 @@ class _Script:
             if re.match(r"(module|ml)\s", bare):
                 self.remarks.append((number, "modules of a site are not on other clusters; use a container, or uses"))
             elif re.match(r"(srun|mpirun|mpiexec)\b", bare):
-                self.remarks.append((number, "a step with resources.tasks starts its command once per task by itself"))
+                self.remarks.append((number, "steps with resources.tasks start their command once per task"))
         if found := sorted(set(re.findall(r"\$\{?(SLURM_SUBMIT_DIR|SLURM_ARRAY_\w+)", command))):
             self.remarks.append((0, f"the grid does not set {', '.join(found)}"))
         if re.search(r"(^|[\s=\"'])(~|\$HOME|/home/|/scratch/|/work/)", command, re.MULTILINE):

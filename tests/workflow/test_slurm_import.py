@@ -54,7 +54,7 @@ def test_a_script_becomes_a_workflow_with_remarks() -> None:
         "9 --mail-type: it has no counterpart",
         "10 --array=1-10: use for, or a sweep of jobs (grid.map in Python)",
         "12 modules of a site are not on other clusters; use a container, or uses",
-        "13 a step with resources.tasks starts its command once per task by itself",
+        "13 steps with resources.tasks start their command once per task",
     ]
 
 
