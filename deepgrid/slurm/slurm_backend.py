@@ -23,7 +23,7 @@ from deepgrid.slurm.ssh.login import Runner
 Answer = TypeVar("Answer")
 log = logging.getLogger(__name__)
 NOT_FOUND = 127  # the exit status of a command that does not exist
-TIMED_OUT = (124, 137, -1)  # exit statuses of `timeout`, and of a connection that broke
+TIMED_OUT = (124, 137)  # exit statuses of `timeout`
 
 
 class SlurmBackend(Protocol):

@@ -122,13 +122,21 @@ async def damaging(target: LoginSettings, seed: int) -> AsyncIterator[int]:
         yield server.sockets[0].getsockname()[1]
 
 
-async def end_of(login: Login) -> str | GridError | None:
-    """Return the output or the error; None for a command whose status did not arrive, which callers must expect."""
+async def end_of(login: Login) -> str | GridError:
     try:
-        done = await login.run(["echo", "whole"])
-        return None if done.exit_status == -1 else done.text
+        return (await login.run(["echo", "whole"])).text
     except (SlurmUnreachable, ConfigurationError) as error:
         return error
+
+
+async def test_a_command_that_a_signal_ends_has_no_result(box: Box) -> None:
+    login = Login(box.settings)
+    try:
+        with pytest.raises(SlurmUnreachable, match="ended without a status"):
+            await login.run(["sh", "-c", "echo part; kill -KILL $$"])
+        assert (await login.run(["echo", "whole"])).text == "whole\n"
+    finally:
+        await login.close()
 
 
 @pytest.mark.situation("ssh", "a server sends damaged or foreign bytes", "each error names the host and a next step")
@@ -144,6 +152,6 @@ async def test_a_damaged_conversation_ends_in_our_errors(box: Box, tmp_path: Pat
         login = Login(away)
         try:
             ends = [await end_of(login) for _ in range(4)]
-            assert all(end in ("whole\n", None) or (isinstance(end, GridError) and end.next_step) for end in ends), ends
+            assert all(end == "whole\n" or (isinstance(end, GridError) and end.next_step) for end in ends), ends
         finally:
             await login.close()

@@ -31,7 +31,7 @@ _ESCAPES = {ord(character): f"\\0{ord(character):03o}" for character in "\n!'\\"
 
 @dataclass(frozen=True, slots=True)
 class CommandResult:
-    """Output and exit status of a command; -1 if no exit status arrived."""
+    """Output and exit status of a command."""
 
     exit_status: int
     stdout: bytes
@@ -80,6 +80,8 @@ def run_command(
     (_, mark, stdout), (_, marked_too, stderr) = out.partition(MARK), err.partition(MARK)
     if not mark or not marked_too:
         raise never_ran(err, out)
+    if channel.exit_status < 0:  # the connection broke, or a signal ended the command
+        raise SlurmUnreachable("A command on the login node ended without a status.", next_step=CHECK_PATH)
     return CommandResult(channel.exit_status, stdout, stderr)
 
 
