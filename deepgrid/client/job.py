@@ -45,10 +45,6 @@ from deepgrid.lifecycle.states import JobStatus
 LAST_LINES = 20  # of a failed job's output, in its error
 
 
-def _silent(_: str) -> None:
-    return None
-
-
 class AsyncJob(JobLog):
     """A job. Its attributes are what the client read last: `refresh`, `wait` and `watch` read it again."""
 
@@ -61,11 +57,6 @@ class AsyncJob(JobLog):
         self._remarks: tuple[Remark, ...] | None = None  # None if the services were not asked or did not answer
         self._parameters = parameters
         self._last_transaction = ""
-
-    @property
-    def id(self) -> int:
-        """Number of the job."""
-        return self._job.id
 
     @property
     def name(self) -> str:

@@ -6,28 +6,26 @@ from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from deepgrid.client.engine.output import JobOutput, status_of
+from deepgrid.client.engine.output import JobOutput, _silent, status_of
 from deepgrid.client.job_values import LogLine, LogStatus
 from deepgrid.client.workflow import FilePath
 from deepgrid.errors import InputError
 
 if TYPE_CHECKING:
     from deepgrid.client.engine.connection import Connection
-
-
-def _silent(_: str) -> None:
-    return None
+    from deepgrid.lifecycle.job import Job
 
 
 class JobLog:
     """Reads the output of a job. It is a part of `AsyncJob`."""
 
     _connection: Connection
+    _job: Job
 
     @property
     def id(self) -> int:
         """Number of the job."""
-        raise NotImplementedError
+        return self._job.id
 
     async def logs(
         self, follow: bool = False, *, tail: int | None = None, say: Callable[[str], None] = _silent

@@ -98,7 +98,7 @@ class _Script:
                 self.remarks.append((1, f"the shell {shell} is replaced by /bin/bash"))
             shell = known or "/bin/bash"
         command = "\n".join(line for line in self._lines[1:] if not DIRECTIVE.fullmatch(line)).strip("\n") + "\n"
-        self._look_at(command)
+        self._remark_on_commands(command)
         made = ["enableLogging: true", "", "resources:", *(f"  {name}: {value}" for name, value in resources.items())]
         made += ["", "steps:", "  - run:", f"      shell: {shell}"]
         if chdir := self._asked.get("chdir"):
@@ -125,7 +125,7 @@ class _Script:
                 return int(found[2] or 1) * times
         return 0
 
-    def _look_at(self, command: str) -> None:
+    def _remark_on_commands(self, command: str) -> None:
         for number, line in enumerate(self._lines, 1):
             bare = line.strip()
             if re.match(r"(module|ml)\s", bare):

@@ -8,8 +8,8 @@ from typing import Any, Self
 
 from deepgrid.client.cluster_offers import Clusters, Offers
 from deepgrid.client.display.record import JobEvent, JobRecord
+from deepgrid.client.engine.output import _silent
 from deepgrid.client.grid import States
-from deepgrid.client.job_output import _silent
 from deepgrid.client.job_values import Bill, Credits, Duration, JobChange, LogLine, LogStatus, Parameters, Remark, Step
 from deepgrid.client.order import Preference
 from deepgrid.client.quotes import Quote
