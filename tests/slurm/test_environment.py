@@ -21,6 +21,7 @@ from deepgrid.slurm.setup.partition_findings import judge_speed, judge_version
 from deepgrid.slurm.ssh.login import Login
 from deepgrid.slurm.ssh.login_settings import LoginSettings
 from deepgrid.slurm.supervision.monitor import SlurmMonitor
+from tests import waiting
 from tests.slurm.ordinary import sshd
 from tests.slurm.support import SMALL, Box, bash, printed, until
 
@@ -94,7 +95,7 @@ async def test_variables_of_a_profile_change_nothing(box: Box, key: JobKey) -> N
             await run_and_cancel(cluster, key)
             assert await cluster.health() == (2, 2)
             assert key.comment in await cluster.spooled()
-            assert [row.user for row in await cluster.accounting(key.claimed_at - 3600, names=key.names) or []]
+            await waiting.until(lambda: cluster.accounting(key.claimed_at - 3600, names=key.names))
         assert all(finding.level is Level.GOOD for finding in (await findings_of(settings)).values())
 
 
