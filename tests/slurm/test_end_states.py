@@ -28,6 +28,8 @@ PreemptType=preempt/partition_prio
 PreemptMode=CANCEL
 Prolog={prolog}
 AccountingStorageEnforce=limits,qos
+JobAcctGatherFrequency=task=2
+JobAcctGatherParams=OverMemoryKill
 PartitionName=urgent Nodes=ALL MaxTime=INFINITE DefaultTime=10 State=UP PriorityTier=10 DefMemPerCPU=100
 """
 PROLOG = "#!/bin/sh\n[ ! -e {switch} ]\n"
@@ -141,6 +143,19 @@ async def test_a_job_that_cancels_itself_is_billed(cluster: Cluster, monitor: Sl
     monitor.watch(key)
     action = await end_of(monitor, key)
     assert (action.minutes, action.error) == (1, ends.CANCELLED_BY_ITSELF.error)
+
+
+@pytest.mark.situation(
+    "ends", "a job takes more memory than it asked for, and Slurm ends it (`OverMemoryKill`)",
+    "what ran is billed, though accounting calls the step `CANCELLED by 0`",
+)  # fmt: skip
+async def test_a_job_that_takes_too_much_memory_is_billed(cluster: Cluster, monitor: SlurmMonitor) -> None:
+    key = new_key()
+    await cluster.submit(key, bash("exec python3 -c 'x = b\"1\" * 400_000_000; import time; time.sleep(300)'"), SMALL)
+    monitor.watch(key)
+    action = await end_of(monitor, key)
+    assert (action.minutes, action.exit_status) == (1, 9)
+    assert not ends.is_fault((await by_accounting(cluster, key)).state)
 
 
 @pytest.mark.situation(
