@@ -155,11 +155,29 @@ class Ledger:
 
 
 @dataclass(frozen=True, slots=True)
+class Allocation:
+    """The resources that Slurm gave to a job, by its accounting. A figure is None where accounting does not keep it.
+
+    `wanted_nodes` is the number of nodes that the submission asked for.
+    """
+
+    cpus: int | None = None
+    nodes: int | None = None
+    mem_mb: int | None = None
+    gpus: int | None = None
+    wanted_nodes: int | None = None
+
+
+NOT_ACCOUNTED = Allocation()
+
+
+@dataclass(frozen=True, slots=True)
 class Run:
     """A Slurm job of one claim. `started_at` is None if it never started.
 
     `guarded`: the script refused to start, because it had started before or the claim was over.
     `ran_s`: seconds that it ran in all; None if its start and end say the same.
+    `given`: the resources that it got.
     """
 
     job_id: int
@@ -171,6 +189,7 @@ class Run:
     exit_status: int = 0
     guarded: bool = False
     ran_s: int | None = None
+    given: Allocation = NOT_ACCOUNTED
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,7 +24,7 @@ INVALID_ID = "slurm_load_jobs error: Invalid job id specified"
 ENDED = ("COMPLETED", "CANCELLED", "FAILED", "TIMEOUT", "NODE_FAIL")
 FLAGS = {
     "squeue": ("-h", "-a"),
-    "sacct": ("-n", "-P", "-p", "-X", "-a", "-D"),
+    "sacct": ("-n", "-P", "-p", "-X", "-a", "-D", "--noconvert"),
 }
 LETTERS = {
     "A": "jobid",
@@ -120,7 +120,8 @@ def accounting_columns(job: Job) -> dict[str, str]:
         "JobIDRaw": str(job["jobid"]), "UID": str(job["userid"]), "State": f"{job['state']}{by}",
         "ExitCode": f"{code}:{signal}", "Start": str(job["start"] or "Unknown"), "End": str(job["end"] or "Unknown"),
         "Submit": str(job["submit"]), "NodeList": job["nodes"] or "None assigned", "Comment": job["comment"],
-        "Suspended": "00:00:00", "JobName": job["name"], "WorkDir": job["workdir"], "Account": job["account"],
+        "Suspended": "00:00:00", "AllocTRES": "", "ReqTRES": "", "JobName": job["name"], "WorkDir": job["workdir"],
+        "Account": job["account"],
     }  # fmt: skip
 
 

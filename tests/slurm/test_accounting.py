@@ -66,6 +66,7 @@ async def test_all_runs_of_a_period_come_by_claim(login: Login, cluster: Cluster
         run = await accounted(cluster, key)
         assert (run.state, run.exit_status) == (state, status)
         assert (run.slurm_id, run.started_at, run.ended_at) == (end.slurm_id, end.started_at, end.ended_at)
+        assert (run.given.cpus, run.given.nodes, run.given.mem_mb, run.given.wanted_nodes) == (1, 1, 100, 1)
 
 
 async def test_jobs_of_another_grid_are_not_in_the_books(

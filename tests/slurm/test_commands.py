@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from deepgrid.billing.entries import Allocation
 from deepgrid.errors import ConfigurationError, InputError
 from deepgrid.lifecycle.slurm_state import Phase
 from deepgrid.slurm.commands.complaints import is_outage, the_complaint
@@ -222,6 +223,27 @@ def test_suspended_time_is_what_slurm_did_not_count() -> None:
     (row,) = Squeue.parse("13|999|COMPLETED|100|112|0:0|5:00|0|99|n1|None|0:02|")
     (accounted,) = Sacct.parse("13|999|COMPLETED|0:0|99|100|112|n1|00:00:10")
     assert (row.suspended_s, accounted.suspended_s, accounted.nodes) == (10, 10, "n1")
+
+
+@pytest.mark.parametrize(
+    ("texts", "given"),
+    [
+        ("billing=4,cpu=4,gres/gpu=2,mem=1536M,node=2|billing=4,cpu=4,mem=1536M,node=3", Allocation(4, 2, 1536, 2, 3)),
+        ("cpu=1,mem=2G,node=1|cpu=1", Allocation(1, 1, 2048)),
+        ("cpu=1,mem=1.50G|", Allocation(1)),
+        ("cpu=x,mem=M,node|cpu", Allocation()),
+        ("|cpu=1,node=1", Allocation()),
+    ],
+)
+def test_accounting_says_what_a_job_was_given(texts: str, given: Allocation) -> None:
+    (row,) = Sacct.parse(f"13|999|COMPLETED|0:0|99|100|112|n1|00:00:10|{texts}")
+    assert row.given == given
+
+
+def test_a_job_without_gpus_has_none_where_accounting_counts_them() -> None:
+    lines = ("cpu=1,gres/gpu=1,mem=1M,node=1", "cpu=1,mem=1M,node=1")
+    rows = Sacct.parse("\n".join(f"13|999|COMPLETED|0:0|99|100|112|n1|00:00:00|{line}|" for line in lines))
+    assert [row.given.gpus for row in rows] == [1, 0]
 
 
 def test_accounting_names_the_account_that_cancelled() -> None:

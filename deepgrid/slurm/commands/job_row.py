@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from deepgrid.billing.entries import NOT_ACCOUNTED, Allocation
+
 
 @dataclass(frozen=True, slots=True)
 class Row:
@@ -14,8 +16,9 @@ class Row:
     `restarts` counts the requeues before this run. `follows` is True if an earlier accounting record explains a later
     `taken_at`: the job was requeued or resized. Only completion records contain `name` and `comment`, as their hook
     writes each on its own line. `cancelled_by` is the numeric id of the account that cancelled the job; only accounting
-    has it. `used_s` is Slurm's count of the run time of a job in the queue. `suspended_s` is for how long a job was
-    suspended, once it has ended. Queue and accounting are never queried for text that a user can choose.
+    has it, and the resources that the job was `given`. `used_s` is Slurm's count of the run time of a job in the queue.
+    `suspended_s` is for how long a job was suspended, once it has ended. Queue and accounting are never queried for
+    text that a user can choose.
     """
 
     slurm_id: int
@@ -35,6 +38,7 @@ class Row:
     cancelled_by: str = ""
     used_s: int | None = None
     suspended_s: int = 0
+    given: Allocation = NOT_ACCOUNTED
 
     def may_be_of(self, taken_at: int | None) -> bool:
         """Return whether this can be the job with this id that Slurm accepted at `taken_at`.

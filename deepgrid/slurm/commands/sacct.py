@@ -9,9 +9,10 @@ from typing import ClassVar
 from deepgrid.slurm.commands.job_row import Row
 from deepgrid.slurm.commands.job_states import REQUEUED
 from deepgrid.slurm.commands.query import COMMAND_PREFIX, columns, duration_s, is_id, seconds, utc
+from deepgrid.slurm.commands.tres import TRES_OF_GPUS, allocation
 from deepgrid.slurm.commands.versions import accounted_exit
 
-_FIELDS = "JobIDRaw,UID,State,ExitCode,Submit,Start,End,NodeList,Suspended"
+_FIELDS = "JobIDRaw,UID,State,ExitCode,Submit,Start,End,NodeList,Suspended,AllocTRES,ReqTRES"
 # The message of a cluster without accounting.
 DISABLED = "storage is disabled"
 # Reason of an accounting record that only closes a job whose controller lost its state.
@@ -40,17 +41,18 @@ class Sacct:
         options = ["-S", utc(self.since), *(("-E", utc(self.until)) if self.until is not None else ())]
         options += ["--name", ",".join(self.names)] if self.names else []
         options += ["-j", ",".join(map(str, self.ids))] if self.ids else []
-        return [*COMMAND_PREFIX, "sacct", "-n", "-P", "-X", "-a", "-D", *options, "-o", _FIELDS]
+        return [*COMMAND_PREFIX, "sacct", "-n", "-P", "-X", "-a", "-D", "--noconvert", *options, "-o", _FIELDS]
 
     @staticmethod
     def parse(text: str) -> list[Row]:
         """Return a row per record."""
         rows = []
+        counts_gpus = TRES_OF_GPUS in text
         for slurm_id, user, state, code, taken, start, end, nodes in columns(text, 8):
             # Slurm names the user who cancelled ("CANCELLED by 0"). Without a user, the controller had lost the job.
             reason = FORGOTTEN_REASON if state == "CANCELLED" else ""
             state, _, canceller = state.partition(" by ")
-            nodes, _, suspended = nodes.partition("|")
+            nodes, suspended, given, wanted, *_ = [*nodes.split("|"), "", "", ""]
             started_at = None if nodes in ("", "None assigned") else seconds(start)
             ended_at, taken_at, status = seconds(end), seconds(taken), accounted_exit(code, state)
             ran = Row(int(slurm_id), user, state, started_at, ended_at, status, reason, taken_at=taken_at)
@@ -61,6 +63,7 @@ class Sacct:
                     nodes="" if started_at is None else nodes,
                     cancelled_by=by,
                     suspended_s=duration_s(suspended) or 0,
+                    given=allocation(given, wanted, counts_gpus=counts_gpus),
                 )
             )
         first: dict[tuple[int, str], int] = {}  # by id and account: the earliest record that can have a successor

@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
 
-from deepgrid.billing.entries import ForeignJob, Run, Runs, Span
+from deepgrid.billing.entries import NOT_ACCOUNTED, ForeignJob, Run, Runs, Span
 from deepgrid.lifecycle.job import JobKey
 from deepgrid.lifecycle.slurm_state import SlurmJob
 from deepgrid.slurm.cluster import DAY_S, Cluster
@@ -85,7 +85,8 @@ def _runs(key: JobKey, rows: Sequence[Row], marks: Marks) -> list[Run]:
         if found:
             begun, ended = min(start for start, _ in found), max(end for _, end in found)
             until = ended if last.ended_at else None
-            return [replace(_run(key, last), started_at=begun, ended_at=until, ran_s=seconds_in(found))]
+            given = min(parts, key=lambda row: row.started_at or 0).given  # the job's own account may give nodes back
+            return [replace(_run(key, last), started_at=begun, ended_at=until, ran_s=seconds_in(found), given=given)]
     first: dict[tuple[int, int | None], Row] = {}
     for row in rows:
         place = (row.slurm_id, row.started_at)
@@ -96,10 +97,10 @@ def _runs(key: JobKey, rows: Sequence[Row], marks: Marks) -> list[Run]:
 
 def _run(key: JobKey, row: Row | SlurmJob) -> Run:
     times, slurm_id = (row.started_at, row.ended_at), row.slurm_id or 0
-    ran_s = None
+    ran_s, given = None, row.given if isinstance(row, Row) else NOT_ACCOUNTED
     if row.suspended_s and row.started_at is not None and row.ended_at is not None:
         ran_s = max(0, row.ended_at - row.started_at - row.suspended_s)
-    return Run(key.job_id, key.claimed_at, slurm_id, row.state, *times, row.exit_status, ran_s=ran_s)
+    return Run(key.job_id, key.claimed_at, slurm_id, row.state, *times, row.exit_status, ran_s=ran_s, given=given)
 
 
 def _ends_before(row: Row, other: Row) -> bool:
