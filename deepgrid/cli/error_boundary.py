@@ -117,7 +117,28 @@ def _usage(error: typer.TyperException) -> Iterator[str]:
         yield message
     elif message:
         context = getattr(error, "ctx", None)
-        yield f"dps: {message.rstrip('.')}. See `{context.command_path if context else 'dps'} --help`."
+        told = _wrong_value(error) or message.rstrip(".")
+        end = "" if told.endswith("?") else "."
+        yield f"dps: {plain(told)}{end} See `{context.command_path if context else 'dps'} --help`."
+
+
+def _wrong_value(error: typer.TyperException) -> str:
+    """Return what is wrong with the text given for a number, in place of the words of the library that reads it."""
+    found, parameter = getattr(error.__cause__, "errors", None), getattr(error, "param", None)
+    if found is None or parameter is None:
+        return ""
+    fault = found(include_url=False)[0]
+    limits = fault.get("ctx", {})
+    wanted = {
+        "int_parsing": "a whole number",
+        "int_from_float": "a whole number",
+        "int_parsing_size": "a smaller number",
+        "float_parsing": "a number",
+        "greater_than_equal": f"{limits.get('ge')} or more",
+        "less_than_equal": f"{limits.get('le')} or less",
+    }.get(fault["type"])
+    name = parameter.get_error_hint().replace("'", "")
+    return f"{name} must be {wanted}, not {str(fault['input'])!r}" if wanted else ""
 
 
 def _cause(error: BaseException) -> BaseException:

@@ -88,7 +88,7 @@ def _load(source: Source, ignore: bool) -> tuple[LoadedWorkflow, str]:
     if isinstance(source, str) and "\n" in source:
         return _parse(source, ignore), UNNAMED
     path = Path(source).expanduser()
-    return load(path, ignore_unknown_fields=ignore), path.stem
+    return load(path, ignore_unknown_fields=ignore), UNNAMED if str(path) == "-" else path.stem
 
 
 def _parse(text: str, ignore: bool) -> LoadedWorkflow:

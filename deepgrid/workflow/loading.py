@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, get_args, get_origin
 
@@ -29,6 +31,7 @@ from deepgrid.workflow.yaml_nodes import Document, Path, Unreadable, read
 _MODE = re.compile(r"0o?([0-7]{1,4})")
 _APART = ("dns", "customNetworkInterfaces")
 MAX_BYTES = 256 * 1024
+STANDARD_INPUT = "-"
 
 
 @dataclass(frozen=True)
@@ -43,10 +46,10 @@ class LoadedWorkflow:
 
 
 def load(path: str | os.PathLike[str], *, ignore_unknown_fields: bool = False) -> LoadedWorkflow:
-    """Read and check a workflow file. Raises InputError for a missing or faulty file."""
-    name = str(path)
+    """Read and check a workflow file; `-` is standard input. Raises InputError for a missing or faulty file."""
+    name = "standard input" if str(path) == STANDARD_INPUT else str(path)
     try:
-        with open(path, "rb") as file:
+        with nullcontext(sys.stdin.buffer) if str(path) == STANDARD_INPUT else open(path, "rb") as file:
             content = file.read(MAX_BYTES + 1)
     except FileNotFoundError:
         raise InputError(f"{name}: there is no such file") from None
@@ -61,7 +64,8 @@ def load(path: str | os.PathLike[str], *, ignore_unknown_fields: bool = False) -
         column = error.start - (content.rfind(b"\n", 0, error.start) + 1) + 1
         raise InputError(f"{name}:{line}:{column}: is not UTF-8 text") from None
     if is_batch_script(text):
-        raise InputError(f"{name} is a Slurm batch script.", next_step=f"Make a workflow of it: dps import {name}.")
+        script = name if name == str(path) else "SCRIPT"
+        raise InputError(f"{name} is a Slurm batch script.", next_step=f"Make a workflow of it: dps import {script}.")
     return parse(text, name, ignore_unknown_fields=ignore_unknown_fields)
 
 

@@ -101,7 +101,7 @@ def invoke(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Invoke:
         monkeypatch.delenv(name, raising=False)
     monkeypatch.chdir(tmp_path)
 
-    def run(*args: str | Path) -> Result:
-        return CliRunner().invoke(app, list(map(str, args)))
+    def run(*args: str | Path, input: str | None = None) -> Result:
+        return CliRunner().invoke(app, list(map(str, args)), input=input)
 
     return run

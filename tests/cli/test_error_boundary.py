@@ -20,6 +20,7 @@ from deepgrid.errors import (
     ServiceError,
     SlurmError,
 )
+from tests.cli.support import Invoke
 
 
 def _outcome_of(error: BaseException) -> tuple[int, str]:
@@ -79,3 +80,22 @@ def test_an_interruption_exits_with_130() -> None:
 def test_a_full_disk_is_named_in_words() -> None:
     error = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "/home/a/quote\x1b[2J.json")
     assert list(complaint(error)) == ["dps: /home/a/quote [2J.json: No space left on device."]
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("job", "get", "abc"), "dps: ID must be a whole number, not 'abc'. See `dps job get --help`."),
+        (("job", "get", "0"), "dps: ID must be 1 or more, not '0'. See `dps job get --help`."),
+        (
+            ("job", "list", "-n", "1.5"),
+            "dps: --limit / -n must be a whole number, not '1.5'. See `dps job list --help`.",
+        ),
+        (("job", "get", "\x1b[2J"), "dps: ID must be a whole number, not '\\x1b[2J'. See `dps job get --help`."),
+        (("submitt", "x"), "dps: No such command 'submitt'. Did you mean 'submit'? See `dps --help`."),
+    ],
+)
+def test_wrong_words_are_explained_in_the_words_of_the_command(
+    invoke: Invoke, words: tuple[str, ...], said: str
+) -> None:
+    assert invoke(*words).stderr.splitlines() == [said]

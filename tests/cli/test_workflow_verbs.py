@@ -43,6 +43,13 @@ def test_validate_says_what_is_wrong_and_what_is_odd(invoke: Invoke, tmp_path: P
     assert idle.stderr == "idle.yaml:2:10: steps[0].for: warning: has neither items nor range, so it never runs\n"
 
 
+def test_a_workflow_is_read_from_standard_input(invoke: Invoke) -> None:
+    assert invoke("validate", "-", input=RESOURCES + "steps: []\n").stdout.startswith("valid\n")
+    assert invoke("validate", "-", input="a: [").stderr.startswith("dps: standard input:1:5: the file ends")
+    batch = invoke("validate", "-", input="#!/bin/bash\n#SBATCH -n 2\n")
+    assert batch.stderr == "dps: standard input is a Slurm batch script. Make a workflow of it: dps import SCRIPT.\n"
+
+
 @pytest.mark.parametrize("options", [(), ("--storage", "/srv/grid storage")])
 def test_render_shows_the_script_that_would_run(invoke: Invoke, tmp_path: Path, options: tuple[str, ...]) -> None:
     invoke("init")

@@ -155,7 +155,7 @@ def test_merge_keys_and_holders_of_anchors_work() -> None:
         ("x-a: &a {<<: *a}\nsteps: []", "an alias cannot repeat the value that it is part of"),
         ("steps:", "job.yaml:2:7: steps: must be a list"),
         ("steps: [TODO]", "job.yaml:2:9: steps[0]: must be a mapping of fields"),
-        ("steps: []\n---\nsteps: []", "job.yaml:3:1: expected a single document in the stream"),
+        ("steps: []\n---\nsteps: []", "job.yaml:3:1: a second document begins here"),
     ],
 )
 def test_what_cannot_be_merged_or_is_no_holder_is_refused(text: str, fault: str) -> None:

@@ -25,7 +25,7 @@ from deepgrid.client.workflow import Workflow, read_workflow
 from deepgrid.errors import InputError
 from deepgrid.plain_text import plain
 
-WorkflowFile = Annotated[Path, typer.Argument(metavar="FILE", help="Workflow file of the job.")]
+WorkflowFile = Annotated[Path, typer.Argument(metavar="FILE", help="Workflow file of the job; `-` is standard input.")]
 CreditsWei = Annotated[
     str | None, typer.Option("--credits-wei", metavar="WEI", help="The same in wei, instead of --credits.")
 ]

@@ -25,7 +25,7 @@ from deepgrid.workflow.slurm_import import import_script
 FILE_NAME = "job.yaml"
 SCHEMA_NAME = "job.schema.json"
 
-WorkflowFile = Annotated[Path, typer.Argument(metavar="FILE", help="Workflow file.")]
+WorkflowFile = Annotated[Path, typer.Argument(metavar="FILE", help="Workflow file; `-` is standard input.")]
 
 
 @runs
