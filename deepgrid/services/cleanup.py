@@ -1,5 +1,5 @@
 """Deletes old data: definitions of jobs that are over, unused uploads, definitions without an owner, old logs, notices,
-nonces and revocations.
+kept files and marks of jobs, nonces and revocations.
 
 The chain says which jobs use a definition, not the requests: a job may wait for days before a provider
 requests its definition.
@@ -31,6 +31,7 @@ from deepgrid.services.storage.database import (
     Use,
     UsedNonce,
 )
+from deepgrid.services.storage.kept_rows import forget_old, forget_unused, note_end
 
 DAY_S = 24 * 3600
 ROW = tuple_(Definition.definition_hash, Definition.uploaded_at)
@@ -46,7 +47,7 @@ class Retention:
     unused_s: int = DAY_S  # uploads without a job
     unowned_s: int = 3600  # definitions without a signature, likewise
     cold_s: int = 300  # definitions after all their jobs are over
-    log_s: int = 30 * DAY_S  # logs and notices
+    log_s: int = 30 * DAY_S  # logs and notices; files, tags and notes of jobs, from their end on
 
 
 async def clean_up_for_ever(context: Context, retention: Retention, every_s: float) -> None:
@@ -98,6 +99,7 @@ async def _forget_old(context: Context, now: int, retention: Retention) -> None:
         await session.execute(delete(ReleaseRecord).where(ReleaseRecord.definition_hash.in_(gone)))
         await session.execute(delete(Use).where(Use.definition_hash.in_(gone)))
         await session.execute(delete(Definition).where(Definition.sealed.is_(None), Definition.uploaded_at < horizon))
+        await forget_old(session, horizon)
 
 
 async def _forget_definitions(context: Context, rows: Sequence[Definition], now: int, retention: Retention) -> None:
@@ -131,6 +133,8 @@ async def _forget_definitions(context: Context, rows: Sequence[Definition], now:
             for change, keys in changes:
                 if keys:
                     await session.execute(change.where(ROW.in_(keys)))
+            await forget_unused(session, [definition_hash for definition_hash, _ in unused])
+            await note_end(session, [definition_hash for definition_hash, _ in over], now)
 
 
 async def _uses(context: Context, hashes: Sequence[str]) -> dict[str, list[Job]]:

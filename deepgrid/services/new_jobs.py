@@ -10,12 +10,15 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from deepgrid.lifecycle.job import Job
 from deepgrid.services.context import Context
 from deepgrid.services.storage.database import Cursor, Definition, UnownedDefinition, Use
+from deepgrid.services.storage.kept_rows import keep_job
+from deepgrid.services.storage.vault import Vault
+from deepgrid.workflow.canonical import SALT_BYTES
 
 PAGE = 200
 REORGANISATION = 200  # jobs that each round reads again, because a reorganisation may have changed them
 
 
-async def bind_to_customers(session: AsyncSession, jobs: Sequence[Job], now: int) -> None:
+async def bind_to_customers(session: AsyncSession, vault: Vault, jobs: Sequence[Job], now: int) -> None:
     """Make each definition without an owner that some of `jobs` name a definition of the first one's customer.
 
     `jobs` are in the order of their ids, and all earlier jobs were given before. The owner never changes.
@@ -28,6 +31,8 @@ async def bind_to_customers(session: AsyncSession, jobs: Sequence[Job], now: int
         owned = Definition(definition_hash=row.definition_hash, uploader=first.customer, uploaded_at=now)
         owned.sealed, owned.enable_logging = row.sealed, row.enable_logging
         session.add(owned)
+        content = vault.unseal(row.sealed)[SALT_BYTES:]
+        await keep_job(session, vault, row.definition_hash, first.customer, content, now)
         await session.delete(row)
     await session.flush()
 
@@ -50,7 +55,7 @@ async def read_new_jobs(context: Context) -> None:
     for start in range(first, newest + 1, PAGE):
         jobs = await context.chain.jobs(range(start, min(start + PAGE, newest + 1)))
         async with context.database.write() as session:
-            await bind_to_customers(session, jobs, context.clock())
+            await bind_to_customers(session, context.vault, jobs, context.clock())
             for definition_hash, job in await _own(session, jobs):
                 await session.merge(Use(definition_hash=definition_hash, job_id=job.id))
             await session.merge(Cursor(name="jobs", value=jobs[-1].id))

@@ -27,6 +27,7 @@ from deepgrid.services.storage.database import (
     Table,
     UsedNonce,
 )
+from deepgrid.services.storage.kept_rows import KeptJob
 from deepgrid.workflow import canonical, hash_definition
 from tests.services.support import DOMAIN, Grid, a_job, session_key
 
@@ -52,9 +53,12 @@ REQUESTS = {  # every request that a signer may send, for another customer's job
     "push": ("POST", "/v1/jobs/1/log?offset=0", b"forged"),
     "read": ("GET", "/v1/jobs/1/log?offset=0&wait=20", b""),
     "notice": ("POST", "/v1/jobs/1/notices", NOTICE_BODY),
+    "file": ("GET", "/v1/jobs/1/file", b""),
+    "mark": ("PUT", "/v1/marks", b'{"marks":[{"definition_hash":"%s","note":"x"}]}' % DEFINITION_HASH),
+    "marks": ("GET", "/v1/marks", b""),
     "revoke": ("POST", "/v1/sessions/revoke", Revocation(session=SESSION.header()).model_dump_json().encode()),
 }
-STORED = (UsedNonce, Definition, Log, LogChunk, NoticeRecord, ReleaseRecord, RevokedSession)
+STORED = (UsedNonce, Definition, KeptJob, Log, LogChunk, NoticeRecord, ReleaseRecord, RevokedSession)
 
 
 @dataclass

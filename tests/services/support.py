@@ -33,12 +33,14 @@ from deepgrid.services.serve import listening
 from deepgrid.services.signing.request_signing import Domain
 from deepgrid.services.signing.session_keys import Rights
 from deepgrid.services.signing.signers import SessionKey, Signer
-from deepgrid.workflow import Definition, parse
+from deepgrid.workflow import Definition, Step, StepRun, parse
+from deepgrid.workflow.models import ContainerRun
 from tests.services.edge_support import running_edge, short_folder
 
 DOMAIN = Domain(31337, "0x5FbDB2315678afecb367f032d93F642f64180aa3")
 PATH = "/v1/jobs/1/log?offset=0"
 Headers = dict[str, str]
+SECRET = "correct horse battery"  # the registry's password of `a_secret_job`
 NAMES = ("customer", "rival", "provider", "other_provider", "operator")
 ACCOUNTS: dict[str, LocalAccount] = {name: Account.from_key(bytes([n + 1]) * 32) for n, name in enumerate(NAMES)}
 
@@ -200,6 +202,11 @@ def client_of(url: str, account: LocalAccount | Signer, **settings: float) -> Se
 def session_key(name: str = "customer", rights: Rights = "read,store", **terms: Any) -> SessionKey:
     """Return a session key of one of the wallets."""
     return SessionKey.create(ACCOUNTS[name], DOMAIN, rights, **terms)
+
+
+def a_secret_job() -> Definition:
+    container = ContainerRun(image="debian", registry="r.example", username="me", password=SECRET)
+    return a_job().model_copy(update={"steps": (Step(run=StepRun(command="true", container=container)),)})
 
 
 def a_job(command: str = "echo s3cret", *, enable_logging: bool = True) -> Definition:

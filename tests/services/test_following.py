@@ -261,6 +261,7 @@ async def test_a_database_of_an_earlier_release_gets_the_missing_column(start: S
     await push_log(grid.provider, 1, 0, b"old, ")
     with sqlite3.connect(tmp_path / "services.sqlite", timeout=30) as old:
         old.execute("ALTER TABLE grid_log_chunk DROP COLUMN at_ns")
+        old.execute("DROP TABLE grid_kept_job")
         old.execute("DROP TABLE grid_restored")
         old.execute("DROP TABLE grid_schema")
         [(updated_at,)] = old.execute("SELECT updated_at FROM grid_log")

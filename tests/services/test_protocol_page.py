@@ -10,7 +10,7 @@ from Crypto.PublicKey import ECC
 from deepgrid.compat import unsigned_definitions
 from deepgrid.compat.compat_context import CompatLimits
 from deepgrid.compat.graphql import documents, operations
-from deepgrid.services import messages
+from deepgrid.services import kept_messages, messages
 from deepgrid.services.admission import Limits, Rate, checks
 from deepgrid.services.cleanup import Retention
 from deepgrid.services.edge.proxy_file import EdgeLimits
@@ -20,6 +20,7 @@ from deepgrid.services.signing import request_signing
 from deepgrid.services.signing.session_keys import CLOCK_SLACK_S, MAX_LIFETIME_S, SESSION_HEADER, TYPES, Session
 from deepgrid.services.signing.signatures import digest
 from deepgrid.services.signing.signers import SessionKey
+from deepgrid.services.storage import kept_rows
 from deepgrid.workflow import hash_definition
 from deepgrid.workflow.canonical import MAX_BYTES as MAX_DEFINITION_BYTES
 from deepgrid.workflow.models import rules
@@ -79,6 +80,11 @@ def test_the_limits_are_those_of_the_code() -> None:
     assert f"deleted {kept.cold_s // 60} minutes after" in PAGE
     assert f"and {kept.unused_s // 3600} h after" in PAGE
     assert f"kept for {kept.log_s // 86400} days" in PAGE
+    of_tags = f"{kept_messages.MOST_TAGS}; 40 and 80 characters; {kept_messages.MOST_NOTE_CHARS} characters |"
+    assert f"| tags of a job; their names and values; its note | {of_tags}" in PAGE
+    of_parameters = f"{kept_messages.MOST_PARAMETER_BYTES // 1024} KiB; {kept_messages.MOST_MARKS_AT_ONCE}"
+    assert f"| {of_parameters}, {kept_messages.MAX_MARKS_BODY_BYTES // 1024**2} MiB |" in PAGE
+    assert f"| {kept_rows.MOST_BYTES_PER_CUSTOMER // 1024**2} MiB; beyond that" in PAGE
 
 
 def test_the_bounds_on_strangers_are_those_of_the_code() -> None:

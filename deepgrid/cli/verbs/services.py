@@ -151,6 +151,9 @@ def serve_services(
             "Take signed transactions to the grid's contracts at the relay, so that wallets can use it as a node.",
         ),
     ] = False,
+    keep_days: Annotated[
+        int, _variable("KEEP_DAYS", "Days for which logs are kept, and files and tags of jobs after their end.", min=1)
+    ] = 30,
     migrate: Annotated[
         bool, typer.Option(help="Change the tables of an earlier release first, as `dps services migrate` does.")
     ] = False,
@@ -165,6 +168,7 @@ def serve_services(
         from deepgrid.gateway.backend import open_web
         from deepgrid.gateway.settings import WebSettings
         from deepgrid.services.app import ServicesSettings
+        from deepgrid.services.cleanup import DAY_S, Retention
         from deepgrid.services.serve import nothing_in_front
         from deepgrid.services.serve import serve as serve_until_stopped
 
@@ -173,6 +177,7 @@ def serve_services(
         database, secret_file, sockets=sockets, socket_group=socket_group, book=book, metrics_port=metrics_port
     )
     settings = replace(settings, port=port, grpc_port=grpc_port, debug_scripts=debug_scripts, migrate=migrate)
+    settings = replace(settings, retention=Retention(log_s=keep_days * DAY_S))
     pages = WebSettings(
         node_url=public_url(web_node_url), prefect_url=public_url(web_prefect_url), transactions=web_transactions
     )

@@ -27,6 +27,7 @@ from deepgrid.safe_http import UNCOMPRESSED, ExcessiveAnswer, fault_of, is_loopb
 from deepgrid.services import messages, protocol_version
 from deepgrid.services.client import answers
 from deepgrid.services.client.answers import Answer, LogChunk, SlowAnswer
+from deepgrid.services.client.kept_calls import KeptCalls
 from deepgrid.services.messages import LogPosition, Message, Notice, Release
 from deepgrid.services.signing.request_signing import Domain
 from deepgrid.services.signing.session_keys import Session
@@ -46,7 +47,7 @@ UPLOADS_AT_ONCE = 16
 UPLOAD_PATIENCE_S = 300.0  # how long an upload is retried while the service asks for retries
 
 
-class ServicesClient:
+class ServicesClient(KeptCalls):
     """One account's access to the services of one grid. Close it by `async with` or `close`."""
 
     def __init__(

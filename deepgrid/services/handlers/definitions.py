@@ -26,6 +26,7 @@ from deepgrid.services.messages import DefinitionHash, Release, Released, Releas
 from deepgrid.services.new_jobs import read_new_jobs
 from deepgrid.services.refusal import Refusal
 from deepgrid.services.storage.database import Definition, ReleaseRecord, UnownedDefinition, Use
+from deepgrid.services.storage.kept_rows import keep_job
 from deepgrid.workflow import hash_definition
 
 MOST_RELEASES = 1000  # in one answer
@@ -51,6 +52,7 @@ async def upload(definition_hash: HashInPath, request: SignedUpload, context: Se
     async with context.database.write() as session:
         await request.accept(session)
         await _store(context, session, definition_hash, request.address, salt + content, verdict.enable_logging)
+        await keep_job(session, context.vault, definition_hash, request.address, content, context.clock())
     return Response(status_code=204)
 
 

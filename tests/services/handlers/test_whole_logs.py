@@ -89,6 +89,7 @@ async def test_a_log_of_an_earlier_release_goes_on(start: Start) -> None:
     database = sqlite3.connect(grid.settings.secret_file.parent / "services.sqlite")
     for column in ("source", "left_out", "pending"):
         database.execute(f"ALTER TABLE grid_log DROP COLUMN {column}")
+    database.execute("DROP TABLE grid_kept_job")
     database.execute("DROP TABLE grid_restored")
     database.execute("DROP TABLE grid_schema")
     database.close()

@@ -1,0 +1,45 @@
+"""Calls about what the services keep of a customer's jobs: files, tags, notes, places in sweeps."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from urllib.parse import urlencode
+
+from deepgrid.errors import NotFound
+from deepgrid.services.client import answers
+from deepgrid.services.kept_messages import MOST_MARKS_AT_ONCE, JobMark, KeptFile, MarkBatch, MarkPage
+from deepgrid.services.messages import Message
+
+
+class KeptCalls:
+    """Part of `ServicesClient`, which sends the calls."""
+
+    async def _call(self, method: str, path: str, body: Message | None = None) -> bytes:
+        raise NotImplementedError
+
+    async def kept_file(self, job_id: int) -> KeptFile:
+        """Return the file of this account's job, with masked secrets."""
+        return answers.parse(KeptFile, await self._call("GET", f"/v1/jobs/{job_id}/file"))
+
+    async def write_marks(self, marks: Sequence[JobMark]) -> None:
+        """Replace the marks of these jobs, whose definitions this account has stored."""
+        for start in range(0, len(marks), MOST_MARKS_AT_ONCE):
+            await self._call("PUT", "/v1/marks", MarkBatch(marks=list(marks[start : start + MOST_MARKS_AT_ONCE])))
+
+    async def marks(self, *, sweep: str | None = None, tags: Sequence[str] = ()) -> dict[str, JobMark]:
+        """Return the marks of this account's jobs by the hash of their definition; those of a sweep, or with tags."""
+        found: dict[str, JobMark] = {}
+        given = [("tag", tag) for tag in tags] + ([("sweep", sweep)] if sweep else [])
+        after: str | None = ""
+        while after is not None:
+            query = urlencode([*given, ("after", after)] if after else given)
+            try:
+                answer = await self._call("GET", f"/v1/marks?{query}" if query else "/v1/marks")
+            except NotFound:
+                return found
+            page = answers.parse(MarkPage, answer)
+            found |= {one.definition_hash: one for one in page.marks}
+            if page.after is not None and page.after <= after:
+                raise answers.nonsense()
+            after = page.after
+        return found
