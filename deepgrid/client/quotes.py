@@ -15,7 +15,7 @@ from deepgrid.client.job_values import credits_of
 from deepgrid.errors import InputError
 from deepgrid.lifecycle.job import Provider
 from deepgrid.scheduling.explain import quote
-from deepgrid.scheduling.fit import unmet
+from deepgrid.scheduling.fit import mismatch
 
 if TYPE_CHECKING:
     from deepgrid.client.order import Order
@@ -83,8 +83,8 @@ async def quote_for(chain: Chain, order: Order, minutes: int) -> Quote:
     misfits = [Misfit(one.name, one.address, why) for one, why in found.misfits]
     offers = []
     for one, rate in found.offers:
-        if missing := unmet(one.labels, order.uses, order.affinity):
-            misfits.append(Misfit(one.name, one.address, f"does not meet {', '.join(missing)}"))
+        if missing := mismatch(one.labels, order.uses, order.affinity):
+            misfits.append(Misfit(one.name, one.address, missing))
         else:
             offers.append((one, rate))
     dearest = max((rate for _, rate in offers), default=0)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from deepgrid.billing.credits import format_credits
 from deepgrid.billing.formulas import affordable_minutes, rate_wei_per_minute
 from deepgrid.lifecycle.job import Job, JobDefinition, Provider
-from deepgrid.scheduling.fit import misfit, unmet
+from deepgrid.scheduling.fit import misfit, mismatch
 from deepgrid.scheduling.market import ClusterState, Market, Resources, Row
 from deepgrid.scheduling.occupancy import estimated_start, free_steps
 from deepgrid.scheduling.speed import kind_of
@@ -57,8 +57,8 @@ def _obstacle(job: Job, cluster: ClusterState, rate: int, minutes: int, refused:
         return f"gave it back lately ({refused[provider.address] or 'no reason given'})"
     if problem := misfit(one, provider.hardware):
         return problem
-    if missing := unmet(provider.labels, one.uses, one.affinity):
-        return "has no label " + ", ".join(missing)
+    if missing := mismatch(provider.labels, one.uses, one.affinity):
+        return missing
     if minutes < max(1, wishes.min_minutes):
         wanted = "one minute costs" if wishes.min_minutes <= 1 else f"{wishes.min_minutes} minutes wanted; one costs"
         return f"{wanted} {format_credits(rate)} credits, {format_credits(job.locked_wei)} are locked"

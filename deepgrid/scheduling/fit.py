@@ -70,8 +70,29 @@ def unmet(labels: Sequence[Label], uses: Sequence[Label], affinity: Sequence[Aff
 
     After a condition on a feature comes what it is: `storage.s3==true (s5cmd, for input and output over S3)`.
     """
-    missing = [c for c in conditions(uses, affinity) if not _holds(labels, c)]
-    return [f"{written(c)} ({FEATURES[c.key]})" if c.key in FEATURES else written(c) for c in missing]
+    return [_explained(c) for c in _failed(labels, uses, affinity)]
+
+
+def mismatch(labels: Sequence[Label], uses: Sequence[Label], affinity: Sequence[Affinity]) -> str:
+    """Return which conditions the labels do not satisfy, and which values they have instead; empty when all hold."""
+    absent, other = [], []
+    for condition in _failed(labels, uses, affinity):
+        values = [label.value for label in labels if label.key == condition.key]
+        if not values or condition.key in FEATURES:
+            absent.append(_explained(condition))
+        else:
+            other.append(f"has {condition.key}={' and '.join(values)}, not {written(condition)}")
+    return "; ".join([*([f"has no label {', '.join(absent)}"] if absent else []), *other])
+
+
+def _failed(labels: Sequence[Label], uses: Sequence[Label], affinity: Sequence[Affinity]) -> list[Affinity]:
+    return [condition for condition in conditions(uses, affinity) if not _holds(labels, condition)]
+
+
+def _explained(condition: Affinity) -> str:
+    """Return a condition as a customer writes it, and after a feature what it is."""
+    words = FEATURES.get(condition.key)
+    return f"{written(condition)} ({words})" if words else written(condition)
 
 
 def conditions(uses: Sequence[Label], affinity: Sequence[Affinity]) -> list[Affinity]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from deepgrid.billing.credits import format_credits
 from deepgrid.billing.formulas import affordable_minutes, rate_wei_per_minute
 from deepgrid.lifecycle.job import Job, Provider
-from deepgrid.scheduling.fit import misfit, unmet
+from deepgrid.scheduling.fit import misfit, mismatch
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,9 +98,9 @@ def _obstacle(job: Job, cluster: Cluster, rate: int, refused: Mapping[str, str])
     problem = misfit(definition, provider.hardware)
     if problem:
         return problem
-    missing = unmet(provider.labels, definition.uses, definition.affinity)
+    missing = mismatch(provider.labels, definition.uses, definition.affinity)
     if missing:
-        return "has no label " + ", ".join(missing)
+        return missing
     if affordable_minutes(job.locked_wei, rate) < 1:
         return f"one minute costs {format_credits(rate)} credits, {format_credits(job.locked_wei)} are locked"
     return ""

@@ -28,7 +28,7 @@ async def test_offers_are_a_table_with_a_row_per_cluster(dps: Dps, provider: Par
     assert re.fullmatch(r"alpha +yes +2 +45 +now +- +\d\d%", row)
     narrow = await dps.run("offers", "job.yaml", "--provider", "alpha", "--uses", "os=windows", "--max-price", "5")
     assert {line.split()[1] for line in narrow.out.splitlines()[1:]} == {"no"}
-    assert "has no label os==windows" in narrow.out
+    assert "has os=linux, not os==windows" in narrow.out
 
 
 async def test_offers_as_json_are_exact(dps: Dps, provider: Party) -> None:

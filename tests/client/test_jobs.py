@@ -142,7 +142,7 @@ async def test_a_quote_names_offers_misfits_and_the_deposit(grid: AsyncGrid, sta
     assert quote.needed >= 100
     other = await grid.estimate(EXAMPLE, minutes=90, uses=["os=beos"])
     assert other.offers == ()
-    assert "does not meet os==beos" in {misfit.why for misfit in other.misfits}
+    assert "has os=linux, not os==beos" in {misfit.why for misfit in other.misfits}
 
 
 async def test_the_same_job_is_equal_and_a_job_says_why_it_cannot_be_pickled(

@@ -42,7 +42,7 @@ async def test_offers_say_what_each_cluster_would_be(grid: AsyncGrid, stage: Sta
 @pytest.mark.parametrize(
     ("narrowed", "why"),
     [
-        ({"uses": ["os=windows"]}, "has no label os==windows"),
+        ({"uses": ["os=windows"]}, "has os=linux, not os==windows"),
         ({"affinities": ["cpus>=999"]}, "has no label cpus>=999"),
         ({"min_time": "46m"}, "46 minutes wanted"),
         ({"max_price": "1.9"}, "costs 2 credits per minute, above 1.9"),

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from deepgrid.lifecycle.job import Affinity, Hardware, JobDefinition, Label
-from deepgrid.scheduling.fit import misfit, unmet
+from deepgrid.scheduling.fit import misfit, mismatch, unmet
 
 SMALL = JobDefinition(gpus=0, mem_per_cpu_mb=100, cpus_per_task=1, ntasks=1, definition_hash="h")
 
@@ -69,3 +69,13 @@ def test_what_fits_can_be_placed(ntasks: int, cpus: int, mem: int, nodes: list[t
         while node_cpus >= cpus and node_mem >= cpus * mem:
             node_cpus, node_mem, places = node_cpus - cpus, node_mem - cpus * mem, places + 1
     assert (misfit(definition, hardware) == "") is (places >= ntasks)
+
+
+def test_a_mismatch_says_which_value_a_cluster_has_instead() -> None:
+    wanted = (Affinity("mem", ">=", "400000"), Affinity("gpu", "==", "h100"), Affinity("storage.s3", "==", "true"))
+    labels = (Label("mem", "8000"), Label("mem", "4000"), Label("storage.s3", "false"))
+    assert mismatch(labels, (), wanted) == (
+        "has no label gpu==h100, storage.s3==true (s5cmd, for input and output over S3); "
+        "has mem=8000 and 4000, not mem>=400000"
+    )
+    assert mismatch((Label("mem", "500000"),), (), wanted[:1]) == ""

@@ -10,7 +10,7 @@ from deepgrid.billing.formulas import affordable_minutes, rate_wei_per_minute
 from deepgrid.client.order import parse_affinity, parse_use
 from deepgrid.errors import InputError
 from deepgrid.lifecycle.job import Affinity, Hardware, JobDefinition, Label, Prices, Provider
-from deepgrid.scheduling.fit import LabelValue, compare, misfit, unmet
+from deepgrid.scheduling.fit import LabelValue, compare, misfit, mismatch
 from deepgrid.workflow import canonical, parse
 from deepgrid.workflow.needs import needs_of
 
@@ -122,7 +122,7 @@ def quotes() -> list[dict[str, Any]]:
             "labels": [[one.key, one.value] for one in labels],
             "affinities": [[a.key, a.op, a.value] for a in affinity],
             "rate": str(rate), "minutes": str(affordable_minutes(100 * 10**18, rate)), "misfit": misfit(job, hardware),
-            "unmet": unmet(provider.labels, (), affinity),
+            "mismatch": mismatch(provider.labels, (), affinity),
         })  # fmt: skip
     return found
 

@@ -68,7 +68,7 @@ describe("quote", () => {
       expect(String(row!.rateWei)).toBe(one.rate);
       expect(String(row!.minutes)).toBe(one.minutes);
       if (one.misfit) expect(row!.obstacle).toBe(one.misfit);
-      else if (one.unmet.length) expect(row!.obstacle).toBe(`has no label ${one.unmet.join(", ")}`);
+      else if (one.mismatch) expect(row!.obstacle).toBe(one.mismatch);
       else if (one.minutes === "0") expect(row!.obstacle).toContain("one minute costs");
       else expect(row!.obstacle).toBe("");
     }

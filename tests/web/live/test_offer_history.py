@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
-from playwright.async_api import Browser, expect
+from playwright.async_api import Browser, Locator, Page, expect
 
 from deepgrid.lifecycle.job import Label
 from tests.chain.grid import approve_waiting
@@ -44,3 +44,22 @@ async def test_old_prices_are_read_on_demand(stage: Stage, browser: Browser) -> 
         await expect(rows).to_have_count(6, timeout=PATIENCE_MS)
         await expect(rows.locator("td:nth-child(2)")).to_have_text([APPROVED, PROPOSED] * 3)
         await expect(rows.locator("td:nth-child(3)")).to_have_text(["7", "7", "7", "7", "0.5", "0.5"])
+        await _stays(stage, page, history, "Nothing happened")
+
+
+async def _stays(stage: Stage, page: Page, history: Locator, emptied: str) -> None:
+    """Expect that the words never show while new blocks come."""
+    await history.evaluate(
+        """(section, words) => {
+            window.emptied = 0;
+            new MutationObserver(() => { window.emptied += section.textContent.includes(words); })
+                .observe(section, { childList: true, subtree: true, characterData: true });
+        }""",
+        emptied,
+    )
+    for _ in range(3):
+        stage.hosted.grid.anvil.mine()
+        head = int(stage.hosted.grid.anvil.call("eth_blockNumber"), 16)
+        await expect(page.locator(".block")).to_have_text(f"Block {head}", timeout=PATIENCE_MS)
+        await expect(history.locator("tbody tr")).to_have_count(6, timeout=PATIENCE_MS)
+    assert await page.evaluate("window.emptied") == 0

@@ -1,21 +1,26 @@
 /** All jobs of one address: newest first at once, then the others in pages. Hot jobs are read again at each block. */
 // Maps are replaced as a whole when they change: a reactive entry for each of 10,000 jobs would be slow.
 /* eslint-disable svelte/prefer-svelte-reactivity */
+import { type Cluster, readClusters } from "../chain/clusters";
 import { onBlock, refresh } from "../chain/head";
 import { RelayFault } from "../chain/relay";
 import { keepJobs, keptJobs } from "./cache";
 import { clusterName, idsOf, JOBS_PER_CALL, readJobs } from "./read";
-import type { Job } from "./value";
+import { type Job, STATUS } from "./value";
 import { isOver } from "./words";
 
 const AT_ONCE = 4;
 const TELL_MS = 250;
+const OFFERS_MS = 30_000;
 
 export class JobFeed {
   /** Ids, newest first; null until they were read. */
   ids: number[] | null = $state.raw(null);
   jobs: Map<number, Job> = $state.raw(new Map());
   clusters: Map<string, string> = $state.raw(new Map());
+  /** All clusters, if a job waits for one; null until they were read. */
+  offers: Cluster[] | null = $state.raw(null);
+  private offersAt = 0;
   /** Why they cannot be read at the moment; empty if all is well. */
   trouble = $state("");
   readAt = $state(0);
@@ -59,6 +64,7 @@ export class JobFeed {
       this.tell(true);
       await this.pages(hot, block);
       await this.pages(missing.slice(JOBS_PER_CALL), block);
+      await this.readOffers(block);
       this.trouble = "";
       this.readAt = Date.now();
     } catch (error) {
@@ -67,6 +73,13 @@ export class JobFeed {
       this.busy = false;
       this.tell(true);
     }
+  }
+
+  private async readOffers(block: number): Promise<void> {
+    const waits = [...this.known.values()].some((job) => job.status === STATUS.pending);
+    if (!waits || Date.now() - this.offersAt < OFFERS_MS) return;
+    this.offersAt = Date.now();
+    this.offers = await readClusters(block);
   }
 
   private async recall(): Promise<void> {

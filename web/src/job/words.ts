@@ -1,5 +1,7 @@
 /** A job in words: the same sentences as `dps` and the terminal app use. */
+import type { Cluster } from "../chain/clusters";
 import { costSoFar } from "../pure/bill";
+import { obstacle } from "../pure/fit";
 import { exact } from "../pure/money";
 import { stateOf } from "../pure/states";
 import { STATUS, type Condition, type Job } from "./value";
@@ -65,9 +67,13 @@ export function waitingWords(job: Job, cluster: string, remarks: Remark[] | null
   return whereabouts(job, cluster);
 }
 
-/** Why a job waits, where it runs, or how it ended: one cell of the table. */
-export function whyOrWhere(job: Job, cluster: string): string {
+/** Why a job waits, where it runs, or how it ended: one cell of the table. `offers` are all clusters, if known. */
+export function whyOrWhere(job: Job, cluster: string, offers: Cluster[] | null): string {
   if (isOver(job)) return outcome(job);
+  const needs = { ...job, conditions: [...job.uses, ...job.affinity] };
+  if (job.status === STATUS.pending && !job.hasCancelRequest && offers?.every((one) => obstacle(needs, one))) {
+    return "no cluster can take it as it is; open it to see why";
+  }
   return whereabouts(job, cluster) || `runs on ${cluster}`;
 }
 

@@ -22,8 +22,22 @@ export const FIRST = "hello-world";
 export function example(name: string): Example | null {
   const text = (examples as Record<string, string>)[name];
   if (text === undefined) return null;
-  const comment = text.split("\n").filter((line) => line.startsWith("#") && !line.startsWith("# Try it"));
-  return { name, text, title: comment[0]?.replace(/^#\s*/, "") ?? name };
+  return { name, text, title: firstSentence(text) || name };
+}
+
+/** The first sentence of the comment at the top of a file; it may go over several lines. */
+function firstSentence(text: string): string {
+  const lines = text.split("\n");
+  const end = lines.findIndex((line) => !line.startsWith("#"));
+  const comment = lines.slice(0, end < 0 ? lines.length : end).map((line) => line.replace(/^#\s*/, "")).join(" ").trim();
+  return /^.*?[.:](?=\s|$)/.exec(comment)?.[0].replace(/:$/, ".") ?? comment;
+}
+
+/** The examples in which all of these words occur: in the name, the description or the file. */
+export function found(words: string): [string, Example[]][] {
+  const wanted = words.toLowerCase().split(/\s+/).filter(Boolean);
+  const has = ({ name, text }: Example) => wanted.every((word) => `${name} ${text}`.toLowerCase().includes(word));
+  return gallery.map(([group, examples]): [string, Example[]] => [group, examples.filter(has)]).filter(([, examples]) => examples.length > 0);
 }
 
 export const gallery: [string, Example[]][] = GROUPS.map(([group, names]) => [

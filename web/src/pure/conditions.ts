@@ -21,20 +21,40 @@ export function holds(labels: Label[], { key, op, value }: Condition): boolean {
   return labels.some((label) => label.key === key && compare(label.value, op, value));
 }
 
-const GROUPS: [string, RegExp][] = [
-  ["CPU", /^(cpu|arch|compute)(\.|$)/],
-  ["GPU", /^gpu(\.|$)/],
-  ["Storage", /^storage\./],
+const SUBJECTS: [string, RegExp][] = [
+  ["Machine", /^(cpu|arch|os|mem|cpus|nodes)(\.|$)/],
+  ["GPU", /^gpus?(\.|$)/],
+  ["Features", /^(containers|memory\.limits|storage\.(s3|http)|network\.(pasta|slirp4netns|wireguard))$/],
+  ["Speed", /^compute\./],
   ["Network", /^(network\.|interconnect$)/],
+  ["Storage", /^storage\./],
 ];
+const UNITS: [RegExp, string][] = [
+  [/\.gflops$/, "GFLOPS"], [/\.us$/, "µs"], [/\.mbps$/, "MB/s"], [/\.mibps$/, "MiB/s"], [/\.iops$/, "per second"], [/^mem$/, "MB"],
+];
+const ASIDE = /\.(benchmark|remark)$/;
 
-/** Labels by subject, without the name: CPU, GPU, storage, network, others. Empty groups are left out. */
-export function grouped(labels: Label[]): [string, Label[]][] {
-  const groupOf = (key: string) => GROUPS.find(([, keys]) => keys.test(key))?.[0] ?? "Other";
-  const shown = labels.filter((label) => label.key !== "name");
-  return [...GROUPS.map(([name]) => name), "Other"]
-    .map((name): [string, Label[]] => [name, shown.filter((label) => groupOf(label.key) === name)])
-    .filter(([, each]) => each.length > 0);
+export interface LabelRow extends Label {
+  subject: string;
+  unit: string;
+}
+
+/** Labels without the name, ordered by subject; those that only tell how another one was measured come last. */
+export function labelRows(labels: Label[]): LabelRow[] {
+  const orderOf = ({ subject, key }: LabelRow) => {
+    const at = SUBJECTS.findIndex(([name]) => name === subject);
+    return (ASIDE.test(key) ? 100 : 0) + (at < 0 ? SUBJECTS.length : at);
+  };
+  return labels
+    .filter((label) => label.key !== "name")
+    .map((label): LabelRow => ({
+      ...label,
+      subject: SUBJECTS.find(([, keys]) => keys.test(label.key))?.[0] ?? "Others",
+      unit: UNITS.find(([keys]) => keys.test(label.key))?.[1] ?? "",
+    }))
+    .map((row, at) => ({ row, at }))
+    .sort((a, b) => orderOf(a.row) - orderOf(b.row) || a.at - b.at)
+    .map(({ row }) => row);
 }
 
 /** Labels of clusters as conditions with this sign, and how many clusters have each; the most frequent first. */

@@ -1,10 +1,10 @@
 /** Why a cluster cannot take a job: the scheduler's own rules and sentences. */
 import type { Offer } from "../chain/clusters";
 import { affordableMinutes, type Asked, type Prices, rateWeiPerMinute } from "./bill";
-import { type Condition, unmet } from "./labels";
+import type { Condition } from "./labels";
 import { misfit } from "./market";
 import { exact } from "./money";
-import { explained } from "./needs";
+import { mismatch } from "./needs";
 
 export interface JobNeeds {
   asked: Asked;
@@ -26,8 +26,8 @@ export function obstacle(job: JobNeeds, cluster: Offering): string {
   const [tasks, cpusPerTask, memPerCpu, gpus] = [job.asked.ntasks, job.asked.cpusPerTask, job.asked.memPerCpuMb, job.asked.gpus].map(Number);
   const problem = misfit({ tasks: tasks!, cpusPerTask: cpusPerTask!, memPerCpu: memPerCpu!, gpus: gpus! }, cluster);
   if (problem) return problem;
-  const missing = unmet(cluster.labels, job.conditions);
-  if (missing.length) return `has no label ${missing.map(explained).join(", ")}`;
+  const missing = mismatch(cluster.labels, job.conditions);
+  if (missing) return missing;
   const prices: Prices = { gpu: cluster.prices.gpu, cpu: cluster.prices.cpu, memPerMb: cluster.prices.memory };
   const rate = rateWeiPerMinute(job.asked, prices);
   if (affordableMinutes(job.lockedWei, rate) < BigInt(Math.max(1, job.minMinutes))) {

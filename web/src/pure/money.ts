@@ -17,6 +17,9 @@ export function short(wei: bigint, places = 3): string {
   return wei % unit === 0n ? text : `≈${text}`;
 }
 
+/** Credits that still change, for reading: `~3.84`. */
+export const about = (wei: bigint): string => `~${short(wei).replace("≈", "")}`;
+
 /** Wei of a text such as `12.5`; null if it is not an amount. */
 export function parse(text: string): bigint | null {
   const found = /^\s*(\d{1,60})(?:\.(\d{1,18}))?\s*$/.exec(text);

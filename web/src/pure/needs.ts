@@ -1,6 +1,6 @@
 /** What a job needs beside CPUs, memory and GPUs, from its definition. See deepgrid/workflow/needs.py. */
 import features from "../generated/features.json";
-import { type Condition, written } from "./labels";
+import { type Condition, type LabelPair, unmet, written } from "./labels";
 
 const FEATURES: Record<string, string | undefined> = features;
 
@@ -46,3 +46,14 @@ export const explained = (one: Condition): string => {
   const words = FEATURES[one.key];
   return words ? `${written(one)} (${words})` : written(one);
 };
+
+/** Which conditions the labels do not satisfy, and which values they have instead; empty when all hold. */
+export function mismatch(labels: LabelPair[], conditions: Condition[]): string {
+  const failed = unmet(labels, conditions).map((one) => {
+    const values = FEATURES[one.key] ? [] : labels.filter((label) => label.key === one.key).map((label) => label.value);
+    return { one, values };
+  });
+  const absent = failed.filter(({ values }) => !values.length).map(({ one }) => explained(one));
+  const other = failed.filter(({ values }) => values.length).map(({ one, values }) => `has ${one.key}=${values.join(" and ")}, not ${written(one)}`);
+  return [...(absent.length ? [`has no label ${absent.join(", ")}`] : []), ...other].join("; ");
+}

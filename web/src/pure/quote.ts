@@ -1,9 +1,9 @@
 /** What each cluster would charge for a job, and one reason for each cluster that cannot take it. */
 import type { Cluster } from "../chain/clusters";
-import { type Condition, unmet } from "./labels";
+import type { Condition } from "./labels";
 import { misfit, rateOf, type Shape } from "./market";
 import { exact } from "./money";
-import { explained } from "./needs";
+import { mismatch } from "./needs";
 
 /** The longest time limit that a job can buy: 365 days. */
 export const MOST_MINUTES = 525_600n;
@@ -45,8 +45,8 @@ function obstacleOf(
 ): string {
   const lack = misfit(shape, cluster);
   if (lack) return lack;
-  const missing = unmet(cluster.labels, conditions);
-  if (missing.length) return `has no label ${missing.map(explained).join(", ")}`;
+  const missing = mismatch(cluster.labels, conditions);
+  if (missing) return missing;
   if (minutes < 1n) return `one minute costs ${exact(rateWei)} credits, ${exact(lockedWei)} are locked`;
   return "";
 }
