@@ -84,6 +84,7 @@ class Transfer:
     wei: int
     block: int
     tx_hash: str
+    log_index: int = 0
 
 
 @dataclass(frozen=True)

@@ -54,16 +54,16 @@ async def read_ledger(
     head = await chain.head()
     first = await first_block(chain, span.since, head)
     end = await first_block(chain, span.until, head)
-    events, moved = await _read_logs(chain, first, head.number, settings)
+    events, moved = await read_logs(chain, first, head.number, settings)
     newest = await chain.head()  # the rest is quick, so nodes still have the state of this block
-    later = await _read_logs(chain, head.number + 1, newest.number, settings)
+    later = await read_logs(chain, head.number + 1, newest.number, settings)
     events, moved = events + later[0], moved + later[1]
     ids = sorted({event.job_id for event in events if provider in (None, event.args.get("provider"))} | set(hot))
     contract, at = chain.book.meta_scheduler, newest.number
     jobs, constants, balance, cut = await asyncio.gather(
         chain.jobs(ids, at), chain.constants(), chain.balance(contract, at), chain.platform_cut(at)
     )
-    transfers = await _transfers(chain, events, moved, settings)
+    transfers = await read_transfers(chain, events, moved, settings)
     times = await _times(chain, events, (head, newest), settings)
     named = {name: [event for event in events if event.name == name] for name in NAMES}
     return Ledger(
@@ -86,8 +86,8 @@ async def read_ledger(
 
 async def read_older_strays(chain: Chain, ledger: Ledger, settings: LedgerSettings = DEFAULTS) -> int:
     """Return the credits in wei that the contract got before the ledger begins, and that belong to no job."""
-    events, moved = await _read_logs(chain, chain.book.first_block, ledger.first_block - 1, settings)
-    transfers = await _transfers(chain, events, moved, settings)
+    events, moved = await read_logs(chain, chain.book.first_block, ledger.first_block - 1, settings)
+    transfers = await read_transfers(chain, events, moved, settings)
     return sum(transfer.wei for transfer in transfers if transfer.purpose is Purpose.STRAY)
 
 
@@ -123,9 +123,11 @@ def batches(items: Sequence[T], settings: LedgerSettings = DEFAULTS) -> Iterator
 # -- logs ------------------------------------------------------------------------------------
 
 
-async def _read_logs(chain: Chain, first: int, last: int, settings: LedgerSettings) -> tuple[list[Event], list[Event]]:
+async def read_logs(
+    chain: Chain, first: int, last: int, settings: LedgerSettings = DEFAULTS, names: Sequence[str] = NAMES
+) -> tuple[list[Event], list[Event]]:
     """Return events of the MetaScheduler, and transfers of credits to and from it, in these blocks, in order."""
-    events = await in_pages(first, last, lambda low, high: chain.events(low, high, NAMES), settings)
+    events = await in_pages(first, last, lambda low, high: chain.events(low, high, names), settings)
     moved = await in_pages(first, last, lambda low, high: _credit_transfers(chain, low, high), settings)
     return events, moved
 
@@ -164,8 +166,8 @@ async def _credit_transfers(chain: Chain, first: int, last: int) -> list[Event]:
     return [found[place] for place in sorted(found)]
 
 
-async def _transfers(
-    chain: Chain, events: Sequence[Event], moved: Sequence[Event], settings: LedgerSettings
+async def read_transfers(
+    chain: Chain, events: Sequence[Event], moved: Sequence[Event], settings: LedgerSettings = DEFAULTS
 ) -> tuple[Transfer, ...]:
     """Return the transfers with their purposes. If no event explains a transfer, its transaction is read."""
     contract = chain.book.meta_scheduler

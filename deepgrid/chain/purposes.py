@@ -79,5 +79,6 @@ class _Reader:
             self._add(log, due[0], due[1])
 
     def _add(self, log: Event, purpose: Purpose, job_id: int | None) -> None:
-        args = log.args
-        self.found.append(Transfer(purpose, job_id, args["from"], args["to"], args["value"], log.block, log.tx_hash))
+        args, block, tx_hash = log.args, log.block, log.tx_hash
+        moved = Transfer(purpose, job_id, args["from"], args["to"], args["value"], block, tx_hash, log.log_index)
+        self.found.append(moved)
