@@ -28,7 +28,7 @@ from deepgrid.services.admission import Admission, Gate, Limits, ScriptChecks
 from deepgrid.services.cleanup import Retention, clean_up_for_ever
 from deepgrid.services.context import Context, Services
 from deepgrid.services.core import as_refusal
-from deepgrid.services.handlers import authentication, definitions, kept_jobs, logs, notices
+from deepgrid.services.handlers import authentication, definitions, job_receipts, kept_jobs, logs, notices
 from deepgrid.services.handlers.job_queue import JobQueue
 from deepgrid.services.handlers.job_queue import router as queue_router
 from deepgrid.services.refusal import Refusal
@@ -99,7 +99,8 @@ def create_app(context: Context) -> FastAPI:
     app.state.context = context
     app.add_middleware(Gate, admission=context.admission)
     app.add_middleware(Measured, metrics=context.metrics)
-    for router in (definitions.router, kept_jobs.router, logs.router, notices.router, authentication.router):
+    parts = (definitions, kept_jobs, logs, notices, job_receipts, authentication)
+    for router in (one.router for one in parts):
         app.include_router(router)
     app.state.job_queue = JobQueue(context.chain, context.clock)
     app.include_router(queue_router)

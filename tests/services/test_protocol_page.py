@@ -7,6 +7,7 @@ from pathlib import Path
 
 from Crypto.PublicKey import ECC
 
+from deepgrid.chain.job_trail import MOST_TOP_UPS
 from deepgrid.compat import unsigned_definitions
 from deepgrid.compat.compat_context import CompatLimits
 from deepgrid.compat.graphql import documents, operations
@@ -15,6 +16,7 @@ from deepgrid.services.admission import Limits, Rate, checks
 from deepgrid.services.cleanup import Retention
 from deepgrid.services.edge.proxy_file import EdgeLimits
 from deepgrid.services.handlers import definitions
+from deepgrid.services.receipts import MAX_RECEIPT_BYTES, signed
 from deepgrid.services.script_check import MAX_SCRIPT_BYTES, CheckLimits
 from deepgrid.services.signing import request_signing
 from deepgrid.services.signing.session_keys import CLOCK_SLACK_S, MAX_LIFETIME_S, SESSION_HEADER, TYPES, Session
@@ -56,6 +58,15 @@ def test_the_example_of_a_session_key_is_what_the_code_makes() -> None:
     assert f"at most {MAX_LIFETIME_S // 3600} hours, and {CLOCK_SLACK_S} s for a wrong clock" in PAGE
     fields = ", ".join(f"{field['type']} {field['name']}" for field in TYPES["Session"])
     assert f"    Session({fields})" in PAGE
+
+
+def test_the_signed_form_of_a_receipt_is_the_codes() -> None:
+    fields = ", ".join(f"{field['type']} {field['name']}" for field in signed.TYPES["Receipt"])
+    assert f"Receipt({fields})" in " ".join(PAGE.split())
+    assert (
+        f"| a receipt; receipts kept per job; its transactions | {MAX_RECEIPT_BYTES // 1024} KiB; the first one" in PAGE
+    )
+    assert f"the newest {MOST_TOP_UPS} top-ups" in PAGE
 
 
 def test_the_named_example_has_its_name() -> None:

@@ -217,6 +217,14 @@ class ServicesClient(KeptCalls):
         """Return the place of a job; without a status if it is over or too new."""
         return answers.parse(messages.QueueEntry, await self._call("GET", f"/v1/jobs/{job_id}/queue"))
 
+    async def send_receipt(self, job_id: int, receipt: bytes) -> None:
+        """Store the signed receipt of a job of this provider. InputError if the services keep another one already."""
+        (await self._send("PUT", f"/v1/jobs/{job_id}/receipt", receipt)).read()
+
+    async def receipt(self, job_id: int) -> bytes:
+        """Return the stored receipt of a job, not verified. For its customer, its provider and the operator."""
+        return (await self._send("GET", f"/v1/jobs/{job_id}/receipt", b"")).read()
+
     async def revoke(self, session: Session) -> None:
         """End a session key of this wallet before its time. A session key may end itself."""
         await self._call("POST", "/v1/sessions/revoke", messages.Revocation(session=session.header()))
