@@ -31,10 +31,12 @@ from deepgrid.provider.shared.claim_reads import ClaimReads
 from deepgrid.provider.shared.claim_room import ClaimRoom
 from deepgrid.provider.shared.image_registry import Registries
 from deepgrid.provider.shared.log_shipping import LogShipper, LogShippingSettings
+from deepgrid.provider.shared.receipt_desk import ReceiptDesk, ReceiptJournal, Signatory
 from deepgrid.provider.shared.wakeups import Wakeups
 from deepgrid.provider.site_features import SiteFeatures
 from deepgrid.sbatch import Containers, StoragePaths
 from deepgrid.services.client import ServicesClient
+from deepgrid.services.signing.request_signing import Domain
 from deepgrid.slurm.cluster import Cluster
 from deepgrid.slurm.setup.guards import Gate
 from deepgrid.slurm.ssh.login import Login, MeteredLogin
@@ -120,6 +122,12 @@ class ProviderSession:
         self.registries = Registries(settings.registries, settings.containers.mirrors)
         undelivered = ClaimJournal(settings.state / f"{settings.cluster}.logs.json", like=self.key(0, 0))
         self.logs = LogShipper(cluster, self.services, log, undelivered)
+        signatory = Signatory(
+            Domain(book.chain_id, book.meta_scheduler), wallet.account, settings.cluster, settings.login.partition,
+            settings.claim_stays_s,
+        )  # fmt: skip
+        unsent = ReceiptJournal(settings.state / f"{settings.cluster}.receipts.json", like=self.key(0, 0))
+        self.receipts = ReceiptDesk(chain, cluster, self.services, signatory, unsent)
         self.services_fault = ""  # the reason why the services are not usable at all
         self.wakeups = Wakeups()
         self.patience = Patience(60.0 * settings.held_minutes, 3600.0 * settings.room_hours)
@@ -232,6 +240,7 @@ async def provider_session(
         stack.push_async_callback(session.monitor.close)
         await stack.enter_async_context(session.services)
         await stack.enter_async_context(session.logs)
+        await stack.enter_async_context(session.receipts)
         yield session
 
 

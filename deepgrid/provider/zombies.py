@@ -102,6 +102,7 @@ async def put_right(session: ProviderSession, zombie: Zombie) -> ActionTaken:
     """Settle or refuse one claim, as it ended or as lost."""
     seen = zombie.seen
     carrier = Carrier(session, seen.key)
+    carrier.observer.seen = seen.slurm
     if seen.slurm.phase is Phase.ENDED:
         session.logs.follow(seen.key)
     while isinstance(action := put_right_by(seen), ReportRunning):

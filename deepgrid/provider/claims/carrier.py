@@ -217,8 +217,9 @@ class Carrier:
     async def finish(self) -> None:
         """Remove the cluster's completion record, and wait a while for the rest of the log. The job is settled already.
 
-        A log that takes longer is delivered without this carrier.
+        The receipt, and a log that takes longer, are delivered without this carrier.
         """
+        self.session.receipts.add(self.key, self.observer.seen)
         try:
             await self.session.cluster.acknowledge(self.key)
         except GridError as error:
