@@ -135,6 +135,11 @@ export async function readLog(
   };
 }
 
+/** The signed receipt of a job, as its provider sent it. */
+export async function readReceipt(session: Session, jobId: bigint | number): Promise<Uint8Array> {
+  return new Uint8Array(await (await signedFetch(session, "GET", `/v1/jobs/${jobId}/receipt`)).arrayBuffer());
+}
+
 /** End the session key before its time. */
 export async function revokeSession(session: Session): Promise<void> {
   await signedFetch(session, "POST", "/v1/sessions/revoke", JSON.stringify({ session: session.header }));
