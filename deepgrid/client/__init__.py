@@ -21,6 +21,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from deepgrid.client.bills.job_receipt import JobReceipt
     from deepgrid.client.cluster_offers import Cluster, ClusterOffer, Clusters, Offers
     from deepgrid.client.display.record import JobEnd, JobEvent, JobRecord
     from deepgrid.client.errors import (
@@ -59,6 +60,7 @@ if TYPE_CHECKING:
     from deepgrid.lifecycle.states import JobStatus
 
 _NAMES = {
+    "deepgrid.client.bills.job_receipt": "JobReceipt",
     "deepgrid.client.cluster_offers": "Cluster ClusterOffer Clusters Offers",
     "deepgrid.client.display.record": "JobEnd JobEvent JobRecord",
     "deepgrid.client.errors": (
@@ -85,12 +87,12 @@ _MODULE_OF = {name: module for module, names in _NAMES.items() for name in names
 
 __all__ = [
     "AccessDenied", "AsyncGrid", "AsyncJob", "AsyncJobSet", "AsyncWallet", "Bill", "ChainError", "ClientSettings",
-    "Cluster", "ClusterOffer", "Clusters", "ConfigurationError", "ContractError", "CustomerSession", "CustomerSettings",
-    "Grid", "GridError", "IdempotencyConflict", "InputError", "Job", "JobCancelled", "JobChange", "JobEnd", "JobError",
-    "JobEvent", "JobFailed", "JobPanicked", "JobRecord", "JobSet", "JobStatus", "LogLine", "LogStatus", "Misfit",
-    "NoOutput", "NotFound", "Offer", "Offers", "Order", "OutOfCredits", "Quote", "QuoteExpired", "Remark",
-    "ServiceError", "Step", "Summary", "Unsubmitted", "ViewMessage", "WaitTimeout", "Wallet", "Workflow",
-    "customer_session", "read_order",
+    "Cluster", "ClusterOffer", "Clusters", "ConfigurationError", "ContractError", "CustomerSession",
+    "CustomerSettings", "Grid", "GridError", "IdempotencyConflict", "InputError", "Job", "JobCancelled",
+    "JobChange", "JobEnd", "JobError", "JobEvent", "JobFailed", "JobPanicked", "JobReceipt", "JobRecord", "JobSet",
+    "JobStatus", "LogLine", "LogStatus", "Misfit", "NoOutput", "NotFound", "Offer", "Offers", "Order",
+    "OutOfCredits", "Quote", "QuoteExpired", "Remark", "ServiceError", "Step", "Summary", "Unsubmitted",
+    "ViewMessage", "WaitTimeout", "Wallet", "Workflow", "customer_session", "read_order",
 ]  # fmt: skip
 
 

@@ -8,7 +8,7 @@ from contextlib import aclosing
 from datetime import datetime
 from decimal import Decimal
 from pathlib import Path
-from typing import NoReturn, Self
+from typing import TYPE_CHECKING, NoReturn, Self
 
 from deepgrid.chain.transactions.transaction import Receipt
 from deepgrid.client.display import story
@@ -41,6 +41,9 @@ from deepgrid.errors import ChainError, GridError, InputError
 from deepgrid.lifecycle import exits
 from deepgrid.lifecycle.job import Job as ChainJob
 from deepgrid.lifecycle.states import JobStatus
+
+if TYPE_CHECKING:
+    from deepgrid.client.bills.job_receipt import JobReceipt
 
 LAST_LINES = 20  # of a failed job's output, in its error
 
@@ -224,6 +227,21 @@ class AsyncJob(JobLog):
         record = await self._connection.patiently(lambda: read_record(self._connection, self.id))
         self._job, self._cluster, self._remarks = record.job, record.cluster, record.remarks
         return record
+
+    async def receipt(self) -> JobReceipt:
+        """Fetch the receipt that the job's provider signed at its end. It is checked: by signature, and by the chain.
+
+        Returns:
+            The receipt, as JSON, text or PDF.
+
+        Raises:
+            NotFound: There is none: the job is not over, or its provider signs within the next minutes.
+            AccessDenied: It is another customer's job.
+            ServiceError: The services do not answer, or sent a receipt that does not fit the job.
+        """
+        from deepgrid.client.bills.job_receipt import read_job_receipt  # here: few programs read receipts
+
+        return await self._connection.patiently(lambda: read_job_receipt(self._connection, self.id))
 
     async def download(
         self, to: FilePath, only: str | Sequence[str] | None = None, *, workflow: Source | Workflow | None = None

@@ -68,7 +68,8 @@ def _imports(body: str) -> Iterator[str]:
 
 def _bound_names(module: str) -> Iterator[tuple[str, str]]:
     """Yield the names that a module binds at its top level, each with the line that imports it."""
-    for node in ast.parse(inspect.getsource(sys.modules[module])).body:
+    body = ast.parse(inspect.getsource(sys.modules[module])).body
+    for node in [*body, *(inner for one in body if isinstance(one, ast.If) for inner in one.body)]:  # for type checkers
         if isinstance(node, ast.ImportFrom):
             for alias in node.names:
                 yield alias.asname or alias.name, f"from {node.module} import {ast.unparse(alias)}"

@@ -18,6 +18,7 @@ from deepgrid.cli.display.screen import Screen, print_json
 from deepgrid.cli.error_boundary import FAILED, interruptions_explained, runs
 from deepgrid.cli.options import DEFAULT_KEY, AsJson, BookFile, InWei, JobId, KeyFile, NoApprove, NoTimestamp
 from deepgrid.cli.standard_streams import is_file, print_result, with_transaction, write_bytes
+from deepgrid.cli.verbs.bills.receipt import job_receipt
 from deepgrid.client.display.record import job_as_json, record_as_json
 from deepgrid.client.display.text import plural
 from deepgrid.client.job import AsyncJob
@@ -190,6 +191,9 @@ async def topup(
             if job.customer != grid.address:
                 lines.append(f"What it does not use goes to its customer {job.customer}.")
             print_result(*lines)
+
+
+job.command("receipt")(job_receipt)
 
 
 @contextmanager

@@ -6,6 +6,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any, Self
 
+from deepgrid.client.bills.job_receipt import JobReceipt
 from deepgrid.client.cluster_offers import Clusters, Offers
 from deepgrid.client.display.record import JobEvent, JobRecord
 from deepgrid.client.engine.output import _silent
@@ -470,6 +471,17 @@ class Job:
 
         Raises:
             ChainError: The node does not answer.
+        """
+    def receipt(self) -> JobReceipt:
+        """Fetch the receipt that the job's provider signed at its end. It is checked: by signature, and by the chain.
+
+        Returns:
+            The receipt, as JSON, text or PDF.
+
+        Raises:
+            NotFound: There is none: the job is not over, or its provider signs within the next minutes.
+            AccessDenied: It is another customer's job.
+            ServiceError: The services do not answer, or sent a receipt that does not fit the job.
         """
     def download(
         self, to: FilePath, only: str | Sequence[str] | None = None, *, workflow: Source | Workflow | None = None

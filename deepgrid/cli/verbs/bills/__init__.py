@@ -1,0 +1,1 @@
+"""Verbs about bills: receipts, usage, budgets, and messages about own jobs."""

@@ -1,0 +1,1 @@
+"""What a customer can show and plan: signed receipts, usage, budgets."""

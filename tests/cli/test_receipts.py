@@ -1,0 +1,133 @@
+"""`dps job receipt` and `dps receipt verify`, with a receipt that the provider's desk signed on a real chain."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pytest
+
+from deepgrid import Grid as OpenGrid
+from deepgrid.billing.entries import Allocation
+from deepgrid.chain.client import Chain
+from deepgrid.chain.job_trail import read_trails
+from deepgrid.chain.transactions.wallet import Wallet
+from deepgrid.lifecycle.job import JobKey
+from deepgrid.lifecycle.slurm_state import Phase, SlurmJob
+from deepgrid.lifecycle.states import JobStatus
+from deepgrid.provider.shared.receipt_desk import ReceiptDesk, ReceiptJournal, Seen, Signatory
+from deepgrid.services.receipts import read_receipt, sign_receipt
+from deepgrid.services.signing.request_signing import Domain
+from deepgrid.slurm.commands.job_row import Row
+from tests.cli.live import CREDIT, Dps, Live, Party
+
+TRES = "cpu=1,mem=128M,node=1"
+
+
+@dataclass(frozen=True)
+class Accounting:
+    """The accounting of a cluster, with one run."""
+
+    seen: SlurmJob
+
+    async def accounting(self, _since: int, *, ids: list[int]) -> list[Row]:
+        given = Allocation(cpus=1, nodes=1, mem_mb=128, gpus=0)
+        return [Row(slurm_id, "1000", "COMPLETED", self.seen.started_at, given=given) for slurm_id in ids]
+
+
+async def send_receipt(chain: Chain, provider: Party, job_id: int, folder: Path) -> bytes:
+    """Let the provider's desk sign the receipt of a settled job and send it. Returns what the services keep."""
+    job, book = await chain.job(job_id), chain.book
+    seen = SlurmJob(Phase.ENDED, 7, "COMPLETED", job.started_at, job.started_at + 30, nodes="n1")
+    account = provider.writer.sender.wallet.account
+    signatory = Signatory(Domain(book.chain_id, book.meta_scheduler), account, "alpha", "main", stable_s=0)
+    key = JobKey(book.chain_id, book.meta_scheduler, job.id, job.claimed_at)
+    journal = ReceiptJournal(folder / "alpha.receipts.json", key)
+    desk = ReceiptDesk(chain, Accounting(seen), provider.services, signatory, journal)  # type: ignore[arg-type]
+    desk.add(key, seen)
+    assert len(ReceiptJournal(folder / "alpha.receipts.json", key)) == 1, "a restart loses nothing"
+    await desk.send({key: Seen.of(seen)})
+    assert len(journal) == 0
+    return await provider.services.receipt(job_id)
+
+
+@pytest.fixture
+async def receipt(dps: Dps, running_id: int, chain: Chain, provider: Party, tmp_path: Path) -> Path:
+    """The file of the receipt of a job that was topped up and finished."""
+    await dps.run("job", "topup", str(running_id), "7", "--force")
+    await provider.writer.settle(running_id, JobStatus.FINISHED, 1)
+    file = tmp_path / "receipt.json"
+    file.write_bytes(await send_receipt(chain, provider, running_id, tmp_path))
+    return file
+
+
+async def test_a_receipt_of_a_real_job(
+    dps: Dps, live: Live, running_id: int, receipt: Path, chain: Chain, provider: Party, tmp_path: Path
+) -> None:
+    shown = await dps.run("job", "receipt", str(running_id))
+    assert (shown.status, shown.err) == (0, ""), shown
+    for words in (f"Receipt of job {running_id}", "rule", TRES, "topped up", "settled", "COMPLETED", provider.address):
+        assert words in shown.out
+    as_json = await dps.run("job", "receipt", str(running_id), "--json")
+    assert as_json.out.encode() == receipt.read_bytes()
+    written = await dps.run("job", "receipt", str(running_id), "--pdf", tmp_path / "receipt.pdf")
+    assert written.status == 0, written
+    assert (tmp_path / "receipt.pdf").read_bytes().startswith(b"%PDF-")
+    money = json.loads(as_json.out)["receipt"]["money"]
+    job = await chain.job(running_id)
+    assert (money["top_ups_wei"], money["locked_wei"]) == (str(7 * CREDIT), str(107 * CREDIT))
+    assert int(money["cost_wei"]) == job.final_cost_wei > 0
+    on_chain = (await read_trails(chain, [job]))[job.id]
+    entries = json.loads(as_json.out)["receipt"]["transactions"]
+    assert [one["what"] for one in entries] == [
+        "requested", "assigned", "claimed", "reported running", "topped up", "settled",
+    ]  # fmt: skip
+    assert [(one["block"], one["log_index"]) for one in entries] == [(e.block, e.log_index) for e in on_chain.entries]
+
+
+async def test_verification_offline_and_with_a_node(
+    dps: Dps, live: Live, running_id: int, receipt: Path, provider: Party, tmp_path: Path
+) -> None:
+    whole = await dps.run("receipt", "verify", receipt)
+    said = f"job {running_id}: signed by its provider {provider.address}"
+    assert (whole.status, whole.out, whole.err) == (0, f"{said}, and the chain says the same.\n", "")
+    offline = await dps.run("receipt", "verify", receipt, "--offline")
+    assert (offline.status, offline.out) == (0, f"{said}; not compared with chain {live.grid.book.chain_id}.\n")
+    altered = tmp_path / "altered.json"
+    altered.write_bytes(receipt.read_bytes().replace(b'"billed":1', b'"billed":2'))
+    refused = await dps.run("receipt", "verify", altered, "--offline")
+    assert (refused.status, refused.out) == (1, "")
+    assert "not signed by its provider" in refused.err
+
+
+async def test_a_signed_lie_is_seen_on_chain(dps: Dps, live: Live, receipt: Path, provider: Party) -> None:
+    contents = read_receipt(receipt.read_bytes()).receipt
+    account = provider.writer.sender.wallet.account
+    money = contents.money.model_copy(update={"paid_wei": contents.money.cost_wei, "cut_wei": "0"})
+    receipt.write_bytes(sign_receipt(account, contents.model_copy(update={"money": money})))
+    assert (await dps.run("receipt", "verify", receipt, "--offline")).status == 0
+    refused = await dps.run("receipt", "verify", receipt)
+    assert (refused.status, "the chain says otherwise: payment, cut." in refused.err) == (1, True)
+    stranger = live.grid.new_key("stranger").account
+    forged = contents.model_copy(update={"provider": stranger.address})
+    receipt.write_bytes(sign_receipt(stranger, forged))
+    refused = await dps.run("receipt", "verify", receipt)
+    assert (refused.status, "did not settle job" in refused.err) == (1, True)
+
+
+async def test_another_customer_gets_no_receipt(dps: Dps, live: Live, running_id: int, receipt: Path) -> None:
+    other = live.grid.new_key(f"other-{running_id}")
+    assert isinstance(other, Wallet)
+    refused = await replace(dps, key=live.grid.keys / f"other-{running_id}").run("job", "receipt", str(running_id))
+    assert (refused.status, "has no part in job" in refused.err) == (1, True)
+
+
+def test_the_client_gives_the_receipt(dps: Dps, live: Live, running_id: int, receipt: Path, tmp_path: Path) -> None:
+    with OpenGrid(dps.key, live.book) as grid:
+        found = grid.job(running_id).receipt()
+        assert found.data == receipt.read_bytes()
+        assert (found.job_id, found.minutes, found.customer) == (running_id, 1, grid.address)
+        assert found.cost == grid.job(running_id).bill.cost
+        assert found.save(tmp_path / "r.txt").read_text() == found.text
+        assert found.save(tmp_path / "r.json").read_bytes() == found.data
