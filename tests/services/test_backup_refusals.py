@@ -164,7 +164,8 @@ async def test_another_secret_file(archive: Path, new: Machine, machine: Machine
 async def test_an_older_backup_is_migrated(machine: Machine, new: Machine, tmp_path: Path) -> None:
     with sqlite3.connect(machine.folder / "services.sqlite") as file:
         file.executescript(
-            "DROP TABLE grid_restored; DROP TABLE grid_kept_job; UPDATE grid_schema SET version_num = '0002'"
+            "DROP TABLE grid_restored; DROP TABLE grid_kept_job; DROP TABLE grid_receipt;"
+            "UPDATE grid_schema SET version_num = '0002'"
         )
     assert (await machine.back_up(tmp_path / "old.tar")).schema_step == "0002"
     await new.restore(tmp_path / "old.tar")
