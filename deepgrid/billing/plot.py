@@ -7,13 +7,12 @@ from __future__ import annotations
 
 import io
 from collections import Counter
-from typing import Any
 
+import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from deepgrid.billing.credits import WEI_PER_CREDIT
-from deepgrid.billing.frames import records
 from deepgrid.billing.reconcile import Reconciliation
 
 DOTS_PER_INCH = 80
@@ -25,11 +24,10 @@ def draw(result: Reconciliation) -> bytes:
     figure = Figure(figsize=(10, 3.6), layout="constrained")
     credits_axes, minutes_axes = figure.subplots(1, 2)
     _draw_credits(credits_axes, result)
-    rows = records(result.rows)
-    if result.rows.columns.isin(["slurm_id"]).any():
-        _draw_minutes(minutes_axes, rows)
+    if result.has_slurm:
+        _draw_minutes(minutes_axes, result.rows)
     else:
-        _draw_providers(minutes_axes, rows)
+        _draw_providers(minutes_axes, result.rows)
     return as_png(figure)
 
 
@@ -56,21 +54,20 @@ def _draw_credits(axes: Axes, result: Reconciliation) -> None:
     axes.legend(fontsize="small", ncols=3, loc="upper center", bbox_to_anchor=(0.5, -0.1), frameon=False)
 
 
-def _draw_minutes(axes: Axes, rows: list[dict[str, Any]]) -> None:
-    for label, color, some in (
-        ("agrees", AGREE, [row for row in rows if row["outcome"] == "settled" and not row["difference"]]),
-        ("differs", DIFFER, [row for row in rows if row["difference"]]),
-    ):
-        axes.scatter([row["ran"] for row in some], [row["billed"] or 0 for row in some], s=18, color=color, label=label)
+def _draw_minutes(axes: Axes, rows: pd.DataFrame) -> None:
+    differs = rows["difference"] != ""
+    agrees = (rows["outcome"] == "settled") & ~differs
+    for label, color, some in (("agrees", AGREE, rows[agrees]), ("differs", DIFFER, rows[differs])):
+        axes.scatter(list(some["ran"]), list(some["billed"]), s=18, color=color, label=label)
     axes.axline((0, 0), slope=1, color="grey", linewidth=0.8)
     axes.set(title="minutes of each job", xlabel="ran in Slurm", ylabel="billed")
     axes.legend(fontsize="small", frameon=False)
 
 
-def _draw_providers(axes: Axes, rows: list[dict[str, Any]]) -> None:
+def _draw_providers(axes: Axes, rows: pd.DataFrame) -> None:
     minutes: Counter[str] = Counter()
-    for row in rows:
-        if row["billed"]:
-            minutes[f"{row['provider'][:8]}…"] += row["billed"]
+    for provider, billed in zip(rows["provider"], rows["billed"], strict=True):
+        if billed:
+            minutes[f"{provider[:8]}…"] += billed
     axes.barh(list(minutes), list(minutes.values()), color=AGREE)
     axes.set(title="minutes billed by provider")

@@ -6,55 +6,39 @@ settlement. In the operator's books, the contract's balance must be explained to
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
 
-import pandas as pd
+from deepgrid.billing.columns.claims import Claims, Window, join, records
+from deepgrid.billing.columns.entry_tables import EntryTables, tables_of
+from deepgrid.billing.entries import ForeignJob, Ledger, Runs, Span
+from deepgrid.billing.rules.differences import Side, findings
+from deepgrid.billing.rules.kinds import Finding
+from deepgrid.billing.rules.patterns import BillPatterns, Pattern
+from deepgrid.billing.rules.prefilter import doubtful, shared_runs
+from deepgrid.billing.rules.refunds import PaidBack, Refunds
+from deepgrid.billing.totals import Contract, Totals, TotalsOf, imbalances
 
-from deepgrid.billing.credits import format_credits
-from deepgrid.billing.differences import Finding, PaidBack, Side, findings, paid_back
-from deepgrid.billing.entries import ForeignJob, Ledger, Purpose, Runs, Span
-from deepgrid.billing.frames import DIVIDED, GIVEN_BACK, by_claim, join, records
+if TYPE_CHECKING:
+    import pandas as pd
 
 NAMED_IN_MESSAGE = 10
 NEVER_SETTLED_GRACE_S = 3600  # a job should be settled within an hour of its end in Slurm
 
 
-@dataclass(frozen=True, slots=True)
-class Totals:
-    """Sums in wei: of the jobs in the books, of their transfers, and of the contract's balance now.
-
-    The contract's figures cover the whole grid. `deposits` is None in the books of one provider.
-    """
-
-    jobs: int
-    brought_forward: int
-    taken: int
-    locked: int
-    paid: int
-    cut: int
-    refunded: int
-    still_locked: int
-    paid_out: int
-    refund_out: int
-    withdrawn: int
-    strays: int
-    platform_cut: int
-    balance: int
-    deposits: int | None = None
-
-
 @dataclass(frozen=True)
 class Reconciliation:
-    """The result. `rows` is the join; `imbalances` are sentences, empty in correct books.
+    """The result. `claims` is the join; `imbalances` are sentences, empty in correct books.
 
     `paid_back` are customers whose jobs failed repeatedly by the cluster's fault. `foreign` are Slurm jobs without a
-    claim. Both are hints for a person, not differences.
+    claim. Both are hints for a person, not differences, as are some of the `patterns`.
     """
 
     name: str
     span: Span
-    rows: pd.DataFrame
+    claims: Claims | None
     differences: tuple[Finding, ...]
     notes: tuple[Finding, ...]
     totals: Totals
@@ -62,6 +46,21 @@ class Reconciliation:
     sources: str
     paid_back: tuple[PaidBack, ...] = ()
     foreign: tuple[ForeignJob, ...] = ()
+    patterns: tuple[Pattern, ...] = ()
+    has_slurm: bool = False
+
+    @cached_property
+    def rows(self) -> pd.DataFrame:
+        """The claims with the names of their differences, as a pandas table. It is made at the first reading."""
+        from deepgrid.billing.frames import frame
+
+        assert self.claims is not None, "the rows of books by windows are not kept"
+        named: defaultdict[tuple[int, int], list[str]] = defaultdict(list)
+        for one in self.differences:
+            named[one.job_id, one.claimed_at].append(str(one.kind))
+        keys = zip(self.claims.job_id.tolist(), self.claims.claimed_at.tolist(), strict=True)
+        difference = [", ".join(dict.fromkeys(named[key])) if key in named else "" for key in keys]
+        return frame(self.claims, difference, has_slurm=self.has_slurm)
 
     @property
     def clean(self) -> bool:
@@ -85,6 +84,52 @@ class Reconciliation:
         return " ".join([*self.imbalances, differ])
 
 
+class Reconciler:
+    """Reconciles books window by window, so that memory holds the jobs of one window. Windows share no job."""
+
+    def __init__(
+        self, name: str, window: Window, side: Side, *, reported: dict[int, int] | None = None, keep: bool = False
+    ) -> None:
+        self._name = name
+        self._window = window
+        self._side = side
+        self._reported = reported or {}
+        self._keep = keep
+        self._patterns = BillPatterns(side.tolerance_minutes)
+        self._totals = TotalsOf(window)
+        self._found: list[Finding] = []
+        self._refunds = Refunds()
+        self._claims: Claims | None = None
+
+    def add(self, tables: EntryTables) -> None:
+        """Compare the entries of some jobs."""
+        claims = join(tables, self._window)
+        side = self._side
+        chosen = doubtful(claims, side, self._reported)
+        for claim in records(claims, chosen, self._reported):
+            self._found += findings(claim, side)
+        if side.has_slurm:
+            self._patterns.add(claims)
+        self._totals.add(claims)
+        self._refunds.add(claims)
+        self._claims = claims if self._keep else None
+
+    def result(self, contract: Contract, runs: Runs | None = None) -> Reconciliation:
+        """Return the result of all windows."""
+        too_much = [*self._patterns.too_much()]
+        found = sorted([*self._found, *too_much], key=lambda one: (one.job_id, one.claimed_at))
+        totals = self._totals.totals(contract)
+        return Reconciliation(
+            name=self._name, span=self._side.span, claims=self._claims,
+            differences=tuple(one for one in found if one.kind is not None),
+            notes=tuple(one for one in found if one.kind is None), totals=totals,
+            imbalances=tuple(imbalances(totals, contract)),
+            sources="contract events, token transfers" + (f", {runs.source}" if runs else ""),
+            paid_back=self._refunds.often(), foreign=runs.foreign if runs else (), patterns=self._patterns.patterns(),
+            has_slurm=self._side.has_slurm,
+        )  # fmt: skip
+
+
 def reconcile(
     name: str,
     ledger: Ledger,
@@ -96,92 +141,20 @@ def reconcile(
     never_settled_grace_s: int = NEVER_SETTLED_GRACE_S,
 ) -> Reconciliation:
     """Reconcile the books of `provider` with the `runs` of its Slurm; without both, reconcile the whole grid."""
-    rows = join(ledger, runs, provider)
-    runs_of = by_claim(runs.runs if runs is not None else ())
-    side = Side(ledger, runs, runs_of, span, tolerance_minutes, never_settled_grace_s)
-    found = [finding for row in records(rows) for finding in findings(row, side)]
-    rows = _shown(rows, found)
-    totals = _totals(ledger, rows, provider)
-    differences = tuple(one for one in found if one.kind is not None)
-    notes = tuple(one for one in found if one.kind is None)
-    imbalances, repaid = tuple(_imbalances(ledger, totals)), paid_back(rows, ledger)
-    sources = "contract events, token transfers" + (f", {runs.source}" if runs else "")
-    foreign = runs.foreign if runs else ()
-    return Reconciliation(
-        name=name, span=span, rows=rows, differences=differences, notes=notes, totals=totals, imbalances=imbalances,
-        sources=sources, paid_back=repaid, foreign=foreign,
+    tables = tables_of(ledger, runs.runs if runs is not None else ())
+    side = Side(
+        span=span, tolerance_minutes=tolerance_minutes, never_settled_grace_s=never_settled_grace_s,
+        has_slurm=runs is not None, complete=runs is not None and runs.complete, strays_wei=ledger.strays_wei,
+        shared=shared_runs(tables.runs),
     )  # fmt: skip
+    window = Window.of(ledger, provider)
+    reconciler = Reconciler(name, window, side, reported=ledger.reported_too_much, keep=True)
+    reconciler.add(tables)
+    return reconciler.result(Contract.of(ledger), runs)
 
 
 def needs_older_strays(ledger: Ledger) -> bool:
     """Return whether the contract holds more than the jobs, the cut and the period's strays explain."""
-    return _excess(ledger) > ledger.strays_wei + ledger.older_strays_wei
-
-
-def _shown(rows: pd.DataFrame, found: list[Finding]) -> pd.DataFrame:
-    """Return the rows, each with the names of its differences.
-
-    Rows that only Slurm knows are shown only if they differ.
-    """
-    kinds: dict[tuple[int, int], list[str]] = defaultdict(list)
-    for one in found:
-        if one.kind is not None:
-            kinds[one.job_id, one.claimed_at].append(one.kind)
-    keys = list(zip(rows["job_id"], rows["claimed_at"], strict=True))
-    named = [", ".join(dict.fromkeys(kinds[key])) for key in keys]
-    rows = rows.assign(difference=pd.Series(named, dtype=object, index=rows.index))
-    return rows[rows["outcome"].notna() | (rows["difference"] != "")].reset_index(drop=True)
-
-
-def _totals(ledger: Ledger, rows: pd.DataFrame, provider: str | None) -> Totals:
-    moves = [one for one in ledger.transfers if ledger.in_period(one.block)]
-    moved: Counter[Purpose] = Counter()
-    for one in moves:
-        moved[one.purpose] += one.wei
-    taken, paid_out = moved[Purpose.DEPOSIT] + moved[Purpose.TOP_UP], moved[Purpose.PAID]
-    refund_out = moved[Purpose.REFUND] + moved[Purpose.RELEASE]
-    if provider is not None:
-        taken, refund_out = sum(rows["deposit"]) + sum(rows["top_up"]), sum(rows["refund_out"])
-        paid_out = sum(one.wei for one in moves if one.purpose is Purpose.PAID and one.payee == provider)
-    return Totals(
-        jobs=len({row["job_id"] for row in records(rows) if row["outcome"] not in (None, GIVEN_BACK)}),
-        **{column: sum(rows[column]) for column in DIVIDED},
-        taken=taken,
-        paid_out=paid_out,
-        refund_out=refund_out,
-        withdrawn=moved[Purpose.WITHDRAWAL],
-        strays=moved[Purpose.STRAY],
-        platform_cut=ledger.platform_cut_wei,
-        balance=ledger.balance_wei,
-        deposits=_deposits(ledger) if provider is None else None,
-    )
-
-
-def _imbalances(ledger: Ledger, totals: Totals) -> list[str]:
-    divided = totals.paid + totals.cut + totals.refunded + totals.still_locked
-    strays = ledger.strays_wei
-    checks = [
-        ("Locked", totals.locked, "paid, cut, refunded and still locked", divided, 0),
-        ("Locked", totals.locked, "brought forward and transferred in", totals.brought_forward + totals.taken, strays),
-        ("Settled for providers", totals.paid, "transferred to them", totals.paid_out, 0),
-        ("Settled for customers", totals.refunded, "transferred to them", totals.refund_out, 0),
-    ]
-    found = [
-        f"{what} {format_credits(one)} credits, {other_what} {format_credits(other)}."
-        for what, one, other_what, other, allowed in checks
-        if not 0 <= one - other <= allowed
-    ]
-    if totals.deposits is not None and not 0 <= _excess(ledger) <= strays + ledger.older_strays_wei:
-        found.append(
-            f"The contract holds {format_credits(totals.balance)} credits; deposits of hot jobs and the cut are"
-            f" {format_credits(totals.deposits + totals.platform_cut)}."
-        )
-    return found
-
-
-def _excess(ledger: Ledger) -> int:
-    return ledger.balance_wei - ledger.platform_cut_wei - _deposits(ledger)
-
-
-def _deposits(ledger: Ledger) -> int:
-    return sum(job.held_wei for job in ledger.jobs.values())
+    held = sum(job.held_wei for job in ledger.jobs.values())
+    excess = ledger.balance_wei - ledger.platform_cut_wei - held
+    return excess > ledger.strays_wei + ledger.older_strays_wei

@@ -7,12 +7,15 @@ from typing import Any
 
 import pandas as pd
 
+from deepgrid.billing.columns.claims import MONEY
 from deepgrid.billing.credits import format_credits
-from deepgrid.billing.differences import Finding, PaidBack
 from deepgrid.billing.entries import ForeignJob
-from deepgrid.billing.frames import MONEY, records
 from deepgrid.billing.period import format_time
-from deepgrid.billing.reconcile import Reconciliation, Totals
+from deepgrid.billing.reconcile import Reconciliation
+from deepgrid.billing.rules.kinds import Finding
+from deepgrid.billing.rules.patterns import Pattern
+from deepgrid.billing.rules.refunds import PaidBack
+from deepgrid.billing.totals import Totals
 
 ROWS_SHOWN = 500  # of a table in the UI; the file has all rows
 JOBS_NAMED = 20  # of one customer
@@ -29,6 +32,8 @@ def page(result: Reconciliation, picture: bytes) -> str:
     ]
     if result.differences:
         parts += ["## Differences", _findings(result.differences)]
+    if result.patterns:
+        parts += ["## Patterns", _patterns(result.patterns)]
     parts += [
         f"![plot](data:image/png;base64,{base64.b64encode(picture).decode()})",
         "## Totals",
@@ -45,8 +50,10 @@ def page(result: Reconciliation, picture: bytes) -> str:
 
 def table(result: Reconciliation) -> list[dict[str, Any]]:
     """Return one row per claim for a table in the UI, differences first. Credits are exact, as text."""
-    rows = sorted(records(result.rows), key=lambda row: not row["difference"])
-    return [_shown(row) for row in rows[:ROWS_SHOWN]]
+    rows = result.rows
+    agrees = rows["difference"] == ""
+    first = pd.concat([rows[~agrees].head(ROWS_SHOWN), rows[agrees].head(ROWS_SHOWN)]).head(ROWS_SHOWN)
+    return [_shown(dict(zip(first.columns, values, strict=True))) for values in first.itertuples(index=False)]
 
 
 def stored(result: Reconciliation) -> pd.DataFrame:
@@ -81,9 +88,18 @@ def _shown(row: dict[str, Any]) -> dict[str, Any]:
 
 def _findings(found: tuple[Finding, ...]) -> str:
     """Return a list, because the UI does not wrap lines of a table."""
+    return "\n".join(f"* {_finding(one)}" for one in found[:ROWS_SHOWN])
+
+
+def _finding(one: Finding) -> str:
+    kind = f", **{one.kind}** ({one.severity}, {format_credits(one.wei)} credits)" if one.kind else ""
+    return f"**job {one.job_id}**{kind}: {one.evidence}{f', transaction `{one.tx}`' if one.tx else ''}"
+
+
+def _patterns(found: tuple[Pattern, ...]) -> str:
     return "\n".join(
-        f"* **job {one.job_id}**{f', **{one.kind}**' if one.kind else ''}: {one.evidence}"
-        f"{f', transaction `{one.tx}`' if one.tx else ''}"
+        f"* **{one.kind}** ({one.severity}, {format_credits(one.wei)} credits): provider {one.provider},"
+        f" {f'customer {one.customer}' if one.customer else 'all customers'}: {one.evidence}"
         for one in found[:ROWS_SHOWN]
     )
 

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from deepgrid.billing.differences import OFTEN
 from deepgrid.billing.report import page
+from deepgrid.billing.rules.refunds import OFTEN
 from deepgrid.lifecycle.states import JobStatus
 from tests.billing.books import history, operator_books, provider_books
 from tests.billing.histories import CUSTOMER, Plan

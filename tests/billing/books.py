@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from deepgrid.billing.differences import Kind
 from deepgrid.billing.entries import Purpose, Runs, Span
 from deepgrid.billing.formulas import bill
 from deepgrid.billing.reconcile import Reconciliation, reconcile
+from deepgrid.billing.rules.kinds import Kind
 from tests.billing.histories import CUSTOMER, CUT_PERCENT, DAY, ME, History, Plan
 
 HOUR = 3600

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from hypothesis import strategies as st
 
 from deepgrid.billing.entries import Claim, GivenBack, Ledger, Purpose, Run, Runs, Settlement, Span, Transfer
-from deepgrid.billing.formulas import bill
+from deepgrid.billing.formulas import affordable_minutes, bill
 from deepgrid.lifecycle.job import Job, JobDefinition
 from deepgrid.lifecycle.minutes import started_minutes
 from deepgrid.lifecycle.states import JobStatus
@@ -18,6 +18,7 @@ DAY = Span(MIDNIGHT, MIDNIGHT + 86400)
 ME, ANOTHER, CUSTOMER, CONTRACT = "0xMe", "0xAnother", "0xCustomer", "0xContract"
 FEE_MINUTES, TIMEOUT_MINUTES, CUT_PERCENT = 5, 10, 20
 CREDIT = 10**18
+STATES = {S.FAILED: "FAILED", S.CANCELLED: "CANCELLED", S.OUT_OF_CREDITS: "TIMEOUT"}  # in Slurm
 ONE_CPU = JobDefinition(0, 100, 1, 1, "")
 
 
@@ -64,6 +65,8 @@ class History:
     def add(self, plan: Plan) -> int:
         """Add all entries of one job. Returns its number."""
         job_id = len(self.jobs) + 1
+        if plan.fault and plan.end in (S.FINISHED, S.OUT_OF_CREDITS):
+            plan = replace(plan, end=S.FAILED)
         claimed_at = plan.submit + 2
         claimed = plan.end not in (S.PENDING, S.META_SCHEDULED)
         self.requested[job_id] = block_of(plan.submit)
@@ -118,11 +121,11 @@ class History:
         if plan.top_up:
             self.move(Purpose.TOP_UP, job.id, plan.customer, CONTRACT, plan.top_up, topped_up_at)
         locked = plan.locked + plan.top_up
-        granted = locked // plan.rate if plan.rate else 525_600
+        granted = affordable_minutes(locked, plan.rate)
         job = replace(job, locked_wei=locked, granted_minutes=granted)
         if plan.end is S.SCHEDULED:
             return job
-        state = "NODE_FAIL" if plan.fault else "CANCELLED" if plan.cancel_requested else "COMPLETED"
+        state = "NODE_FAIL" if plan.fault else STATES.get(plan.end, "COMPLETED")
         still_runs = plan.end is S.RUNNING
         self.runs.append(Run(
             job.id, job.claimed_at, 100 + job.id, "RUNNING" if still_runs else state, begin + plan.clock_s,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from deepgrid.billing.differences import Kind
 from deepgrid.billing.entries import Runs
+from deepgrid.billing.rules.kinds import Kind
 from tests.billing.books import HOUR, history, kinds, provider_books
 from tests.billing.histories import MIDNIGHT, Plan, S
 

@@ -30,7 +30,8 @@ def books(kind: str) -> Reconciliation:
 def test_the_page_says_what_differs_and_where_the_credits_are() -> None:
     text = page(books("provider"), b"png")
     assert text.startswith("# The books do not agree: alpha")
-    assert "* **job 1**, **minutes**: billed 8 minutes" in text
+    assert "* **job 1**, **minutes** (major, " in text
+    assert "credits): billed 8 minutes" in text
     assert "`0xsettle1`" in text
     assert "panicked and not billed" in text
     assert "data:image/png;base64,cG5n" in text

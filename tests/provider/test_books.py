@@ -10,8 +10,8 @@ from pwd import getpwnam
 
 import pytest
 
-from deepgrid.billing.differences import Kind
 from deepgrid.billing.reconcile import NEVER_SETTLED_GRACE_S, Reconciliation, needs_older_strays, reconcile
+from deepgrid.billing.rules.kinds import Kind
 from deepgrid.chain.ledger import Books
 from deepgrid.lifecycle.job import JobKey
 from deepgrid.lifecycle.slurm_state import Phase

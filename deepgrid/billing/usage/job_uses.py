@@ -1,14 +1,16 @@
-"""The jobs of a period, from the frames of the books: their money, their time in use, their waits and their ends."""
+"""The jobs of a period, from the claims of the books: their money, their time in use, their waits and their ends."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
 
+import numpy as np
+
+from deepgrid.billing.columns.claim_record import GIVEN_BACK, SETTLED
+from deepgrid.billing.columns.claims import claims_of, records
 from deepgrid.billing.entries import Ledger, Span
-from deepgrid.billing.frames import GIVEN_BACK, SETTLED, chain_frame, records
 from deepgrid.billing.usage.capacity import Capacity, overlap_s
 from deepgrid.lifecycle.decide import LOST
 from deepgrid.lifecycle.ends import BY_ERROR
@@ -74,19 +76,20 @@ def job_uses(ledger: Ledger, span: Span, provider: str | None) -> Iterator[JobUs
     """Yield the jobs that were settled in the span or are open at its end, of `provider` or of all."""
     billed = {one.job_id: one.billed_minutes for one in ledger.settlements}  # also after the period
     settled_at = {one.job_id: one.at for one in ledger.settlements if ledger.in_period(one.block)}
-    for row in records(chain_frame(ledger, provider)):
-        if row["outcome"] == GIVEN_BACK:
+    claims = claims_of(ledger, provider=provider)
+    for claim in records(claims, np.arange(len(claims.job_id))):
+        if claim.outcome == GIVEN_BACK:
             continue
-        job = ledger.jobs[row["job_id"]]
-        is_settled = row["outcome"] == SETTLED
+        job = ledger.jobs[claim.job_id]
+        is_settled, amounts = claim.outcome == SETTLED, claim.amounts
         ran_until = _ran_until(job, billed.get(job.id, 0), span)
         yield JobUse(
             job_id=job.id,
-            customer=row["customer"],
-            cluster=row["provider"] if job.provider else NO_CLUSTER,
+            customer=job.customer,
+            cluster=claim.provider if job.provider else NO_CLUSTER,
             settled_at=settled_at.get(job.id, 0),
-            status=row["status"],
-            end=_end(job, row) if is_settled else None,
+            status=claim.status,
+            end=_end(job, claim.billed) if is_settled else None,
             cause=job.last_error if is_settled and job.last_error in CAUSES else "",
             exit=exit_words(job) if is_settled else "",
             error=job.last_error if is_settled else "",
@@ -96,14 +99,14 @@ def job_uses(ledger: Ledger, span: Span, provider: str | None) -> Iterator[JobUs
             ended_at=job.ended_at,
             to_claim_s=_wait_s(job.submitted_at, job.claimed_at, span),
             to_start_s=_wait_s(job.submitted_at, job.started_at, span),
-            billed_minutes=row["billed"],
-            paid_wei=row["paid"],
-            cut_wei=row["cut"],
-            refunded_wei=row["refunded"],
-            still_locked_wei=row["still_locked"],
+            billed_minutes=claim.billed,
+            paid_wei=amounts.paid,
+            cut_wei=amounts.cut,
+            refunded_wei=amounts.refunded,
+            still_locked_wei=amounts.still_locked,
             used_s=Capacity.of_job(job.definition) * overlap_s(job.started_at, ran_until, span),
             ran_until=ran_until,
-            tx=row["tx"],
+            tx=claim.tx,
         )
 
 
@@ -124,7 +127,7 @@ def _wait_s(since: int, until: int, span: Span) -> int | None:
     return max(0, until - since) if span.since <= until < span.until else None
 
 
-def _end(job: Job, row: dict[str, Any]) -> End:
+def _end(job: Job, billed: int) -> End:
     match job.status:
         case JobStatus.FINISHED:
             return End.FINISHED
@@ -135,6 +138,6 @@ def _end(job: Job, row: dict[str, Any]) -> End:
         case JobStatus.FAILED if not job.started_at:
             return End.NOT_STARTED
         case JobStatus.FAILED:  # no minute is billed if the fault is the cluster's
-            return End.FAILED if row["billed"] else End.CLUSTER_FAILED
+            return End.FAILED if billed else End.CLUSTER_FAILED
         case _:
             return End.PANICKED

@@ -1,0 +1,1 @@
+"""The rules of the books: which claims are looked at, and the named differences, patterns and hints that they show."""
