@@ -18,6 +18,7 @@ import jinja2
 
 from deepgrid.errors import InputError
 from deepgrid.sbatch.containers import Containers, Folders, Images, place_of
+from deepgrid.sbatch.file_addresses import PART_BYTES, GridFiles
 from deepgrid.sbatch.network import hubs, interface_secrets, memberships, uses_networks
 from deepgrid.sbatch.quoting import Quoted, only_quoted, quote
 from deepgrid.sbatch.step_commands import command_variables, srun_options, task
@@ -29,6 +30,7 @@ from deepgrid.workflow.yaml_nodes import Path
 
 GUARD_MARK = "# deepgrid:guard"
 USUAL = Containers()
+NOWHERE = GridFiles()
 MOST_OUTPUT_BYTES = 2**40
 INCOMPLETE = 74  # exit status of a job whose output was not sent as a whole: EX_IOERR of sysexits.h
 MOST_BYTES = 1_000_000  # of all variables that steps wrote; Linux usually has room for 2 MB of variables and arguments
@@ -42,28 +44,44 @@ class ScriptParts(NamedTuple):
 
 
 def render(
-    job: Definition, storage: StoragePaths, containers: Containers = USUAL, folders: Folders | None = None
+    job: Definition,
+    storage: StoragePaths,
+    containers: Containers = USUAL,
+    folders: Folders | None = None,
+    grid_files: GridFiles = NOWHERE,
 ) -> str:
     """Return the batch script of a job for a cluster with these storage volumes and container settings.
 
-    `folders` are the known working folders of images. Others are looked up on the node.
+    `folders` are the known working folders of images. Others are looked up on the node. `grid_files` are the addresses
+    of files that the grid keeps.
     Raises InputError for a job with a module that was not resolved.
     """
-    return "".join(render_parts(job, storage, containers, folders))
+    return "".join(render_parts(job, storage, containers, folders, grid_files))
 
 
 def render_parts(
-    job: Definition, storage: StoragePaths, containers: Containers = USUAL, folders: Folders | None = None
+    job: Definition,
+    storage: StoragePaths,
+    containers: Containers = USUAL,
+    folders: Folders | None = None,
+    grid_files: GridFiles = NOWHERE,
 ) -> ScriptParts:
     """Return the batch script as `render` gives it, in its two parts."""
     blocks, names = blocks_of(job)
     every = [block.step for block in blocks]
     values = {"job": job, "storage": storage, "blocks": blocks, "names": names}
     values |= {"images": Images(every, containers, folders), "has_modules": any(step.module for step in every)}
+    values |= {"grid_files": grid_files, "grid_moves": needs_grid_files(job)}
     values |= {"networks": uses_networks(job), "hubs": hubs(job)}
     values["relays"] = any(step.launch or (step.for_ and step.for_.parallel) for step in every)
     preamble, steps = (_environment().get_template(name).render(values) for name in ("preamble.sh.j2", "steps.sh.j2"))
     return ScriptParts(preamble, steps)
+
+
+def needs_grid_files(job: Definition) -> bool:
+    """Return whether the script needs addresses of the grid's files."""
+    reads = job.input is not None and (job.input.grid is not None or job.input.job is not None)
+    return reads or (job.output is not None and job.output.grid is not None)
 
 
 @cache
@@ -87,6 +105,7 @@ def _environment() -> jinja2.Environment:
         guard_mark=Quoted(GUARD_MARK), shell_names=Quoted("|".join(sorted(SHELL_NAMES))), srun_options=srun_options
     )
     environment.globals.update(longest_bytes=LONGEST_BYTES, most_bytes=MOST_BYTES)
+    environment.globals.update(part_bytes=PART_BYTES)
     environment.globals.update(most_output=MOST_OUTPUT_BYTES, incomplete=INCOMPLETE)
     environment.globals.update(task=task, place_of=place_of, command_variables=command_variables)
     environment.globals.update(interface_secrets=interface_secrets, memberships=memberships)

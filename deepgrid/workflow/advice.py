@@ -71,7 +71,7 @@ def _idle_in_job(job: Definition) -> Iterator[tuple[Path, str]]:
         yield ("continuousOutputSync",), "has no effect without output to S3; the output is sent at the end only"
     for name, data in (("input", job.input), ("output", job.output)):
         if data is not None and not _moves(data):
-            yield (name,), "has neither http nor s3, so nothing is moved"
+            yield (name,), "names no way, so nothing is moved"
     if job.input and job.input.s3 and job.input.s3.delete_sync:
         yield ("input", "s3", "deleteSync"), "has no effect on input"
     joined = {interface.vnet.name for interface in _interfaces(job) if interface.vnet}
@@ -81,7 +81,7 @@ def _idle_in_job(job: Definition) -> Iterator[tuple[Path, str]]:
 
 
 def _moves(data: TransportData | None) -> bool:
-    return bool(data and (data.http or data.s3))
+    return bool(data and (data.http or data.s3 or data.grid or data.job))
 
 
 def _interfaces(job: Definition) -> Iterator[NetworkInterface]:

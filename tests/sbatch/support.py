@@ -13,6 +13,7 @@ from functools import cache
 from pathlib import Path
 
 from deepgrid.sbatch import Containers, StoragePaths, render, render_parts
+from deepgrid.sbatch.file_addresses import GridFiles
 from deepgrid.sbatch.render import USUAL
 from deepgrid.services.admission.checks import ACROSS_PARTS, linted_parts
 from deepgrid.services.script_check import check_grammar, lint_script
@@ -88,6 +89,7 @@ class Bench:
         self.root, self.records = root, root / "records"
         self.storage = StoragePaths.under(str(root / "store"))
         self.containers = Containers()
+        self.grid_files = GridFiles()
         for folder in (self.records, *map(Path, self.storage.roots)):
             folder.mkdir(parents=True)
         (root / "bin").mkdir()
@@ -99,7 +101,7 @@ class Bench:
     def run(self, job: Definition, **env: str) -> Outcome:
         for old in self.records.iterdir():
             old.unlink()
-        script = render(job, self.storage, self.containers).encode()
+        script = render(job, self.storage, self.containers, grid_files=self.grid_files).encode()
         done = subprocess.run(
             [*UNDEAF, "bash", "-s"], check=False, input=script, cwd=self.root, timeout=60,
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT,

@@ -13,7 +13,7 @@ from deepgrid.workflow.models.network import VirtualNetwork
 from deepgrid.workflow.models.rules import MOST_STEPS, faults_in
 from deepgrid.workflow.models.running import JobResources
 from deepgrid.workflow.models.steps import Step
-from deepgrid.workflow.models.transport import TransportData
+from deepgrid.workflow.models.transport import TransportData, misplaced_files
 
 
 class Definition(Model):
@@ -40,7 +40,7 @@ class Definition(Model):
 
     @model_validator(mode="after")
     def _goes_together(self) -> Definition:
-        faults = list(faults_in(self))
+        faults = [*faults_in(self), *misplaced_files(self.output)]
         if faults:
             raise PydanticCustomError("located", "parts of the job do not go together", {"faults": faults})
         return self

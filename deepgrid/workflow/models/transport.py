@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Annotated
 
 from pydantic import Field, model_validator
 from pydantic_core import PydanticCustomError
 
 from deepgrid.workflow.models.base import Model
-from deepgrid.workflow.models.fields import SECRET, AbsolutePath, Bucket, Flag, Text, WebAddress
+from deepgrid.workflow.models.fields import SECRET, AbsolutePath, Bucket, BundleId, Flag, JobNumber, Text, WebAddress
+from deepgrid.workflow.yaml_nodes import Path
 
 
 class HTTPData(Model):
@@ -37,6 +39,13 @@ class S3Data(Model):
     """As output: also delete objects of the bucket's folder that the job does not have."""
 
 
+class GridData(Model):
+    """Files that the grid keeps, for as long as its operator says."""
+
+    files: BundleId | None = None
+    """As input: files that were sent to the grid. `dps submit --send` writes this number."""
+
+
 class TransportData(Model):
     """One way to copy data in or out. Without any, nothing is copied."""
 
@@ -44,9 +53,22 @@ class TransportData(Model):
     """Over HTTP."""
     s3: S3Data | None = None
     """With an S3 bucket."""
+    grid: GridData | None = None
+    """With the grid itself, which keeps the files for their customer."""
+    job: JobNumber | None = None
+    """As input: the output of another job of the same customer, by its number, if the grid keeps it."""
 
     @model_validator(mode="after")
     def _one_way(self) -> TransportData:
-        if self.http and self.s3:
-            raise PydanticCustomError("one_of", "has both http and s3; keep one of them")
+        ways = [name for name in ("http", "s3", "grid", "job") if getattr(self, name) is not None]
+        if len(ways) > 1:
+            raise PydanticCustomError("one_of", "has both {ways}; keep one of them", {"ways": " and ".join(ways)})
         return self
+
+
+def misplaced_files(target: TransportData | None) -> Iterator[tuple[Path, str]]:
+    """Yield what only an input can name, in an output."""
+    if target is not None and target.job is not None:
+        yield ("output", "job"), "cannot be a target; write grid: {} to let the grid keep the output"
+    if target is not None and target.grid is not None and target.grid.files is not None:
+        yield ("output", "grid", "files"), "has a meaning for input only; write grid: {}"
