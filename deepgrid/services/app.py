@@ -28,7 +28,11 @@ from deepgrid.services.admission import Admission, Gate, Limits, ScriptChecks
 from deepgrid.services.cleanup import Retention, clean_up_for_ever
 from deepgrid.services.context import Context, Services
 from deepgrid.services.core import as_refusal
-from deepgrid.services.handlers import authentication, definitions, job_receipts, kept_jobs, logs, notices
+from deepgrid.services.files.addresses import Addresses
+from deepgrid.services.files.bundles import Bundles
+from deepgrid.services.files.parts import Parts, open_store
+from deepgrid.services.files.policy import PolicyFile
+from deepgrid.services.handlers import authentication, definitions, files, job_receipts, kept_jobs, logs, notices, transfers
 from deepgrid.services.handlers.job_queue import JobQueue
 from deepgrid.services.handlers.job_queue import router as queue_router
 from deepgrid.services.refusal import Refusal
@@ -53,6 +57,8 @@ class ServicesSettings:
     grpc_port: int | None = None  # the same; None for no gRPC
     book: Path | None = None
     max_log_bytes: int = 64 * 1024 * 1024
+    files: str = ""  # folder or URL of a bucket for customers' files; empty for none
+    files_terms: Path | None = None  # the operator's quotas and retention of files, in JSON
     retention: Retention = field(default_factory=Retention)
     clean_up_every_s: float = 60.0
     debug_scripts: bool = False  # shows the batch script of any definition, with its secrets, to anybody; for tests
@@ -75,7 +81,7 @@ async def open_services(
     checks = ScriptChecks(*queue, checked=metrics.checked)
     context = Context(
         domain, chain, database, vault, lambda: int(clock()), settings.max_log_bytes, Admission(limits), checks,
-        debug_scripts=settings.debug_scripts, metrics=metrics,
+        debug_scripts=settings.debug_scripts, files=_open_files(settings, database, vault, clock), metrics=metrics,
     )  # fmt: skip
     try:
         await database.prepare(migrate=settings.migrate)
@@ -93,13 +99,23 @@ async def open_services(
         await database.aclose()
 
 
+def _open_files(
+    settings: ServicesSettings, database: Database, vault: Vault, clock: Callable[[], float]
+) -> Bundles | None:
+    """Return the bundles of customers; None if no place for them is set. Raises ConfigurationError."""
+    if not settings.files:
+        return None
+    parts, addresses = Parts(open_store(settings.files), vault.derive("files")), Addresses(vault.derive("addresses"))
+    return Bundles(database, parts, addresses, PolicyFile(settings.files_terms), lambda: int(clock()))
+
+
 def create_app(context: Context) -> FastAPI:
     """Return the application on an open store."""
     app = FastAPI(title="deepgrid services", openapi_url=None)
     app.state.context = context
-    app.add_middleware(Gate, admission=context.admission)
+    app.add_middleware(Gate, admission=context.admission, addresses=context.files.addresses if context.files else None)
     app.add_middleware(Measured, metrics=context.metrics)
-    parts = (definitions, kept_jobs, logs, notices, job_receipts, authentication)
+    parts = (definitions, kept_jobs, logs, notices, job_receipts, authentication, files, transfers)
     for router in (one.router for one in parts):
         app.include_router(router)
     app.state.job_queue = JobQueue(context.chain, context.clock)

@@ -74,6 +74,8 @@ async def clean_up(context: Context, retention: Retention) -> None:
         await read_new_jobs(context)
     async with context.database.write() as session:  # only now: the new jobs may have named some
         await forget_unowned(session, now - retention.unowned_s)
+    if context.files is not None:
+        await context.files.clean_up()
     last = ""
     while True:
         async with context.database.read() as session:

@@ -11,6 +11,8 @@ from fastapi import Depends, Path, Request
 
 from deepgrid.services.admission import ScriptChecks
 from deepgrid.services.core import ServiceCore
+from deepgrid.services.files.bundles import Bundles
+from deepgrid.services.files.claim_states import ClaimStates
 from deepgrid.services.following import LogTails
 from deepgrid.services.service_metrics import ServiceMetrics
 from deepgrid.services.storage.replays import Fence, Nonces
@@ -24,17 +26,20 @@ class Context(ServiceCore):
 
     checks: ScriptChecks
     debug_scripts: bool = False
+    files: Bundles | None = None  # None if this grid keeps no files
     fence: Fence = field(default_factory=Fence)
     metrics: ServiceMetrics = field(default_factory=ServiceMetrics)
     reading_jobs: asyncio.Lock = field(default_factory=asyncio.Lock)  # held while new jobs of the chain are read
     all_checks: list[ScriptChecks] = field(init=False)  # that metrics count
     log_tails: LogTails = field(init=False)
     nonces: Nonces = field(init=False)
+    claims: ClaimStates = field(init=False)
 
     def __post_init__(self) -> None:
         self.all_checks = [self.checks]
         self.log_tails = LogTails(self)
         self.nonces = Nonces(self.database)
+        self.claims = ClaimStates(self)
         self.metrics.load = self._load
 
     def _load(self) -> dict[str, float]:

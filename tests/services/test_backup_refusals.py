@@ -20,6 +20,7 @@ from deepgrid.services.database_backup import DUMPS, SECRET, unpack_backup
 from deepgrid.services.storage.database import Database, Definition
 from deepgrid.services.storage.vault import Vault
 from tests.services.backup_support import BOOK, Machine
+from tests.services.support import LATER_TABLES
 
 
 @pytest.fixture(scope="module")
@@ -163,10 +164,9 @@ async def test_another_secret_file(archive: Path, new: Machine, machine: Machine
 
 async def test_an_older_backup_is_migrated(machine: Machine, new: Machine, tmp_path: Path) -> None:
     with sqlite3.connect(machine.folder / "services.sqlite") as file:
-        file.executescript(
-            "DROP TABLE grid_restored; DROP TABLE grid_kept_job; DROP TABLE grid_receipt;"
-            "UPDATE grid_schema SET version_num = '0002'"
-        )
+        for table in LATER_TABLES:
+            file.execute(f"DROP TABLE {table}")
+        file.executescript("UPDATE grid_schema SET version_num = '0002'")
     assert (await machine.back_up(tmp_path / "old.tar")).schema_step == "0002"
     await new.restore(tmp_path / "old.tar")
     database = Database(new.url)
@@ -188,4 +188,4 @@ def test_the_manifest_names_each_member(archive: Path, tmp_path: Path) -> None:
     (tmp_path / "parts").mkdir()
     manifest = unpack_backup(archive, tmp_path / "parts")
     assert {file.name for file in (tmp_path / "parts").iterdir()} == {MANIFEST, *manifest.members}
-    assert (manifest.chain_id, manifest.schema_step, manifest.kind) == (BOOK.chain_id, "0005", "sqlite")
+    assert (manifest.chain_id, manifest.schema_step, manifest.kind) == (BOOK.chain_id, "0006", "sqlite")

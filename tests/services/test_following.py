@@ -20,7 +20,7 @@ from deepgrid.services.following.log_tail import TAIL_BYTES
 from deepgrid.services.following.log_tails import PAGE_BYTES
 from deepgrid.services.refusal import Refusal
 from tests.appending import push_log
-from tests.services.support import ACCOUNTS, Grid, Start
+from tests.services.support import ACCOUNTS, LATER_TABLES, Grid, Start
 from tests.waiting import until
 
 NAME = "0" * 64
@@ -261,8 +261,8 @@ async def test_a_database_of_an_earlier_release_gets_the_missing_column(start: S
     await push_log(grid.provider, 1, 0, b"old, ")
     with sqlite3.connect(tmp_path / "services.sqlite", timeout=30) as old:
         old.execute("ALTER TABLE grid_log_chunk DROP COLUMN at_ns")
-        old.execute("DROP TABLE grid_kept_job")
-        old.execute("DROP TABLE grid_restored")
+        for table in LATER_TABLES:
+            old.execute(f"DROP TABLE {table}")
         old.execute("DROP TABLE grid_schema")
         [(updated_at,)] = old.execute("SELECT updated_at FROM grid_log")
     old.close()

@@ -41,6 +41,16 @@ Sockets = Annotated[
     ),
 ]
 SocketGroup = Annotated[str | None, _variable("SOCKET_GROUP", "Unix group of the proxy. By default only this account.")]
+Files = Annotated[
+    str,
+    _variable(
+        "FILES",
+        "Folder for customers' files, or URL of a bucket such as s3://BUCKET/PREFIX. By default the grid keeps none.",
+    ),
+]
+FilesTerms = Annotated[
+    Path | None, _variable("FILES_TERMS", "JSON file with quotas and retention of files, for all or one customer.")
+]
 ProxyConfig = Annotated[Path | None, _variable("PROXY_CONFIG", "The proxy's file that `dps services proxy` made.")]
 MetricsPort = Annotated[
     int, _variable("METRICS_PORT", "Port of the metrics for Prometheus, on the loopback interface; 0 for none.", min=0)
@@ -112,6 +122,8 @@ def serve_services(
         _variable("GRPC_PORT", "Port of the log service over gRPC without --sockets. None by default.", min=0),
     ] = None,
     metrics_port: MetricsPort = 0,
+    files: Files = "",
+    files_terms: FilesTerms = None,
     debug_scripts: Annotated[
         bool, typer.Option(help="Show batch scripts, with all secrets, by GraphQL. For tests on this machine only.")
     ] = False,
@@ -178,6 +190,7 @@ def serve_services(
     )
     settings = replace(settings, port=port, grpc_port=grpc_port, debug_scripts=debug_scripts, migrate=migrate)
     settings = replace(settings, retention=Retention(log_s=keep_days * DAY_S))
+    settings = replace(settings, files=files, files_terms=files_terms)
     pages = WebSettings(
         node_url=public_url(web_node_url), prefect_url=public_url(web_prefect_url), transactions=web_transactions
     )

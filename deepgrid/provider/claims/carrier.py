@@ -28,7 +28,7 @@ from deepgrid.lifecycle.actions import (
 from deepgrid.lifecycle.decide import Attempt, Observation, decide
 from deepgrid.lifecycle.gpu_types import named_type
 from deepgrid.lifecycle.job import Job, JobKey
-from deepgrid.provider.claims.claim_script import script_of
+from deepgrid.provider.claims.claim_script import grid_files_of, script_of
 from deepgrid.provider.claims.customer_requests import extend_limit
 from deepgrid.provider.claims.job_card import JobCard, Place, job_card
 from deepgrid.provider.claims.job_story import JobStory, Tell
@@ -101,6 +101,7 @@ class Carrier:
             return None
         try:
             model = await self.session.services.fetch_definition(job.id, job.definition.definition_hash)
+            grid_files = await grid_files_of(model, self.session, job.id)
         except NotFound as error:
             self._unusable(error.message)
             return None
@@ -114,7 +115,7 @@ class Carrier:
             return None
         self.observer.ships_output = model.enable_logging
         try:
-            script = await script_of(model, self.session)
+            script = await script_of(model, self.session, grid_files)
         except InputError as error:
             self._unfit(error.message)
             return None

@@ -7,6 +7,7 @@ import re
 import time
 from collections import OrderedDict
 from collections.abc import Callable
+from typing import Protocol
 
 from eth_utils.address import is_address, to_checksum_address
 from starlette.datastructures import Headers
@@ -75,15 +76,23 @@ class Admission:
         return self._known.get(signer, 0.0) > self._clock()
 
 
+class Capabilities(Protocol):
+    """Tells paths that only a party with a right can know."""
+
+    def knows(self, path: str) -> bool: ...
+
+
 class Gate:
     """ASGI middleware: refuses requests above the limits of strangers, before reading them.
 
     It also gives each handler the source address.
     """
 
-    def __init__(self, app: ASGIApp, admission: Admission) -> None:
+    def __init__(self, app: ASGIApp, admission: Admission, addresses: Capabilities | None = None) -> None:
+        """Requests at an authentic address of files, as `addresses` knows them, are not those of strangers."""
         self._app = app
         self._admission = admission
+        self._addresses = addresses
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -94,7 +103,8 @@ class Gate:
             await self._answered(scope, receive, send)
             return
         try:
-            self._admission.admit(source, _claimed_signer(scope))
+            if self._addresses is None or not self._addresses.knows(scope["path"]):
+                self._admission.admit(source, _claimed_signer(scope))
         except Refusal as refusal:
             await _answer(refusal, send)
             return

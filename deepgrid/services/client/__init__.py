@@ -4,6 +4,7 @@
 """
 
 from deepgrid.services.client.answers import LogChunk
+from deepgrid.services.client.files_client import FilesClient
 from deepgrid.services.client.services_client import ServicesClient
 
-__all__ = ["LogChunk", "ServicesClient"]
+__all__ = ["FilesClient", "LogChunk", "ServicesClient"]

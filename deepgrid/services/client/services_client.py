@@ -96,6 +96,11 @@ class ServicesClient(KeptCalls):
     async def close(self) -> None:
         await self._http.aclose()
 
+    @property
+    def base_url(self) -> str:
+        """URL of the services, without a '/' at its end."""
+        return self._base
+
     async def health(self) -> None:
         """Raise ServiceError when the service or its store does not answer, ConfigurationError when it serves
         another grid or speaks another version of the protocol."""
@@ -150,14 +155,14 @@ class ServicesClient(KeptCalls):
             body = messages.ReleaseRequest(location_hash=definition_hash, public_key=key.public_key.format().hex())
         except ValidationError:
             raise NotFound(f"Job {job_id} names no definition of this grid's format.") from None
-        answer = await self._call("POST", f"/v1/jobs/{job_id}/definition", body)
+        answer = await self.call("POST", f"/v1/jobs/{job_id}/definition", body)
         sealed = answers.parse(messages.Released, answer).sealed
         return answers.open_definition(key.secret, sealed, definition_hash)
 
     async def releases(self, definition_hash: str) -> list[Release]:
         """Return the releases of this account's definition, in order."""
         return answers.parse(
-            messages.Releases, await self._call("GET", f"/v1/definitions/{definition_hash}/releases")
+            messages.Releases, await self.call("GET", f"/v1/definitions/{definition_hash}/releases")
         ).releases
 
     async def ship_log(
@@ -189,7 +194,7 @@ class ServicesClient(KeptCalls):
             body = messages.NoticeText(kind=kind, text=text[: messages.MAX_NOTICE_CHARS])
         except ValidationError:
             raise InputError("A notice needs a kind (one word) and a text.") from None
-        await self._call("POST", f"/v1/jobs/{job_id}/notices", body)
+        await self.call("POST", f"/v1/jobs/{job_id}/notices", body)
 
     async def post_notices(self, notices: Sequence[tuple[int, str, str]]) -> None:
         """Publish remarks (job, kind, text) on many jobs, all or none. For the meta-scheduler's key.
@@ -207,15 +212,15 @@ class ServicesClient(KeptCalls):
             raise InputError(
                 f"A batch has 1 to {messages.MAX_NOTICES_AT_ONCE} notices: a job, a kind (one word) and a text each."
             ) from None
-        await self._call("POST", "/v1/notices", body)
+        await self.call("POST", "/v1/notices", body)
 
     async def notices(self, job_id: int) -> list[Notice]:
         """Return the remarks on a job's scheduling, oldest first."""
-        return answers.parse(messages.Notices, await self._call("GET", f"/v1/jobs/{job_id}/notices")).notices
+        return answers.parse(messages.Notices, await self.call("GET", f"/v1/jobs/{job_id}/notices")).notices
 
     async def queue_place(self, job_id: int) -> messages.QueueEntry:
         """Return the place of a job; without a status if it is over or too new."""
-        return answers.parse(messages.QueueEntry, await self._call("GET", f"/v1/jobs/{job_id}/queue"))
+        return answers.parse(messages.QueueEntry, await self.call("GET", f"/v1/jobs/{job_id}/queue"))
 
     async def send_receipt(self, job_id: int, receipt: bytes) -> None:
         """Store the signed receipt of a job of this provider. InputError if the services keep another one already."""
@@ -227,9 +232,10 @@ class ServicesClient(KeptCalls):
 
     async def revoke(self, session: Session) -> None:
         """End a session key of this wallet before its time. A session key may end itself."""
-        await self._call("POST", "/v1/sessions/revoke", messages.Revocation(session=session.header()))
+        await self.call("POST", "/v1/sessions/revoke", messages.Revocation(session=session.header()))
 
-    async def _call(self, method: str, path: str, body: Message | None = None) -> bytes:
+    async def call(self, method: str, path: str, body: Message | None = None) -> bytes:
+        """Send a signed request with a message, and return the content of its answer."""
         content = body.model_dump_json(by_alias=True).encode() if body else b""
         return (await self._send(method, path, content)).read()
 

@@ -19,15 +19,18 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from deepgrid.errors import ChainError, ConfigurationError, InputError, NotFound
 from deepgrid.lifecycle.job import Job as ChainJob
 from deepgrid.lifecycle.states import JobStatus
+from deepgrid.sbatch.render import needs_grid_files
 from deepgrid.services.context import Context, JobId, Services
 from deepgrid.services.core import chain_is_silent, chain_reads
+from deepgrid.services.files.tables import BundleUse
 from deepgrid.services.handlers.authentication import SignedReader, SignedSmall, SignedUpload
 from deepgrid.services.messages import DefinitionHash, Release, Released, ReleaseRequest, Releases, Upload
 from deepgrid.services.new_jobs import read_new_jobs
 from deepgrid.services.refusal import Refusal
 from deepgrid.services.storage.database import Definition, ReleaseRecord, UnownedDefinition, Use
 from deepgrid.services.storage.kept_rows import keep_job
-from deepgrid.workflow import hash_definition
+from deepgrid.workflow import Definition as JobFile
+from deepgrid.workflow import from_canonical, hash_definition
 
 MOST_RELEASES = 1000  # in one answer
 MOST_RELEASES_OF_JOB = 20  # recorded per provider
@@ -46,13 +49,16 @@ async def upload(definition_hash: HashInPath, request: SignedUpload, context: Se
     if hash_definition(salt, content) != definition_hash:
         raise Refusal(422, "the hash in the path does not match the salt and the definition")
     request.look_up()
-    await _require_credits(context, request.address)
+    await require_credits(context, request.address)
     await request.trust()
     verdict = await context.checks.check(request.address, content)
+    bundle = await _input_files(context, request.address, content)
     async with context.database.write() as session:
         await request.accept(session)
         await _store(context, session, definition_hash, request.address, salt + content, verdict.enable_logging)
         await keep_job(session, context.vault, definition_hash, request.address, content, context.clock())
+        if bundle:
+            await session.merge(BundleUse(definition_hash=definition_hash, bundle=bundle))
     return Response(status_code=204)
 
 
@@ -61,10 +67,10 @@ async def release(job_id: JobId, request: SignedSmall, context: Services) -> Rel
     """Release the job's definition to its provider, encrypted to the key in the request."""
     message = ReleaseRequest.model_validate_json(request.body)
     request.look_up()
-    job = await _job_at(context, job_id, request.address)
+    job = await job_at(context, job_id, request.address)
     if job.definition.definition_hash != message.definition_hash:
         raise Refusal(403, "the job names another definition")
-    row = await _owned_definition(context, message.definition_hash)
+    row = await owned_definition(context, message.definition_hash)
     if row is None or row.sealed is None or row.uploader != job.customer:
         raise Refusal(404, "the job's customer has no definition under this hash")
     await request.trust()
@@ -90,7 +96,26 @@ async def releases(definition_hash: HashInPath, request: SignedReader, context: 
     return Releases(releases=[Release(provider=r.provider, job_id=r.job_id, at=r.at) for r in found])
 
 
-async def _require_credits(context: Context, address: str) -> None:
+async def _input_files(context: Context, uploader: str, content: bytes) -> str | None:
+    """Return the bundle that a definition names as its input. Refuses one that the uploader does not have."""
+    job = await asyncio.to_thread(from_canonical, content)
+    source = job.input
+    if context.files is None:
+        if needs_grid_files(job):
+            raise Refusal(422, "this grid keeps no files; use http or s3 for input and output")
+        return None
+    if source is not None and source.job and (await context.job(source.job)).customer != uploader:
+        raise Refusal(422, f"input: job {source.job} is not a job of yours")
+    if source is None or source.grid is None:
+        return None
+    bundle = await context.files.require(source.grid.files, finished=True) if source.grid.files else None
+    if bundle is None or bundle.owner != uploader:
+        raise Refusal(422, "input: grid names no files that you have sent; send them with --send")
+    await context.files.touch(bundle.id)
+    return bundle.id
+
+
+async def require_credits(context: Context, address: str) -> None:
     """Refuse signers who cannot pay for a job, because storage and checks cost the operator."""
     least = max(1, await context.minimum_wei())
     with chain_reads():
@@ -117,7 +142,7 @@ async def _store(
     row.sealed, row.uploaded_at, row.cold_seen_at = context.vault.seal(content), context.clock(), None
 
 
-async def _owned_definition(context: Context, definition_hash: str) -> Definition | None:
+async def owned_definition(context: Context, definition_hash: str) -> Definition | None:
     """Return the definition, if it has an owner. One without is given to the customer of the first job that names it.
 
     Refuses with 425 or 503 if that job cannot be found now.
@@ -151,7 +176,7 @@ async def _record(session: AsyncSession, definition_hash: str, job_id: int, prov
         known[-1].at = now
 
 
-async def _job_at(context: Context, job_id: int, provider: str) -> ChainJob:
+async def job_at(context: Context, job_id: int, provider: str) -> ChainJob:
     """Return the job, if it is scheduled or running at this provider.
 
     A claim that this service's node has not seen yet is refused with 425, so that the provider retries.
@@ -176,6 +201,12 @@ def _stored_upload(context: Context, definition_hash: str, sealed: bytes) -> byt
     if hash_definition(salt, content) != definition_hash:
         raise ConfigurationError("The database holds a definition that is not the one uploaded.")
     return Upload(salt=salt.hex(), definition=content.decode()).model_dump_json().encode()
+
+
+def stored_definition(context: Context, definition_hash: str, sealed: bytes) -> JobFile:
+    """Return the definition of a stored upload, after the same check."""
+    upload = Upload.model_validate_json(_stored_upload(context, definition_hash, sealed))
+    return from_canonical(upload.definition.encode())
 
 
 def _encrypt_for(public_key: str, content: bytes) -> bytes:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import base64
 import os
 import stat
 from contextlib import suppress
 from pathlib import Path
 
 from cryptography.fernet import Fernet, InvalidToken
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
 from deepgrid.errors import ConfigurationError
 from deepgrid.files.private_files import create_file
@@ -18,6 +21,7 @@ class Vault:
 
     def __init__(self, key: bytes) -> None:
         self._fernet = Fernet(key)
+        self._key = base64.urlsafe_b64decode(key)
 
     @classmethod
     def open(cls, path: Path) -> Vault:
@@ -42,6 +46,10 @@ class Vault:
             return cls(key)
         except ValueError:
             raise ConfigurationError(f"The secret file {path} does not hold a key.") from None
+
+    def derive(self, use: str) -> bytes:
+        """Return a key of 32 bytes for another use. It says nothing about this one."""
+        return HKDF(hashes.SHA256(), 32, None, f"deepgrid {use}".encode()).derive(self._key)
 
     def seal(self, content: bytes) -> bytes:
         return self._fernet.encrypt(content)

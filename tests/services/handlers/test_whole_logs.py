@@ -10,7 +10,7 @@ from deepgrid.errors import AccessDenied, ServiceError
 from deepgrid.lifecycle.states import JobStatus
 from deepgrid.services.messages import LogPosition
 from tests.appending import push_log
-from tests.services.support import Grid, Start
+from tests.services.support import LATER_TABLES, Grid, Start
 
 NAME = "ab" * 32
 CLAIM = 3  # the time of the claim, see MemoryChain.put
@@ -89,8 +89,8 @@ async def test_a_log_of_an_earlier_release_goes_on(start: Start) -> None:
     database = sqlite3.connect(grid.settings.secret_file.parent / "services.sqlite")
     for column in ("source", "left_out", "pending"):
         database.execute(f"ALTER TABLE grid_log DROP COLUMN {column}")
-    database.execute("DROP TABLE grid_kept_job")
-    database.execute("DROP TABLE grid_restored")
+    for table in LATER_TABLES:
+        database.execute(f"DROP TABLE {table}")
     database.execute("DROP TABLE grid_schema")
     database.close()
     later = await start(grid.chain, migrate=True)

@@ -1,0 +1,226 @@
+"""The bundles of a service: begun, filled, finished, read, shared, deleted.
+
+Room is reserved when an upload is announced, in one transaction per owner: uploads at the same time cannot share the
+same room. Nothing is received that was not announced, so no upload is endless.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import zlib
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from sqlalchemy import delete, func, select, text
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from deepgrid.services.admission import Rate
+from deepgrid.services.admission.limits import Buckets
+from deepgrid.services.files.addresses import Address, Addresses, Use
+from deepgrid.services.files.manifest import Manifest
+from deepgrid.services.files.parts import MANIFEST, BundleParts, Parts
+from deepgrid.services.files.policy import FileTerms, PolicyFile
+from deepgrid.services.files.tables import Bundle, BundleLink, BundleUse
+from deepgrid.services.refusal import Refusal
+from deepgrid.services.storage.database import Database, Definition
+
+PUT_FOR_S = GET_FOR_S = 24 * 3600
+JOB_FOR_S = 60 * 24 * 3600  # the chain ends a job's address with the job; this is for jobs that never end
+MOST_LINKS = 100  # of one job
+REMEMBERED = 2  # manifests, which may have 16 MiB each
+PAGE = 200
+AT_ONCE = 8  # bodies that are received, each with up to 16 MiB
+REQUESTS = Rate(100, 2000)  # for the contents of one bundle
+
+
+@dataclass
+class Bundles:
+    """All bundles of one service. `clock` gives unix seconds."""
+
+    database: Database
+    parts: Parts
+    addresses: Addresses
+    policy: PolicyFile
+    clock: Callable[[], int]
+    turn: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(AT_ONCE), init=False, repr=False)
+    requests: Buckets = field(default_factory=lambda: Buckets(REQUESTS), init=False, repr=False)
+    _manifests: OrderedDict[tuple[str, str], Manifest] = field(default_factory=OrderedDict, init=False, repr=False)
+
+    def terms(self, owner: str) -> FileTerms:
+        return self.policy.current().of(owner)
+
+    def address(self, use: Use, bundle: str, for_s: int, number: int = 0, claimed_at: int = 0) -> str:
+        """Return the path of a new address."""
+        return self.addresses.path(Address(use, bundle, self.clock() + for_s, number, claimed_at))
+
+    async def announce(self, session: AsyncSession, owner: str, digest: str, size: int, files: int) -> Bundle:
+        """Return the owner's input with this manifest: a stored one, else a new one, for which room is reserved."""
+        known = select(Bundle).where(Bundle.owner == owner, Bundle.digest == digest, Bundle.job_id.is_(None))
+        bundle = (await session.scalars(known.order_by(Bundle.begun_at).limit(1))).first()
+        if bundle is None:
+            bundle = self._new(owner)
+            await self._reserve(session, bundle, digest, size, files)
+            session.add(bundle)
+        bundle.used_at = self.clock()
+        return bundle
+
+    async def of_claim(self, session: AsyncSession, owner: str, job_id: int, claimed_at: int) -> Bundle:
+        """Return the output of a claim. It is made when its provider asks for it."""
+        known = select(Bundle).where(Bundle.job_id == job_id, Bundle.claimed_at == claimed_at, Bundle.owner == owner)
+        bundle = (await session.scalars(known.limit(1))).first()
+        if bundle is None:
+            bundle = self._new(owner)
+            bundle.job_id, bundle.claimed_at = job_id, claimed_at
+            session.add(bundle)
+        return bundle
+
+    def _new(self, owner: str) -> Bundle:
+        now = self.clock()
+        return Bundle(id=secrets.token_hex(16), owner=owner, digest="", size=0, files=0, begun_at=now, used_at=now)
+
+    async def begin(self, bundle_id: str, manifest: Manifest) -> None:
+        """Take the manifest of an announced input, or announce an output by it. Refuses with 404, 409 or 413."""
+        self._require_small_files(await self.require(bundle_id), manifest)
+        async with self.database.write() as session:
+            bundle = await session.get(Bundle, bundle_id, with_for_update=True)
+            if bundle is None:
+                raise _gone()
+            if bundle.job_id is None and bundle.digest != manifest.digest:
+                raise Refusal(409, "these are not the files that were announced")
+            if bundle.digest == manifest.digest and bundle.size != manifest.size:
+                raise Refusal(409, "the files have another size than was announced")
+            if bundle.digest != manifest.digest:
+                await self._reserve(session, bundle, manifest.digest, manifest.size, len(manifest.entries))
+                bundle.finished_at = None
+            bundle.used_at = self.clock()
+        await self.parts.of(bundle_id, manifest.digest).put(MANIFEST, zlib.compress(manifest.text, 1))
+        await self.parts.forget(bundle_id, keep=manifest.digest)
+
+    def _require_small_files(self, bundle: Bundle, manifest: Manifest) -> None:
+        most = self.terms(bundle.owner).file_bytes
+        largest = max((entry.size for entry in manifest.entries), default=0)
+        if largest > most:
+            raise Refusal(413, f"a file has {largest:,} bytes; at most {most:,} are kept")
+
+    async def _reserve(self, session: AsyncSession, bundle: Bundle, digest: str, size: int, files: int) -> None:
+        """Count the size against the owner's quota. Refuses with 413 above a limit."""
+        policy, terms = self.policy.current(), self.terms(bundle.owner)
+        if files > terms.files:
+            raise Refusal(413, f"these are {files:,} files; at most {terms.files:,} are kept of one input or output")
+        if size > terms.bundle_bytes:
+            raise Refusal(
+                413, f"the files have {size:,} bytes; at most {terms.bundle_bytes:,} are kept of one input or output"
+            )
+        if self.database.is_shared:  # other processes of the services wait here; SQLite has one writer anyway
+            await session.execute(text("SELECT pg_advisory_xact_lock(:number)"), {"number": 0x66696C65})
+        others = select(func.coalesce(func.sum(Bundle.size), 0)).where(Bundle.id != bundle.id)
+        used = int(await session.scalar(others.where(Bundle.owner == bundle.owner)) or 0)
+        if used + size > terms.quota_bytes:
+            free = max(0, terms.quota_bytes - used)
+            sentence = f"the files have {size:,} bytes, and {free:,} of your {terms.quota_bytes:,} bytes are free"
+            raise Refusal(413, f"{sentence}; delete files of jobs, or ask the operator for more")
+        if policy.all_bytes is not None and int(await session.scalar(others) or 0) + size > policy.all_bytes:
+            raise Refusal(507, "the grid has no room for more files now")
+        bundle.digest, bundle.size, bundle.files = digest, size, files
+
+    async def finish(self, bundle_id: str) -> None:
+        """Say that all of a bundle was sent. Refuses with 409 if a part is missing."""
+        bundle = await self.require(bundle_id)
+        parts = self._parts(bundle)
+        stored = await parts.sizes()
+        missing = await parts.missing(bundle.size)
+        if not bundle.digest or MANIFEST not in stored or missing:
+            raise Refusal(409, f"{len(missing)} parts of the files are missing")
+        async with self.database.write() as session:
+            found = await session.get(Bundle, bundle_id, with_for_update=True)
+            if found is None or found.digest != bundle.digest:
+                raise Refusal(409, "another upload to the same place began meanwhile")
+            found.finished_at = found.used_at = self.clock()
+
+    async def require(self, bundle_id: str, *, finished: bool = False) -> Bundle:
+        """Return a bundle. Refuses with 404; also one that is not finished, if `finished`."""
+        async with self.database.read() as session:
+            bundle = await session.get(Bundle, bundle_id)
+        if bundle is None or (finished and bundle.finished_at is None):
+            raise _gone()
+        return bundle
+
+    async def manifest(self, bundle: Bundle) -> Manifest:
+        """Return the manifest of a bundle. Refuses with 409 before it was sent. Raises ServiceError."""
+        if not bundle.digest:
+            raise Refusal(409, "the list of files was not sent yet")
+        key = bundle.id, bundle.digest
+        if key not in self._manifests:
+            content = zlib.decompress(await self._parts(bundle).get(MANIFEST))
+            self._manifests[key] = Manifest.parse(content)
+            if len(self._manifests) > REMEMBERED:
+                self._manifests.popitem(last=False)
+        return self._manifests[key]
+
+    def _parts(self, bundle: Bundle) -> BundleParts:
+        return self.parts.of(bundle.id, bundle.digest)
+
+    def content(self, bundle: Bundle) -> BundleParts:
+        """Return the encrypted parts of a bundle."""
+        return self._parts(bundle)
+
+    async def output_of(self, job_id: int, owner: str) -> Bundle:
+        """Return the newest output of a job that is whole. Refuses with 404."""
+        newest = select(Bundle).where(Bundle.job_id == job_id, Bundle.owner == owner, Bundle.finished_at.is_not(None))
+        async with self.database.read() as session:
+            bundle = (await session.scalars(newest.order_by(Bundle.claimed_at.desc()).limit(1))).first()
+        if bundle is None:
+            raise Refusal(404, f"the grid has no files of job {job_id}")
+        return bundle
+
+    async def touch(self, bundle_id: str) -> None:
+        """Let the time that a bundle is kept begin again."""
+        async with self.database.write() as session:
+            bundle = await session.get(Bundle, bundle_id)
+            if bundle is not None:
+                bundle.used_at = self.clock()
+
+    async def delete_of(self, job_id: int, owner: str) -> int:
+        """Delete the outputs of a job, with their links. Returns how many there were. Raises ServiceError."""
+        async with self.database.read() as session:
+            wanted = select(Bundle.id).where(Bundle.job_id == job_id, Bundle.owner == owner)
+            found = (await session.scalars(wanted)).all()
+        for bundle in found:
+            await self.delete(bundle)
+        return len(found)
+
+    async def delete(self, bundle_id: str) -> None:
+        """Delete a bundle: first its contents, so that a failure leaves its row to the next attempt."""
+        await self.parts.forget(bundle_id)
+        async with self.database.write() as session:
+            await session.execute(delete(BundleLink).where(BundleLink.bundle == bundle_id))
+            await session.execute(delete(BundleUse).where(BundleUse.bundle == bundle_id))
+            await session.execute(delete(Bundle).where(Bundle.id == bundle_id))
+
+    async def clean_up(self) -> None:
+        """Delete what is older than its owner's terms, except inputs of jobs that are not over. Raises ServiceError."""
+        last, now = "", self.clock()
+        held = select(BundleUse.bundle).join(Definition, Definition.definition_hash == BundleUse.definition_hash)
+        held = held.where(Definition.sealed.is_not(None))
+        while True:
+            async with self.database.read() as session:
+                page = select(Bundle).where(Bundle.id > last, Bundle.id.not_in(held)).order_by(Bundle.id).limit(PAGE)
+                rows = (await session.scalars(page)).all()
+            for row in rows:
+                if self._is_over(row, now):
+                    await self.delete(row.id)
+            if not rows:
+                return
+            last = rows[-1].id
+
+    def _is_over(self, bundle: Bundle, now: int) -> bool:
+        terms = self.terms(bundle.owner)
+        if bundle.finished_at is None and bundle.digest:
+            return now - (bundle.used_at if bundle.job_id is not None else bundle.begun_at) > terms.unfinished_s
+        return now - bundle.used_at > terms.keep_s
+
+
+def _gone() -> Refusal:
+    return Refusal(404, "the grid has these files no more, or not yet")

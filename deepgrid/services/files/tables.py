@@ -1,0 +1,48 @@
+"""The tables of bundles. Names and contents of files are in the store of objects, never here."""
+
+from __future__ import annotations
+
+from sqlalchemy import Integer
+from sqlalchemy.orm import Mapped, mapped_column
+
+from deepgrid.services.storage.database import Table
+
+
+class Bundle(Table):
+    """The files of one customer: an input, or the output of one claim of a job (`job_id`, `claimed_at`).
+
+    `size` counts against the owner's quota from the moment that an upload is announced. `finished_at` is null until
+    all of it is there. `digest` is of the manifest; it is empty while none was announced.
+    """
+
+    __tablename__ = "grid_bundle"
+    id: Mapped[str] = mapped_column(primary_key=True)
+    owner: Mapped[str] = mapped_column(index=True)
+    digest: Mapped[str] = mapped_column(index=True)
+    size: Mapped[int]
+    files: Mapped[int]
+    job_id: Mapped[int | None] = mapped_column(index=True)
+    claimed_at: Mapped[int | None]
+    begun_at: Mapped[int]
+    used_at: Mapped[int] = mapped_column(index=True)
+    finished_at: Mapped[int | None]
+
+
+class BundleUse(Table):
+    """A stored definition whose job gets this bundle as its input."""
+
+    __tablename__ = "grid_bundle_use"
+    definition_hash: Mapped[str] = mapped_column(primary_key=True)
+    bundle: Mapped[str] = mapped_column(primary_key=True, index=True)
+
+
+class BundleLink(Table):
+    """A link to the output of a job that its customer shared."""
+
+    __tablename__ = "grid_bundle_link"
+    id: Mapped[int] = mapped_column(Integer, primary_key=True)
+    bundle: Mapped[str] = mapped_column(index=True)
+    job_id: Mapped[int] = mapped_column(index=True)
+    made_at: Mapped[int]
+    until: Mapped[int]
+    revoked_at: Mapped[int | None]

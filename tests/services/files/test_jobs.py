@@ -1,0 +1,83 @@
+"""From a folder of a customer to the output of a job, with a real script and `curl` on this machine."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from deepgrid.errors import NotFound
+from deepgrid.sbatch.file_addresses import PART_BYTES
+from tests.sbatch.support import Bench, lint
+from tests.services.files.support import FileGrid, content_of, filled, grid_job
+
+ODD = {
+    "data/a.txt": b"one\n",
+    "data/deep/er/b c.bin": bytes(range(256)) * 40,
+    "data/empty": b"",
+    "data/line\nend \\ \u20ac": b"odd name",
+    "data/" + "n" * 200: b"long name",
+    "data/large": os.urandom(PART_BYTES + 12345),
+}
+COPY = 'cp -r "$DEEPSQUARE_INPUT"/. "$DEEPSQUARE_OUTPUT"'
+
+
+async def test_a_folder_goes_to_a_job_and_its_results_come_back(files: FileGrid, bench: Bench, tmp_path: Path) -> None:
+    sent = filled(tmp_path / "laptop", ODD | {"params.json": b"{}"})
+    (sent / "data/a.txt").chmod(0o755)
+    number = await files.send(sent / "data", sent / "params.json")
+    definition = grid_job(COPY + '; ln -s a.txt "$DEEPSQUARE_OUTPUT/data/link"; test -x "$DEEPSQUARE_INPUT/data/a.txt"',
+                          {"grid": {"files": number}})  # fmt: skip
+    await files.claimed(definition)
+    done = await files.run(bench, definition)
+    assert done.status == 0, done.output
+    assert "Downloading input" in done.output
+    got = tmp_path / "back"
+    await files.download(got)
+    assert content_of(got) == {
+        name.replace("\n", "%0A").replace("\\", "%5C"): content for name, content in content_of(sent).items()
+    } | {"data/link": b"one\n"}
+    assert os.access(got / "data/a.txt", os.X_OK)
+
+
+async def test_the_output_of_a_job_is_the_input_of_the_next(files: FileGrid, bench: Bench, tmp_path: Path) -> None:
+    first = grid_job('echo 42 >"$DEEPSQUARE_OUTPUT/answer"')
+    await files.claimed(first)
+    assert (await files.run(bench, first)).status == 0
+    second = grid_job('cat "$DEEPSQUARE_INPUT/answer"', {"job": 1}, output=False)
+    await files.claimed(second, 2)
+    done = await files.run(bench, second, 2)
+    assert (done.status, done.output.splitlines()[-1]) == (0, "42")
+
+
+async def test_a_failed_job_leaves_its_output(files: FileGrid, bench: Bench) -> None:
+    definition = grid_job('echo part >"$DEEPSQUARE_OUTPUT/part"; exit 3')
+    await files.claimed(definition)
+    assert (await files.run(bench, definition)).status == 3
+    assert await files.names() == ["part"]
+
+
+async def test_an_empty_output_is_kept_as_such(files: FileGrid, bench: Bench) -> None:
+    await files.claimed(grid_job(":"))
+    assert (await files.run(bench, grid_job(":"))).status == 0
+    assert await files.names() == []
+
+
+async def test_a_job_without_room_says_so_and_fails(files: FileGrid, bench: Bench, tmp_path: Path) -> None:
+    terms = tmp_path / "terms.json"
+    terms.write_text('{"quota_gib": 0.000001}')
+    assert files.services.context.files is not None
+    files.services.context.files.policy._path = terms  # the operator writes it now
+    definition = grid_job('head -c 5000 /dev/zero >"$DEEPSQUARE_OUTPUT/x"')
+    await files.claimed(definition)
+    done = await files.run(bench, definition)
+    assert done.status == 74
+    assert "the grid does not take the output: the files have 5,000 bytes, and 1,073 of your 1,073" in done.output
+    with pytest.raises(NotFound):
+        await files.names()
+
+
+@pytest.mark.parametrize("source", [{"job": 12}, {"grid": {"files": "a" * 32}}], ids=["job", "grid"])
+def test_scripts_with_files_of_the_grid_pass_the_checkers(source: object) -> None:
+    lint(grid_job(":", source))
