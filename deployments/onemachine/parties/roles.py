@@ -92,6 +92,7 @@ class Roles:
         argv = [str(self.dps), "services", "serve", "--migrate", "--sockets", str(_sockets(self.state))]
         argv += ["--secret-file", str(self.state / "services" / "secret")]
         argv += ["--metrics-port", str(self.ports.port(SERVICES_METRICS))]
+        argv += ["--files", str(self.state / "services" / "files")]
         socket_folder(self.state)
 
         def is_ready() -> bool:  # nginx logs each request that it cannot pass on
