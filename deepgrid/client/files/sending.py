@@ -1,0 +1,106 @@
+"""Sends files to the grid in parts, several at a time. A repeated call sends only what is missing."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pydantic import ValidationError
+
+from deepgrid.client.files.exchange import FileExchange, file_exchange
+from deepgrid.client.files.local_files import LocalFiles, scan
+from deepgrid.client.settings import ClientSettings, patiently
+from deepgrid.errors import ServiceError
+from deepgrid.sbatch.file_addresses import PART_BYTES
+from deepgrid.services.files.file_messages import Progress
+
+if TYPE_CHECKING:
+    from deepgrid.services.client import FilesClient
+
+AT_ONCE = 4
+
+MOST_PROGRESS_BYTES = 64 * 1024
+
+Tell = Callable[[int, int], None]
+
+
+async def send(
+    files: FilesClient,
+    paths: Sequence[Path],
+    authorities: str | None,
+    settings: ClientSettings,
+    tell: Tell | None = None,
+) -> str:
+    """Send what these paths stand for; returns the number by which a job names it.
+
+    `tell` gets the bytes that are there, and all bytes, after each part. Raises InputError, AccessDenied or
+    ServiceError.
+    """
+    found = await asyncio.to_thread(scan, paths)
+    manifest = found.manifest
+
+    async def announce() -> tuple[str, str, bool]:
+        said = await files.announce(manifest.digest, manifest.size, len(manifest.entries))
+        return said.id, said.address, said.finished
+
+    bundle, address, finished = await patiently(announce, settings.patience_s, settings.longest_pause_s)
+    if not finished:
+        async with file_exchange(files.url(address), authorities) as exchange:
+            await _Sending(exchange, found, settings, tell).all()
+    return bundle
+
+
+class _Sending:
+    """One upload."""
+
+    def __init__(self, exchange: FileExchange, files: LocalFiles, settings: ClientSettings, tell: Tell | None) -> None:
+        self._exchange, self._files, self._settings = exchange, files, settings
+        self._tell = tell or _silent
+        self._done = 0
+
+    async def all(self) -> None:
+        manifest = self._files.manifest
+        await self._put("manifest", manifest.text)
+        while (missing := await self._missing()).left:
+            self._done = manifest.size - missing.left * PART_BYTES
+            turns = iter(missing.missing)
+            tasks = [asyncio.create_task(self._parts(turns)) for _ in range(AT_ONCE)]
+            try:
+                await asyncio.gather(*tasks)
+            finally:
+                for task in tasks:
+                    task.cancel()
+                await asyncio.gather(*tasks, return_exceptions=True)
+        await self._put("finish", b"")
+
+    async def _parts(self, turns: Iterator[int]) -> None:
+        for index in turns:  # several of these share the iterator
+            start = index * PART_BYTES
+            end = min(start + PART_BYTES, self._files.manifest.size)
+            await self._put(f"parts/{index}", await asyncio.to_thread(self._files.read, start, end))
+            self._done += end - start
+            self._tell(max(0, self._done), self._files.manifest.size)
+
+    async def _put(self, what: str, content: bytes) -> None:
+        checksum = (await asyncio.to_thread(hashlib.sha256, content)).hexdigest()
+        settings = self._settings
+        await patiently(
+            lambda: self._exchange.put(what, content, checksum), settings.patience_s, settings.longest_pause_s
+        )
+
+    async def _missing(self) -> Progress:
+        settings = self._settings
+        content = await patiently(
+            lambda: self._exchange.read("parts", MOST_PROGRESS_BYTES), settings.patience_s, settings.longest_pause_s
+        )
+        try:
+            return Progress.model_validate_json(content)
+        except ValidationError:
+            raise ServiceError("The grid's services gave an answer that does not follow the protocol.") from None
+
+
+def _silent(done: int, size: int) -> None:
+    """Tell nothing."""
