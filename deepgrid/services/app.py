@@ -32,7 +32,16 @@ from deepgrid.services.files.addresses import Addresses
 from deepgrid.services.files.bundles import Bundles
 from deepgrid.services.files.parts import Parts, open_store
 from deepgrid.services.files.policy import PolicyFile
-from deepgrid.services.handlers import authentication, definitions, files, job_receipts, kept_jobs, logs, notices, transfers
+from deepgrid.services.handlers import (
+    authentication,
+    definitions,
+    files,
+    job_receipts,
+    kept_jobs,
+    logs,
+    notices,
+    transfers,
+)
 from deepgrid.services.handlers.job_queue import JobQueue
 from deepgrid.services.handlers.job_queue import router as queue_router
 from deepgrid.services.refusal import Refusal

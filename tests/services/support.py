@@ -40,7 +40,7 @@ from tests.services.edge_support import running_edge, short_folder
 DOMAIN = Domain(31337, "0x5FbDB2315678afecb367f032d93F642f64180aa3")
 PATH = "/v1/jobs/1/log?offset=0"
 Headers = dict[str, str]
-# Tables that steps of the schema added, for tests that go back to a database of before.
+# Tables that steps of the schema added, for tests that go back to an earlier database.
 LATER_TABLES = (
     "grid_restored", "grid_kept_job", "grid_receipt", "grid_bundle", "grid_bundle_use", "grid_bundle_link",
 )  # fmt: skip
