@@ -8,7 +8,7 @@ import warnings
 from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from deepgrid.chain.client import JOBS_PER_CALL
 from deepgrid.chain.transactions.wallet import Wallet
@@ -29,6 +29,11 @@ from deepgrid.client.workflow import FilePath, Source, Workflow, read_workflow
 from deepgrid.errors import ChainError, GridError, InputError
 from deepgrid.lifecycle.job import Job
 from deepgrid.lifecycle.states import JobStatus
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from deepgrid.client.bills.job_usage import When
 
 States = JobStatus | str | Collection[JobStatus | str]
 
@@ -376,6 +381,21 @@ class AsyncGrid:
         limits = SweepLimits(at_once, None if most is None else wei_of(most), pack)
         sweep = await start_sweep(await self._connect(), order, parameters, limits, key)
         return AsyncJobSet(sweep, sweep.entries)
+
+    async def usage(self, since: When = None, until: When = None, by: str = "job") -> pd.DataFrame:
+        """Return what the own jobs cost, in the period in which they were settled.
+
+        Args:
+            since: Start, such as `"2026-11-01"`, in UTC unless it names a time zone; by default the first job.
+            until: End of the period, which is not part of it; by default now.
+            by: One row per `job`, `month`, `cluster` or `name`.
+
+        Returns:
+            The rows. Columns that end with `_wei` hold exact ints of wei.
+        """
+        from deepgrid.client.bills.job_usage import read_usage_frame  # here: few programs read their usage
+
+        return await read_usage_frame(await self._connect(), self.address, since, until, by)
 
     # -- jobs --------------------------------------------------------------------------------
 

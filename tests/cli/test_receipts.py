@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
+from deepgrid import AsyncGrid
 from deepgrid import Grid as OpenGrid
+from deepgrid.billing.credits import format_credits
 from deepgrid.billing.entries import Allocation
 from deepgrid.chain.client import Chain
 from deepgrid.chain.job_trail import read_trails
@@ -114,6 +118,30 @@ async def test_a_signed_lie_is_seen_on_chain(dps: Dps, live: Live, receipt: Path
     receipt.write_bytes(sign_receipt(stranger, forged))
     refused = await dps.run("receipt", "verify", receipt)
     assert (refused.status, "did not settle job" in refused.err) == (1, True)
+
+
+@pytest.mark.usefixtures("receipt")
+async def test_usage_has_the_bill_of_the_job(
+    dps: Dps, live: Live, running_id: int, chain: Chain, provider: Party, tmp_path: Path
+) -> None:
+    cost = (await chain.job(running_id)).final_cost_wei
+    shown = await dps.run("usage", "--by", "name")
+    assert (shown.status, shown.err) == (0, ""), shown
+    assert re.search(rf"^hello-world +1 +1 +{format_credits(cost)} ", shown.out, re.M), shown.out
+    by_cluster = json.loads((await dps.run("usage", "--by", "cluster", "--json")).out)
+    assert [(row["cluster"], row["cost_wei"]) for row in by_cluster["rows"]] == [
+        (f"alpha ({provider.address})", str(cost))
+    ] or by_cluster["rows"][0]["cluster"] == "alpha"
+    assert (await dps.run("usage", "-o", "usage.parquet")).out == "1 job written to usage.parquet\n"
+    assert int(pd.read_parquet(tmp_path / "usage.parquet").cost_wei[0]) == cost
+    assert format_credits(cost) in (await dps.run("usage", "--format", "csv")).out
+    past = await dps.run("usage", "--from", "2020-01-01", "--to", "2020-02-01")
+    assert re.search(r"^total +0 +0 +0 +0$", past.out, re.M)
+    wrong = await dps.run("usage", "--by", "year")
+    assert (wrong.status, "is no kind of groups" in wrong.err) == (2, True)
+    async with AsyncGrid(dps.key, live.book) as grid:
+        frame = await grid.usage(by="month")
+    assert list(frame.cost_wei) == [cost]
 
 
 async def test_another_customer_gets_no_receipt(dps: Dps, live: Live, running_id: int, receipt: Path) -> None:

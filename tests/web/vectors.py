@@ -18,6 +18,7 @@ from deepgrid.services.signing.signatures import Domain, digest
 from deepgrid.workflow.canonical import hash_definition
 from tests.web.vector_job import bills, log_lines, reasons
 from tests.web.vector_newjob import newjob
+from tests.web.vector_usage import usage
 
 FOLDER = Path(__file__).parent / "vectors"
 CONTRACT = "0x5FbDB2315678afecb367f032d93F642f64180aa3"
@@ -62,7 +63,7 @@ def texts() -> dict[str, Any]:
 
 ALL = {
     "bills": bills, "log_lines": log_lines, "newjob": newjob, "reasons": reasons, "signatures": signatures,
-    "texts": texts,
+    "texts": texts, "usage": usage,
 }  # fmt: skip
 
 

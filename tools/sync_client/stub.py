@@ -73,6 +73,8 @@ def _bound_names(module: str) -> Iterator[tuple[str, str]]:
         if isinstance(node, ast.ImportFrom):
             for alias in node.names:
                 yield alias.asname or alias.name, f"from {node.module} import {ast.unparse(alias)}"
+        elif isinstance(node, ast.Import):
+            yield from ((one.asname, f"import {ast.unparse(one)}") for one in node.names if one.asname)
         elif isinstance(node, ast.FunctionDef | ast.ClassDef):
             yield node.name, f"from {module} import {node.name}"
         elif isinstance(node, ast.Assign):

@@ -14,37 +14,9 @@ from deepgrid.billing.entries import Ledger, Span
 from deepgrid.billing.period import DAY_S
 from deepgrid.billing.usage.capacity import NOTHING, Capacity, Offers, overlap_s
 from deepgrid.billing.usage.job_uses import End, JobUse, job_uses
+from deepgrid.billing.usage.sums import Sums
 
 MOST_BARS = 62  # of a plot over time
-
-
-@dataclass(frozen=True, slots=True)
-class Sums:
-    """Sums over jobs: those that were settled, their minutes and money, the capacity used, and the one offered."""
-
-    jobs: int = 0
-    billed_minutes: int = 0
-    paid_wei: int = 0
-    cut_wei: int = 0
-    refunded_wei: int = 0
-    used_s: Capacity = NOTHING
-    offered_s: Capacity = NOTHING
-
-    @property
-    def cost_wei(self) -> int:
-        """The wei that customers paid: to the provider, and the platform's cut."""
-        return self.paid_wei + self.cut_wei
-
-    def __add__(self, other: Sums) -> Sums:
-        return Sums(
-            jobs=self.jobs + other.jobs,
-            billed_minutes=self.billed_minutes + other.billed_minutes,
-            paid_wei=self.paid_wei + other.paid_wei,
-            cut_wei=self.cut_wei + other.cut_wei,
-            refunded_wei=self.refunded_wei + other.refunded_wei,
-            used_s=self.used_s + other.used_s,
-            offered_s=self.offered_s + other.offered_s,
-        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,8 @@ from typing import Any
 from deepgrid.billing.credits import format_credits
 from deepgrid.billing.period import format_time
 from deepgrid.billing.usage.job_uses import NO_CLUSTER, End
-from deepgrid.billing.usage.usage_figures import Sums, Usage, UsageReport, Waits
+from deepgrid.billing.usage.sums import Sums
+from deepgrid.billing.usage.usage_figures import Usage, UsageReport, Waits
 
 MOST_ROWS = 20  # of customers, clusters and failed jobs; the files have all
 LONGEST_TEXT = 120  # of a name or an error that a stranger wrote

@@ -87,7 +87,8 @@ def _bill(contents: Contents) -> Iterator[tuple[str, str]]:
     yield "minutes", f"{minutes.billed} of {minutes.bought} bought"
     yield "rule", minutes.rule
     yield "deposit", _credits(money.deposit_wei)
-    yield "top-ups", f"{_credits(money.top_ups_wei)} in {plural(money.top_ups, 'transaction')}"
+    in_words = f"{_credits(money.top_ups_wei)} in {plural(money.top_ups, 'transaction')}"
+    yield "top-ups", in_words if money.top_ups else "none"
     yield "cost", _credits(money.cost_wei)
     yield f"to provider ({share} %)", _credits(money.paid_wei)
     yield f"platform cut ({money.cut_percent} %)", _credits(money.cut_wei)

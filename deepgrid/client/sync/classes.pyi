@@ -6,7 +6,10 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any, Self
 
+import pandas as pd
+
 from deepgrid.client.bills.job_receipt import JobReceipt
+from deepgrid.client.bills.job_usage import When
 from deepgrid.client.cluster_offers import Clusters, Offers
 from deepgrid.client.display.record import JobEvent, JobRecord
 from deepgrid.client.engine.output import _silent
@@ -263,6 +266,17 @@ class Grid:
         Raises:
             InputError: The workflow, a parameter set or an argument is wrong. Nothing was locked.
             ChainError: The node does not answer.
+        """
+    def usage(self, since: When = None, until: When = None, by: str = "job") -> pd.DataFrame:
+        """Return what the own jobs cost, in the period in which they were settled.
+
+        Args:
+            since: Start, such as `"2026-11-01"`, in UTC unless it names a time zone; by default the first job.
+            until: End of the period, which is not part of it; by default now.
+            by: One row per `job`, `month`, `cluster` or `name`.
+
+        Returns:
+            The rows. Columns that end with `_wei` hold exact ints of wei.
         """
     def job(self, job_id: int) -> Job:
         """Return a job of any customer.

@@ -11,7 +11,8 @@ from deepgrid.billing.entries import Span
 from deepgrid.billing.reconcile import reconcile
 from deepgrid.billing.usage.capacity import NOTHING, Capacity, OfferChange, Offers
 from deepgrid.billing.usage.job_uses import End
-from deepgrid.billing.usage.usage_figures import Sums, Usage, Waits
+from deepgrid.billing.usage.sums import Sums
+from deepgrid.billing.usage.usage_figures import Usage, Waits
 from deepgrid.lifecycle.ends import ENDS
 from deepgrid.lifecycle.job import JobDefinition
 from deepgrid.lifecycle.states import JobStatus
