@@ -7,6 +7,7 @@ settlement. In the operator's books, the contract's balance must be explained to
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -151,6 +152,16 @@ def reconcile(
     reconciler = Reconciler(name, window, side, reported=ledger.reported_too_much, keep=True)
     reconciler.add(tables)
     return reconciler.result(Contract.of(ledger), runs)
+
+
+def reconcile_windows(
+    name: str, windows: Iterable[EntryTables], window: Window, side: Side, contract: Contract
+) -> Reconciliation:
+    """Reconcile books window by window. Memory holds the entries of one window; the result has no rows."""
+    reconciler = Reconciler(name, window, side)
+    for tables in windows:
+        reconciler.add(tables)
+    return reconciler.result(contract)
 
 
 def needs_older_strays(ledger: Ledger) -> bool:

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from deepgrid.billing.columns.claim_record import ClaimRecord
 from deepgrid.billing.columns.claims import IS_SETTLED, Claims, records
 from deepgrid.billing.columns.entry_tables import MISSING, amounts, numbers, words
 from deepgrid.billing.rules.kinds import Finding, Kind, Severity, severity_of
@@ -102,8 +103,9 @@ class BillPatterns:
         )  # fmt: skip
         for one, (bills, higher, lower, minutes, all_ends, late, wei) in zip(found, figures, strict=True):
             one.add(_Group(bills, higher, lower, int(minutes), all_ends, late, wei))
-        for at in np.flatnonzero(is_small & (off > 0)).tolist():
-            found[group[at]].too_much.append(_finding(claims, int(rows[at])))
+        high = np.flatnonzero(is_small & (off > 0))
+        for at, claim in zip(high.tolist(), records(claims, rows[high]), strict=True):
+            found[group[at]].too_much.append(_finding(claim))
 
     def too_much(self) -> Iterator[Finding]:
         """Yield each bill that is too high by a little, where this is a pattern."""
@@ -156,8 +158,7 @@ def _is_one_sided(group: _Group) -> bool:
     return group.higher >= LEAST_BILLS and excess > 0 and excess**2 >= EXCESS * (group.higher + group.lower)
 
 
-def _finding(claims: Claims, row: int) -> Finding:
-    (claim,) = records(claims, np.array([row]))
+def _finding(claim: ClaimRecord) -> Finding:
     evidence = (
         f"billed {claim.billed} {'minute' if claim.billed == 1 else 'minutes'}, {claim.expected} expected: within the"
         " tolerance, and most small differences of this provider are too high"
