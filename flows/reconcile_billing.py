@@ -15,7 +15,7 @@ from pydantic import Field
 from deepgrid.errors import GridError
 from orchestration.grid_events import BOOKS_DIFFER
 from orchestration.sessions import BlockName
-from tasks.reconciliation import compare, keep, open_books, publish
+from tasks.reconciliation import choose_period, compare, cover, keep, open_books, publish
 from tasks.run_step import run_step
 
 RETRY_PAUSE_S = 30.0  # after the first attempt; each further pause is twice as long
@@ -42,7 +42,8 @@ async def reconcile_billing(
     Args:
         cluster: Name of the provider block whose jobs are checked against its Slurm.
         operator: Name of the operator block, for the books of the whole grid without Slurm; instead of `cluster`.
-        since: Start of the period, in UTC unless it has a time zone; by default 24 hours before its end.
+        since: Start of the period, in UTC unless it has a time zone. By default 24 hours before `until`; without
+            `until`, where the last run without a period ended.
         until: End of the period, exclusive; by default now.
         tolerance_minutes: Minutes by which a bill may differ from the run time in Slurm, 0 to 60. With more, wrong
             bills of short jobs pass.
@@ -65,14 +66,17 @@ async def _check_books(
 ) -> State[None]:
     async with open_books(cluster, operator) as books:
         begin, end = (None if time is None else time.isoformat() for time in (since, until))
-        span = await run_step("choose period", books.period, begin, end)
+        run = str(runtime.flow_run.id or "")
+        chosen = await run_step("choose period", choose_period, books, begin, end, run)
+        span = chosen.span
         ledger = await run_step("read the chain", books.read_chain, span)
         runs = None
         if cluster:  # the operator has no Slurm
             runs = await run_step("read Slurm's accounting", books.read_slurm, span, ledger)
-        result = await run_step("compare", compare, books, span, ledger, runs, tolerance_minutes)
+        result = await run_step("compare", compare, books, chosen, ledger, runs, tolerance_minutes)
         await run_step("keep the rows", keep, books, result)
         await run_step("publish the report", publish, books, result)
+        await run_step("note the period as compared", cover, books, chosen, run, result)
     if not result.clean:
         return Failed(name=BOOKS_DIFFER, message=result.message)
     return Completed(message=result.message)

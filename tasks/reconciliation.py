@@ -5,6 +5,7 @@ The functions import pandas and matplotlib, which load slowly.
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from collections.abc import AsyncIterator
@@ -13,16 +14,20 @@ from typing import TYPE_CHECKING
 
 from prefect.artifacts import acreate_markdown_artifact, acreate_table_artifact
 
-from deepgrid.billing.entries import Ledger, Runs, Span
+from deepgrid.billing.coverage import Chosen, Coverage
+from deepgrid.billing.entries import Ledger, Runs
 from deepgrid.billing.period import file_name
 from deepgrid.chain.ledger import Books
 from deepgrid.errors import InputError
+from deepgrid.files.private_files import write_json
 from deepgrid.operator.operator_books import OperatorBooks
 from deepgrid.provider.provider_books import ProviderBooks
 from orchestration import sessions
 
 if TYPE_CHECKING:
     from deepgrid.billing.reconcile import Reconciliation
+
+COVERED = "covered.json"
 
 
 @asynccontextmanager
@@ -38,8 +43,31 @@ async def open_books(cluster: str | None, operator: str | None) -> AsyncIterator
             yield OperatorBooks(operator, session)
 
 
+async def choose_period(books: Books, since: str | None, until: str | None, run: str) -> Chosen:
+    """Return the requested period; without one, the time since the last scheduled run."""
+    if since is not None or until is not None:
+        return Chosen(await books.period(since, until))
+    newest_block_at = await books.chain.now()
+    return _coverage(books).choose(run, await books.now(), newest_block_at)
+
+
+async def cover(books: Books, chosen: Chosen, run: str, result: Reconciliation) -> None:
+    """Note the period as compared, unless accounting still lacks runs of it."""
+    if chosen.covers_until is None or result.undecided:
+        return
+    write_json(books.folder / COVERED, _coverage(books).after(run, chosen).as_json())
+
+
+def _coverage(books: Books) -> Coverage:
+    file = books.folder / COVERED
+    try:
+        return Coverage.of(json.loads(file.read_text())) if file.exists() else Coverage()
+    except ValueError:
+        return Coverage.of(None)
+
+
 async def compare(
-    books: Books, span: Span, ledger: Ledger, runs: Runs | None, tolerance_minutes: int
+    books: Books, chosen: Chosen, ledger: Ledger, runs: Runs | None, tolerance_minutes: int
 ) -> Reconciliation:
     """Join events, transfers and accounting per claim, name the differences, and compute the totals."""
     from deepgrid.billing.reconcile import needs_older_strays, reconcile
@@ -47,7 +75,10 @@ async def compare(
     ledger = await books.with_jobs(ledger, runs)
     if books.provider is None and needs_older_strays(ledger):
         ledger = await books.with_older_strays(ledger)
-    return reconcile(books.name, ledger, span, runs=runs, provider=books.provider, tolerance_minutes=tolerance_minutes)
+    return reconcile(
+        books.name, ledger, chosen.span, runs=runs, provider=books.provider, tolerance_minutes=tolerance_minutes,
+        late_s=chosen.late_s,
+    )  # fmt: skip
 
 
 async def keep(books: Books, result: Reconciliation) -> None:

@@ -208,10 +208,12 @@ class ForeignJob:
 class Runs:
     """The grid's Slurm jobs at one cluster. If `complete`, a claim without a run here never ran.
 
-    `foreign` are jobs of customers' accounts in the period that belong to no claim.
+    If `late`, accounting lacks records that the controller still has to send: the next run reads them. `foreign` are
+    jobs of customers' accounts in the period that belong to no claim.
     """
 
     runs: tuple[Run, ...] = ()
     complete: bool = True
     source: str = "Slurm's accounting"
     foreign: tuple[ForeignJob, ...] = ()
+    late: bool = False

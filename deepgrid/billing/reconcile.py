@@ -18,7 +18,7 @@ from deepgrid.billing.entries import ForeignJob, Ledger, Runs, Span
 from deepgrid.billing.rules.differences import Side, findings
 from deepgrid.billing.rules.kinds import Finding
 from deepgrid.billing.rules.patterns import BillPatterns, Pattern
-from deepgrid.billing.rules.prefilter import doubtful, shared_runs
+from deepgrid.billing.rules.prefilter import doubtful, lacks_runs, shared_runs
 from deepgrid.billing.rules.refunds import PaidBack, Refunds
 from deepgrid.billing.totals import Contract, Totals, TotalsOf, imbalances
 
@@ -34,7 +34,8 @@ class Reconciliation:
     """The result. `claims` is the join; `imbalances` are sentences, empty in correct books.
 
     `paid_back` are customers whose jobs failed repeatedly by the cluster's fault. `foreign` are Slurm jobs without a
-    claim. Both are hints for a person, not differences, as are some of the `patterns`.
+    claim. Both are hints for a person, not differences, as are some of the `patterns`. `undecided` says that accounting
+    is late and lacks a run, so that the period must be read again.
     """
 
     name: str
@@ -49,6 +50,7 @@ class Reconciliation:
     foreign: tuple[ForeignJob, ...] = ()
     patterns: tuple[Pattern, ...] = ()
     has_slurm: bool = False
+    undecided: bool = False
 
     @cached_property
     def rows(self) -> pd.DataFrame:
@@ -128,6 +130,7 @@ class Reconciler:
             sources="contract events, token transfers" + (f", {runs.source}" if runs else ""),
             paid_back=self._refunds.often(), foreign=runs.foreign if runs else (), patterns=self._patterns.patterns(),
             has_slurm=self._side.has_slurm,
+            undecided=runs is not None and runs.late and self._claims is not None and lacks_runs(self._claims),
         )  # fmt: skip
 
 
@@ -140,13 +143,14 @@ def reconcile(
     provider: str | None = None,
     tolerance_minutes: int = 1,
     never_settled_grace_s: int = NEVER_SETTLED_GRACE_S,
+    late_s: int = 0,
 ) -> Reconciliation:
     """Reconcile the books of `provider` with the `runs` of its Slurm; without both, reconcile the whole grid."""
     tables = tables_of(ledger, runs.runs if runs is not None else ())
     side = Side(
         span=span, tolerance_minutes=tolerance_minutes, never_settled_grace_s=never_settled_grace_s,
         has_slurm=runs is not None, complete=runs is not None and runs.complete, strays_wei=ledger.strays_wei,
-        shared=shared_runs(tables.runs),
+        shared=shared_runs(tables.runs), late_s=late_s,
     )  # fmt: skip
     window = Window.of(ledger, provider)
     reconciler = Reconciler(name, window, side, reported=ledger.reported_too_much, keep=True)

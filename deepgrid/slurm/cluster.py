@@ -250,6 +250,10 @@ class Cluster:
         self.verdicts.has_accounting = rows is not None
         return rows
 
+    async def accounting_backlog(self) -> int:
+        """Return the number of records that accounting has not got yet; 0 if Slurm does not say."""
+        return await self._slurm.backlog()
+
     async def remembered(self) -> list[Row]:
         """Return all jobs that the controller remembers, including jobs that ended a few minutes ago."""
         return await self._slurm.jobs(ended=True)

@@ -15,6 +15,7 @@ from deepgrid.slurm.commands.job_row import Row
 from deepgrid.slurm.commands.query import Query
 from deepgrid.slurm.commands.sacct import DISABLED, Sacct
 from deepgrid.slurm.commands.scontrol import PartitionNodes, Scontrol
+from deepgrid.slurm.commands.sdiag import Sdiag
 from deepgrid.slurm.commands.squeue import Squeue
 from deepgrid.slurm.flood import FloodWatch
 from deepgrid.slurm.ssh.channel import CommandResult
@@ -45,6 +46,9 @@ class SlurmBackend(Protocol):
 
     async def nodes(self, partition: str) -> PartitionNodes:
         """Return a partition with its nodes."""
+
+    async def backlog(self) -> int:
+        """Return the number of records that the controller has not yet told to accounting; 0 if it does not say."""
 
 
 class SlurmCommands:
@@ -79,6 +83,15 @@ class SlurmCommands:
             log.warning("unknown Slurm state %s of a node, which counts as not usable", word)
         self._unknown_words |= found.unknown_words
         return found
+
+    async def backlog(self) -> int:
+        """Run sdiag. A site may keep it from users."""
+        try:
+            return await self._ask(Sdiag())
+        except SlurmUnreachable:
+            raise
+        except SlurmError:
+            return 0
 
     async def _run(self, query: Query[object]) -> CommandResult:
         done = await self._login.run(["timeout", "-k", "5", f"{self._timeout_s:.0f}", *query.argv()])

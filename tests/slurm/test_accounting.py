@@ -8,6 +8,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from unittest.mock import AsyncMock
 
 import pytest
 
@@ -19,6 +20,7 @@ from deepgrid.slurm.cluster import Cluster
 from deepgrid.slurm.commands.sacct import Sacct
 from deepgrid.slurm.ssh.channel import CommandResult
 from deepgrid.slurm.ssh.login import Login
+from deepgrid.slurm.supervision import accounting
 from deepgrid.slurm.supervision.accounting import WITHOUT_ACCOUNTING, read_runs
 from deepgrid.slurm.supervision.monitor import SlurmMonitor
 from tests.slurm.support import SMALL, WAIT_S, Box, bash, ended, new_key, until
@@ -118,6 +120,19 @@ async def test_without_accounting_the_books_use_completion_records_and_say_so(
     runs = await read_runs(Cluster(disabled, cluster.settings), today(), key, [key, new_key()])
     assert (runs.complete, runs.source) == (False, WITHOUT_ACCOUNTING)
     assert [(run.state, run.exit_status) for run in runs.runs] == [("FAILED", 768)]
+
+
+async def test_while_records_wait_for_accounting_a_missing_one_proves_nothing(
+    cluster: Cluster, key: JobKey, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After an outage of slurmdbd the controller sends its records within minutes."""
+    assert not (await read_runs(cluster, today(), key, [])).late
+    monkeypatch.setattr(accounting, "BACKLOG_PAUSES_S", (0, 0))
+    monkeypatch.setattr(cluster, "accounting_backlog", AsyncMock(side_effect=[7, 0]))
+    assert (await read_runs(cluster, today(), key, [])).complete
+    monkeypatch.setattr(cluster, "accounting_backlog", AsyncMock(return_value=7))
+    runs = await read_runs(cluster, today(), key, [])
+    assert (runs.complete, runs.late) == (False, True)
 
 
 async def test_an_outage_of_accounting_is_an_error(login: Login, cluster: Cluster, key: JobKey) -> None:

@@ -16,6 +16,7 @@ from deepgrid.slurm.commands.completions import Completions
 from deepgrid.slurm.commands.job_states import phase_of
 from deepgrid.slurm.commands.query import limit_minutes
 from deepgrid.slurm.commands.sacct import FORGOTTEN_REASON, Sacct
+from deepgrid.slurm.commands.sdiag import Sdiag
 from deepgrid.slurm.commands.squeue import Squeue
 from deepgrid.slurm.commands.versions import wait_status
 from deepgrid.slurm.observe.run_records import Marks, is_refused_start
@@ -244,6 +245,18 @@ def test_a_job_without_gpus_has_none_where_accounting_counts_them() -> None:
     lines = ("cpu=1,gres/gpu=1,mem=1M,node=1", "cpu=1,mem=1M,node=1")
     rows = Sacct.parse("\n".join(f"13|999|COMPLETED|0:0|99|100|112|n1|00:00:00|{line}|" for line in lines))
     assert [row.given.gpus for row in rows] == [1, 0]
+
+
+@pytest.mark.parametrize(
+    ("text", "backlog"),
+    [
+        ("Agent queue size:     9\nDBD Agent queue size: 12\n", 12),
+        ("", 0),
+        ("DBD Agent: x", 0),
+    ],
+)
+def test_the_controller_says_how_many_records_accounting_lacks(text: str, backlog: int) -> None:
+    assert Sdiag.parse(text) == backlog
 
 
 def test_accounting_names_the_account_that_cancelled() -> None:

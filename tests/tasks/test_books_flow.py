@@ -4,16 +4,26 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from pathlib import Path
 from types import SimpleNamespace
+from typing import TYPE_CHECKING, cast
 
 import pytest
 from prefect.client.schemas.objects import State
 from prefect.logging import disable_run_logger
 
 import flows.reconcile_billing as module
+from deepgrid.billing.coverage import AGAIN_S, Chosen
+from deepgrid.billing.entries import Span
 from deepgrid.errors import InputError, SlurmUnreachable
 from orchestration.grid_events import BOOKS_DIFFER
+from tasks.reconciliation import choose_period, cover
 
+if TYPE_CHECKING:
+    from deepgrid.billing.reconcile import Reconciliation
+    from deepgrid.chain.ledger import Books
+
+NOW = 1_800_000_000
 AWAY = SlurmUnreachable("The login node n1:22 cannot be reached.", next_step="Run `dps provider doctor alpha`.")
 
 
@@ -35,6 +45,8 @@ class Attempts:
         yield SimpleNamespace(period=None, read_chain=None, read_slurm=None)
 
     async def run_step(self, name: str, _step: Callable[..., object], *_: object) -> object:
+        if name == "choose period":
+            return Chosen(Span(0, 1))
         return self.result if name == "compare" else None
 
     async def sleep(self, seconds: float) -> None:
@@ -67,3 +79,34 @@ async def test_a_difference_has_a_state_of_its_own(monkeypatch: pytest.MonkeyPat
     state = await Attempts(monkeypatch, clean=False).run()
     assert (state.is_failed(), state.name) == (True, BOOKS_DIFFER)
     assert state.message == "1 of 9 jobs differs: job 7 (minutes)."
+
+
+class ChainAt:
+    """A chain whose newest block has this time."""
+
+    async def now(self) -> int:
+        return NOW
+
+
+class SomeBooks:
+    """Books of no job."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.chain = ChainAt()
+
+    async def now(self) -> int:
+        return NOW
+
+
+async def test_a_run_that_compared_all_moves_the_next_period_and_an_undecided_one_does_not(tmp_path: Path) -> None:
+    books = cast("Books", SomeBooks(tmp_path))
+    chosen = await choose_period(books, None, None, "one")
+    await cover(books, chosen, "one", cast("Reconciliation", SimpleNamespace(undecided=True)))
+    assert await choose_period(books, None, None, "two") == chosen
+    await cover(books, chosen, "one", cast("Reconciliation", SimpleNamespace(undecided=False)))
+    assert await choose_period(books, None, None, "one") == chosen, "a repeated run"
+    assert (await choose_period(books, None, None, "two")).span == Span(NOW - AGAIN_S, NOW + 1)
+    (tmp_path / "covered.json").write_text("{")
+    with pytest.raises(InputError, match="damaged"):
+        await choose_period(books, None, None, "two")

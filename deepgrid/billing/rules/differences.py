@@ -27,7 +27,8 @@ class Side:
     """The data against which each claim is checked.
 
     `has_slurm` is False in the operator's books. If `complete`, a claim without a run never ran. `shared` are the runs,
-    as Slurm id and start, that belong to several claims.
+    as Slurm id and start, that belong to several claims. For `late_s` seconds before the period, rows of accounting can
+    have come late.
     """
 
     span: Span
@@ -37,6 +38,7 @@ class Side:
     complete: bool = True
     strays_wei: int = 0
     shared: frozenset[tuple[int, int]] = frozenset()
+    late_s: int = 0
 
     @property
     def grace_s(self) -> int:
@@ -181,7 +183,7 @@ def _without_settlement(claim: ClaimRecord, side: Side) -> Iterator[Finding]:
     run, job = claim.run, claim.job
     if run is None or run.started_at is None:
         return
-    if run.started_at >= side.span.until or (run.ended_at is not None and run.ended_at < side.span.since):
+    if run.started_at >= side.span.until or (run.ended_at is not None and run.ended_at < side.span.since - side.late_s):
         return
     wei = claim.cost_of(run_minutes(run))
     if job is None:

@@ -38,6 +38,16 @@ def doubtful(claims: Claims, side: Side, reported: dict[int, int]) -> Array:
     return np.flatnonzero(found)
 
 
+def lacks_runs(claims: Claims) -> bool:
+    """Return whether a claim that was billed or runs on chain has no run in Slurm.
+
+    Late accounting may still show it.
+    """
+    billed = (claims.outcome == IS_SETTLED) & (claims.billed > 0)
+    running = (claims.outcome == IS_OPEN) & (claims.of_job("status") == int(JobStatus.RUNNING))
+    return bool(np.any((billed | running) & ~claims.runs.began))
+
+
 def shared_runs(runs: pa.Table) -> frozenset[tuple[int, int]]:
     """Return the runs, as Slurm id and start, that belong to several claims."""
     begins = numbers(runs, "started_at")
@@ -120,7 +130,7 @@ def _open(claims: Claims) -> Array:
 
 def _others(claims: Claims, side: Side) -> Array:
     begins, ends = _of_run(claims, "started_at"), _of_run(claims, "ended_at")
-    inside = (begins < side.span.until) & ((ends == MISSING) | (ends >= side.span.since))
+    inside = (begins < side.span.until) & ((ends == MISSING) | (ends >= side.span.since - side.late_s))
     is_cold = claims.of_job("status") > int(JobStatus.RUNNING)
     same_claim = claims.of_job("claimed_at") == claims.claimed_at
     late = (ends == MISSING) | (np.maximum(ends, begins) > claims.of_job("ended_at") + side.grace_s)

@@ -7,6 +7,7 @@ accounting lags behind or is disabled.
 
 from __future__ import annotations
 
+import asyncio
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
@@ -28,6 +29,7 @@ from deepgrid.slurm.observe.run_records import (
 )
 
 CLAIMS_PER_QUERY = 500
+BACKLOG_PAUSES_S = (1, 2, 4)
 WITHOUT_ACCOUNTING = "the completion hook's records, as accounting is disabled"
 
 
@@ -37,6 +39,7 @@ async def read_runs(cluster: Cluster, span: Span, grid: JobKey, claims: Sequence
     Raises SlurmUnreachable when accounting or the login node does not answer.
     """
     oldest = min([span.since, *(key.claimed_at for key in claims)])
+    late = await _is_late(cluster)
     # The margin of a day covers the difference between the chain's clock and the cluster's.
     accounted = await cluster.accounting(oldest - DAY_S, span.until + DAY_S)
     rows = accounted or []
@@ -57,7 +60,16 @@ async def read_runs(cluster: Cluster, span: Span, grid: JobKey, claims: Sequence
         return Runs(tuple(runs), complete=False, source=WITHOUT_ACCOUNTING)
     foreign = [row for row in rows if ledger.is_foreign(row) and _is_in(row, span)]
     jobs = [ForeignJob(row.slurm_id, row.user, row.started_at, row.ended_at) for row in foreign]
-    return Runs(tuple(runs), foreign=tuple(jobs))
+    return Runs(tuple(runs), foreign=tuple(jobs), complete=not late, late=late)
+
+
+async def _is_late(cluster: Cluster) -> bool:
+    """Return whether records wait for accounting. On a busy cluster some wait at any moment, for less than a second."""
+    for pause_s in BACKLOG_PAUSES_S:
+        if not await cluster.accounting_backlog():
+            return False
+        await asyncio.sleep(pause_s)
+    return True
 
 
 def _is_in(row: Row, span: Span) -> bool:
