@@ -8,10 +8,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from deepgrid.chain.book import AddressBook
-from deepgrid.chain.node.node import Block
+from deepgrid.chain.node.node import Block, Node
+from deepgrid.chain.node.values import ZERO_ADDRESS
 from deepgrid.findings import Finding, Level
 
 MAX_CLOCK_SKEW_S = 60.0
+PROBED_BATCH, PROBED_BLOCKS = 100, 2000  # as large as the grid's own requests
 LOW_GAS_UNITS = 100
 
 
@@ -35,6 +37,25 @@ OPERATOR_GAS = GasUse("rounds", 500_000, "Run dps gas transfer {address} 1.", "S
 
 def judge_head(book: AddressBook, head: Block) -> Finding:
     return Finding("chain", Level.GOOD, f"Chain {book.chain_id} is at block {head.number}.")
+
+
+async def examine_node(node: Node, first_block: int) -> list[Finding]:
+    """Return a warning of the usual features that the node lacks, and of the price. No finding if it lacks none."""
+    head = await node.head()
+    has_fees = (await node.rpc.call("eth_getBlockByNumber", hex(head.number), False)).get("baseFeePerGas") is not None
+    await node.rpc.results([("eth_chainId", [])] * PROBED_BATCH)
+    await node.logs(ZERO_ADDRESS, max(first_block, head.number - PROBED_BLOCKS + 1), head.number)
+    lacks = []
+    if not has_fees:
+        lacks.append("EIP-1559, so each transaction offers the price that the node names (eth_gasPrice)")
+    if node.rpc.largest_batch == 1:
+        lacks.append("JSON-RPC batches, so each read is a request of its own")
+    elif node.rpc.largest_batch < PROBED_BATCH:
+        lacks.append(f"batches of more than {node.rpc.largest_batch} requests, so reads take more of them")
+    if node.log_pages.longest is not None:
+        lacks.append(f"logs of more than {node.log_pages.longest} blocks at once, so histories and books take longer")
+    words = f"The node lacks {'; and '.join(lacks)}."
+    return [Finding("node", Level.WARNING, words, "Use another node if the grid is slow.")] if lacks else []
 
 
 def judge_clock(block_time: int) -> Finding:

@@ -22,7 +22,7 @@ from deepgrid.chain.client import Chain
 from deepgrid.chain.history import first_block_at, settlement_in
 from deepgrid.chain.node.contract import Event, interface
 from deepgrid.chain.node.node import Block
-from deepgrid.chain.node.node_errors import NodeRefused, making_sense
+from deepgrid.chain.node.node_errors import making_sense
 from deepgrid.chain.purposes import top_up_of, with_purposes
 from deepgrid.errors import ChainError
 
@@ -138,28 +138,16 @@ async def in_pages(
     """Return all events of these blocks (inclusive), read page by page."""
     events: list[Event] = []
     for start in range(first, last + 1, settings.blocks_per_page):
-        events += await _page(start, min(last, start + settings.blocks_per_page - 1), read)
+        events += await read(start, min(last, start + settings.blocks_per_page - 1))
     return events
-
-
-async def _page(first: int, last: int, read: Callable[[int, int], Awaitable[list[Event]]]) -> list[Event]:
-    """Read one page, or its halves if the node refuses it as too long."""
-    try:
-        return await read(first, last)
-    except NodeRefused as refused:
-        if refused.transient or first == last:
-            raise
-    middle = (first + last) // 2
-    return [*await _page(first, middle, read), *await _page(middle + 1, last, read)]
 
 
 async def _credit_transfers(chain: Chain, first: int, last: int) -> list[Event]:
     """Return transfers of credits to and from the MetaScheduler in these blocks (inclusive), in order."""
     credit = interface("Credit")
     contract = f"0x{chain.book.meta_scheduler[2:].lower():0>64}"
-    wanted = {"address": chain.book.credit, "fromBlock": hex(first), "toBlock": hex(last)}
     topics = ([credit.topic("Transfer"), contract], [credit.topic("Transfer"), None, contract])
-    answers = await chain.rpc.batch([("eth_getLogs", [{**wanted, "topics": one}]) for one in topics])
+    answers = await asyncio.gather(*(chain.logs(chain.book.credit, first, last, one) for one in topics))
     with making_sense("transfers"):
         decoded = [credit.event(log) for logs in answers for log in logs]
     found = {(event.block, event.log_index): event for event in decoded if event is not None}

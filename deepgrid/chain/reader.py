@@ -21,16 +21,17 @@ Result = TypeVar("Result")
 
 Read = tuple[str, str, str, tuple[Any, ...]]
 """A call of a view: the contract's address and name, the function, its arguments."""
+Ask = Callable[[Sequence[Request]], Awaitable[list[Any]]]
 
 
-async def read_contracts(rpc: Rpc, reads: Sequence[Read], at: str = "latest") -> list[Any]:
-    """Return the results of these calls from one HTTP request, as of the end of a block."""
+async def read_contracts(ask: Ask, reads: Sequence[Read], at: str = "latest") -> list[Any]:
+    """Return the results of these calls from one exchange with the node, as of the end of a block."""
     requests: list[Request] = [
         ("eth_call", [{"to": address, "data": interface(contract).encode(function, *args)}, at])
         for address, contract, function, args in reads
     ]
     try:
-        answers = await rpc.batch(requests)
+        answers = await ask(requests)
     except ChainError as error:
         raise refusal(error) from None
     results = []
@@ -147,10 +148,11 @@ class Reader(Node):
 
     async def _read_many(self, reads: Sequence[tuple[Any, ...]], block: int | None = None) -> list[Any]:
         """Return the results of calls (contract, function, *args) from one HTTP request."""
-        known, at = self.book.contracts, "latest" if block is None else hex(block)
-        return await read_contracts(
-            self.rpc, [(known[contract], contract, name, tuple(args)) for contract, name, *args in reads], at
-        )
+        known = self.book.contracts
+        calls = [(known[contract], contract, name, tuple(args)) for contract, name, *args in reads]
+        if block is None:
+            return await read_contracts(self.newest, calls)
+        return await read_contracts(self.rpc.batch, calls, hex(block))
 
 
 @dataclass(frozen=True)
@@ -171,7 +173,7 @@ async def discover(rpc_url: str, meta_scheduler: str) -> GridContracts:
     try:
         chain_id = await rpc.chain_id()
         found = await read_contracts(
-            rpc, [(meta_scheduler, "MetaScheduler", name, ()) for name in ("credit", "providerManager")]
+            rpc.batch, [(meta_scheduler, "MetaScheduler", name, ()) for name in ("credit", "providerManager")]
         )
         return GridContracts(chain_id, *found)
     except GridError as error:

@@ -14,6 +14,7 @@ from tests.chain.anvil import Anvil
 from tests.waiting import until
 
 GWEI = 10**9
+REWIND_S = 0.3  # these chains go back to fewer blocks, as no network does
 IMPATIENT = SenderSettings(stall_s=0.3, lost_s=0.5)
 
 
@@ -29,6 +30,7 @@ class Bare:
     def __init__(self, anvil: Anvil, node: Node, folder: Path) -> None:
         self.anvil = anvil
         self.node = node
+        node.own_writes.patience_s = REWIND_S
         self.wallet = Wallet.create(folder / "keys" / "key")
         anvil.fund(self.wallet.address)
         self.sender = self.new_sender(IMPATIENT)

@@ -11,7 +11,7 @@ import pytest
 from deepgrid.chain.client import Chain
 from deepgrid.chain.node.node import Node
 from tests.chain.anvil import Anvil
-from tests.chain.bare import Bare
+from tests.chain.bare import REWIND_S, Bare
 from tests.chain.grid import Grid, People, gather_people, running_grid
 
 _label = itertools.count()
@@ -34,6 +34,7 @@ def own_grid(tmp_path: Path) -> Iterator[Grid]:
 @pytest.fixture
 async def chain(grid: Grid) -> AsyncIterator[Chain]:
     async with await Chain.connect(grid.book) as connected:
+        connected.own_writes.patience_s = REWIND_S
         yield connected
 
 
@@ -47,6 +48,7 @@ async def own_people(own_grid: Grid) -> AsyncIterator[People]:
     """People on a chain of their own, with a block every second."""
     async with await Chain.connect(own_grid.book) as connected:
         people = await gather_people(own_grid, connected, "own")
+        connected.own_writes.patience_s = REWIND_S
         own_grid.anvil.mine_every_second()
         yield people
 

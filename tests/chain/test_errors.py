@@ -176,6 +176,7 @@ async def test_node_that_is_down_is_transient(grid: Grid) -> None:
 async def test_nodes_that_return_malformed_responses(status: int, body: str, transient: bool) -> None:
     async with odd_node(lambda _: body, status) as url:
         rpc = Rpc(url)
+        rpc.pace.patience_s = 0
         try:
             with pytest.raises(ChainError) as failed:
                 await rpc.batch([("eth_blockNumber", []), ("eth_chainId", [])])

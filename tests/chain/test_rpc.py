@@ -108,7 +108,7 @@ async def test_access_key_in_the_url_is_in_no_message(caplog: pytest.LogCaptureF
                 await rpc.call("eth_chainId")
             await rpc.close()
     assert "502" in str(failed.value)
-    assert failed.value.__suppress_context__
+    assert failed.value.__suppress_context__ or failed.value.__context__ is None
     assert "secret" not in str(failed.value) + rpc.host + caplog.text
 
 

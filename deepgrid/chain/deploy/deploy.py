@@ -252,7 +252,7 @@ class _Deploying:
         return receipt
 
     async def _ask(self, contract: str, address: str, view: str, *args: Any) -> Any:
-        return (await read_contracts(self._node.rpc, [(address, contract, view, args)]))[0]
+        return (await read_contracts(self._node.newest, [(address, contract, view, args)]))[0]
 
 
 def grants(grid: Deployment, roles: Roles) -> list[Grant]:

@@ -10,11 +10,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
-from deepgrid.chain.node.node_errors import Asked, Request, making_sense
+from deepgrid.chain.node.log_pages import LogPages
+from deepgrid.chain.node.node_errors import Asked, NodeRefused, Request, making_sense
+from deepgrid.chain.node.own_writes import OwnWrites, as_of, height, unless_behind
+from deepgrid.chain.node.pace import Pace
 from deepgrid.errors import ChainError
 
 REQUEST_TIMEOUT_S = 15.0
 MINED_POLL_S = 0.25
+BEHIND_ATTEMPTS = 20  # to get the logs of a block that the node does not have yet
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,9 +64,26 @@ class Rpc:
 
     async def batch(self, requests: Sequence[Request]) -> list[Any]:
         """Raw results of many requests, in order. The first refused one raises NodeRefused."""
+        found = await self.results(requests)
+        for result in found:
+            if isinstance(result, NodeRefused):
+                raise result
+        return found
+
+    async def results(self, requests: Sequence[Request]) -> list[Any]:
+        """Raw results of many requests, in order, with a NodeRefused in place of the result of a refused one."""
         # web3's own batch would fail as a whole for one missing block or receipt.
-        answers = await self._provider.make_batch_request(requests)
-        return [answer["result"] for answer in answers]
+        return await self._provider.results(requests)
+
+    @property
+    def largest_batch(self) -> int:
+        """Number of requests that the node takes in one HTTP request, as far as its answers have shown."""
+        return self._provider.largest_batch
+
+    @property
+    def pace(self) -> Pace:
+        """The pauses that the node's rate limit asks for."""
+        return self._provider.pace
 
     async def close(self) -> None:
         await self._provider.disconnect()
@@ -80,6 +101,8 @@ class Node:
     def __init__(self, rpc: Rpc, chain_id: int) -> None:
         self.rpc = rpc
         self.chain_id = chain_id
+        self.own_writes = OwnWrites()
+        self.log_pages = LogPages()
 
     @classmethod
     async def at(cls, rpc_url: str, authorities: str | None = None) -> Node:
@@ -94,9 +117,37 @@ class Node:
             await rpc.close()
             raise
 
+    async def newest(self, requests: Sequence[Request]) -> list[Any]:
+        """Return raw results of requests about the newest block, which is never before one with an own transaction.
+
+        The first refused request raises NodeRefused.
+        """
+        if not self.own_writes.block:
+            return await self.rpc.batch(requests)
+        found = await self.own_writes.read(lambda: self._newest(requests))
+        for result in found:
+            if isinstance(result, NodeRefused):
+                raise result
+        return found
+
+    async def _newest(self, requests: Sequence[Request]) -> list[Any] | None:
+        """Return the results; None if they are of a node that lags behind."""
+        if len(requests) < self.rpc.largest_batch:  # one node answers to all of one batch
+            number, *results = await self.rpc.results([("eth_blockNumber", []), *requests])
+            return None if self.own_writes.is_behind(height(number)) else results
+        number = height((await self.rpc.results([("eth_blockNumber", [])]))[0])
+        if self.own_writes.is_behind(number):
+            return None
+        return unless_behind(await self.rpc.results([as_of(one, number) for one in requests]))
+
     async def head(self) -> Block:
         """Return the newest block."""
-        return Block.of(await self.rpc.call("eth_getBlockByNumber", "latest", False))
+
+        async def read() -> Block | None:
+            block = Block.of(await self.rpc.call("eth_getBlockByNumber", "latest", False))
+            return None if self.own_writes.is_behind(block.number) else block
+
+        return await self.own_writes.read(read)
 
     async def now(self) -> int:
         """Return the time of the newest block, unix seconds."""
@@ -109,23 +160,47 @@ class Node:
 
     async def logs(self, address: str, first: int, last: int | None, topics: Sequence[Any] = ()) -> Any:
         """Return a contract's raw logs in these blocks (inclusive), in order. A `last` of None is the newest block."""
-        blocks = {"fromBlock": hex(first), "toBlock": "latest" if last is None else hex(last)}
-        return await self.rpc.call("eth_getLogs", {"address": address, **blocks, "topics": topics})
+        if last is None and self.log_pages.longest is None:
+            try:
+                return await self.rpc.call("eth_getLogs", _wanted_logs(address, first, "latest", topics))
+            except NodeRefused as refused:
+                if refused.transient:
+                    raise
+        if last is None:
+            last = (await self.head()).number
+        return await self.log_pages.read(first, last, lambda low, high: self._logs(address, low, high, topics))
+
+    async def _logs(self, address: str, first: int, last: int, topics: Sequence[Any]) -> list[Any]:
+        """Return the logs of these blocks. A node that lags behind would leave out some of them."""
+
+        wanted = _wanted_logs(address, first, hex(last), topics)
+        for _ in range(BEHIND_ATTEMPTS):
+            number, logs = await self.rpc.results([("eth_blockNumber", []), ("eth_getLogs", [wanted])])
+            if height(number) >= last:
+                if isinstance(logs, NodeRefused):
+                    raise logs
+                return list(logs)
+            await asyncio.sleep(self.own_writes.pause_s)
+        raise ChainError(f"The chain's node does not have block {last}.")
 
     async def gas_money(self, address: str) -> int:
         """Return balance of `address` in the chain's own currency, which pays for transactions, in wei."""
-        answer = await self.rpc.call("eth_getBalance", address, "latest")
+        (answer,) = await self.newest([("eth_getBalance", [address, "latest"])])
         with making_sense("a balance"):
             return int(answer, 16)
 
     async def transaction_counts(self, address: str) -> tuple[int, int]:
         """Return the number of transactions of `address` that are mined, and that the node knows in all."""
-        answers = await self.rpc.batch(
-            [("eth_getTransactionCount", [address, "latest"]), ("eth_getTransactionCount", [address, "pending"])]
-        )
-        with making_sense("a nonce"):
-            mined, pending = (int(answer, 16) for answer in answers)
+        mined, pending, _ = await self.nonces(address)
         return mined, pending
+
+    async def nonces(self, address: str) -> tuple[int, int, int]:
+        """Return both numbers, and the number of a block that the node has."""
+        counts = [("eth_getTransactionCount", [address, "latest"]), ("eth_getTransactionCount", [address, "pending"])]
+        answers = await self.newest([("eth_blockNumber", []), *counts])
+        with making_sense("a nonce"):
+            block, mined, pending = (int(answer, 16) for answer in answers)
+        return mined, pending, block
 
     async def until_mined(
         self, address: str, within_s: float, *, poll_s: float = MINED_POLL_S, waits: Callable[[], None] = lambda: None
@@ -159,7 +234,7 @@ class Node:
 
     async def has_code(self, addresses: list[str]) -> list[bool]:
         """Return whether a contract exists at each of `addresses`."""
-        codes = await self.rpc.batch([("eth_getCode", [address, "latest"]) for address in addresses])
+        codes = await self.newest([("eth_getCode", [address, "latest"]) for address in addresses])
         with making_sense("code"):
             return [len(code) > 2 for code in codes]
 
@@ -171,3 +246,7 @@ class Node:
 
     async def __aexit__(self, *_: object) -> None:
         await self.close()
+
+
+def _wanted_logs(address: str, first: int, last: str, topics: Sequence[Any]) -> dict[str, Any]:
+    return {"address": address, "fromBlock": hex(first), "toBlock": last, "topics": topics}

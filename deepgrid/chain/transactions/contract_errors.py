@@ -9,22 +9,18 @@ from __future__ import annotations
 import functools
 import string
 from collections.abc import Awaitable, Collection
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from eth_typing import BlockNumber
 from eth_utils.crypto import keccak
 
 from deepgrid.billing.credits import format_credits
 from deepgrid.chain.node.contract import CONTRACTS, decode_named, interface, selector
 from deepgrid.chain.node.node import Rpc
-from deepgrid.chain.node.node_errors import NodeRefused, making_sense
+from deepgrid.chain.node.node_errors import NodeRefused
 from deepgrid.chain.transactions.error_sentences import PANICS, SENTENCES, TOKEN_TEXTS
 from deepgrid.chain.transactions.transaction import Call
 from deepgrid.errors import ChainError, ContractError, GridError
 from deepgrid.lifecycle.states import JobStatus
-
-if TYPE_CHECKING:
-    from web3.types import TxParams
 
 ADMIN = "DEFAULT_ADMIN_ROLE"
 ROLES = (ADMIN, "METASCHEDULER_ROLE", "METASCHEDULER_CONTRACT_ROLE", "MINTER_ROLE")
@@ -118,11 +114,10 @@ async def mined_revert_reason(rpc: Rpc, sender: str, call: Call, gas: int, recei
     if int(receipt["gasUsed"], 16) >= gas:
         return ContractError(f"{call.title} needed more than its {gas} gas.", name=OUT_OF_GAS)
     number = int(receipt["blockNumber"], 16)
-    again: TxParams = {**call.as_params(sender), "gas": gas}
-    for block in (BlockNumber(number), BlockNumber(number - 1), "latest"):
+    again = {**call.as_params(sender), "gas": hex(gas)}
+    for block in (hex(number), hex(number - 1), "latest"):
         try:
-            with making_sense("a call made again"):
-                await rpc.w3.eth.call(again, block)
+            await rpc.call("eth_call", again, block)
         except ChainError as error:
             reason = refusal(error)
             if isinstance(reason, ContractError):

@@ -15,7 +15,7 @@ from typing import Any
 from eth_typing import HexStr
 
 from deepgrid.chain.node.node import Node
-from deepgrid.chain.node.node_errors import NodeRefused, making_sense
+from deepgrid.chain.node.node_errors import NodeRefused, Request, making_sense
 from deepgrid.chain.transactions.contract_errors import mined_revert_reason, refusal
 from deepgrid.chain.transactions.transaction import PLAIN_TRANSFER_GAS, Call, Fees, Outgoing, Receipt
 from deepgrid.chain.transactions.wallet import Wallet
@@ -70,6 +70,7 @@ class InFlight:
         self._next_nonce = 0
         self._mined = 0
         self._progress_at = 0.0
+        self._knows_tips = True  # the node has eth_maxPriorityFeePerGas
         self._unsent = ConditionLog(log, "cannot send a transaction")
 
     @property
@@ -91,7 +92,7 @@ class InFlight:
 
     async def begin(self) -> None:
         """Read the next nonce, because another process may have used the key. Send dropped transactions again."""
-        mined, pending = await self._nonces()
+        mined, pending = await self._chain.transaction_counts(self._wallet.address)
         self._mined, self._progress_at = mined, _now()
         self._in_flight = {nonce: sent for nonce, sent in self._in_flight.items() if mined <= nonce < pending}
         if self._void(mined):
@@ -104,7 +105,7 @@ class InFlight:
         """Return whether the chain dropped a recently mined transaction; None if there is no recent one."""
         if not self._settled:
             return None
-        mined, _ = await self._nonces()
+        mined, _ = await self._chain.transaction_counts(self._wallet.address)
         return self._void(mined)
 
     def _void(self, mined: int) -> bool:
@@ -121,9 +122,6 @@ class InFlight:
         }
         return any(nonce >= mined for nonce in self._settled)
 
-    async def _nonces(self) -> tuple[int, int]:
-        return await self._chain.transaction_counts(self._wallet.address)
-
     # -- sending -----------------------------------------------------------------------------
 
     async def send(self, outgoing: Outgoing, fees: Fees) -> None:
@@ -133,7 +131,9 @@ class InFlight:
                 return
             # Another program sends with this key without the lease. Ours was refused, so it may take a new nonce.
             try:
-                self._next_nonce = max(self._next_nonce, (await self._nonces())[1])
+                self._next_nonce = max(
+                    self._next_nonce, (await self._chain.transaction_counts(self._wallet.address))[1]
+                )
             except ChainError as error:
                 outgoing.fail(error)
                 return
@@ -180,11 +180,13 @@ class InFlight:
 
     async def look(self) -> None:
         """Check what was mined. Send transactions again that hang or that the chain dropped."""
-        mined, _ = await self._nonces()
+        mined, _, block = await self._chain.nonces(self._wallet.address)
         now, before, self._mined = _now(), self._mined, mined
         if mined > before:
             self._progress_at = now
         candidates = [outgoing for nonce, outgoing in self._in_flight.items() if nonce < mined]
+        if candidates:
+            self._chain.own_writes.note(block)  # the node that shows their receipts has this block too
         await self._fetch_receipts(candidates)
         for nonce, outgoing in list(self._in_flight.items()):
             if nonce >= mined:
@@ -199,13 +201,14 @@ class InFlight:
 
     async def _fetch_receipts(self, candidates: list[Outgoing]) -> None:
         hashes = [(tx_hash, outgoing) for outgoing in candidates for tx_hash in outgoing.hashes]
-        raws = await self._rpc.batch([("eth_getTransactionReceipt", [tx_hash]) for tx_hash, _ in hashes])
+        raws = await self._chain.newest([("eth_getTransactionReceipt", [tx_hash]) for tx_hash, _ in hashes])
         for raw, (_, outgoing) in zip(raws, hashes, strict=True):
             if raw is not None and outgoing.nonce in self._in_flight:
                 with making_sense("a receipt"):
                     await self._settle(outgoing, raw)
 
     async def _settle(self, outgoing: Outgoing, raw: dict[str, Any]) -> None:
+        self._chain.own_writes.note(int(raw["blockNumber"], 16))
         if raw["status"] == "0x1":
             outgoing.succeed(Receipt.of(raw))
         else:
@@ -266,12 +269,22 @@ class InFlight:
         return refusal(refused)
 
     async def fees(self) -> Fees:
-        """Current fees of a transaction."""
-        block, tip = await self._rpc.batch(
-            [("eth_getBlockByNumber", ["latest", False]), ("eth_maxPriorityFeePerGas", [])]
-        )
+        """Current fees of a transaction. A chain without EIP-1559 has no base fee, and its node may know no tips."""
+        latest: Request = ("eth_getBlockByNumber", ["latest", False])
+        asked = "eth_maxPriorityFeePerGas" if self._knows_tips else "eth_gasPrice"
+        block, price = await self._rpc.results([latest, (asked, [])])
+        if self._knows_tips and isinstance(price, NodeRefused) and not price.transient:
+            self._knows_tips = False
+            return await self.fees()
+        for answer in (block, price):
+            if isinstance(answer, NodeRefused):
+                raise answer
         with making_sense("fees"):
-            return Fees.for_base(int(block["baseFeePerGas"], 16), int(tip, 16), int(block["number"], 16))
+            number, base, wei = int(block["number"], 16), block.get("baseFeePerGas"), int(price, 16)
+            if base is not None:
+                tip = wei if self._knows_tips else max(wei - int(base, 16), 0)
+                return Fees.for_base(int(base, 16), tip, number)
+        return Fees.of_price(await self._chain.gas_price() if self._knows_tips else wei, number)
 
     def _is_too_cheap(self, outgoing: Outgoing, today: Fees) -> bool:
         """Return whether the base fee outgrew its offer, or blocks pass it over, so that it needs a higher fee."""

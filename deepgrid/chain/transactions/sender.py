@@ -39,7 +39,7 @@ class Sender:
 
     def __init__(self, chain: Node, wallet: Wallet, settings: SenderSettings = DEFAULTS) -> None:
         self._settings = settings
-        self._rpc = chain.rpc
+        self._chain = chain
         self.wallet = wallet
         self._queue: deque[Outgoing] = deque()
         self._flight = InFlight(chain, wallet, settings)
@@ -172,8 +172,9 @@ class Sender:
 
     async def _estimate(self, outgoing: Outgoing) -> None:
         try:
+            (answer,) = await self._chain.newest([("eth_estimateGas", [outgoing.call.as_params(self.address)])])
             with making_sense("an estimate"):
-                estimate = int(await self._rpc.w3.eth.estimate_gas(outgoing.call.as_params(self.address)))
+                estimate = int(answer, 16)
         except ChainError as error:
             outgoing.fail(refusal(error))
             return

@@ -4,13 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, cast
-
-from eth_typing import HexStr
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from web3.types import TxParams, Wei
-
     from deepgrid.chain.transactions.eth_accounts import LocalAccount
 
 PLAIN_TRANSFER_GAS = 21_000
@@ -30,9 +26,9 @@ class Call:
     data: str
     value_wei: int = 0
 
-    def as_params(self, sender: str) -> TxParams:
-        """Return the call in the form in which web3 simulates or estimates it."""
-        params: TxParams = {"from": sender, "data": HexStr(self.data), "value": cast("Wei", self.value_wei)}
+    def as_params(self, sender: str) -> dict[str, str]:
+        """Return the call as a parameter of JSON-RPC."""
+        params = {"from": sender, "data": self.data, "value": hex(self.value_wei)}
         return params if self.to is None else {**params, "to": self.to}
 
 
@@ -57,22 +53,28 @@ class Receipt:
 
 @dataclass(frozen=True, slots=True)
 class Fees:
-    """EIP-1559 fees in wei per gas, as of a block."""
+    """Fees in wei per gas, as of a block: of EIP-1559, or one price on a chain without it."""
 
     base: int
     tip: int
     limit: int
     block: int = 0
+    flat: bool = False
 
     @classmethod
     def for_base(cls, base: int, tip: int, block: int = 0) -> Fees:
         """Return fees that stay valid through several blocks with a rising base fee."""
         return cls(base, tip, 2 * base + tip, block)
 
+    @classmethod
+    def of_price(cls, price: int, block: int = 0) -> Fees:
+        """Return fees on a chain without EIP-1559: all of the price is paid, so it offers no more than is usual."""
+        return cls(price, 0, price, block, flat=True)
+
     def bumped(self, old: Fees) -> Fees:
         """These fees, raised enough to replace a transaction with the fees `old`."""
         tip, limit = (-(-fee * BUMP_NUMERATOR // BUMP_DENOMINATOR) for fee in (old.tip, old.limit))
-        return Fees(self.base, max(self.tip, tip), max(self.limit, limit), self.block)
+        return Fees(self.base, max(self.tip, tip), max(self.limit, limit), self.block, self.flat)
 
 
 @dataclass(eq=False)
@@ -107,8 +109,10 @@ class Outgoing:
         """Sign for `nonce`. A second signature with other fees adds a second hash, and either may be mined."""
         assert self.gas is not None
         call = {"data": self.call.data, "value": self.call.value_wei, "gas": self.gas}
-        place = {"type": 2, "chainId": chain_id, "nonce": nonce}
-        offer = {"maxFeePerGas": fees.limit, "maxPriorityFeePerGas": fees.tip}
+        place = {"chainId": chain_id, "nonce": nonce}
+        offer = {"type": 2, "maxFeePerGas": fees.limit, "maxPriorityFeePerGas": fees.tip}
+        if fees.flat:
+            offer = {"gasPrice": fees.limit}
         fields: dict[str, Any] = {**place, **call, **offer}
         if self.call.to is not None:
             fields["to"] = self.call.to
