@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import Sequence
 
 from deepgrid.chain.book import AddressBook
-from deepgrid.chain.chain_findings import PROVIDER_GAS, judge_gas, judge_head, judge_lease
+from deepgrid.chain.chain_findings import PROVIDER_GAS, examine_node, judge_gas, judge_head, judge_lease
 from deepgrid.chain.client import Chain
 from deepgrid.chain.offers import Standing, read_versions
 from deepgrid.chain.transactions.wallet import Wallet
@@ -52,10 +52,11 @@ async def _chain(book: AddressBook, wallet: Wallet, max_cut_percent: int) -> lis
             standing = (await read_versions(chain, wallet.address)).standing
             money, price = await chain.gas_money(wallet.address), await chain.gas_price()
             cut = finding(await chain.cut(), max_cut_percent)
+            lacks = await examine_node(chain, book.first_block)
     except GridError as error:
         return [Finding.of("chain", error)]
     gas = judge_gas(PROVIDER_GAS, wallet.address, money, price)
-    return [judge_head(book, head), *judge_lease(wallet.lease_file), _standing(standing), gas, cut]
+    return [judge_head(book, head), *lacks, *judge_lease(wallet.lease_file), _standing(standing), gas, cut]
 
 
 def _standing(standing: Standing) -> Finding:

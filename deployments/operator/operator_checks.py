@@ -14,7 +14,7 @@ from prefect.client.orchestration import get_client
 from prefect.exceptions import ObjectNotFound
 
 from deepgrid.chain.book import AddressBook
-from deepgrid.chain.chain_findings import OPERATOR_GAS, judge_clock, judge_gas, judge_head, judge_lease
+from deepgrid.chain.chain_findings import OPERATOR_GAS, examine_node, judge_clock, judge_gas, judge_head, judge_lease
 from deepgrid.chain.client import Chain
 from deepgrid.chain.transactions.wallet import Wallet
 from deepgrid.errors import GridError
@@ -75,11 +75,12 @@ async def _chain(book: AddressBook, wallet: Wallet) -> list[Finding]:
             head = await chain.head()
             held = {contract: await chain.has_role(ROLE, wallet.address, contract) for contract in DUTIES}
             money, price = await chain.gas_money(wallet.address), await chain.gas_price()
+            lacks = await examine_node(chain, book.first_block)
     except GridError as error:
         return [Finding.of("chain", error)]
     roles = [_role(contract, wallet.address, held=has) for contract, has in held.items()]
     gas = judge_gas(OPERATOR_GAS, wallet.address, money, price)
-    return [judge_head(book, head), *judge_lease(wallet.lease_file), *roles, gas, judge_clock(head.timestamp)]
+    return [judge_head(book, head), *lacks, *judge_lease(wallet.lease_file), *roles, gas, judge_clock(head.timestamp)]
 
 
 def _role(contract: str, address: str, *, held: bool) -> Finding:

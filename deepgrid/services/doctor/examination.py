@@ -14,7 +14,7 @@ from sqlalchemy import func, select, text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from deepgrid.chain.book import AddressBook
-from deepgrid.chain.chain_findings import judge_clock, judge_head
+from deepgrid.chain.chain_findings import examine_node, judge_clock, judge_head
 from deepgrid.chain.client import Chain
 from deepgrid.errors import GridError
 from deepgrid.findings import Finding, Level
@@ -49,9 +49,10 @@ async def _chain(book: AddressBook) -> list[Finding]:
     try:
         async with await Chain.connect(book) as chain:
             head = await chain.head()
+            lacks = await examine_node(chain, book.first_block)
     except GridError as error:
         return [Finding.of("chain", error)]
-    return [judge_head(book, head), judge_clock(head.timestamp)]
+    return [judge_head(book, head), *lacks, judge_clock(head.timestamp)]
 
 
 def _programs() -> Finding:
