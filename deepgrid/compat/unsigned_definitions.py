@@ -12,11 +12,11 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from deepgrid.compat.compat_context import CompatContext, CompatLimits, CompatSettings
 from deepgrid.compat.listed_hosts import ListedHosts
+from deepgrid.lifecycle.definition_hash import SALT_BYTES
 from deepgrid.modules import ModuleLimits, resolve
 from deepgrid.services.refusal import Refusal
 from deepgrid.services.storage.database import UnownedDefinition
 from deepgrid.workflow import LoadedWorkflow, canonical, from_canonical, hash_definition
-from deepgrid.workflow.canonical import SALT_BYTES
 
 LIMITS = ModuleLimits(
     uses=20, depth=4, within_s=20.0, fetch_within_s=10.0, repository_bytes=16 * 1024**2,

@@ -7,7 +7,7 @@ from typing import Annotated, Self
 
 from pydantic import BaseModel, ConfigDict, Field, RootModel, StringConstraints, field_validator
 
-from deepgrid.workflow.canonical import MAX_BYTES as MAX_DEFINITION_BYTES
+from deepgrid.lifecycle.definition_hash import MAX_BYTES as MAX_DEFINITION_BYTES
 
 MAX_UPLOAD_BODY_BYTES = 2 * MAX_DEFINITION_BYTES + 1024  # the escapes of a JSON string can double its size
 MAX_SMALL_BODY_BYTES = 8 * 1024

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from sqlalchemy import delete, select
 from sqlalchemy.ext.asyncio import AsyncSession
 
+from deepgrid.lifecycle.definition_hash import SALT_BYTES
 from deepgrid.lifecycle.job import Job
 from deepgrid.services.context import Context
 from deepgrid.services.storage.database import Cursor, Definition, UnownedDefinition, Use
 from deepgrid.services.storage.kept_rows import keep_job
 from deepgrid.services.storage.vault import Vault
-from deepgrid.workflow.canonical import SALT_BYTES
 
 PAGE = 200
 REORGANISATION = 200  # jobs that each round reads again, because a reorganisation may have changed them

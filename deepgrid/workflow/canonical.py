@@ -6,19 +6,17 @@ default value.
 
 from __future__ import annotations
 
-import hashlib
 import json
 
 from pydantic import ValidationError
 
 from deepgrid.errors import InputError
+from deepgrid.lifecycle.definition_hash import MAX_BYTES, hash_definition
 from deepgrid.lifecycle.job import JobDefinition
 from deepgrid.workflow.faults import dotted, faults_of
 from deepgrid.workflow.models import Definition
 
-MAX_BYTES = 256 * 1024
-SALT_BYTES = 32
-_DOMAIN = b"deepgrid job definition v1\0"
+__all__ = ["canonical", "from_canonical", "hash_definition", "verify_resources"]
 
 
 def canonical(job: Definition) -> bytes:
@@ -41,16 +39,6 @@ def from_canonical(content: bytes) -> Definition:
     if canonical(job) != content:
         raise InputError("the job definition is not in canonical form")
     return job
-
-
-def hash_definition(salt: bytes, content: bytes) -> str:
-    """Return the `definition_hash` of a definition (on chain: `batchLocationHash`): 64 hex digits of SHA-256.
-
-    The 32 random bytes of salt keep others from guessing a definition by its public hash.
-    """
-    if len(salt) != SALT_BYTES:
-        raise ValueError(f"a salt has {SALT_BYTES} bytes, not {len(salt)}")
-    return hashlib.sha256(_DOMAIN + salt + content).hexdigest()
 
 
 def verify_resources(job: Definition, on_chain: JobDefinition) -> None:

@@ -13,7 +13,7 @@ import pytest
 from eth_account import Account
 from eth_account.messages import encode_typed_data
 
-from deepgrid.chain.transactions.eth_accounts import VALIDATORS_CURVE_ORDER
+from deepgrid.chain.node.light_keyfiles import VALIDATORS_CURVE_ORDER
 from deepgrid.chain.transactions.wallet import Wallet
 from deepgrid.errors import ConfigurationError
 
@@ -123,9 +123,16 @@ def test_secrets_depend_on_the_key_and_the_purpose_only_and_do_not_show_the_key(
     assert bytes.fromhex(KEY) not in (secret, wallet.secret_for(b""))
 
 
-def test_signing_loads_no_curves_of_validators() -> None:
+@pytest.mark.parametrize(
+    "use",
+    [
+        "from deepgrid.chain.transactions.eth_accounts import Account",
+        "import asyncio, deepgrid.chain.node.node as n\nasync def f(): await n.Rpc('http://127.0.0.1:1').close()\nasyncio.run(f())",
+    ],
+)
+def test_signing_and_reading_load_no_curves_of_validators(use: str) -> None:
     """They take longer to import than all the rest of eth_account."""
-    program = "import sys; from deepgrid.chain.transactions.eth_accounts import Account; print(*sys.modules)"
+    program = f"import sys\n{use}\nprint(*sys.modules)"
     modules = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout.split()
     assert "eth_account" in modules
     assert not {"py_ecc.bls", "py_ecc.bls12_381", "py_ecc.optimized_bls12_381"} & set(modules)

@@ -11,6 +11,7 @@ from deepgrid.chain.job_trail import MOST_TOP_UPS
 from deepgrid.compat import unsigned_definitions
 from deepgrid.compat.compat_context import CompatLimits
 from deepgrid.compat.graphql import documents, operations
+from deepgrid.lifecycle.definition_hash import MAX_BYTES as MAX_DEFINITION_BYTES
 from deepgrid.services import kept_messages, messages
 from deepgrid.services.admission import Limits, Rate, checks
 from deepgrid.services.cleanup import Retention
@@ -24,7 +25,6 @@ from deepgrid.services.signing.signatures import digest
 from deepgrid.services.signing.signers import SessionKey
 from deepgrid.services.storage import kept_rows
 from deepgrid.workflow import hash_definition
-from deepgrid.workflow.canonical import MAX_BYTES as MAX_DEFINITION_BYTES
 from deepgrid.workflow.models import rules
 from deepgrid.workflow.models.fields import LONGEST_BYTES
 from tests.services.support import ACCOUNTS, DOMAIN

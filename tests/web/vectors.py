@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from deepgrid.billing.credits import format_credits
+from deepgrid.lifecycle.definition_hash import hash_definition
 from deepgrid.plain_text import marked
 from deepgrid.services.signing.request_signing import TYPES as REQUEST_TYPES
 from deepgrid.services.signing.request_signing import message_of
 from deepgrid.services.signing.session_keys import TYPES as SESSION_TYPES
 from deepgrid.services.signing.signatures import Domain, digest
-from deepgrid.workflow.canonical import hash_definition
 from tests.web.vector_job import bills, log_lines, reasons
 from tests.web.vector_newjob import newjob
 from tests.web.vector_usage import usage

@@ -50,7 +50,9 @@ class Rpc:
         asked: Asked = lambda *_: None,
         authorities: str | None = None,
     ) -> None:
-        from web3 import AsyncWeb3  # here, because importing web3 takes half a second
+        import deepgrid.chain.node.light_keyfiles  # noqa: F401 # before web3, which then loads faster
+
+        from web3 import AsyncWeb3  # isort: skip # here, because importing web3 takes half a second
 
         from deepgrid.chain.node.http_provider import HttpProvider
 

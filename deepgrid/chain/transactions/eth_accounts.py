@@ -1,51 +1,11 @@
-"""The names of eth_account that deepgrid uses, imported in half the time.
-
-For keystores of validators, eth_account loads elliptic curves (`py_ecc`), which compute their constants for a third
-of a second. Keys of this grid never need them. They are loaded at their first use.
-"""
+"""The names of eth_account that deepgrid uses."""
 
 from __future__ import annotations
 
-import sys
-from types import ModuleType
-from typing import Any
+import deepgrid.chain.node.light_keyfiles  # noqa: F401 # before eth_account, which it makes load faster
 
-VALIDATORS_CURVE_ORDER = 0x73EDA753299D7D483339D80809A1D80553BDA402FFFE5BFEFFFFFFFF00000001
-
-
-class _SignaturesLater:
-    """The signatures of validators. The first use of an attribute loads the real module."""
-
-    def __getattr__(self, name: str) -> Any:
-        from py_ecc.bls.ciphersuites import G2ProofOfPossession
-
-        return getattr(G2ProofOfPossession, name)
-
-
-_PLACEHOLDERS: dict[str, dict[str, object]] = {
-    "py_ecc.bls": {"G2ProofOfPossession": _SignaturesLater()},
-    "py_ecc.bls12_381": {"curve_order": VALIDATORS_CURVE_ORDER},
-}
-
-
-def _import_keyfiles() -> None:
-    """Import eth_keyfile with placeholders for the slow modules. Later importers get the real ones."""
-    for name, values in _PLACEHOLDERS.items():
-        placeholder = ModuleType(name)
-        placeholder.__dict__.update(values)
-        sys.modules[name] = placeholder
-    try:
-        import eth_keyfile  # noqa: F401 # eth_account finds it loaded
-    finally:
-        for name in _PLACEHOLDERS:
-            del sys.modules[name]
-
-
-if not _PLACEHOLDERS.keys() & sys.modules.keys():
-    _import_keyfiles()
-
-from eth_account import Account  # noqa: E402 # after eth_keyfile
-from eth_account.messages import SignableMessage, encode_defunct, encode_typed_data  # noqa: E402
-from eth_account.signers.local import LocalAccount  # noqa: E402
+from eth_account import Account  # isort: skip
+from eth_account.messages import SignableMessage, encode_defunct, encode_typed_data  # isort: skip
+from eth_account.signers.local import LocalAccount  # isort: skip
 
 __all__ = ["Account", "LocalAccount", "SignableMessage", "encode_defunct", "encode_typed_data"]

@@ -26,9 +26,17 @@ SETTINGS = ClientSettings(patience_s=0)
 
 
 @asynccontextmanager
-async def as_customer(key: Path, book: Path | None) -> AsyncIterator[AsyncGrid]:
-    """Yield the grid of the customer with this key. It connects when it is first used."""
+async def as_customer(key: Path, book: Path | None, *, asks_services: bool = False) -> AsyncIterator[AsyncGrid]:
+    """Yield the grid of the customer with this key. It connects when it is first used.
+
+    Verbs that ask the services say so: what they need is loaded before the first request. A request in flight while
+    this process loads modules would otherwise seem to be slow.
+    """
     key = existing_key(key)
+    if asks_services:
+        import httpcore  # noqa: F401 # httpx loads it at its first request
+
+        import deepgrid.services.client  # noqa: F401
     async with AsyncGrid(key, await find_book(book), settings=_settings()) as grid:
         yield grid
 

@@ -42,7 +42,7 @@ async def audit(
         provider = await chain.provider(await provider_address(chain, who, key))
     ordered = audit_of(provider, seconds, cpus_per_rank)
     locked_wei = amount(credits, wei=False)
-    async with as_customer(key, book) as grid:
+    async with as_customer(key, book, asks_services=True) as grid:
         confirm(f"Lock {format_credits(locked_wei)} credits of {grid.address} for the audit?", force=force)
         with interruptions_explained():
             uses = [f"name={provider.name}"]

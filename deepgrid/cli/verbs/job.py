@@ -35,7 +35,7 @@ job = typer.Typer(help="Show jobs, read their output, cancel them, buy them more
 @runs
 async def get(number: JobId, as_json: AsJson = False, key: KeyFile = DEFAULT_KEY, book: BookFile = None) -> None:
     """Show a job: its state, why it waits, its history and its bill."""
-    async with as_customer(key, book) as grid:
+    async with as_customer(key, book, asks_services=True) as grid:
         record = await (await grid.job(number)).record()
     if as_json:
         print_json(record_as_json(record))
@@ -103,7 +103,7 @@ async def logs(
     as_bytes = raw or (is_file(sys.stdout) and not (follow or timestamps or tail is not None))
     aside = Screen(to_stderr=True)
     screen = Screen(timestamps=timestamps or (follow and not no_timestamp), dates=timestamps)
-    async with as_customer(key, book) as grid:
+    async with as_customer(key, book, asks_services=True) as grid:
         job = await grid.job(number)
         before, printed = job.status.words, 0
         if as_bytes:

@@ -87,7 +87,7 @@ async def submit(
         return
     if provider is not None:
         raise InputError("--provider only narrows --plan.", next_step="Name the cluster with --uses name=CLUSTER.")
-    async with as_customer(key, book) as grid:
+    async with as_customer(key, book, asks_services=True) as grid:
         name = workflow.name if job_name is None else job_name
         confirm(
             f"Lock {format_credits(locked_wei)} credits of {grid.address} for the job {name}?"

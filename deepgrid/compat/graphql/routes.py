@@ -18,6 +18,7 @@ from deepgrid.compat.compat_context import Compat, CompatContext, CompatLimits
 from deepgrid.compat.graphql.job_input import FaultyInput, faults_of_lines
 from deepgrid.compat.unsigned_definitions import store_anonymous
 from deepgrid.errors import InputError
+from deepgrid.lifecycle.definition_hash import SALT_BYTES
 from deepgrid.sbatch import StoragePaths, render
 from deepgrid.services import messages
 from deepgrid.services.admission.fair_queue import FairQueue
@@ -28,7 +29,6 @@ from deepgrid.services.refusal import Refusal
 from deepgrid.services.signing.request_signing import ADDRESS_HEADER
 from deepgrid.services.storage.database import Definition, UnownedDefinition
 from deepgrid.workflow import from_canonical
-from deepgrid.workflow.canonical import SALT_BYTES
 
 GRAPHQL_PATH = "/graphql"
 MOST_KEPT = 32  # answers, such as the schema for different tools

@@ -5,16 +5,18 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
-import ecies
 import httpx
 from pydantic import ValidationError
 
 from deepgrid.errors import AccessDenied, GridError, InputError, NotFound, ServiceError
+from deepgrid.lifecycle.definition_hash import hash_definition
 from deepgrid.services import messages
 from deepgrid.services.messages import LogPosition, Message
-from deepgrid.workflow import Definition, from_canonical, hash_definition
+
+if TYPE_CHECKING:
+    from deepgrid.workflow import Definition
 
 LONGEST_PAUSE_S = 30.0
 LATER = "Try again later."
@@ -69,6 +71,10 @@ class LogChunk:
 
 def open_definition(secret: bytes, sealed: str, definition_hash: str) -> Definition:
     """Decrypt a released definition. Its hash proves that it is the one that the job names."""
+    import ecies  # here, as the next: they take a fifth of a second to load, and most clients open no definition
+
+    from deepgrid.workflow import from_canonical
+
     try:
         upload = messages.Upload.model_validate_json(ecies.decrypt(secret, bytes.fromhex(sealed)))
     except Exception as error:  # the library raises anything from ValueError to OpenSSL errors

@@ -13,7 +13,7 @@ import random
 import secrets
 import time
 from collections.abc import Sequence
-from typing import Self
+from typing import TYPE_CHECKING, Self
 from urllib.parse import urlsplit
 
 import httpx
@@ -23,6 +23,7 @@ from pydantic import ValidationError
 from deepgrid.chain.book import AddressBook
 from deepgrid.chain.transactions.eth_accounts import LocalAccount
 from deepgrid.errors import ConfigurationError, InputError, NotFound, ServiceError
+from deepgrid.lifecycle.definition_hash import hash_definition
 from deepgrid.safe_http import UNCOMPRESSED, ExcessiveAnswer, fault_of, is_loopback, read_answer, tls_of
 from deepgrid.services import messages, protocol_version
 from deepgrid.services.client import answers
@@ -32,7 +33,9 @@ from deepgrid.services.messages import LogPosition, Message, Notice, Release
 from deepgrid.services.signing.request_signing import Domain
 from deepgrid.services.signing.session_keys import Session
 from deepgrid.services.signing.signers import Signer, WalletSigner
-from deepgrid.workflow import Definition, canonical, hash_definition
+
+if TYPE_CHECKING:
+    from deepgrid.workflow import Definition
 
 __all__ = ["LogChunk", "Notice", "Release", "ServicesClient"]
 
@@ -121,6 +124,8 @@ class ServicesClient(KeptCalls):
 
         The upload is retried for some minutes while the service is busy with other uploads.
         """
+        from deepgrid.workflow import canonical  # here: the language takes 0.2 s to load
+
         salt, content = salt or secrets.token_bytes(32), canonical(job)
         definition_hash = hash_definition(salt, content)
         body = messages.Upload(salt=salt.hex(), definition=content.decode())

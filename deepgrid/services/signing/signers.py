@@ -5,16 +5,15 @@ from __future__ import annotations
 import secrets
 import time
 from dataclasses import dataclass, field
-from typing import NoReturn, Protocol, Self
-
-from Crypto.Hash import SHA256
-from Crypto.PublicKey import ECC
-from Crypto.Signature import DSS
+from typing import TYPE_CHECKING, NoReturn, Protocol, Self
 
 from deepgrid.chain.transactions.eth_accounts import LocalAccount
 from deepgrid.services.signing.request_signing import headers_of, message_of, sign
 from deepgrid.services.signing.session_keys import MAX_LIFETIME_S, SESSION_HEADER, Rights, Session
 from deepgrid.services.signing.signatures import Domain, digest
+
+if TYPE_CHECKING:
+    from Crypto.PublicKey.ECC import EccKey
 
 
 class Signer(Protocol):
@@ -44,7 +43,7 @@ class SessionKey:
     It exists in this process only. Its wallet is not kept.
     """
 
-    def __init__(self, address: str, session: Session, key: ECC.EccKey) -> None:
+    def __init__(self, address: str, session: Session, key: EccKey) -> None:
         self.address = address
         self.session = session
         self._key = key
@@ -73,6 +72,8 @@ class SessionKey:
         Returns:
             A signer for `ServicesClient`.
         """
+        from Crypto.PublicKey import ECC  # here, as below: most clients sign with their wallet
+
         key = ECC.generate(curve="P-256")
         public_key = bytes(key.public_key().export_key(format="raw"))
         not_after = (int(time.time()) if now is None else now) + lifetime_s
@@ -85,6 +86,9 @@ class SessionKey:
 
     def sign(self, content: bytes) -> bytes:
         """Return ECDSA with SHA-256: r and s in 64 bytes, as WebCrypto gives them."""
+        from Crypto.Hash import SHA256
+        from Crypto.Signature import DSS
+
         return bytes(DSS.new(self._key, "deterministic-rfc6979").sign(SHA256.new(content)))
 
     def __repr__(self) -> str:

@@ -34,7 +34,7 @@ async def job_receipt(
     """Show the receipt of a job that is over, as its provider signed it."""
     if as_json and pdf is not None:
         raise InputError("--json and --pdf are two forms.", next_step="Give one of them.")
-    async with as_customer(key, book) as grid:
+    async with as_customer(key, book, asks_services=True) as grid:
         found = await (await grid.job(number)).receipt()
     if pdf is not None:
         file = found.save(pdf.with_suffix(".pdf") if not pdf.suffix else pdf)
