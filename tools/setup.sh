@@ -3,7 +3,7 @@
 #
 # Debian packages are installed on the machine (tools/install-packages prevents their services from starting).
 # Python packages are in .venv; uv, the provers and the log in .grid. npm packages are in contracts/node_modules and
-# web/node_modules, and for tests in tests/clients/typescript/node_modules.
+# web/node_modules, and for tests in tests/clients/typescript/node_modules and tests/chain/hardhat/node_modules.
 # `run` sources this file in the root of the checkout.
 
 grid_packages=(
@@ -222,6 +222,7 @@ node_folders() {
   echo web
   [ "$1" = serve ] || echo contracts
   case "$1" in setup | test | lint) echo tests/clients/typescript ;; esac
+  case "$1" in setup | test) echo tests/chain/hardhat ;; esac
 }
 
 node_stamp() { sha256sum <"$1/package-lock.json"; }

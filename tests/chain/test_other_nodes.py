@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from pathlib import Path
 from typing import TypeVar
 
 import pytest
@@ -24,7 +25,8 @@ from deepgrid.errors import ChainError, ContractError, GridError
 from deepgrid.findings import Level
 from deepgrid.lifecycle.states import JobStatus
 from tests.chain import node_proxy
-from tests.chain.grid import CREDIT, DEFINITION, Grid, People, gather_people
+from tests.chain.grid import CREDIT, DEFINITION, Grid, People, build, gather_people
+from tests.chain.hardhat import Hardhat
 from tests.chain.node_proxy import Mode, playing
 
 S = JobStatus
@@ -235,3 +237,16 @@ async def test_a_chain_that_went_back_is_believed_after_a_while(own_grid: Grid) 
 
 async def test_fifty_jobs_live_through_reorganisations(own_grid: Grid) -> None:
     await _lives(own_grid, node_proxy.Reorganising(own_grid.anvil))
+
+
+@pytest.mark.long
+async def test_fifty_jobs_live_on_the_node_of_hardhat(tmp_path: Path) -> None:
+    hardhat = Hardhat(tmp_path)
+    await asyncio.to_thread(hardhat.start)
+    try:
+        grid = await asyncio.to_thread(build, hardhat, tmp_path / "keys")
+        mode = Mode(hardhat)
+        mode.played = 1  # another node by itself
+        await _lives(grid, mode)
+    finally:
+        await asyncio.to_thread(hardhat.stop)
