@@ -21,8 +21,8 @@ class OwnWrites:
     """The newest block with an own transaction, and the patience with nodes that do not have it.
 
     Attributes:
-        patience_s: If no answer was from that block or a later one for so long, the chain went back. Then the next
-            answer counts.
+        patience_s: The chain went back if no answer comes from that block or a later one within this time. Then the
+            next answer counts.
         pause_s: Pause between two attempts.
         block: Number of that block; 0 before the first transaction.
     """
