@@ -42,6 +42,7 @@ COMMANDS = (
     _verbs("allowance", MONEY, "Show or set how many of your credits the grid may lock.", "money"),
     _verbs("gas", MONEY, "Show or transfer the currency that pays for transactions.", "money"),
     _verbs("key", MONEY, "Create or import a key, or show its address.", "money"),
+    _verbs("budget", MONEY, "Limit the credits that you use per month.", "bills.budget"),
     _verbs("usage", MONEY, "Show what your jobs cost, by month, cluster or name.", "bills.costs"),
     _verbs("receipt", MONEY, "Verify receipts of jobs.", "bills.receipt"),
     _verbs("provider", GRID, "Show clusters, join with your own, approve and ban providers."),

@@ -25,6 +25,7 @@ from deepgrid.chain.transactions.sender import Sender
 from deepgrid.chain.transactions.transaction import Receipt
 from deepgrid.chain.transactions.wallet import Wallet
 from deepgrid.chain.writer import Writer
+from deepgrid.client.bills.budgets import BudgetKeeper
 from deepgrid.errors import ChainError, ContractError, InputError
 from deepgrid.lifecycle.states import JobStatus
 
@@ -118,6 +119,7 @@ class CustomerSession:
             )
         self.purse.check_minimum(order.locked_wei, constants.minimum_wei)
         self.purse.check(order.locked_wei, balance, allowance if not approve else None)
+        await self.purse.budget.require(order.locked_wei)
         if order.needs and (lacking := order.unknown_features(await self.chain.providers())):
             raise InputError(
                 f"The job needs {lacking}, which no cluster of the grid has.",
@@ -306,10 +308,11 @@ async def customer_session(settings: CustomerSettings) -> AsyncIterator[Customer
 
 
 class Purse:
-    """The credits of the customer who owns `writer`."""
+    """The credits of the customer who owns `writer`, and the budget for them."""
 
     def __init__(self, writer: Writer) -> None:
         self._writer = writer
+        self.budget = BudgetKeeper(writer.chain, writer.address)
 
     def check(self, amount_wei: int, balance: int, allowance: int | None) -> None:
         """Raise InputError when `amount_wei` cannot be locked. An `allowance` of None is not checked."""
@@ -335,9 +338,12 @@ class Purse:
     async def locking(self, amount_wei: int, send: Callable[[int | None], Awaitable[T]], *, approve: bool) -> T:
         """Send a transaction that locks `amount_wei`. `send` gets the allowance to set first, or None.
 
+        Raises InputError for what exceeds the customer's budget.
+
         With `approve`, an allowance that is too low is set to exactly `amount_wei`. It is restored when the
         contract refuses.
         """
+        await self.budget.require(amount_wei)
         allowance = await self._writer.chain.allowance(self._writer.address)
         short = approve and allowance < amount_wei
         try:

@@ -12,7 +12,8 @@ from deepgrid.chain.client import Chain
 from deepgrid.chain.node.contract import interface
 from deepgrid.chain.transactions.sender import Sender
 from deepgrid.chain.transactions.transaction import Call
-from deepgrid.errors import ContractError, InputError
+from deepgrid.client.bills.budgets import BudgetKeeper
+from deepgrid.errors import ConfigurationError, ContractError, InputError
 from deepgrid.services.signing.request_signing import Domain
 from deepgrid.signer.calls import Costs, PageCall
 from deepgrid.signer.calls import parse as parse_call
@@ -33,6 +34,7 @@ class Signer:
         self._chain = chain
         self._sender = sender
         self._limit = limit
+        self._budget = BudgetKeeper(chain, sender.address)
         self._methods: dict[str, Callable[[list[Any], str], Awaitable[Any]]] = {
             "eth_accounts": self._accounts,
             "eth_requestAccounts": self._accounts,
@@ -82,6 +84,8 @@ class Signer:
 
     async def _charge(self, costs: Costs) -> list[Charge]:
         """Count what the call costs. Raises Refused when that exceeds the limit."""
+        if costs.locks:
+            await self._require_budget(costs.locks)
         standing = 0
         if costs.delegates or costs.allows is not None:
             standing = await self._chain.allowance(self._sender.address)
@@ -93,6 +97,12 @@ class Signer:
         if costs.transfers:
             return [self._limit.transfer(costs.transfers)]
         return [self._limit.grant(max(0, (costs.allows or 0) - standing))]
+
+    async def _require_budget(self, wei: int) -> None:
+        try:
+            await self._budget.require(wei)
+        except (InputError, ConfigurationError) as error:
+            raise Refused(str(error)) from None
 
     async def _grid(self, origin: str) -> Grid:
         book = self._chain.book

@@ -11,6 +11,7 @@ import pytest
 from deepgrid.chain.transactions.sender import Sender
 from deepgrid.chain.transactions.wallet import Wallet
 from deepgrid.chain.writer import Writer
+from deepgrid.client.bills.budgets import Budget, write_budget
 from tests.chain.grid import CREDIT, Grid
 from tests.signer.signer_support import STRANGER, Page, transactions
 from tests.signer.signer_support import closed_page as closed_page
@@ -112,3 +113,13 @@ async def test_dps_sends_with_the_same_key_at_the_same_time(page: Page) -> None:
     assert all("result" in answer for answer in answers[:5])
     assert await page.chain.balance(page.wallet.address) == 9_990 * CREDIT
     await own.close()
+
+
+async def test_a_budget_binds_the_page_too(page: Page, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    write_budget(page.chain.book, page.wallet.address, Budget(wei=str(300 * CREDIT), per="month"))
+    assert "result" in await page.send("Credit", "approve", page.chain.book.meta_scheduler, 500 * CREDIT)
+    refused = (await page.request(301))["error"]["message"]
+    assert refused.startswith("The budget is 300 credits per month: 0 are spent or locked since ")
+    assert "result" in await page.request(300)
+    assert "error" in await page.request(100)
