@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from deepgrid.client.grid import AsyncGrid
     from deepgrid.client.job import AsyncJob
     from deepgrid.client.job_set import AsyncJobSet
-    from deepgrid.client.job_values import Bill, JobChange, LogLine, LogStatus, Remark, Step, ViewMessage
+    from deepgrid.client.job_values import Bill, JobChange, LogLine, LogStatus, MoneyEnding, Remark, Step, ViewMessage
     from deepgrid.client.order import Order, read_order
     from deepgrid.client.quotes import Misfit, Offer, Quote
     from deepgrid.client.session import CustomerSession, CustomerSettings, customer_session
@@ -69,7 +69,7 @@ _NAMES = {
     "deepgrid.client.grid": "AsyncGrid",
     "deepgrid.client.job": "AsyncJob",
     "deepgrid.client.job_set": "AsyncJobSet",
-    "deepgrid.client.job_values": "Bill JobChange LogLine LogStatus Remark Step ViewMessage",
+    "deepgrid.client.job_values": "Bill JobChange LogLine LogStatus MoneyEnding Remark Step ViewMessage",
     "deepgrid.client.order": "Order read_order",
     "deepgrid.client.quotes": "Misfit Offer Quote",
     "deepgrid.client.session": "CustomerSession CustomerSettings customer_session",
@@ -90,7 +90,7 @@ __all__ = [
     "Cluster", "ClusterOffer", "Clusters", "ConfigurationError", "ContractError", "CustomerSession",
     "CustomerSettings", "Grid", "GridError", "IdempotencyConflict", "InputError", "Job", "JobCancelled",
     "JobChange", "JobEnd", "JobError", "JobEvent", "JobFailed", "JobPanicked", "JobReceipt", "JobRecord", "JobSet",
-    "JobStatus", "LogLine", "LogStatus", "Misfit", "NoOutput", "NotFound", "Offer", "Offers", "Order",
+    "JobStatus", "LogLine", "LogStatus", "Misfit", "MoneyEnding", "NoOutput", "NotFound", "Offer", "Offers", "Order",
     "OutOfCredits", "Quote", "QuoteExpired", "Remark", "ServiceError", "Step", "Summary", "Unsubmitted",
     "ViewMessage", "WaitTimeout", "Wallet", "Workflow", "customer_session", "read_order",
 ]  # fmt: skip

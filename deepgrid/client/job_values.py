@@ -197,6 +197,15 @@ class Remark:
     author: str = ""
 
 
+class MoneyEnding(Remark):
+    """A cluster's remark about ten minutes before the bought time of a job ends.
+
+    For a job that the grid tops up, it says whether and how much longer the allowance lasts.
+    """
+
+    __slots__ = ()
+
+
 @dataclass(frozen=True, slots=True)
 class ViewMessage:
     """A sentence of the client on a job that is watched: an outage, a request to cancel it, a new start of its output.

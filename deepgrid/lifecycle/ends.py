@@ -18,6 +18,8 @@ LAUNCH_FAILURES = frozenset({"JobLaunchFailure", "launch_failed_requeued_held"})
 LAUNCH_FAILS_WITHIN_S = 60
 FREE_LAUNCH_FAILURES = 2
 
+MONEY_ENDING = "money-ending"  # the kind of a cluster's notice before the bought time of a job ends
+
 
 @dataclass(frozen=True, slots=True)
 class End:

@@ -13,9 +13,10 @@ from deepgrid.chain.history import Transition
 from deepgrid.client.display.record import JobEnd, JobEvent, JobRecord, QueuePlace, cancel_requested
 from deepgrid.client.display.story import steps_of
 from deepgrid.client.engine.output import JobOutput
-from deepgrid.client.job_values import Remark, ViewMessage, datetime_of
+from deepgrid.client.job_values import MoneyEnding, Remark, ViewMessage, datetime_of
 from deepgrid.client.settings import patiently
 from deepgrid.errors import GridError, ServiceError
+from deepgrid.lifecycle.ends import MONEY_ENDING
 from deepgrid.lifecycle.job import Job
 from deepgrid.lifecycle.states import JobStatus
 from deepgrid.safe_http import UNCOMPRESSED, ExcessiveAnswer, read_answer
@@ -108,7 +109,10 @@ async def read_remarks(connection: Connection, job_id: int) -> tuple[Remark, ...
         notices = await connection.session.services.notices(job_id)
     except GridError:
         return None
-    return tuple(Remark(datetime_of(one.at), one.kind, one.text, one.author) for one in notices)
+    return tuple(
+        (MoneyEnding if one.kind == MONEY_ENDING else Remark)(datetime_of(one.at), one.kind, one.text, one.author)
+        for one in notices
+    )
 
 
 class LiveView:

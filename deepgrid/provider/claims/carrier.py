@@ -32,6 +32,7 @@ from deepgrid.provider.claims.claim_script import grid_files_of, script_of
 from deepgrid.provider.claims.customer_requests import extend_limit
 from deepgrid.provider.claims.job_card import JobCard, Place, job_card
 from deepgrid.provider.claims.job_story import JobStory, Tell
+from deepgrid.provider.claims.money_end import MoneyEnd
 from deepgrid.provider.claims.observer import ClaimObserver
 from deepgrid.provider.claims.step_runner import RunStep, call_step
 from deepgrid.provider.session import ProviderSession
@@ -56,6 +57,7 @@ class Carrier:
         self.key = key
         self.observer = ClaimObserver(session, key)
         self.story = JobStory(tell or partial(logger.info, "job %d: %s", key.job_id))
+        self.money_end = MoneyEnd(session)
         self._settlement: Settlement | None = None  # None until this carrier settles the job, or when another did
         self._refusal = ""
 
@@ -63,6 +65,7 @@ class Carrier:
         """Read the truth about the claim. While the chain's node is down, retry until it answers."""
         seen = await self.observer.observe()
         self.story.observed(seen)
+        await self.money_end.observed(seen)
         return seen
 
     async def act(self, action: Action, run: RunStep = call_step) -> None:

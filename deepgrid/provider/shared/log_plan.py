@@ -57,5 +57,10 @@ def wait_line(*, new_line: bool) -> bytes:
     return _line("the head of the log is full; the end of the output follows when the job is over", new_line)
 
 
+def note_line(text: str, *, new_line: bool) -> bytes:
+    """Return a line of the supervisor, such as the one before the bought time ends."""
+    return _line(text, new_line)
+
+
 def _line(text: str, new_line: bool) -> bytes:
     return f"{chr(10) * new_line}[deepgrid: {text}]\n".encode()

@@ -17,7 +17,7 @@ from deepgrid.condition_log import ConditionLog
 from deepgrid.errors import GridError
 from deepgrid.lifecycle.job import JobKey
 from deepgrid.provider.shared.claim_journal import ClaimJournal
-from deepgrid.provider.shared.log_plan import gap_line, head_bytes, next_portion, wait_line
+from deepgrid.provider.shared.log_plan import gap_line, head_bytes, next_portion, note_line, usable_bytes, wait_line
 from deepgrid.services.client import ServicesClient
 from deepgrid.services.messages import MAX_LOG_CHUNK_BYTES, LogPosition
 from deepgrid.slurm.cluster import Cluster, OutputPage
@@ -52,6 +52,7 @@ class _Stream:
     waits: bool = False  # its head is full, and its job is not over
     in_line: bool = True  # the log may end within a line
     stuck_since: float | None = None  # by the loop's clock
+    notes: list[str] = field(default_factory=list)  # lines of the supervisor that wait
     done: asyncio.Event = field(default_factory=asyncio.Event)
 
 
@@ -63,6 +64,7 @@ class _Move:
     after: LogPosition
     pending: int
     final: bool = False
+    note: str = ""
 
 
 class LogShipper:
@@ -99,6 +101,11 @@ class LogShipper:
         """Ship this job's output from now on."""
         self._streams.setdefault(key, _Stream())
         self._undelivered.discard(key)
+
+    def say(self, key: JobKey, text: str) -> None:
+        """Put a line of the supervisor into the log of this job, if its log is shipped."""
+        if stream := self._streams.get(key):
+            stream.notes.append(text)
 
     def forget(self, key: JobKey) -> None:
         """Take this claim off the journal."""
@@ -175,6 +182,8 @@ class LogShipper:
             page = OutputPage(0, b"")  # a job that never started has no output
         if ended and page.size == at.source:
             return _Move(b"", at, 0, final=True)
+        if stream.notes and not ended and (move := _note_move(stream, most, max(0, page.size - at.source))):
+            return move
         portion = next_portion(at, page.size, most, ended=ended)
         rest = max(0, page.size - at.source)
         stream.waits = not ended and rest > 0 and portion.ship == 0
@@ -204,6 +213,8 @@ class LogShipper:
         except GridError as error:
             if error.transient:
                 self._undeliverable.note(f"job {key.job_id}: {error.message}")
+                if move.note:
+                    stream.notes.insert(0, move.note)
             else:
                 logger.warning("job %d: its log is delayed: %s", key.job_id, error.message)
                 self._drop(key, stream)  # the service will accept no more of this log
@@ -223,3 +234,12 @@ class LogShipper:
         stream.done.set()
         if self._streams.get(key) is stream:
             del self._streams[key]
+
+
+def _note_move(stream: _Stream, most: int, rest: int) -> _Move | None:
+    """Return the append of the next line of the supervisor; None if the log has no room for it."""
+    note = stream.notes.pop(0)
+    line = note_line(note, new_line=stream.in_line)
+    if stream.at.offset + len(line) > usable_bytes(most):
+        return None
+    return _Move(line, stream.at.after_gap(line, 0), rest, note=note)

@@ -107,6 +107,24 @@ async def test_a_log_with_a_full_head_says_that_it_waits_and_goes_on_after_the_j
     assert service.log.count(b"head of the log is full") == 1
 
 
+async def test_a_line_of_the_supervisor_is_in_the_log_once_and_loses_no_output() -> None:
+    cluster, service = Cluster(b"a line\nhalf of "), Service(outages=3)
+    async with LogShipper(cluster, service, QUICK) as shipper, asyncio.timeout(WITHIN_S):
+        shipper.say(KEY, "it is not followed yet")
+        shipper.follow(KEY)
+        while not service.log.endswith(b"half of "):
+            await asyncio.sleep(0.01)
+        service.outages = 2
+        shipper.say(KEY, "the bought time ends soon")
+        while b"ends soon" not in service.log:
+            await asyncio.sleep(0.01)
+        assert cluster.output is not None
+        cluster.output += b"a line\n"
+        await shipper.finish(KEY)
+    assert service.log == b"a line\nhalf of \n[deepgrid: the bought time ends soon]\na line\n"
+    assert (service.closed, service.at.source, service.at.left_out) == (True, len(cluster.output), 0)
+
+
 async def test_the_limit_of_the_service_counts_too() -> None:
     cluster, service = Cluster(b"x" * 100_000), Service(most=4_000)
     await shipped(cluster, service, replace(QUICK, bytes_per_s=100_000))
