@@ -50,7 +50,7 @@ class Budget(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class BudgetUse:
-    """What counts against a budget: the cost of jobs that were settled in the period, and what open jobs hold."""
+    """The use of a budget: the cost of jobs settled in the period, and the credits that open jobs hold."""
 
     budget: Budget
     since: int
