@@ -41,7 +41,8 @@ async def reconcile_billing(
 
     Args:
         cluster: Name of the provider block whose jobs are checked against its Slurm.
-        operator: Name of the operator block, for the books of the whole grid without Slurm; instead of `cluster`.
+        operator: Name of the operator block, for the books of the whole grid, with receipts in place of Slurm; instead
+            of `cluster`.
         since: Start of the period, in UTC unless it has a time zone. By default 24 hours before `until`; without
             `until`, where the last run without a period ended.
         until: End of the period, exclusive; by default now.
@@ -70,9 +71,8 @@ async def _check_books(
         chosen = await run_step("choose period", choose_period, books, begin, end, run)
         span = chosen.span
         ledger = await run_step("read the chain", books.read_chain, span)
-        runs = None
-        if cluster:  # the operator has no Slurm
-            runs = await run_step("read Slurm's accounting", books.read_slurm, span, ledger)
+        source = "Slurm's accounting" if cluster else "signed receipts"  # the operator has no Slurm
+        runs = await run_step(f"read {source}", books.read_slurm, span, ledger)
         result = await run_step("compare", compare, books, chosen, ledger, runs, tolerance_minutes)
         await run_step("keep the rows", keep, books, result)
         await run_step("publish the report", publish, books, result)

@@ -209,7 +209,8 @@ class Runs:
     """The grid's Slurm jobs at one cluster. If `complete`, a claim without a run here never ran.
 
     If `late`, accounting lacks records that the controller still has to send: the next run reads them. `foreign` are
-    jobs of customers' accounts in the period that belong to no claim.
+    jobs of customers' accounts in the period that belong to no claim. If `partial`, these are the runs of some jobs, at
+    any cluster.
     """
 
     runs: tuple[Run, ...] = ()
@@ -217,3 +218,4 @@ class Runs:
     source: str = "Slurm's accounting"
     foreign: tuple[ForeignJob, ...] = ()
     late: bool = False
+    partial: bool = False

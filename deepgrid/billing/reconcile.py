@@ -129,7 +129,7 @@ class Reconciler:
             imbalances=tuple(imbalances(totals, contract)),
             sources="contract events, token transfers" + (f", {runs.source}" if runs else ""),
             paid_back=self._refunds.often(), foreign=runs.foreign if runs else (), patterns=self._patterns.patterns(),
-            has_slurm=self._side.has_slurm,
+            has_slurm=self._side.has_slurm and not self._side.partial,
             undecided=runs is not None and runs.late and self._claims is not None and lacks_runs(self._claims),
         )  # fmt: skip
 
@@ -145,12 +145,16 @@ def reconcile(
     never_settled_grace_s: int = NEVER_SETTLED_GRACE_S,
     late_s: int = 0,
 ) -> Reconciliation:
-    """Reconcile the books of `provider` with the `runs` of its Slurm; without both, reconcile the whole grid."""
+    """Reconcile the books of `provider` with the `runs` of its Slurm.
+
+    Without `provider`, reconcile the whole grid, with the runs that providers signed in receipts, if any.
+    """
     tables = tables_of(ledger, runs.runs if runs is not None else ())
     side = Side(
         span=span, tolerance_minutes=tolerance_minutes, never_settled_grace_s=never_settled_grace_s,
         has_slurm=runs is not None, complete=runs is not None and runs.complete, strays_wei=ledger.strays_wei,
-        shared=shared_runs(tables.runs), late_s=late_s,
+        shared=shared_runs(tables.runs) if provider is not None else frozenset(), late_s=late_s,
+        partial=runs is not None and runs.partial,
     )  # fmt: skip
     window = Window.of(ledger, provider)
     reconciler = Reconciler(name, window, side, reported=ledger.reported_too_much, keep=True)

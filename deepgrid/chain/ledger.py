@@ -207,7 +207,7 @@ class Books(ABC):
         return await read_ledger(self.chain, span, await self.hot(), self.provider)
 
     async def read_slurm(self, span: Span, ledger: Ledger) -> Runs | None:
-        """Return the Slurm jobs of the period; None for the operator, who has no Slurm."""
+        """Return what is known of the runs of the period; None if nothing is."""
         return None
 
     @abstractmethod

@@ -1,17 +1,23 @@
-"""The books of the whole grid, from the chain alone."""
+"""The books of the whole grid, from the chain and from receipts."""
 
 from __future__ import annotations
 
+from deepgrid.billing.entries import Ledger, Runs, Span
 from deepgrid.chain.ledger import Books
+from deepgrid.operator.receipt_runs import read_receipt_runs
 from deepgrid.operator.session import OperatorSession
 
 
 class OperatorBooks(Books):
-    """The books of the whole grid. They compare contract and token, as the operator has no Slurm."""
+    """The books of the whole grid. They compare contract and token with what providers signed in receipts."""
 
     def __init__(self, name: str, session: OperatorSession) -> None:
         super().__init__(name, session.chain, session.settings.state / "books", None)
         self._session = session
+
+    async def read_slurm(self, span: Span, ledger: Ledger) -> Runs:
+        """Return the runs in the receipts of the jobs that were settled in the period."""
+        return await read_receipt_runs(self._session.services, ledger)
 
     async def hot(self) -> list[int]:
         """Return jobs that were hot at the last update of the operator's index, and newer jobs."""

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from deepgrid.billing.entries import Runs
+from deepgrid.billing.reconcile import reconcile
 from deepgrid.billing.report import page
 from deepgrid.billing.rules.differences import Side, same_exit
 from deepgrid.billing.rules.kinds import Kind, Severity, severity_of
@@ -92,3 +93,19 @@ def test_without_accounting_a_running_job_without_a_record_is_no_difference() ->
 )  # fmt: skip
 def test_exit_codes_that_accounting_halves_are_the_same(on_chain: int, in_slurm: int, same: bool) -> None:
     assert same_exit(on_chain, in_slurm) == same
+
+
+BY_RECEIPTS = (
+    Kind.MINUTES, Kind.MORE_THAN_BOUGHT, Kind.FAULT_BILLED, Kind.A_MINUTE_TOO_MUCH, Kind.RAN_ON, Kind.RAN_EARLY,
+    Kind.ANOTHER_END, Kind.ANOTHER_EXIT, Kind.FEWER_CPUS, Kind.FEWER_GPUS, Kind.LESS_MEMORY, Kind.TRANSFERS,
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", BY_RECEIPTS)
+def test_the_operator_finds_it_by_receipts_and_a_missing_receipt_proves_nothing(kind: Kind) -> None:
+    made = history(*[replace(BASE, ran_s=100 + 7 * number) for number in range(6)])
+    planted = plant(made, kind)
+    signed = Runs(tuple(run for run in made.runs if run.job_id > 3), complete=False, source="receipts", partial=True)
+    books = reconcile("grid", made.ledger(), DAY, runs=signed)
+    assert {(one.job_id, one.kind) for one in books.differences} == {(job_id, kind) for job_id in planted}
+    assert books.notes == ()

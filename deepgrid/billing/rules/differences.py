@@ -28,7 +28,7 @@ class Side:
 
     `has_slurm` is False in the operator's books. If `complete`, a claim without a run never ran. `shared` are the runs,
     as Slurm id and start, that belong to several claims. For `late_s` seconds before the period, rows of accounting can
-    have come late.
+    have come late. If `partial`, a claim without a run says nothing.
     """
 
     span: Span
@@ -39,6 +39,7 @@ class Side:
     strays_wei: int = 0
     shared: frozenset[tuple[int, int]] = frozenset()
     late_s: int = 0
+    partial: bool = False
 
     @property
     def grace_s(self) -> int:
@@ -70,6 +71,8 @@ def _settled(claim: ClaimRecord, side: Side) -> Iterator[Finding]:
     if claim.reported is not None:
         told = f"the provider reported {claim.reported} minutes, more than can have passed; not billed"
         yield _finding(claim, None, told)
+    if run is None and side.partial:
+        return
     if run is None or run.started_at is None:
         barred = any(one.guarded for one in claim.runs)
         if billed > 0 and not (barred and billed <= claim.expected):
