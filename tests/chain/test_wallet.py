@@ -124,17 +124,20 @@ def test_secrets_depend_on_the_key_and_the_purpose_only_and_do_not_show_the_key(
 
 
 @pytest.mark.parametrize(
-    "use",
+    ("use", "loads"),
     [
-        "from deepgrid.chain.transactions.eth_accounts import Account",
-        "import asyncio, deepgrid.chain.node.node as n\nasync def f(): await n.Rpc('http://127.0.0.1:1').close()\nasyncio.run(f())",
+        ("from deepgrid.chain.transactions.eth_accounts import Account", {"eth_account"}),
+        (
+            "import asyncio, deepgrid.chain.node.node as n\nasync def f(): await n.Rpc('http://127.0.0.1:1').close()\nasyncio.run(f())",
+            {"aiohttp"},
+        ),
     ],
 )
-def test_signing_and_reading_load_no_curves_of_validators(use: str) -> None:
+def test_signing_and_reading_load_no_curves_of_validators(use: str, loads: set[str]) -> None:
     """They take longer to import than all the rest of eth_account."""
     program = f"import sys\n{use}\nprint(*sys.modules)"
     modules = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout.split()
-    assert "eth_account" in modules
+    assert {"eth_account", "aiohttp", "web3"} & set(modules) == loads
     assert not {"py_ecc.bls", "py_ecc.bls12_381", "py_ecc.optimized_bls12_381"} & set(modules)
 
 

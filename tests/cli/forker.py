@@ -20,7 +20,7 @@ from typing import Any, NoReturn
 FORWARDED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 PRELOADED = (
     *(f"deepgrid.cli.verbs.{verbs}" for verbs in ("money", "job", "provider", "submit", "workflow")),
-    "deepgrid.cli.main", "deepgrid.chain.node.http_provider", "deepgrid.chain.writer", "deepgrid.client.grid",
+    "deepgrid.cli.main", "deepgrid.chain.node.web3_provider", "deepgrid.chain.writer", "deepgrid.client.grid",
     "deepgrid.modules", "deepgrid.sbatch", "deepgrid.services.client", "anyio", "h2", "httpcore", "web3",
 )  # fmt: skip
 

@@ -1,4 +1,4 @@
-"""A node of one chain: JSON-RPC requests through web3, the chain's id, blocks, gas and code.
+"""A node of one chain: JSON-RPC requests, the chain's id, blocks, gas and code.
 
 Failures are errors of our own classes.
 """
@@ -8,13 +8,17 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Self
 
 from deepgrid.chain.node.log_pages import LogPages
 from deepgrid.chain.node.node_errors import Asked, NodeRefused, Request, making_sense
 from deepgrid.chain.node.own_writes import OwnWrites, as_of, height, unless_behind
 from deepgrid.chain.node.pace import Pace
 from deepgrid.errors import ChainError
+
+if TYPE_CHECKING:
+    from web3 import AsyncWeb3
 
 REQUEST_TIMEOUT_S = 15.0
 MINED_POLL_S = 0.25
@@ -50,15 +54,16 @@ class Rpc:
         asked: Asked = lambda *_: None,
         authorities: str | None = None,
     ) -> None:
-        import deepgrid.chain.node.light_keyfiles  # noqa: F401 # before web3, which then loads faster
+        from deepgrid.chain.node.http_node import HttpNode  # here: aiohttp takes a tenth of a second to load
 
-        from web3 import AsyncWeb3  # isort: skip # here, because importing web3 takes half a second
+        self._http = HttpNode(url, timeout_s, asked, authorities)
+        self.host = self._http.host
 
-        from deepgrid.chain.node.http_provider import HttpProvider
+    @cached_property
+    def w3(self) -> AsyncWeb3[Any]:
+        from deepgrid.chain.node.web3_provider import web3_of  # here: web3 takes a tenth of a second to load
 
-        self._provider = HttpProvider(url, timeout_s, asked, authorities)
-        self.host = self._provider.host
-        self.w3 = AsyncWeb3(self._provider, middleware=[])  # web3's default middleware sends requests of its own
+        return web3_of(self._http)
 
     async def call(self, method: str, *params: Any) -> Any:
         """Raw result of one request."""
@@ -75,20 +80,20 @@ class Rpc:
     async def results(self, requests: Sequence[Request]) -> list[Any]:
         """Raw results of many requests, in order, with a NodeRefused in place of the result of a refused one."""
         # web3's own batch would fail as a whole for one missing block or receipt.
-        return await self._provider.results(requests)
+        return await self._http.results(requests)
 
     @property
     def largest_batch(self) -> int:
         """Number of requests that the node takes in one HTTP request, as far as its answers have shown."""
-        return self._provider.largest_batch
+        return self._http.largest_batch
 
     @property
     def pace(self) -> Pace:
         """The pauses that the node's rate limit asks for."""
-        return self._provider.pace
+        return self._http.pace
 
     async def close(self) -> None:
-        await self._provider.disconnect()
+        await self._http.close()
 
     async def chain_id(self) -> int:
         """Return the id of the chain that the node is on."""

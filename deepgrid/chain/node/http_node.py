@@ -1,4 +1,4 @@
-"""web3's connection to a node: one HTTP request per call or batch over persistent connections, with our own errors.
+"""The connection to a node: one HTTP request per call or batch over persistent connections, with our own errors.
 
 A node may refuse batches, or batches above a size: what it takes is learned from its refusals, and kept for the
 connection. While it limits how often it may be asked, requests are repeated after a pause (`pace.py`), except
@@ -12,8 +12,10 @@ each request. It logs the node's URL, whose path holds the access key of a hoste
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Sequence
 from contextlib import suppress
+from itertools import count
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -27,8 +29,6 @@ from aiohttp import (
     ServerDisconnectedError,
     TCPConnector,
 )
-from web3.providers.async_base import AsyncJSONBaseProvider
-from web3.types import RPCEndpoint, RPCRequest, RPCResponse
 
 from deepgrid.chain.node.node_errors import Asked, HttpRefused, NodeRefused, Request, making_sense
 from deepgrid.chain.node.pace import Pace, retry_after_s
@@ -48,17 +48,15 @@ class BatchRefused(ChainError):
     transient = False
 
 
-class HttpProvider(AsyncJSONBaseProvider):
+class HttpNode:
     """A node over HTTP, made inside a running event loop. Messages only name the host of its URL.
 
     It raises refusals itself, as NodeRefused, because web3's own errors do not always keep the revert data.
     """
 
-    global_ccip_read_enabled = False  # else a contract could make us fetch any URL
-
     def __init__(self, url: str, timeout_s: float, asked: Asked, authorities: str | None = None) -> None:
-        super().__init__()
         self._asked = asked
+        self._ids = count()
         self.host = urlsplit(url).netloc.rpartition("@")[2]
         self.pace = Pace()
         self.largest_batch = LARGEST_BATCH
@@ -70,13 +68,7 @@ class HttpProvider(AsyncJSONBaseProvider):
             trust_env=not is_loopback(urlsplit(url).hostname or ""),  # a proxy must not see local requests
         )
 
-    async def make_request(self, method: str, params: Any) -> RPCResponse:
-        (result,) = await self.results([(method, params)])
-        if isinstance(result, NodeRefused):
-            raise result
-        return {"jsonrpc": "2.0", "id": 0, "result": result}
-
-    async def disconnect(self) -> None:
+    async def close(self) -> None:
         await self._session.close()
 
     async def results(self, requests: Sequence[Request]) -> list[Any]:
@@ -142,9 +134,11 @@ class HttpProvider(AsyncJSONBaseProvider):
         return results
 
     async def _exchange(self, requests: Sequence[Request]) -> list[Any]:
-        asked = [self.form_request(RPCEndpoint(method), params) for method, params in requests]
+        asked = [
+            {"jsonrpc": "2.0", "id": next(self._ids), "method": method, "params": params} for method, params in requests
+        ]
         many = len(asked) > 1
-        body = self.encode_batch_request_dicts(asked) if many else self.encode_rpc_dict(asked[0])
+        body = json.dumps(asked if many else asked[0], default=_hexadecimal).encode()
         try:
             answer = await self._post(body, repeats=requests[0][0] != SENDING)
         except HttpRefused as error:
@@ -158,7 +152,7 @@ class HttpProvider(AsyncJSONBaseProvider):
             raise BatchRefused(results[0].message)  # the only answer to all of them
         return results
 
-    def _checked(self, asked: RPCRequest, answers: dict[Any, dict[str, Any]]) -> Any:
+    def _checked(self, asked: dict[str, Any], answers: dict[Any, dict[str, Any]]) -> Any:
         # A node that refuses a whole batch sends one answer without an id, or with the first one.
         only = next(iter(answers.values())) if len(answers) == 1 else {}
         answer = answers.get(asked["id"]) or answers.get(None) or (only if "error" in only else {})
@@ -194,11 +188,16 @@ class HttpProvider(AsyncJSONBaseProvider):
         """Return the decoded answer. Some nodes send a refusal in JSON-RPC with a status of failure."""
         content = await response.read()
         if response.status < 400:
-            return self.decode_rpc_response(content)
+            return json.loads(content)
         refused = HttpRefused(self.host, response.status, retry_after_s(response.headers.get("Retry-After")))
         if not refused.is_busy and refused.transient:
             with suppress(ValueError):
-                answer: Any = self.decode_rpc_response(content)
+                answer: Any = json.loads(content)
                 if isinstance(answer, list) or (isinstance(answer, dict) and isinstance(answer.get("error"), dict)):
                     return answer
         raise refused
+
+
+def _hexadecimal(value: Any) -> str:
+    """Return bytes of web3 as JSON-RPC has them."""
+    return f"0x{bytes(value).hex()}"
