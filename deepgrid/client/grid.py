@@ -5,12 +5,10 @@ from __future__ import annotations
 import asyncio
 import os
 import warnings
-from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
-from datetime import datetime
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from deepgrid.chain.client import JOBS_PER_CALL
 from deepgrid.chain.transactions.wallet import Wallet
 from deepgrid.client.cluster_offers import Cluster, Clusters, Offers, read_offers
 from deepgrid.client.engine.changes import job_changes
@@ -18,30 +16,29 @@ from deepgrid.client.engine.connection import Connection, open_connection
 from deepgrid.client.engine.submission import submit
 from deepgrid.client.errors import note_interruption
 from deepgrid.client.job import AsyncJob, read_job
+from deepgrid.client.job_history import JobHistory
 from deepgrid.client.job_set import AsyncJobSet, start_sweep
 from deepgrid.client.job_values import Credits, Duration, JobChange, wei_of
 from deepgrid.client.order import Preference, Terms, order_of
 from deepgrid.client.quotes import Quote, quote_for
+from deepgrid.client.repeat.deposit import Deposit, minutes_of, order_for, with_deposit
+from deepgrid.client.repeat.marks import Tags, mark_of
 from deepgrid.client.settings import DEFAULTS, ClientSettings
 from deepgrid.client.sweep.driver import SweepLimits
 from deepgrid.client.wallet import AsyncWallet, checked_address
 from deepgrid.client.workflow import FilePath, Source, Workflow, read_workflow
 from deepgrid.errors import ChainError, GridError, InputError
-from deepgrid.lifecycle.job import Job
-from deepgrid.lifecycle.states import JobStatus
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from deepgrid.client.bills.job_usage import When
 
-States = JobStatus | str | Collection[JobStatus | str]
-
 KEY_VARIABLE = "DPS_KEY_FILE"
 DEFAULT_KEY = "~/.dps/key"
 
 
-class AsyncGrid:
+class AsyncGrid(JobHistory):
     """A customer's access to a grid. It connects when it is first used.
 
     Example:
@@ -198,11 +195,41 @@ class AsyncGrid:
         connection = await self._connect()
         return await quote_for(connection.reads, order, minutes)
 
+    async def deposit(
+        self,
+        workflow: Source | Workflow,
+        time: Duration,
+        *,
+        uses: Sequence[str] = (),
+        affinities: Sequence[str] = (),
+        max_price: Credits | None = None,
+    ) -> Deposit:
+        """Return what a job would lock to run for a time, and its cost at each cluster. Nothing is sent.
+
+        Args:
+            workflow: A path, YAML text, a mapping, or a workflow.
+            time: How long the job may run, such as `"4h"`. Each begun minute counts.
+            uses: Labels that the cluster must have, such as `os=linux`.
+            affinities: Conditions on labels of the cluster, such as `mem>=4000`.
+            max_price: Most credits per minute. The default is no limit.
+
+        Returns:
+            The deposit. `print` shows it as a sentence.
+
+        Raises:
+            InputError: The workflow or an argument is wrong, or no cluster can take the job now.
+            ChainError: The node does not answer.
+        """
+        read = await read_workflow(workflow)
+        order = order_of(read, 0, None, Terms.of(uses, affinities, max_price=max_price))
+        return (await order_for(await self._connect(), order, minutes_of(time)))[1]
+
     async def offers(
         self,
         workflow: Source | Workflow,
-        credits: Credits,
+        credits: Credits | None = None,
         *,
+        time: Duration | None = None,
         uses: Sequence[str] = (),
         affinities: Sequence[str] = (),
         min_time: Duration | None = None,
@@ -214,6 +241,7 @@ class AsyncGrid:
         Args:
             workflow: A path, YAML text, a mapping, or a workflow.
             credits: Credits that would be locked.
+            time: Instead of credits: how long the job may run, such as `"4h"`.
             uses: Labels that the cluster must have, such as `os=linux`.
             affinities: Conditions on labels of the cluster, such as `mem>=4000`.
             min_time: Time that the credits must buy, such as `"2h"`.
@@ -230,8 +258,8 @@ class AsyncGrid:
         """
         read = await read_workflow(workflow)
         terms = Terms.of(uses, affinities, min_time=min_time, max_price=max_price)
-        order = order_of(read, wei_of(credits), None, terms)
         connection = await self._connect()
+        order = await with_deposit(connection, order_of(read, 0, None, terms), credits, time)
         return await read_offers(connection.reads, order, provider)
 
     async def wallet_of(self, address: str) -> AsyncWallet:
@@ -253,8 +281,9 @@ class AsyncGrid:
     async def submit(
         self,
         workflow: Source | Workflow,
-        credits: Credits,
+        credits: Credits | None = None,
         *,
+        time: Duration | None = None,
         name: str | None = None,
         uses: Sequence[str] = (),
         affinities: Sequence[str] = (),
@@ -266,12 +295,16 @@ class AsyncGrid:
         max_price: Credits | None = None,
         give_up_after: Duration | None = None,
         prefer: Preference = "balanced",
+        tags: Tags | None = None,
+        note: str = "",
     ) -> AsyncJob:
         """Submit a job, and lock credits for it. Credits that it does not use are returned.
 
         Args:
             workflow: A path, YAML text, a mapping, or a workflow.
             credits: Credits to lock.
+            time: Instead of credits: how long the job may run, such as `"4h"`. This locks the price of the dearest
+                cluster that can take it now. Each begun minute counts.
             name: Name of at most 32 bytes. The default is the file's name.
             uses: Labels that the cluster must have, such as `os=linux`.
             affinities: Conditions on labels of the cluster, such as `mem>=4000`.
@@ -279,12 +312,14 @@ class AsyncGrid:
             approve: Raise an allowance that is too low, to exactly these credits.
             quote: A quote that must still hold: it is recent, and no price rose.
             key: Idempotency key. The same key with the same workflow finds the job that exists.
-            min_time: Time that the credits must buy at the cluster, such as `"2h"`. The default is one minute.
+            min_time: Time that the credits must buy at the cluster, such as `"2h"`. The default is `time`, or a minute.
             max_price: Most credits per minute, which the contract enforces; `"any"` for no ceiling. The default is
                 the dearest price of the quote, or else of the clusters that can take the job now.
             give_up_after: If no cluster has the job after this time, it is cancelled and refunded. At least 10 minutes.
                 Default: never.
             prefer: What counts most when a cluster is chosen: `balanced`, `price`, `start` or `speed`.
+            tags: Tags to find the job by, such as `["project=wing"]`. They are not on chain.
+            note: A note on the job, of at most 500 characters.
 
         Returns:
             The job.
@@ -299,9 +334,10 @@ class AsyncGrid:
         """
         read = await read_workflow(workflow)
         terms = Terms.of(uses, affinities, delegate_spending, min_time, max_price, give_up_after, prefer)
-        order = order_of(read, wei_of(credits), name, terms)
+        mark = mark_of(tags, note)
         connection = await self._connect()
-        job_id = await submit(connection, order, approve=approve, quote=quote, key=key)
+        order = await with_deposit(connection, order_of(read, 0, name, terms), credits, time)
+        job_id = await submit(connection, order, approve=approve, quote=quote, key=key, mark=mark)
         with note_interruption(f"Job {job_id} was submitted."):
             try:
                 return await read_job(connection, job_id)
@@ -310,12 +346,12 @@ class AsyncGrid:
                 next_step = f"Do not submit it again. See it with `dps job get {job_id}`."
                 raise ChainError(words, transient=False, next_step=next_step) from error
 
-    async def run(self, workflow: Source | Workflow, credits: Credits, **options: Any) -> AsyncJob:
+    async def run(self, workflow: Source | Workflow, credits: Credits | None = None, **options: Any) -> AsyncJob:
         """Submit a job, wait until it is over, and check that it finished.
 
         Args:
             workflow: A path, YAML text, a mapping, or a workflow.
-            credits: Credits to lock.
+            credits: Credits to lock; or give `time`.
             options: Further options of `submit`.
 
         Returns:
@@ -332,8 +368,9 @@ class AsyncGrid:
         self,
         workflow: Source | Workflow,
         parameters: Iterable[Mapping[str, object]],
-        credits: Credits,
+        credits: Credits | None = None,
         *,
+        time: Duration | None = None,
         at_once: int = 20,
         most: Credits | None = None,
         pack: int = 1,
@@ -346,6 +383,8 @@ class AsyncGrid:
         max_price: Credits | None = None,
         give_up_after: Duration | None = None,
         prefer: Preference = "balanced",
+        tags: Tags | None = None,
+        note: str = "",
     ) -> AsyncJobSet:
         """Submit one job per parameter set, a limited number at a time, in the background while the grid is open.
 
@@ -353,6 +392,7 @@ class AsyncGrid:
             workflow: A path, YAML text, a mapping, or a workflow.
             parameters: Parameter sets: values of environment variables of the job, by name.
             credits: Credits to lock for each job.
+            time: Instead of credits: how long each job may run, as for `submit`.
             at_once: Most jobs that wait or run at the same time.
             most: Most credits that are locked for these jobs at the same time. None means no limit.
             pack: Parameter sets per job, which runs them one after another; for runs of seconds.
@@ -367,6 +407,8 @@ class AsyncGrid:
             give_up_after: A job that no cluster has after this time is cancelled and refunded. At least 10 minutes.
                 Default: never.
             prefer: What counts most when a cluster is chosen: `balanced`, `price`, `start` or `speed`.
+            tags: Tags of all jobs, as for `submit`.
+            note: A note on all jobs.
 
         Returns:
             The set of the jobs.
@@ -377,9 +419,10 @@ class AsyncGrid:
         """
         read = await read_workflow(workflow)
         terms = Terms.of(uses, affinities, delegate_spending, min_time, max_price, give_up_after, prefer)
-        order = order_of(read, wei_of(credits), name, terms)
-        limits = SweepLimits(at_once, None if most is None else wei_of(most), pack)
-        sweep = await start_sweep(await self._connect(), order, parameters, limits, key)
+        limits, mark = SweepLimits(at_once, None if most is None else wei_of(most), pack), mark_of(tags, note)
+        connection = await self._connect()
+        order = await with_deposit(connection, order_of(read, 0, name, terms), credits, time)
+        sweep = await start_sweep(connection, order, parameters, limits, key, mark)
         return AsyncJobSet(sweep, sweep.entries)
 
     async def usage(self, since: When = None, until: When = None, by: str = "job") -> pd.DataFrame:
@@ -414,31 +457,6 @@ class AsyncGrid:
         """
         return await read_job(await self._connect(), job_id)
 
-    async def jobs(
-        self, status: States | None = None, since: datetime | None = None, *, customer: str | None = None
-    ) -> AsyncIterator[AsyncJob]:
-        """Yield the jobs of one customer, newest first. They are read in pages, as the caller asks for them.
-
-        Args:
-            status: Only jobs in this state, or one of these, such as `"running"`.
-            since: Only jobs that were submitted at this time or later. Needs a time zone.
-            customer: Address of the customer. The default is the own one.
-
-        Yields:
-            The jobs. What they wait for is known after `refresh`.
-
-        Raises:
-            InputError: A state or time is wrong.
-            ChainError: The node does not answer.
-        """
-        wanted, since_s = states_of(status), unix_s(since)
-        connection = await self._connect()
-        async for job, cluster in newest_first(connection, customer or self.address):
-            if job.submitted_at < since_s:
-                return
-            if wanted is None or job.status in wanted:
-                yield AsyncJob(connection, job, cluster=cluster)
-
     async def watch(self, cursor: str | None = None) -> AsyncIterator[JobChange]:
         """Yield changes of the own jobs: new jobs and new states. It never ends; outages of the node only delay it.
 
@@ -462,38 +480,3 @@ class AsyncGrid:
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._who()})"
-
-
-async def newest_first(connection: Connection, customer: str) -> AsyncIterator[tuple[Job, str]]:
-    """Yield all jobs of a customer with the name of their cluster, newest first."""
-    ids = await connection.reads.jobs_by_customer(customer)
-    for last in range(len(ids), 0, -JOBS_PER_CALL):
-        page = ids[max(0, last - JOBS_PER_CALL) : last][::-1]
-        for job in await connection.reads.jobs(page):
-            yield job, await connection.cluster_names.of(job.provider)
-
-
-def states_of(status: States | None) -> frozenset[JobStatus] | None:
-    """Return the states that a filter names; None for no filter. Raises InputError."""
-    if status is None:
-        return None
-    named = [status] if isinstance(status, str | JobStatus) else status
-    return frozenset(one if isinstance(one, JobStatus) else _state(one) for one in named)
-
-
-def _state(text: str) -> JobStatus:
-    wanted = text.strip().lower().replace("-", " ").replace("_", " ")
-    for status in JobStatus:
-        if status.words.replace("-", " ") == wanted:
-            return status
-    known = ", ".join(status.words for status in JobStatus)
-    raise InputError(f"{text[:40]!r} is not a state of a job.", next_step=f"Use one of: {known}.")
-
-
-def unix_s(since: datetime | None) -> int:
-    """Return a time in unix seconds; 0 for None. Raises InputError for a time without a zone."""
-    if since is None:
-        return 0
-    if since.tzinfo is None:
-        raise InputError("The time `since` has no time zone.", next_step="Use datetime.now(UTC), or add one.")
-    return int(since.timestamp())

@@ -19,7 +19,6 @@ from deepgrid.client.engine.connection import Connection
 from deepgrid.client.engine.live import LiveView, read_record, read_remarks
 from deepgrid.client.engine.output import JobOutput
 from deepgrid.client.errors import WaitTimeout, error_of, how_to_continue, note_interruption
-from deepgrid.client.job_output import JobLog
 from deepgrid.client.job_values import (
     Bill,
     Credits,
@@ -36,6 +35,8 @@ from deepgrid.client.job_values import (
     seconds_of,
     wei_of,
 )
+from deepgrid.client.repeat.job_files import kept_output
+from deepgrid.client.repeat.repeatable import RepeatableJob
 from deepgrid.client.workflow import FilePath, Source, Workflow, read_workflow
 from deepgrid.errors import ChainError, GridError, InputError
 from deepgrid.lifecycle import exits
@@ -48,7 +49,7 @@ if TYPE_CHECKING:
 LAST_LINES = 20  # of a failed job's output, in its error
 
 
-class AsyncJob(JobLog):
+class AsyncJob(RepeatableJob):
     """A job. Its attributes are what the client read last: `refresh`, `wait` and `watch` read it again."""
 
     def __init__(
@@ -254,14 +255,15 @@ class AsyncJob(JobLog):
         Args:
             to: The target folder. It is created if it is missing.
             only: Patterns of names, such as `*.png`; `*` also stands for `/`. None means all files.
-            workflow: The workflow of the job, if this client did not submit it: a definition is released to its
-                provider only.
+            workflow: The workflow of the job. It is needed only if another machine submitted the job, and the output
+                has a secret.
 
         Returns:
             The files, in the order of their names.
 
         Raises:
             NoOutput: The workflow is unknown or names no output, or nothing is there.
+            NotFound: The file of the job is not kept any more, or is another customer's.
             ServiceError: The storage does not answer, or refuses.
             InputError: The folder cannot be written, or two files would have the same path.
             ConfigurationError: The extra `s3` is missing.
@@ -269,7 +271,10 @@ class AsyncJob(JobLog):
         from deepgrid.client.download import download_output, output_of  # here: few programs download
 
         read = None if workflow is None else await read_workflow(workflow)
-        output = output_of(self.id, self._connection.outputs, None if read is None else read.definition)
+        known = self._connection.outputs
+        if read is None and self.id not in known and self._connection.has_key:
+            known[self.id] = await kept_output(self._connection, self._job)
+        output = output_of(self.id, known, None if read is None else read.definition)
         return await download_output(output, Path(to), only, self._connection.settings)
 
     @property

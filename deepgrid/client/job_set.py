@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from deepgrid.client.display.html import jobs_html
 from deepgrid.client.engine.connection import Connection
@@ -13,12 +13,17 @@ from deepgrid.client.errors import WaitTimeout, note_interruption
 from deepgrid.client.job import AsyncJob
 from deepgrid.client.job_values import Duration, seconds_of
 from deepgrid.client.order import Order
+from deepgrid.client.settings import wait_until_set
 from deepgrid.client.sweep.driver import Sweep, SweepLimits
 from deepgrid.client.sweep.plan import Entry, Plan
 from deepgrid.client.sweep.summary import Summary, Unsubmitted, summary_of
 from deepgrid.errors import ContractError, InputError
 from deepgrid.lifecycle.states import JobStatus
 
+if TYPE_CHECKING:
+    from deepgrid.services.kept_messages import Mark
+
+REQUESTED_LOOK_S = 0.2  # a new request sets no event
 MAP = "map"  # what idempotency keys of sweeps are for
 AGAIN = "Call `map` again with the same key to go on, or look at `dps job list`."
 
@@ -44,6 +49,27 @@ class AsyncJobSet:
     def ids(self) -> list[int]:
         """Numbers of the jobs that were requested so far, in the order of their parameters."""
         return [job.id for job in self]
+
+    @property
+    def sweep_id(self) -> str:
+        """Id of the sweep, by which `AsyncGrid.sweep` and `dps sweep` find it again."""
+        return self._sweep.plan.sweep_id
+
+    async def requested(self) -> Self:
+        """Wait until all jobs were requested, or were refused.
+
+        Returns:
+            The set itself.
+
+        Raises:
+            GridError: No more jobs can be requested, for example for lack of credits.
+        """
+        while any(entry.job is None and entry.unsubmitted is None for entry in self._entries):
+            change = self._sweep.change
+            if self._sweep.error is not None:
+                raise self._sweep.error
+            await wait_until_set(change, REQUESTED_LOOK_S)
+        return self
 
     # -- waiting -----------------------------------------------------------------------------
 
@@ -199,6 +225,7 @@ async def start_sweep(
     parameters: Iterable[Mapping[str, object]],
     limits: SweepLimits,
     key: str | None,
+    mark: Mark | None = None,
 ) -> Sweep:
     """Check the arguments and all definitions, then begin to request jobs. Raises what `AsyncGrid.map` raises."""
     for name, value in (("at_once", limits.at_once), ("pack", limits.pack)):
@@ -212,7 +239,7 @@ async def start_sweep(
             next_step="Leave one of them out.",
         )
     named = connection.idempotency_key(MAP, random_key() if key is None else key)
-    plan = Plan(order, limits.pack, named, named=key is not None)
+    plan = Plan(order, limits.pack, named, named=key is not None, mark=mark)
     entries = await asyncio.to_thread(plan.entries, parameters)
     constants = await connection.reads.constants()
     connection.session.purse.check_minimum(order.locked_wei, constants.minimum_wei)

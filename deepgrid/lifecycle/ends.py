@@ -70,7 +70,14 @@ OTHERS = (
     ENDED_EARLY,
 )
 ALL_ENDS = (*ENDS.values(), *OTHERS)
+RETRIED = (REQUEUED, ENDED_EARLY)  # billed, because the job may have caused them, but another try may succeed
 BY_ERROR = {end.error: end for end in ALL_ENDS if end.error}
+
+
+def was_not_the_programs(status: JobStatus, error: str) -> bool:
+    """Return whether a job with this final status and error failed for another reason than its program."""
+    ends = [end for end in ALL_ENDS if end.error and (not end.billed or end in RETRIED)]
+    return status is JobStatus.FAILED and any(error.startswith(end.error) for end in ends)
 
 
 def is_fault(state: str) -> bool:

@@ -65,7 +65,8 @@ class MarkPage(Message):
 
 
 class KeptFile(Message):
-    """The definition of a job in canonical form with `***` in place of secrets, and the places of these."""
+    """The definition of a job in canonical form with `***` in place of secrets, their places, and the job's mark."""
 
     definition: str = Field(repr=False)
     masked: list[str]
+    mark: Mark = Mark()

@@ -13,7 +13,7 @@ WIDTH = 120
 
 
 def as_file(values: Any) -> str:
-    """Return the text of a workflow file with these values, which are those of a definition in canonical form."""
+    """Return the text of a workflow file with the values of a definition in canonical form."""
     text: str = yaml.dump(_ordered(values), Dumper=_Writer, sort_keys=False, allow_unicode=True, width=WIDTH)
     return text
 

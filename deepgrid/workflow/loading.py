@@ -7,6 +7,7 @@ converted.
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import sys
@@ -21,6 +22,7 @@ from deepgrid.errors import InputError
 from deepgrid.workflow.advice import advice_on
 from deepgrid.workflow.canonical import canonical
 from deepgrid.workflow.faults import MOST_SHOWN, Fault, all_faults, dotted, unknown_field
+from deepgrid.workflow.masking import MASK, masked_places
 from deepgrid.workflow.models import Definition
 from deepgrid.workflow.models.base import Model, field_of, is_list, model_in
 from deepgrid.workflow.models.fields import MEGABYTES, OCTAL, megabytes_in
@@ -92,7 +94,9 @@ def parse(text: str, name: str, *, ignore_unknown_fields: bool = False) -> Loade
         raise InputError(
             "\n".join(fault_lines(all_faults(error, Definition, document.value), document, name))
         ) from None
-    canonical(job)  # refuses a definition too large to store
+    content = canonical(job)  # refuses a definition too large to store
+    if MASK in text and (hidden := masked_places(json.loads(content))):
+        raise InputError("\n".join(f"{name}: {place}: is hidden by {MASK}; write the secret again" for place in hidden))
     warnings += [(path, what, True) for path, what in advice_on(job)]
     advice = fault_lines(((path, f"warning: {what}", key) for path, what, key in warnings), document, name)
     return LoadedWorkflow(job, text, tuple(advice), document, name)

@@ -33,7 +33,7 @@ def masked(content: bytes) -> bytes:
 
 def masked_places(values: Any) -> list[str]:
     """Return the places of the secrets that a definition hides, such as `input.s3.secretAccessKey`."""
-    return [dotted(place) for place, value, _ in _secrets(values, ()) if MASK in value]
+    return [_name(values, place) for place, value, _ in _secrets(values, ()) if MASK in value]
 
 
 def filled(values: Any, secrets: Mapping[str, str]) -> Any:
@@ -43,7 +43,7 @@ def filled(values: Any, secrets: Mapping[str, str]) -> Any:
     def fill(place: Place, value: str, _: bool) -> str:
         if MASK not in value:
             return value
-        name = dotted(place)
+        name = _name(values, place)
         if not secrets.get(name):
             raise InputError(f"The secret {name} of the job is not kept.", next_step="Give its value again.")
         return secrets[name]
@@ -52,8 +52,13 @@ def filled(values: Any, secrets: Mapping[str, str]) -> Any:
     return whole
 
 
-def dotted(place: Place) -> str:
-    """Return a place as users read it: `steps[0].run.container.password`."""
+def _name(values: Any, place: Place) -> str:
+    """Return a place as users read it: `steps[0].run.container.password`; `env.HF_TOKEN` for a variable."""
+    if place[-1] == "value" and isinstance(place[-2], int):
+        holder = values
+        for part in place[:-1]:
+            holder = holder[part]
+        place = (*place[:-2], holder["key"])
     return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in place).lstrip(".")
 
 

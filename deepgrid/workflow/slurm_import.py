@@ -70,7 +70,7 @@ class _Script:
         elif name == "job-name":
             self.remarks.append((number, f"--job-name: submit with --job-name {shlex.quote(value)}"))
         elif name == "array":
-            self.remarks.append((number, f"--array={value}: use for, or a sweep of jobs (grid.map in Python)"))
+            self.remarks.append((number, f"--array={value}: submit with --array, which sets SLURM_ARRAY_TASK_ID"))
         elif name == "nodes":
             self.remarks.append((number, "--nodes: the cluster chooses the nodes; ask for tasks, CPUs and memory"))
         elif name not in _COUNTS:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +34,7 @@ async def test_a_job_that_was_submitted_here_knows_its_output(grid: AsyncGrid, b
         assert KEYS["secretAccessKey"] not in repr(shown)
 
 
-async def test_another_program_passes_the_workflow(
+async def test_another_program_downloads_and_another_machine_passes_the_workflow(
     grid: AsyncGrid, customer: Customer, bucket: Bucket, tmp_path: Path
 ) -> None:
     job = await grid.submit(workflow(bucket.at("/frames")), credits=100)
@@ -42,7 +43,11 @@ async def test_another_program_passes_the_workflow(
     file.write_text(json.dumps(workflow(bucket.at("/frames"))))
     async with AsyncGrid(customer.key, customer.book) as other:
         job = await other.job(job.id)
-        with pytest.raises(NoOutput, match=f"did not submit job {job.id}") as caught:
+        assert [path.read_bytes() for path in await job.download(tmp_path / "here")] == [b"one"]
+    shutil.rmtree(customer.key.with_name(customer.key.name + ".jobs"))
+    async with AsyncGrid(customer.key, customer.book) as elsewhere:
+        job = await elsewhere.job(job.id)
+        with pytest.raises(NoOutput, match=r"another machine, and its output\.s3\.secretAccessKey") as caught:
             await job.download(tmp_path)
         assert "workflow=FILE" in caught.value.next_step
         assert [path.read_bytes() for path in await job.download(tmp_path / "to", workflow=file)] == [b"one"]

@@ -22,7 +22,7 @@ VALUES: dict[str, Any] = {
     "input": {"http": {"url": ADDRESS}},
     "output": {"s3": {"secretAccessKey": "s3cret", "accessKeyId": "id", "endpointUrl": "http://s3.example"}},
 }
-PLACES = ["env[0].value", "env[2].value", "input.http.url", "output.s3.secretAccessKey"]
+PLACES = ["env.HF_TOKEN", "env.DB_PASSWORD", "input.http.url", "output.s3.secretAccessKey"]
 
 
 def test_secrets_are_masked_and_nothing_else() -> None:
@@ -39,7 +39,7 @@ def test_secrets_are_masked_and_nothing_else() -> None:
 
 def test_a_masked_secret_must_be_given_again() -> None:
     hidden = json.loads(masked(json.dumps(VALUES).encode()))
-    given = {"env[0].value": "hf_1", "env[2].value": "p", "input.http.url": ADDRESS}
+    given = {"env.HF_TOKEN": "hf_1", "env.DB_PASSWORD": "p", "input.http.url": ADDRESS}
     with pytest.raises(InputError, match=r"secret output\.s3\.secretAccessKey of the job is not kept"):
         filled(hidden, given)
     assert filled(hidden, given | {"output.s3.secretAccessKey": "s3cret"}) == VALUES
@@ -65,3 +65,12 @@ def test_commands_come_back_as_they_were(command: str) -> None:
     text = as_file(values)
     assert parse(text, "again.yaml").model.steps[0].run.command == command  # type: ignore[union-attr]
     assert text.startswith("resources:\n  tasks: 1\n")
+
+
+def test_a_file_that_hides_a_secret_is_refused() -> None:
+    resources = {"tasks": 1, "cpusPerTask": 1, "memPerCpu": 128, "gpus": 0}
+    steps = [{"run": {"command": "echo '***'"}}]
+    assert parse(as_file({"resources": resources, "steps": steps}), "job.yaml")
+    hidden = as_file({"resources": resources, "env": [{"key": "HF_TOKEN", "value": "***"}], "steps": steps})
+    with pytest.raises(InputError, match=r"job\.yaml: env\.HF_TOKEN: is hidden by \*\*\*"):
+        parse(hidden, "job.yaml")

@@ -52,7 +52,7 @@ def test_a_script_becomes_a_workflow_with_remarks() -> None:
         "7 --time: submit with --min-time 01:30:00, or with enough credits for it",
         "8 --partition: see the wishes of dps submit",
         "9 --mail-type: it has no counterpart",
-        "10 --array=1-10: use for, or a sweep of jobs (grid.map in Python)",
+        "10 --array=1-10: submit with --array, which sets SLURM_ARRAY_TASK_ID",
         "12 modules of a site are not on other clusters; use a container, or uses",
         "13 steps with resources.tasks start their command once per task",
     ]

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
+from typing import Any
 
 from rich.live import Live
 from rich.text import Text
@@ -22,7 +23,8 @@ from deepgrid.client.display.record import (
     life,
     transaction_rows,
 )
-from deepgrid.client.grid import AsyncGrid, states_of
+from deepgrid.client.grid import AsyncGrid
+from deepgrid.client.job_history import states_of
 from deepgrid.client.job_values import JobChange, LogLine, Remark, Step
 from deepgrid.errors import GridError
 from deepgrid.lifecycle.job import Job
@@ -37,12 +39,12 @@ def show_jobs(screen: Screen, jobs: Iterable[Listed]) -> None:
     screen.table(list(JOB_COLUMNS), [job_row(job, cluster) for job, cluster in jobs])
 
 
-def show_record(screen: Screen, record: JobRecord) -> None:
+def show_record(screen: Screen, record: JobRecord, noted: Mapping[str, Any] | None = None) -> None:
     job = record.job
     screen.line(
         (f"job {job.id}", "bold"), f"  {job.name}  ", (job.status.words.upper(), STYLES.get(job.status, "bold"))
     )
-    screen.pairs(facts(record))
+    screen.pairs([*facts(record), *_noted(noted or {})])
     screen.heading("Life")
     for event in life(record):
         show_event(screen, event)
@@ -50,6 +52,13 @@ def show_record(screen: Screen, record: JobRecord) -> None:
         _show_transactions(screen, record)
     else:
         show_bill(screen, record)
+
+
+def _noted(noted: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Return the tags, the note and the sweep of a job as facts."""
+    words = " ".join(f"{name}={value}" if value else name for name, value in noted.get("tags", {}).items())
+    pairs = [("tags", words), ("note", noted.get("note", "")), ("sweep", noted.get("sweep", "")[:8])]
+    return [(name, value) for name, value in pairs if value]
 
 
 def show_event(screen: Screen, event: JobEvent) -> None:
@@ -79,19 +88,23 @@ def _show_transactions(screen: Screen, record: JobRecord) -> None:
     screen.pairs(transaction_rows(record.history))
 
 
-async def newest_jobs(grid: AsyncGrid, states: Sequence[str] | None, limit: int) -> list[Listed]:
+async def newest_jobs(
+    grid: AsyncGrid, states: Sequence[str] | None, limit: int, tags: Sequence[str] | None = None
+) -> list[Listed]:
     """Return the newest jobs in these states, each with the name of its cluster."""
     jobs: list[Listed] = []
-    async for job in grid.jobs(states):
+    async for job in grid.jobs(states, tags=tags):
         jobs.append((job.on_chain, job.cluster))
         if len(jobs) == limit:
             break
     return jobs
 
 
-async def watch_jobs(grid: AsyncGrid, states: Sequence[str] | None, limit: int) -> None:
+async def watch_jobs(
+    grid: AsyncGrid, states: Sequence[str] | None, limit: int, tags: Sequence[str] | None = None
+) -> None:
     """Show the newest jobs until interrupted: on a terminal as a table that is redrawn, else one line per change."""
-    screen, read = Screen(), partial(newest_jobs, grid, states, limit)
+    screen, read = Screen(), partial(newest_jobs, grid, states, limit, tags)
     changes: asyncio.Queue[JobChange] = asyncio.Queue()
     async with asyncio.TaskGroup() as group:
         group.create_task(_collect(grid, changes))
@@ -102,7 +115,8 @@ async def watch_jobs(grid: AsyncGrid, states: Sequence[str] | None, limit: int) 
         wanted = states_of(states)
         while True:
             change = await changes.get()
-            if wanted is None or change.status in wanted:
+            is_listed = not tags or change.job_id in {job.id for job, _ in await read()}
+            if is_listed and (wanted is None or change.status in wanted):
                 screen.state(change.at.timestamp(), change.status, f"job {change.job_id}")
 
 

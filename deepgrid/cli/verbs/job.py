@@ -19,6 +19,8 @@ from deepgrid.cli.error_boundary import FAILED, interruptions_explained, runs
 from deepgrid.cli.options import DEFAULT_KEY, AsJson, BookFile, InWei, JobId, KeyFile, NoApprove, NoTimestamp
 from deepgrid.cli.standard_streams import is_file, print_result, with_transaction, write_bytes
 from deepgrid.cli.verbs.bills.receipt import job_receipt
+from deepgrid.cli.verbs.repeat.job_verbs import again, job_file, notes_of, tag_job
+from deepgrid.cli.verbs.repeat.repeat_options import WithTag
 from deepgrid.client.display.record import job_as_json, record_as_json
 from deepgrid.client.display.text import plural
 from deepgrid.client.job import AsyncJob
@@ -36,11 +38,13 @@ job = typer.Typer(help="Show jobs, read their output, cancel them, buy them more
 async def get(number: JobId, as_json: AsJson = False, key: KeyFile = DEFAULT_KEY, book: BookFile = None) -> None:
     """Show a job: its state, why it waits, its history and its bill."""
     async with as_customer(key, book, asks_services=True) as grid:
-        record = await (await grid.job(number)).record()
+        found = await grid.job(number)
+        record = await found.record()
+        noted = await notes_of(found) if found.customer == grid.address else {}
     if as_json:
-        print_json(record_as_json(record))
+        print_json({**record_as_json(record), **noted})
     else:
-        show_record(Screen(), record)
+        show_record(Screen(), record, noted)
 
 
 @job.command("list")
@@ -51,6 +55,7 @@ async def list_jobs(
         list[str] | None,
         typer.Option("--state", "-s", metavar="STATES", help="Only jobs in these states, such as running,pending."),
     ] = None,
+    tag: WithTag = None,
     watch: Annotated[
         bool, typer.Option("--watch", "-w", help="Show changes as they happen, until interrupted.")
     ] = False,
@@ -64,14 +69,15 @@ async def list_jobs(
     states = [word for text in state or () for word in text.split(",")] or None
     async with as_customer(key, book) as grid:
         if watch:
-            await watch_jobs(grid, states, limit)
-        jobs = await newest_jobs(grid, states, limit)
+            await watch_jobs(grid, states, limit, tag)
+        jobs = await newest_jobs(grid, states, limit, tag)
     if as_json:
         print_json([job_as_json(job, cluster) for job, cluster in jobs])
     elif jobs:
         show_jobs(Screen(), jobs)
-    elif states:
-        typer.echo("You have no jobs in these states.", err=True)
+    elif states or tag:
+        what = " and ".join([*(["in these states"] if states else []), *(["with these tags"] if tag else [])])
+        typer.echo(f"You have no jobs {what}.", err=True)
     else:
         typer.echo("You have no jobs yet. Submit one with `dps submit FILE --credits AMOUNT`.", err=True)
 
@@ -194,6 +200,9 @@ async def topup(
 
 
 job.command("receipt")(job_receipt)
+job.command("file")(job_file)
+job.command("again")(again)
+job.command("tag")(tag_job)
 
 
 @contextmanager

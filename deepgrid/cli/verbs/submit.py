@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from pathlib import Path
 from typing import Annotated, Any, cast
 
@@ -12,15 +11,18 @@ from deepgrid.billing.credits import format_credits
 from deepgrid.cli import options
 from deepgrid.cli.access.confirmation import Force, confirm
 from deepgrid.cli.access.grid import amount, as_customer, as_reader
-from deepgrid.cli.display.job_display import show_event
 from deepgrid.cli.display.screen import Screen, print_json
 from deepgrid.cli.error_boundary import interruptions_explained, runs
-from deepgrid.cli.standard_streams import OutputLost, print_result, require_output
+from deepgrid.cli.standard_streams import print_result
+from deepgrid.cli.verbs.repeat.array import ArrayRange, parse_array, submit_array
+from deepgrid.cli.verbs.repeat.following import follow
+from deepgrid.cli.verbs.repeat.repeat_options import Array, Note, Retries, Tag, Time
 from deepgrid.client.cluster_offers import ClusterOffer, Offers
 from deepgrid.client.grid import AsyncGrid
-from deepgrid.client.job import AsyncJob
 from deepgrid.client.job_values import credits_of, wei_of
 from deepgrid.client.order import Preference, Terms
+from deepgrid.client.repeat.deposit import minutes_of
+from deepgrid.client.repeat.marks import mark_of
 from deepgrid.client.workflow import Workflow, read_workflow
 from deepgrid.errors import InputError
 from deepgrid.plain_text import plain
@@ -71,37 +73,77 @@ async def submit(
     no_approve: options.NoApprove = False,
     delegate_spending: DelegateSpending = False,
     ignore_unknown_fields: options.IgnoreUnknownFields = False,
+    time: Time = None,
+    tag: Tag = None,
+    note: Note = None,
+    array: Array = None,
+    retries: Retries = 0,
+    as_json: options.AsJson = False,
     force: Force = False,
     key: options.KeyFile = options.DEFAULT_KEY,
     book: options.BookFile = None,
 ) -> None:
     """Submit a job, and lock credits for it. Credits that it does not use are returned."""
-    locked_wei = _locked(credits, credits_wei)
+    locked_wei = _locked(credits, credits_wei, time)
     preferred = cast(Preference, prefer)  # checked with the other terms, before the question
     Terms.of(uses or (), affinities or (), delegate_spending, min_time, max_price, give_up_after, preferred)
+    mark_of(tag, note or "")
+    numbers = None if array is None else parse_array(array)
     workflow = await _valid_workflow(file, ignore_unknown_fields=ignore_unknown_fields)
     choice = _choice(uses, affinities, min_time, max_price)
     if plan:
         async with as_reader(book) as grid:
-            show_offers(Screen(), await grid.offers(workflow, credits_of(locked_wei), provider=provider, **choice))
+            locked = None if time else credits_of(locked_wei)
+            if time:
+                await _explain_deposit(grid, workflow, time, choice)
+            show_offers(Screen(), await grid.offers(workflow, locked, time=time, provider=provider, **choice))
         return
     if provider is not None:
         raise InputError("--provider only narrows --plan.", next_step="Name the cluster with --uses name=CLUSTER.")
+    follows = watch or exit_on_job_exit or bool(retries)
+    if follows and (as_json or numbers):
+        raise InputError("--watch, --exit-on-job-exit and --retries follow one job.", next_step="Leave them out.")
     async with as_customer(key, book, asks_services=True) as grid:
-        name = workflow.name if job_name is None else job_name
-        confirm(
-            f"Lock {format_credits(locked_wei)} credits of {grid.address} for the job {name}?"
-            " What it does not use is returned.",
-            force=force,
-        )
+        if time:
+            locked_wei = await _explain_deposit(grid, workflow, time, choice)
+            choice["min_time"] = min_time or time
+        _confirm(grid, workflow.name if job_name is None else job_name, locked_wei, numbers, force=force)
+        choice |= {"give_up_after": give_up_after, "prefer": preferred, "delegate_spending": delegate_spending}
+        choice |= {"credits": credits_of(locked_wei), "name": job_name, "tags": tag, "note": note or ""}
+        if numbers is not None:
+            await submit_array(grid, workflow, numbers, choice, as_json=as_json)
+            return
         with interruptions_explained():
-            choice |= {"give_up_after": give_up_after, "prefer": preferred, "delegate_spending": delegate_spending}
-            job = await grid.submit(workflow, credits_of(locked_wei), name=job_name, approve=not no_approve, **choice)
-        print_result(f"job {job.id} submitted")
+            job = await grid.submit(workflow, approve=not no_approve, **choice)
+        if as_json:
+            print_json({"job": job.id, "name": job.name, "locked_wei": str(job.on_chain.locked_wei)})
+        else:
+            print_result(f"job {job.id} submitted")
         if delegate_spending:
             await _remind_of_allowance(grid)
-        if watch or exit_on_job_exit:
-            await _follow(job, workflow, timestamps=not no_timestamp, exits=exit_on_job_exit)
+        if follows:
+            exits = exit_on_job_exit
+            await follow(job, workflow, timestamps=not no_timestamp, exits=exits, retries=retries)
+
+
+def _confirm(grid: AsyncGrid, name: str, locked_wei: int, numbers: ArrayRange | None, *, force: bool) -> None:
+    if numbers is None:
+        what = f"the job {name}"
+    else:
+        count = len(numbers.numbers)
+        locked_wei, what = locked_wei * min(count, numbers.at_once), f"{count:,} jobs {name}"
+    confirm(
+        f"Lock {format_credits(locked_wei)} credits of {grid.address} for {what}? What it does not use is returned.",
+        force=force,
+    )
+
+
+async def _explain_deposit(grid: AsyncGrid, workflow: Workflow, time: str, choice: dict[str, Any]) -> int:
+    """Say what the time costs at each cluster; returns the deposit in wei."""
+    asked = {name: choice[name] for name in ("uses", "affinities", "max_price")}
+    deposit = await grid.deposit(workflow, time, **asked)
+    typer.echo(plain(str(deposit)), err=True)
+    return wei_of(deposit.credits)
 
 
 def _choice(
@@ -126,35 +168,17 @@ async def _remind_of_allowance(grid: AsyncGrid) -> None:
         )
 
 
-async def _follow(job: AsyncJob, workflow: Workflow, *, timestamps: bool, exits: bool) -> None:
-    """Show the job until it is over. With `exits`, end with its exit status."""
-    screen = Screen(timestamps=timestamps)
-    try:
-        require_output()
-        if not workflow.definition.enable_logging:
-            screen.remark("enableLogging is off: the job's output stays at the cluster")
-        async for event in job.events():
-            show_event(screen, event)
-    except (asyncio.CancelledError, OutputLost):
-        typer.echo(
-            f"\ndps: job {job.id} continues. See it with `dps job logs {job.id} --follow`, end it with"
-            f" `dps job cancel {job.id}`.",
-            err=True,
+def _locked(credits: str | None, wei: str | None, time: str | None = None) -> int:
+    """Return the credits to lock in wei; 0 if they follow from the time. Raises InputError."""
+    if [credits, wei, time].count(None) != 2:
+        raise InputError(
+            "The number of credits to lock is missing, or given twice.",
+            next_step="Give --credits or --credits-wei, or --time; not both.",
         )
-        raise
-    if exits:
-        raise typer.Exit(job.exit_status or 0)
-
-
-def _locked(credits: str | None, wei: str | None) -> int:
-    if credits is not None and wei is None:
-        return amount(credits, wei=False)
-    if wei is not None and credits is None:
-        return amount(wei, wei=True)
-    raise InputError(
-        "The number of credits to lock is missing, or given twice.",
-        next_step="Give --credits or --credits-wei, not both.",
-    )
+    if time is not None:
+        minutes_of(time)
+        return 0
+    return amount(credits, wei=False) if credits is not None else amount(wei or "", wei=True)
 
 
 # Without --credits: enough for every price, so that no cluster counts as too expensive.
@@ -166,6 +190,7 @@ COLUMNS = ["cluster", "fits", ">credits/min", ">minutes", ">start", ">speed", ">
 async def offers(
     file: WorkflowFile,
     credits: options.Credits = None,
+    time: Time = None,
     min_time: options.MinTime = None,
     max_price: options.MaxPrice = None,
     uses: options.Uses = None,
@@ -176,11 +201,15 @@ async def offers(
     book: options.BookFile = None,
 ) -> None:
     """Show what each cluster would be for a job: whether it fits, its price, its estimated start. Nothing is sent."""
+    if time is not None and credits is not None:
+        raise InputError("The deposit is given twice.", next_step="Give --credits or --time, not both.")
     locked_wei = ENDLESS_WEI if credits is None else amount(credits, wei=False)
     workflow = await read_workflow(file, ignore_unknown_fields=ignore_unknown_fields)
     async with as_reader(book) as grid:
-        choice = _choice(uses, affinities, min_time, max_price)
+        choice = _choice(uses, affinities, min_time or time, max_price)
         found = await grid.offers(workflow, credits_of(locked_wei), provider=provider, **choice)
+        if time is not None and not as_json and any(offer.fits for offer in found):
+            await _explain_deposit(grid, workflow, time, choice)
     if as_json:
         print_json([_as_json(offer, limited=credits is not None) for offer in found])
     else:

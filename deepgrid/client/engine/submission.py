@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from deepgrid.client.engine.connection import Connection
@@ -12,18 +14,27 @@ from deepgrid.client.quotes import Quote, check_quote
 
 if TYPE_CHECKING:
     from deepgrid.client.order import Order
+    from deepgrid.services.kept_messages import Mark
 
 SUBMIT = "submit"
 
 
-async def submit(connection: Connection, order: Order, *, approve: bool, quote: Quote | None, key: str | None) -> int:
+async def submit(
+    connection: Connection,
+    order: Order,
+    *,
+    approve: bool = True,
+    quote: Quote | None = None,
+    key: str | None = None,
+    mark: Mark | None = None,
+) -> int:
     """Submit an order; returns the id of its job.
 
     Only checks are retried. An interruption of the request carries a note, because the job may exist then.
     Raises what `AsyncGrid.submit` raises.
     """
     if key is None:
-        return await _submit(connection, order, approve=approve, quote=quote, salt=None)
+        return await _submit(connection, order, approve=approve, quote=quote, salt=None, mark=mark)
     from deepgrid.workflow import canonical, hash_definition  # here: the language takes 0.3 s to load
 
     named = connection.idempotency_key(SUBMIT, key)
@@ -36,7 +47,7 @@ async def submit(connection: Connection, order: Order, *, approve: bool, quote: 
             connection.outputs[existing] = order.job.output
             return existing
         record_use(connection, named, Use(named.fingerprint(content), definition_hash))
-        return await _submit(connection, order, approve=approve, quote=quote, salt=salt)
+        return await _submit(connection, order, approve=approve, quote=quote, salt=salt, mark=mark)
 
 
 def record_use(connection: Connection, key: IdempotencyKey, use: Use) -> None:
@@ -56,7 +67,7 @@ def record_use(connection: Connection, key: IdempotencyKey, use: Use) -> None:
 
 
 async def _submit(
-    connection: Connection, order: Order, *, approve: bool, quote: Quote | None, salt: bytes | None
+    connection: Connection, order: Order, *, approve: bool, quote: Quote | None, salt: bytes | None, mark: Mark | None
 ) -> int:
     session = connection.session
     if quote is not None:
@@ -67,10 +78,30 @@ async def _submit(
     ceiled = await connection.patiently(lambda: session.with_ceiling(order))
     async with connection.uploads:
         definition_hash = await session.store(order, salt)
+    if mark is not None:
+        await note(connection, {definition_hash: mark})
     async with connection.spending:
         with note_interruption(
             "The job may have been requested; look at `grid.jobs()` or `dps job list` before you submit it again."
         ):
             job_id = await session.request(ceiled, definition_hash, approve=approve)
     connection.outputs[job_id] = order.job.output
+    await asyncio.to_thread(_keep_here, connection, definition_hash, order)
     return job_id
+
+
+def _keep_here(connection: Connection, definition_hash: str, order: Order) -> None:
+    from deepgrid.client.engine.own_copies import OwnCopies
+    from deepgrid.workflow import canonical
+
+    OwnCopies(connection.session.sender.wallet).keep(definition_hash, canonical(order.job))
+
+
+async def note(connection: Connection, marks: Mapping[str, Mark], *, forever: bool = False) -> None:
+    """Note tags and places in sweeps about stored definitions. Raises ServiceError, also if the services cannot."""
+    from deepgrid.services.kept_messages import JobMark
+
+    rows = [
+        JobMark(definition_hash=one, tags=mark.tags, note=mark.note, sweep=mark.sweep) for one, mark in marks.items()
+    ]
+    await connection.patiently(lambda: connection.session.services.write_marks(rows), forever=forever)

@@ -16,7 +16,7 @@ from deepgrid.billing.credits import format_credits
 from deepgrid.chain.batches import MOST_AT_ONCE
 from deepgrid.client.engine.connection import Connection
 from deepgrid.client.engine.idempotency import Use, key_lock
-from deepgrid.client.engine.submission import record_use
+from deepgrid.client.engine.submission import note, record_use
 from deepgrid.client.job import AsyncJob
 from deepgrid.client.job_values import TOO_FEW_CREDITS
 from deepgrid.client.settings import pauses_s, wait_until_set
@@ -164,7 +164,16 @@ class Sweep:
     async def _store(self, entries: Sequence[Entry]) -> list[Entry]:
         """Store the definitions. Returns the entries whose definitions are stored."""
         stored = await asyncio.gather(*(self._store_one(entry) for entry in entries))
-        return [entry for entry, there in zip(entries, stored, strict=True) if there]
+        batch = [entry for entry, there in zip(entries, stored, strict=True) if there]
+        await self._note(batch)
+        return batch
+
+    async def _note(self, entries: Sequence[Entry]) -> None:
+        """Note the places of the entries at the services, which show the sweep as a group. It needs no answer."""
+        try:
+            await note(self.connection, {entry.definition_hash: self.plan.mark(entry) for entry in entries})
+        except GridError as error:
+            logger.warning("the places of %d jobs in their sweep are not kept: %s", len(entries), error)
 
     async def _store_one(self, entry: Entry) -> bool:
         session, order = self.connection.session, self.plan.order(entry)

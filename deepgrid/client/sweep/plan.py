@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from deepgrid.client.job import AsyncJob
     from deepgrid.client.order import Order
     from deepgrid.client.session import CustomerSession
+    from deepgrid.services.kept_messages import Mark
     from deepgrid.workflow import Definition
 
 MOST_SETS = 100_000
@@ -37,6 +38,7 @@ class Entry:
         definition_hash: The hash, which finds the job on chain.
         occurrence: Number of earlier entries with an equal definition.
         attempt: Number of earlier attempts.
+        at: Its place in the sweep, from 1.
         job: The job, once it was requested.
         unsubmitted: Why there will be no job.
     """
@@ -47,6 +49,7 @@ class Entry:
     definition_hash: str
     occurrence: int
     attempt: int
+    at: int
     job: AsyncJob | None = None
     unsubmitted: Unsubmitted | None = None
 
@@ -71,14 +74,23 @@ class Plan:
         fingerprint: Stands for the workflow in the journal.
     """
 
-    def __init__(self, order: Order, pack_size: int, key: IdempotencyKey, *, named: bool) -> None:
+    def __init__(
+        self, order: Order, pack_size: int, key: IdempotencyKey, *, named: bool, mark: Mark | None = None
+    ) -> None:
         from deepgrid.workflow import canonical  # here, as below: the language takes 0.3 s to load
 
         self._order = order
         self._pack_size = pack_size
+        self._mark = mark
+        self._count = 0
         self.key = key
         self.named = named
         self.fingerprint = key.fingerprint(canonical(order.job) + b"\0%d" % pack_size)
+
+    @property
+    def sweep_id(self) -> str:
+        """The id under which the services keep the sweep."""
+        return self.key.id[:16]
 
     @property
     def credits_wei(self) -> int:
@@ -99,7 +111,9 @@ class Plan:
         self._warn_of_unused({name for one in texts for name in one})
         size = self._pack_size
         seen: Counter[bytes] = Counter()
-        return [self._entry(sets[at : at + size], texts[at : at + size], at, seen) for at in range(0, len(sets), size)]
+        found = [self._entry(sets[at : at + size], texts[at : at + size], at, seen) for at in range(0, len(sets), size)]
+        self._count = len(found)
+        return found
 
     def _warn_of_unused(self, names: set[str]) -> None:
         """Warn of parameters that the workflow mentions nowhere: a mistyped one makes all jobs equal."""
@@ -118,11 +132,25 @@ class Plan:
         attempt = entry.attempt + (entry.job is not None)
         salt = self.key.salt(entry.occurrence, attempt)
         definition_hash = hash_definition(salt, canonical(entry.definition))
-        return Entry(entry.parameters, entry.definition, salt, definition_hash, entry.occurrence, attempt)
+        return Entry(entry.parameters, entry.definition, salt, definition_hash, entry.occurrence, attempt, entry.at)
 
     def order(self, entry: Entry) -> Order:
         """Return the order of an entry."""
         return replace(self._order, job=entry.definition)
+
+    def mark(self, entry: Entry) -> Mark:
+        """Return what the services keep about the job of an entry. Parameters that are too long are left out."""
+        from deepgrid.services.kept_messages import MOST_PARAMETER_BYTES, Mark, SweepPlace
+
+        sets = entry.parameters if isinstance(entry.parameters, tuple) else (entry.parameters,)
+        texts = [{name: str(value) for name, value in one.items()} for one in sets]
+        if sum(len(f"{name}{value}".encode()) for one in texts for name, value in one.items()) > MOST_PARAMETER_BYTES:
+            texts = []
+        place = SweepPlace(
+            id=self.sweep_id, name=self._order.name, at=entry.at, of=self._count, parameters=texts[:1000]
+        )
+        mark = self._mark or Mark()
+        return Mark(tags=mark.tags, note=mark.note, sweep=place)
 
     async def set_ceiling(self, session: CustomerSession) -> None:
         """Make the dearest price of today the ceiling of all jobs, unless the caller named a ceiling."""
@@ -142,7 +170,8 @@ class Plan:
         salt = self.key.salt(occurrence := seen[content])
         seen[content] += 1
         parameters = tuple(sets) if packed else sets[0]
-        return Entry(parameters, definition, salt, hash_definition(salt, content), occurrence, 0)
+        at = first // self._pack_size + 1
+        return Entry(parameters, definition, salt, hash_definition(salt, content), occurrence, 0, at)
 
 
 def _texts(number: int, parameters: object) -> dict[str, str]:

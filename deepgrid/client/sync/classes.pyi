@@ -13,10 +13,14 @@ from deepgrid.client.bills.job_usage import When
 from deepgrid.client.cluster_offers import Clusters, Offers
 from deepgrid.client.display.record import JobEvent, JobRecord
 from deepgrid.client.engine.output import _silent
-from deepgrid.client.grid import States
+from deepgrid.client.job_history import States
 from deepgrid.client.job_values import Bill, Credits, Duration, JobChange, LogLine, LogStatus, Parameters, Remark, Step
 from deepgrid.client.order import Preference
 from deepgrid.client.quotes import Quote
+from deepgrid.client.repeat.deposit import Deposit
+from deepgrid.client.repeat.job_files import JobFile
+from deepgrid.client.repeat.marks import Tags
+from deepgrid.client.repeat.sweep_groups import SweepGroup
 from deepgrid.client.settings import DEFAULTS, ClientSettings
 from deepgrid.client.sweep.summary import Summary, Unsubmitted
 from deepgrid.client.workflow import FilePath, Source, Workflow
@@ -50,6 +54,75 @@ class Grid:
         Raises:
             ConfigurationError: There is no key, or others can read its file.
         """
+    @property
+    def address(self) -> str:
+        """Address of the customer. Raises InputError for a grid that was opened read-only."""
+    def jobs(
+        self,
+        status: States | None = None,
+        since: datetime | None = None,
+        *,
+        customer: str | None = None,
+        tags: Tags | None = None,
+    ) -> Iterator[Job]:
+        """Yield the jobs of one customer, newest first. They are read in pages, as the caller asks for them.
+
+        Args:
+            status: Only jobs in this state, or one of these, such as `"running"`.
+            since: Only jobs that were submitted at this time or later. Needs a time zone.
+            customer: Address of the customer. The default is the own one.
+            tags: Only own jobs with all of these tags, such as `["project=wing"]`. A name without `=` means any value.
+
+        Yields:
+            The jobs. What they wait for is known after `refresh`.
+
+        Raises:
+            InputError: A state, time or tag is wrong, or tags of another customer's jobs are asked for.
+            ChainError: The node does not answer.
+            ServiceError: With `tags`, the services do not answer.
+        """
+    def sweeps(self, *, tags: Tags | None = None) -> list[SweepGroup]:
+        """Return the own sweeps, newest first, also those of other processes.
+
+        Args:
+            tags: Only sweeps with all of these tags.
+
+        Returns:
+            The sweeps, each with its jobs.
+
+        Raises:
+            ServiceError: The services do not answer.
+            ChainError: The node does not answer.
+        """
+    def sweep(self, sweep_id: str) -> SweepGroup:
+        """Return one of the own sweeps.
+
+        Args:
+            sweep_id: Its id, or the beginning of it.
+
+        Returns:
+            The sweep with its jobs.
+
+        Raises:
+            NotFound: There is no such sweep.
+            InputError: Several sweeps begin so.
+            GridError: The node or the services do not answer.
+        """
+    def retry_sweep(self, sweep_id: str, *, secrets: Mapping[str, str] | None = None) -> list[int]:
+        """Repeat the jobs of a sweep that are over and did not finish. A second call requests nothing twice.
+
+        Args:
+            sweep_id: Its id, or the beginning of it.
+            secrets: Values of masked secrets by their places, as `Job.file` lists them.
+
+        Returns:
+            Numbers of the new jobs.
+
+        Raises:
+            NotFound: There is no such sweep, or the files of its jobs are not kept any more.
+            InputError: A masked secret is missing, or there are too few credits.
+            GridError: The node or the services do not answer.
+        """
     @classmethod
     def read_only(cls, book: FilePath | None = None, *, settings: ClientSettings = DEFAULTS) -> Self:
         """Return the grid without a key: clusters, prices, and the public part of all jobs.
@@ -65,9 +138,6 @@ class Grid:
     def __exit__(self, *_: object) -> None: ...
     def close(self) -> None:
         """Close the connections. Jobs continue."""
-    @property
-    def address(self) -> str:
-        """Address of the customer. Raises InputError for a grid that was opened read-only."""
     @property
     def wallet(self) -> Wallet:
         """The customer's credits, allowance and gas."""
@@ -116,11 +186,37 @@ class Grid:
             InputError: The workflow or an argument is wrong.
             ChainError: The node does not answer.
         """
+    def deposit(
+        self,
+        workflow: Source | Workflow,
+        time: Duration,
+        *,
+        uses: Sequence[str] = (),
+        affinities: Sequence[str] = (),
+        max_price: Credits | None = None,
+    ) -> Deposit:
+        """Return what a job would lock to run for a time, and its cost at each cluster. Nothing is sent.
+
+        Args:
+            workflow: A path, YAML text, a mapping, or a workflow.
+            time: How long the job may run, such as `"4h"`. Each begun minute counts.
+            uses: Labels that the cluster must have, such as `os=linux`.
+            affinities: Conditions on labels of the cluster, such as `mem>=4000`.
+            max_price: Most credits per minute. The default is no limit.
+
+        Returns:
+            The deposit. `print` shows it as a sentence.
+
+        Raises:
+            InputError: The workflow or an argument is wrong, or no cluster can take the job now.
+            ChainError: The node does not answer.
+        """
     def offers(
         self,
         workflow: Source | Workflow,
-        credits: Credits,
+        credits: Credits | None = None,
         *,
+        time: Duration | None = None,
         uses: Sequence[str] = (),
         affinities: Sequence[str] = (),
         min_time: Duration | None = None,
@@ -132,6 +228,7 @@ class Grid:
         Args:
             workflow: A path, YAML text, a mapping, or a workflow.
             credits: Credits that would be locked.
+            time: Instead of credits: how long the job may run, such as `"4h"`.
             uses: Labels that the cluster must have, such as `os=linux`.
             affinities: Conditions on labels of the cluster, such as `mem>=4000`.
             min_time: Time that the credits must buy, such as `"2h"`.
@@ -161,8 +258,9 @@ class Grid:
     def submit(
         self,
         workflow: Source | Workflow,
-        credits: Credits,
+        credits: Credits | None = None,
         *,
+        time: Duration | None = None,
         name: str | None = None,
         uses: Sequence[str] = (),
         affinities: Sequence[str] = (),
@@ -174,12 +272,16 @@ class Grid:
         max_price: Credits | None = None,
         give_up_after: Duration | None = None,
         prefer: Preference = "balanced",
+        tags: Tags | None = None,
+        note: str = "",
     ) -> Job:
         """Submit a job, and lock credits for it. Credits that it does not use are returned.
 
         Args:
             workflow: A path, YAML text, a mapping, or a workflow.
             credits: Credits to lock.
+            time: Instead of credits: how long the job may run, such as `"4h"`. This locks the price of the dearest
+                cluster that can take it now. Each begun minute counts.
             name: Name of at most 32 bytes. The default is the file's name.
             uses: Labels that the cluster must have, such as `os=linux`.
             affinities: Conditions on labels of the cluster, such as `mem>=4000`.
@@ -187,12 +289,14 @@ class Grid:
             approve: Raise an allowance that is too low, to exactly these credits.
             quote: A quote that must still hold: it is recent, and no price rose.
             key: Idempotency key. The same key with the same workflow finds the job that exists.
-            min_time: Time that the credits must buy at the cluster, such as `"2h"`. The default is one minute.
+            min_time: Time that the credits must buy at the cluster, such as `"2h"`. The default is `time`, or a minute.
             max_price: Most credits per minute, which the contract enforces; `"any"` for no ceiling. The default is
                 the dearest price of the quote, or else of the clusters that can take the job now.
             give_up_after: If no cluster has the job after this time, it is cancelled and refunded. At least 10 minutes.
                 Default: never.
             prefer: What counts most when a cluster is chosen: `balanced`, `price`, `start` or `speed`.
+            tags: Tags to find the job by, such as `["project=wing"]`. They are not on chain.
+            note: A note on the job, of at most 500 characters.
 
         Returns:
             The job.
@@ -205,12 +309,12 @@ class Grid:
             ServiceError: The services do not answer, or refuse the definition.
             ChainError: The node does not answer. If it is not transient, the job may have been submitted.
         """
-    def run(self, workflow: Source | Workflow, credits: Credits, **options: Any) -> Job:
+    def run(self, workflow: Source | Workflow, credits: Credits | None = None, **options: Any) -> Job:
         """Submit a job, wait until it is over, and check that it finished.
 
         Args:
             workflow: A path, YAML text, a mapping, or a workflow.
-            credits: Credits to lock.
+            credits: Credits to lock; or give `time`.
             options: Further options of `submit`.
 
         Returns:
@@ -224,8 +328,9 @@ class Grid:
         self,
         workflow: Source | Workflow,
         parameters: Iterable[Mapping[str, object]],
-        credits: Credits,
+        credits: Credits | None = None,
         *,
+        time: Duration | None = None,
         at_once: int = 20,
         most: Credits | None = None,
         pack: int = 1,
@@ -238,6 +343,8 @@ class Grid:
         max_price: Credits | None = None,
         give_up_after: Duration | None = None,
         prefer: Preference = "balanced",
+        tags: Tags | None = None,
+        note: str = "",
     ) -> JobSet:
         """Submit one job per parameter set, a limited number at a time, in the background while the grid is open.
 
@@ -245,6 +352,7 @@ class Grid:
             workflow: A path, YAML text, a mapping, or a workflow.
             parameters: Parameter sets: values of environment variables of the job, by name.
             credits: Credits to lock for each job.
+            time: Instead of credits: how long each job may run, as for `submit`.
             at_once: Most jobs that wait or run at the same time.
             most: Most credits that are locked for these jobs at the same time. None means no limit.
             pack: Parameter sets per job, which runs them one after another; for runs of seconds.
@@ -259,6 +367,8 @@ class Grid:
             give_up_after: A job that no cluster has after this time is cancelled and refunded. At least 10 minutes.
                 Default: never.
             prefer: What counts most when a cluster is chosen: `balanced`, `price`, `start` or `speed`.
+            tags: Tags of all jobs, as for `submit`.
+            note: A note on all jobs.
 
         Returns:
             The set of the jobs.
@@ -289,23 +399,6 @@ class Grid:
 
         Raises:
             NotFound: There is no such job.
-            ChainError: The node does not answer.
-        """
-    def jobs(
-        self, status: States | None = None, since: datetime | None = None, *, customer: str | None = None
-    ) -> Iterator[Job]:
-        """Yield the jobs of one customer, newest first. They are read in pages, as the caller asks for them.
-
-        Args:
-            status: Only jobs in this state, or one of these, such as `"running"`.
-            since: Only jobs that were submitted at this time or later. Needs a time zone.
-            customer: Address of the customer. The default is the own one.
-
-        Yields:
-            The jobs. What they wait for is known after `refresh`.
-
-        Raises:
-            InputError: A state or time is wrong.
             ChainError: The node does not answer.
         """
     def watch(self, cursor: str | None = None) -> Iterator[JobChange]:
@@ -382,6 +475,83 @@ class Job:
 
         Raises:
             AccessDenied: The job is another customer's.
+            ServiceError: The services do not answer.
+        """
+    def file(self) -> JobFile:
+        """Return the workflow file of an own job, with its tags and note. Secrets in it are masked.
+
+        Returns:
+            The file. Modules in it are resolved, and comments are gone.
+
+        Raises:
+            NotFound: It is another customer's job, or its file is not kept any more.
+            ServiceError: The services do not answer.
+        """
+    def again(
+        self,
+        workflow: Source | Workflow | None = None,
+        *,
+        secrets: Mapping[str, str] | None = None,
+        credits: Credits | None = None,
+        time: Duration | None = None,
+        min_time: Duration | None = None,
+        max_price: Credits | None = None,
+        name: str | None = None,
+        tags: Tags | None = None,
+        note: str | None = None,
+        approve: bool = True,
+        key: str | None = None,
+    ) -> Self:
+        """Submit the job again, on the terms of the earlier one.
+
+        Args:
+            workflow: An edited workflow. The default is the kept file of the job.
+            secrets: Values of the masked secrets of the kept file by their places, as `file` lists them.
+            credits: Credits to lock. The default is what the earlier job locked.
+            time: Instead of credits: how long the job may run, such as `"4h"`.
+            min_time: Time that the credits must buy at the cluster. The default is the time of the earlier job.
+            max_price: Most credits per minute. The default is the ceiling of the earlier job.
+            name: Name of the job. The default is the earlier name.
+            tags: Tags of the job. The default is the earlier tags.
+            note: Note on the job. The default is the earlier note.
+            approve: Raise an allowance that is too low, to exactly the credits.
+            key: Idempotency key, as for `submit`.
+
+        Returns:
+            The new job.
+
+        Raises:
+            NotFound: The file is not kept any more, or is another customer's.
+            InputError: A masked secret is missing, or an argument is wrong.
+            GridError: As `submit` raises.
+        """
+    def deposit_again(
+        self, workflow: Source | Workflow, time: Duration, *, max_price: Credits | None = None
+    ) -> Deposit:
+        """Return what the job would lock to run again for a time, and its cost at each cluster. Nothing is sent.
+
+        Args:
+            workflow: Its workflow.
+            time: How long the job may run, such as `"4h"`.
+            max_price: Most credits per minute. The default is the ceiling of the earlier job.
+
+        Returns:
+            The deposit.
+
+        Raises:
+            InputError: No cluster can take the job now, or an argument is wrong.
+            ChainError: The node does not answer.
+        """
+    def tag(self, tags: Tags | None = None, *, note: str | None = None) -> None:
+        """Replace the tags of an own job, or its note.
+
+        Args:
+            tags: The tags, such as `{"project": "wing"}` or `["project=wing"]`. None leaves them as they are.
+            note: The note. None leaves it as it is.
+
+        Raises:
+            NotFound: It is another customer's job, or it is not kept any more.
+            InputError: A tag or the note is too long.
             ServiceError: The services do not answer.
         """
     @property
@@ -508,14 +678,15 @@ class Job:
         Args:
             to: The target folder. It is created if it is missing.
             only: Patterns of names, such as `*.png`; `*` also stands for `/`. None means all files.
-            workflow: The workflow of the job, if this client did not submit it: a definition is released to its
-                provider only.
+            workflow: The workflow of the job. It is needed only if another machine submitted the job, and the output
+                has a secret.
 
         Returns:
             The files, in the order of their names.
 
         Raises:
             NoOutput: The workflow is unknown or names no output, or nothing is there.
+            NotFound: The file of the job is not kept any more, or is another customer's.
             ServiceError: The storage does not answer, or refuses.
             InputError: The folder cannot be written, or two files would have the same path.
             ConfigurationError: The extra `s3` is missing.
@@ -612,6 +783,18 @@ class JobSet:
     @property
     def ids(self) -> list[int]:
         """Numbers of the jobs that were requested so far, in the order of their parameters."""
+    @property
+    def sweep_id(self) -> str:
+        """Id of the sweep, by which `Grid.sweep` and `dps sweep` find it again."""
+    def requested(self) -> Self:
+        """Wait until all jobs were requested, or were refused.
+
+        Returns:
+            The set itself.
+
+        Raises:
+            GridError: No more jobs can be requested, for example for lack of credits.
+        """
     def as_completed(self) -> Iterator[Job | Unsubmitted]:
         """Yield the jobs, each once it is over. A job that failed is one of them, not an error.
 

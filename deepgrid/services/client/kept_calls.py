@@ -14,17 +14,17 @@ from deepgrid.services.messages import Message
 class KeptCalls:
     """Part of `ServicesClient`, which sends the calls."""
 
-    async def _call(self, method: str, path: str, body: Message | None = None) -> bytes:
+    async def call(self, method: str, path: str, body: Message | None = None) -> bytes:
         raise NotImplementedError
 
     async def kept_file(self, job_id: int) -> KeptFile:
         """Return the file of this account's job, with masked secrets."""
-        return answers.parse(KeptFile, await self._call("GET", f"/v1/jobs/{job_id}/file"))
+        return answers.parse(KeptFile, await self.call("GET", f"/v1/jobs/{job_id}/file"))
 
     async def write_marks(self, marks: Sequence[JobMark]) -> None:
         """Replace the marks of these jobs, whose definitions this account has stored."""
         for start in range(0, len(marks), MOST_MARKS_AT_ONCE):
-            await self._call("PUT", "/v1/marks", MarkBatch(marks=list(marks[start : start + MOST_MARKS_AT_ONCE])))
+            await self.call("PUT", "/v1/marks", MarkBatch(marks=list(marks[start : start + MOST_MARKS_AT_ONCE])))
 
     async def marks(self, *, sweep: str | None = None, tags: Sequence[str] = ()) -> dict[str, JobMark]:
         """Return the marks of this account's jobs by the hash of their definition; those of a sweep, or with tags."""
@@ -34,7 +34,7 @@ class KeptCalls:
         while after is not None:
             query = urlencode([*given, ("after", after)] if after else given)
             try:
-                answer = await self._call("GET", f"/v1/marks?{query}" if query else "/v1/marks")
+                answer = await self.call("GET", f"/v1/marks?{query}" if query else "/v1/marks")
             except NotFound:
                 return found
             page = answers.parse(MarkPage, answer)

@@ -45,7 +45,8 @@ async def read_file(job_id: JobId, request: SignedReader, context: Services) -> 
         raise Refusal(404, f"no file of job {job_id} is kept for {request.address}")
     await request.accept()
     definition = file_of(context.vault, row)
-    return KeptFile(definition=definition, masked=masked_places(json.loads(definition)))
+    places = masked_places(json.loads(definition))
+    return KeptFile(definition=definition, masked=places, mark=_mark_in(context, row))
 
 
 @router.put("/v1/marks", status_code=204)
@@ -104,8 +105,12 @@ async def read_marks(
     return MarkPage(marks=found, after=rows[-1].definition_hash if len(rows) == PAGE else None)
 
 
+def _mark_in(context: Context, row: KeptJob) -> Mark:
+    return Mark.model_validate_json(context.vault.unseal(row.sealed_mark)) if row.sealed_mark else Mark()
+
+
 def _mark_of(context: Context, row: KeptJob) -> JobMark:
-    mark = Mark.model_validate_json(context.vault.unseal(row.sealed_mark or b""))
+    mark = _mark_in(context, row)
     return JobMark(definition_hash=row.definition_hash, tags=mark.tags, note=mark.note, sweep=mark.sweep)
 
 

@@ -1,0 +1,1 @@
+"""Verbs to find and repeat jobs: files, tags, sweeps."""

@@ -1,0 +1,95 @@
+"""Verbs that find and repeat jobs, on a real chain with real services."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from deepgrid.chain.client import Chain
+from deepgrid.cli.verbs.repeat.array import parse_array
+from deepgrid.errors import InputError
+from deepgrid.lifecycle.ends import ENDS, was_not_the_programs
+from deepgrid.lifecycle.states import JobStatus
+from tests.cli.live import EXAMPLE, Dps, Party
+
+HEAD = "resources: {tasks: 1, cpusPerTask: 1, memPerCpu: 128, gpus: 0}\n"
+SECRET = HEAD + "env: [{key: HF_TOKEN, value: hf_1}]\nsteps: [{run: {command: echo $N}}]\n"
+
+
+async def test_a_job_is_found_by_its_tag_and_runs_again(
+    dps: Dps, provider: Party, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    submitted = await dps.run("submit", EXAMPLE, "--credits", "100", "--tag", "project=wing", "--json")
+    assert submitted.status == 0, submitted.err
+    out = submitted.out
+    number = json.loads(out)["job"]
+    assert (await dps.run("job", "file", str(number))).out.startswith("resources:\n  tasks: ")
+    assert re.search(r"^  tags +project=wing$", (await dps.run("job", "get", str(number))).out, re.M)
+    monkeypatch.setenv("EDITOR", "sed -i s/Hello/Bonjour/")
+    again = await dps.run("job", "again", str(number), "--edit", "--note", "in French", "--json")
+    second = json.loads(again.out)["job"]
+    kept = json.loads((await dps.run("job", "file", str(second), "--json")).out)
+    assert "Bonjour" in kept["file"]
+    assert (kept["tags"], kept["note"]) == ({"project": "wing"}, "in French")
+    await dps.run("job", "tag", str(second), "--tag", "best")
+    assert f"\n{second:>2}" in "\n" + (await dps.run("job", "list", "--tag", "best")).out
+    nothing = await dps.run("job", "list", "--tag", "none")
+    assert (nothing.out, nothing.err) == ("", "You have no jobs with these tags.\n")
+
+
+async def test_a_time_is_priced_before_it_is_locked(dps: Dps, provider: Party, chain: Chain) -> None:
+    outcome = await dps.run("submit", EXAMPLE, "--time", "4h", "--json")
+    assert "4 hours cost " in outcome.err and "Each begun minute counts" in outcome.err
+    job = await chain.job(json.loads(outcome.out)["job"])
+    assert job.wishes.min_minutes == 240
+    assert f"{json.loads(outcome.out)['locked_wei']}" == str(job.locked_wei)
+    both = await dps.run("submit", EXAMPLE, "--time", "4h", "--credits", "1")
+    assert (both.status, "not both" in both.err) == (2, True)
+    assert "4 hours cost " in (await dps.run("offers", EXAMPLE, "--time", "4h")).err
+
+
+async def test_an_array_is_a_sweep_and_secrets_are_asked_for(dps: Dps, provider: Party, tmp_path: Path) -> None:
+    file = tmp_path / "swept.yaml"
+    file.write_text(SECRET)
+    outcome = await dps.run("submit", file, "--array", "N=1-3", "--credits", "100", "--json")
+    sweep, jobs = json.loads(outcome.out)["sweep"], json.loads(outcome.out)["jobs"]
+    assert len(jobs) == 3
+    listed = (await dps.run("sweep", "list")).out
+    assert sweep[:8] in listed and "3 pending of 3" in listed
+    shown = json.loads((await dps.run("sweep", "show", sweep[:8], "--json")).out)
+    assert [job["parameters"] for job in shown["jobs"]] == [[{"N": str(n)}] for n in (1, 2, 3)]
+    for number in jobs[:2]:
+        await dps.run("job", "cancel", str(number))
+    assert "2 cancelled" in (await dps.run("sweep", "show", sweep, "--failed")).out
+    retried = await dps.run("sweep", "retry", sweep)
+    assert (retried.status, "env.HF_TOKEN" in retried.err, "fill them in" in retried.err) == (2, True, True)
+
+
+@pytest.mark.parametrize(
+    ("text", "variable", "numbers", "at_once"),
+    [
+        ("1-3", "SLURM_ARRAY_TASK_ID", (1, 2, 3), 3),
+        ("SEED=0-8:4%2", "SEED", (0, 4, 8), 2),
+        ("1,5,7-8", "SLURM_ARRAY_TASK_ID", (1, 5, 7, 8), 4),
+    ],
+)
+def test_ranges_are_those_of_slurm(text: str, variable: str, numbers: tuple[int, ...], at_once: int) -> None:
+    found = parse_array(text)
+    assert (found.variable, found.numbers, found.at_once) == (variable, numbers, at_once)
+
+
+@pytest.mark.parametrize("text", ["", "3-1", "1-3:0", "a", "1-", "1-99999999", "1%0", "A B=1", "-1", "1,,2"])
+def test_what_is_no_range_is_refused(text: str) -> None:
+    with pytest.raises(InputError, match="no range of an array"):
+        parse_array(text)
+
+
+def test_only_failures_of_clusters_are_repeated() -> None:
+    repeated = {state for state, end in ENDS.items() if was_not_the_programs(end.status, end.error)}
+    assert repeated == {"NODE_FAIL", "BOOT_FAIL", "PREEMPTED", "REVOKED"}
+    assert was_not_the_programs(JobStatus.FAILED, "the cluster ended the job before its time")
+    assert not was_not_the_programs(JobStatus.FAILED, "")
+    assert not was_not_the_programs(JobStatus.CANCELLED, "a node of the cluster failed")
