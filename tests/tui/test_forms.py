@@ -209,11 +209,15 @@ async def test_the_allowance_is_set(app: GridApp, grid: AsyncGrid) -> None:
     assert await grid.wallet.allowance == 77
 
 
-async def test_run_again_asks_for_a_file_that_is_not_known(app: GridApp, grid: AsyncGrid) -> None:
+async def test_run_again_fetches_the_file_that_is_kept(
+    app: GridApp, grid: AsyncGrid, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
     job = await grid.submit(EXAMPLE, credits=100, name="old", uses=["os=linux"], affinities=["mem>=4"])
     async with app.run_test(size=NARROW) as pilot:
         await choose(pilot, job)
         await pilot.press("r")
         assert isinstance(app.screen, SubmitForm)
-        await shows(pilot, f"The file of job {job.id} is not known here", "os=linux mem>=4")
+        await shows(pilot, f"Wrote job-{job.id}.yaml, the file of job {job.id}", "os=linux mem>=4")
+        assert (tmp_path / f"job-{job.id}.yaml").read_text() == (await job.file()).text
         assert (field(app, "name").value, field(app, "amount").value) == ("old", "100")

@@ -26,7 +26,7 @@ from deepgrid.tui.details import OLD_QUOTE_S, quote_lines
 from deepgrid.tui.screens.form import Confirmation, Field
 from deepgrid.tui.screens.money_forms import MoneyForm, amount_of
 from deepgrid.tui.screens.questions import Choice
-from deepgrid.tui.templates import copy_template, templates
+from deepgrid.tui.templates import copy_template, templates, write_copy
 from deepgrid.tui.widgets.text_pane import Line, SideText, plain_line
 from deepgrid.tui.words import exact
 
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from deepgrid.client.quotes import Quote
     from deepgrid.client.workflow import Workflow
 
+MASK = "***"
 TYPING_S = 0.4  # a pause in typing after which a quote is asked for
 LOOK_S = 1.0  # interval between two looks at the file
 MOST_SHOWN = 256 * 1024
@@ -86,7 +87,22 @@ class SubmitForm(MoneyForm):
         super().prepare()
         self.set_interval(LOOK_S, self._look)
         if self._again and not self.value("file"):
-            self.tell(f"The file of job {self._again.id} is not known here: name it.")
+            self.tell(f"Reading the file of job {self._again.id} ...")
+            self.run_worker(self._fetch(self._again), group="file", exclusive=True)
+
+    async def _fetch(self, job: AsyncJob) -> None:
+        """Write the file of an earlier job, as the services keep it, into the current folder."""
+        try:
+            kept = await job.file()
+            file = await asyncio.to_thread(write_copy, f"job-{job.id}", kept.text, Path())
+        except GridError as error:
+            if self.alive:
+                self.tell(f"{plain(str(error))} Name the file of job {job.id}.", wrong=True)
+            return
+        if self.alive and not self.value("file"):
+            self.query_one("#file", Input).value = str(file)
+            hidden = f" Write its secrets again, which are {MASK}: {', '.join(kept.masked)}." if kept.masked else ""
+            self.tell(f"Wrote {file}, the file of job {job.id}; ctrl+e edits it.{plain(hidden)}")
 
     # -- the file ----------------------------------------------------------------------------
 

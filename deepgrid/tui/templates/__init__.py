@@ -17,7 +17,11 @@ def templates() -> list[tuple[str, str]]:
 
 def copy_template(name: str, folder: Path) -> Path:
     """Write a template into `folder`, under a name that is free. Raises InputError if it cannot be written."""
-    text = (FOLDER / f"{name}.yaml").read_text()
+    return write_copy(name, (FOLDER / f"{name}.yaml").read_text(), folder)
+
+
+def write_copy(name: str, text: str, folder: Path) -> Path:
+    """Write a workflow file into `folder`, under a name that is free. Raises InputError if it cannot be written."""
     for number in range(1, 100):
         file = folder / (f"{name}.yaml" if number == 1 else f"{name}-{number}.yaml")
         try:
