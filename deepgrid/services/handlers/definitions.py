@@ -104,8 +104,12 @@ async def _input_files(context: Context, uploader: str, content: bytes) -> str |
         if needs_grid_files(job):
             raise Refusal(422, "this grid keeps no files; use http or s3 for input and output")
         return None
-    if source is not None and source.job and (await context.job(source.job)).customer != uploader:
-        raise Refusal(422, f"input: job {source.job} is not a job of yours")
+    if source is not None and source.job:
+        earlier = await context.job(source.job)
+        if earlier.customer != uploader:
+            raise Refusal(422, f"input: job {source.job} is not a job of yours")
+        if earlier.status.cold:  # else it may still leave some
+            await context.files.output_of(source.job, uploader)
     if source is None or source.grid is None:
         return None
     bundle = await context.files.require(source.grid.files, finished=True) if source.grid.files else None
