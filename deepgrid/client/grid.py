@@ -297,6 +297,8 @@ class AsyncGrid(JobHistory):
         prefer: Preference = "balanced",
         tags: Tags | None = None,
         note: str = "",
+        send: FilePath | Sequence[FilePath] = (),
+        input_from: int | None = None,
     ) -> AsyncJob:
         """Submit a job, and lock credits for it. Credits that it does not use are returned.
 
@@ -320,6 +322,8 @@ class AsyncGrid(JobHistory):
             prefer: What counts most when a cluster is chosen: `balanced`, `price`, `start` or `speed`.
             tags: Tags to find the job by, such as `["project=wing"]`. They are not on chain.
             note: A note on the job, of at most 500 characters.
+            send: Files and folders of this machine, which the job finds in `$DEEPSQUARE_INPUT`.
+            input_from: Number of another job of the same customer, whose output becomes the input.
 
         Returns:
             The job.
@@ -336,6 +340,10 @@ class AsyncGrid(JobHistory):
         terms = Terms.of(uses, affinities, delegate_spending, min_time, max_price, give_up_after, prefer)
         mark = mark_of(tags, note)
         connection = await self._connect()
+        if send or input_from is not None:
+            from deepgrid.client.files.chosen_input import with_input  # here: few programs send files
+
+            read = await with_input(connection, read, send, input_from)
         order = await with_deposit(connection, order_of(read, 0, name, terms), credits, time)
         job_id = await submit(connection, order, approve=approve, quote=quote, key=key, mark=mark)
         with note_interruption(f"Job {job_id} was submitted."):

@@ -19,6 +19,7 @@ from deepgrid.client.engine.connection import Connection
 from deepgrid.client.engine.live import LiveView, read_record, read_remarks
 from deepgrid.client.engine.output import JobOutput
 from deepgrid.client.errors import WaitTimeout, error_of, how_to_continue, note_interruption
+from deepgrid.client.job_output import JobFiles
 from deepgrid.client.job_values import (
     Bill,
     Credits,
@@ -49,7 +50,7 @@ if TYPE_CHECKING:
 LAST_LINES = 20  # of a failed job's output, in its error
 
 
-class AsyncJob(RepeatableJob):
+class AsyncJob(RepeatableJob, JobFiles):
     """A job. Its attributes are what the client read last: `refresh`, `wait` and `watch` read it again."""
 
     def __init__(
@@ -247,10 +248,10 @@ class AsyncJob(RepeatableJob):
     async def download(
         self, to: FilePath, only: str | Sequence[str] | None = None, *, workflow: Source | Workflow | None = None
     ) -> list[Path]:
-        """Fetch the output from the bucket or web address that the workflow names.
+        """Fetch the output: from the grid if it keeps it, else from the bucket or web address that the workflow names.
 
-        Files are checked by size, and by checksum where a bucket gives one. An interrupted download goes on where it
-        stopped, and files that are there are kept. Several files that came as one archive are unpacked.
+        Files are checked by size, and by checksum where the grid or a bucket gives one. An interrupted download goes on
+        where it stopped, and files that are there are kept. Several files that came as one archive are unpacked.
 
         Args:
             to: The target folder. It is created if it is missing.
@@ -272,6 +273,9 @@ class AsyncJob(RepeatableJob):
 
         read = None if workflow is None else await read_workflow(workflow)
         known = self._connection.outputs
+        elsewhere = read is not None and read.definition.output is not None and read.definition.output.grid is None
+        if not elsewhere and (found := await self._fetch_kept(Path(to), only)) is not None:
+            return found
         if read is None and self.id not in known and self._connection.has_key:
             known[self.id] = await kept_output(self._connection, self._job)
         output = output_of(self.id, known, None if read is None else read.definition)

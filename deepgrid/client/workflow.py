@@ -68,6 +68,10 @@ class Workflow:
         given = variable_texts({**(variables or {}), **more})
         return Workflow(with_variables(self.definition, given), self.name, self._warnings)
 
+    def with_definition(self, definition: Definition) -> Workflow:
+        """Return a copy with another definition."""
+        return Workflow(definition, self.name, self._warnings)
+
     def __repr__(self) -> str:
         return f"Workflow({self.name!r})"
 

@@ -18,6 +18,7 @@ from deepgrid.cli.display.screen import Screen, print_json
 from deepgrid.cli.error_boundary import FAILED, interruptions_explained, runs
 from deepgrid.cli.options import DEFAULT_KEY, AsJson, BookFile, InWei, JobId, KeyFile, NoApprove, NoTimestamp
 from deepgrid.cli.standard_streams import is_file, print_result, with_transaction, write_bytes
+from deepgrid.cli.verbs import kept_output
 from deepgrid.cli.verbs.bills.receipt import job_receipt
 from deepgrid.cli.verbs.repeat.job_verbs import again, job_file, notes_of, tag_job
 from deepgrid.cli.verbs.repeat.repeat_options import WithTag
@@ -235,3 +236,12 @@ def _cost_of(job: AsyncJob, minutes: int) -> int:
             next_step="Wait until a cluster has claimed it, or give an amount of credits.",
         )
     return rate_wei * minutes
+
+
+for _name, _verb in (
+    ("files", kept_output.files),
+    ("download", kept_output.download),
+    ("share", kept_output.share),
+    ("delete-files", kept_output.delete_files),
+):
+    job.command(_name)(_verb)

@@ -19,6 +19,7 @@ from deepgrid.cli.verbs.repeat.following import follow
 from deepgrid.cli.verbs.repeat.repeat_options import Array, Note, Retries, Tag, Time
 from deepgrid.client.cluster_offers import ClusterOffer, Offers
 from deepgrid.client.grid import AsyncGrid
+from deepgrid.client.job import AsyncJob
 from deepgrid.client.job_values import credits_of, wei_of
 from deepgrid.client.order import Preference, Terms
 from deepgrid.client.repeat.deposit import minutes_of
@@ -47,6 +48,13 @@ GiveUpAfter = Annotated[
 Prefer = Annotated[
     str, typer.Option("--prefer", metavar="WHAT", help="What counts most: balanced, price, start or speed.")
 ]
+Send = Annotated[
+    list[Path] | None,
+    typer.Option("--send", metavar="PATH", help="File or folder that the job finds in $DEEPSQUARE_INPUT; repeatable."),
+]
+InputFrom = Annotated[
+    int | None, typer.Option("--input-from", metavar="ID", help="Job whose output becomes the input.", min=1)
+]
 PlanOnly = Annotated[bool, typer.Option("--plan", help="Show the clusters and their prices; submit nothing.")]
 DelegateSpending = Annotated[
     bool, typer.Option("--delegate-spending", help="Let the grid top up the job from your allowance.")
@@ -65,6 +73,8 @@ async def submit(
     max_price: options.MaxPrice = None,
     give_up_after: GiveUpAfter = None,
     prefer: Prefer = "balanced",
+    send: Send = None,
+    input_from: InputFrom = None,
     plan: PlanOnly = False,
     provider: options.OnlyCluster = None,
     watch: Watch = False,
@@ -103,6 +113,8 @@ async def submit(
     follows = watch or exit_on_job_exit or bool(retries)
     if follows and (as_json or numbers):
         raise InputError("--watch, --exit-on-job-exit and --retries follow one job.", next_step="Leave them out.")
+    if numbers and (send or input_from):
+        raise InputError("--send and --input-from are for one job.", next_step="Leave out --array.")
     async with as_customer(key, book, asks_services=True) as grid:
         if time:
             locked_wei = await _explain_deposit(grid, workflow, time, choice)
@@ -114,16 +126,20 @@ async def submit(
             await submit_array(grid, workflow, numbers, choice, as_json=as_json)
             return
         with interruptions_explained():
-            job = await grid.submit(workflow, approve=not no_approve, **choice)
-        if as_json:
-            print_json({"job": job.id, "name": job.name, "locked_wei": str(job.on_chain.locked_wei)})
-        else:
-            print_result(f"job {job.id} submitted")
+            job = await grid.submit(workflow, approve=not no_approve, send=send or (), input_from=input_from, **choice)
+        _print_submitted(job, as_json=as_json)
         if delegate_spending:
             await _remind_of_allowance(grid)
         if follows:
             exits = exit_on_job_exit
             await follow(job, workflow, timestamps=not no_timestamp, exits=exits, retries=retries)
+
+
+def _print_submitted(job: AsyncJob, *, as_json: bool) -> None:
+    if as_json:
+        print_json({"job": job.id, "name": job.name, "locked_wei": str(job.on_chain.locked_wei)})
+    else:
+        print_result(f"job {job.id} submitted")
 
 
 def _confirm(grid: AsyncGrid, name: str, locked_wei: int, numbers: ArrayRange | None, *, force: bool) -> None:

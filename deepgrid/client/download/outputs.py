@@ -135,15 +135,18 @@ async def download_output(
     Arguments, result and errors are the same as for `AsyncJob.download`.
     """
     patterns = [only] if isinstance(only, str) else only
-    wanted = partial(_matches, patterns)
+    wanted = partial(matches, patterns)
     if output is not None and output.s3 is not None:
         return await _from_bucket(output.s3, to, wanted, settings)
     if output is not None and output.http is not None:
         return await _from_address(output.http, to, wanted, settings)
-    raise NoOutput("The workflow of the job names no output.", next_step="Add `output` with `s3` or `http` to it.")
+    raise NoOutput(
+        "The workflow of the job names no output.", next_step="Add `output` with `grid`, `s3` or `http` to it."
+    )
 
 
-def _matches(patterns: Sequence[str] | None, name: str) -> bool:
+def matches(patterns: Sequence[str] | None, name: str) -> bool:
+    """Return whether a name has one of the patterns; None stands for all."""
     return patterns is None or any(fnmatchcase(name, pattern) for pattern in patterns)
 
 

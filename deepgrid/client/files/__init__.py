@@ -3,8 +3,9 @@
 Both ways go on where they were interrupted, and check every file by its SHA-256. No name leaves the target folder.
 """
 
+from deepgrid.client.files.exchange import file_exchange
 from deepgrid.client.files.local_files import LocalFiles, scan
 from deepgrid.client.files.receiving import KeptFiles
 from deepgrid.client.files.sending import send
 
-__all__ = ["KeptFiles", "LocalFiles", "scan", "send"]
+__all__ = ["KeptFiles", "LocalFiles", "file_exchange", "scan", "send"]

@@ -14,6 +14,7 @@ from deepgrid.client.cluster_offers import Clusters, Offers
 from deepgrid.client.display.record import JobEvent, JobRecord
 from deepgrid.client.engine.output import _silent
 from deepgrid.client.job_history import States
+from deepgrid.client.job_output import LINK_FOR, OutputFile, ShareLink
 from deepgrid.client.job_values import Bill, Credits, Duration, JobChange, LogLine, LogStatus, Parameters, Remark, Step
 from deepgrid.client.order import Preference
 from deepgrid.client.quotes import Quote
@@ -274,6 +275,8 @@ class Grid:
         prefer: Preference = "balanced",
         tags: Tags | None = None,
         note: str = "",
+        send: FilePath | Sequence[FilePath] = (),
+        input_from: int | None = None,
     ) -> Job:
         """Submit a job, and lock credits for it. Credits that it does not use are returned.
 
@@ -297,6 +300,8 @@ class Grid:
             prefer: What counts most when a cluster is chosen: `balanced`, `price`, `start` or `speed`.
             tags: Tags to find the job by, such as `["project=wing"]`. They are not on chain.
             note: A note on the job, of at most 500 characters.
+            send: Files and folders of this machine, which the job finds in `$DEEPSQUARE_INPUT`.
+            input_from: Number of another job of the same customer, whose output becomes the input.
 
         Returns:
             The job.
@@ -477,6 +482,35 @@ class Job:
             AccessDenied: The job is another customer's.
             ServiceError: The services do not answer.
         """
+    def files(self) -> list[OutputFile]:
+        """Return the files that the grid keeps of this job, in the order of their names.
+
+        Returns:
+            The files.
+
+        Raises:
+            NotFound: The grid has none: the job is not over, left none, or they were deleted.
+            ServiceError: The services do not answer.
+        """
+    def share(self, for_: Duration = LINK_FOR) -> ShareLink:
+        """Make a link to the files of this job. Anybody who has it can read them, without a key.
+
+        Args:
+            for_: How long it works, in seconds or as a text such as `7d`; at most 366 days.
+
+        Returns:
+            The link. Its address is shown only this once.
+
+        Raises:
+            NotFound: The grid has no files of this job.
+            InputError: The time is wrong.
+        """
+    def shares(self) -> list[ShareLink]:
+        """Return the links to this job's files, oldest first, without their addresses."""
+    def unshare(self) -> None:
+        """Revoke all links to the files of this job."""
+    def delete_files(self) -> None:
+        """Delete the files that the grid keeps of this job, and all links to them."""
     def file(self) -> JobFile:
         """Return the workflow file of an own job, with its tags and note. Secrets in it are masked.
 
@@ -670,10 +704,10 @@ class Job:
     def download(
         self, to: FilePath, only: str | Sequence[str] | None = None, *, workflow: Source | Workflow | None = None
     ) -> list[Path]:
-        """Fetch the output from the bucket or web address that the workflow names.
+        """Fetch the output: from the grid if it keeps it, else from the bucket or web address that the workflow names.
 
-        Files are checked by size, and by checksum where a bucket gives one. An interrupted download goes on where it
-        stopped, and files that are there are kept. Several files that came as one archive are unpacked.
+        Files are checked by size, and by checksum where the grid or a bucket gives one. An interrupted download goes on
+        where it stopped, and files that are there are kept. Several files that came as one archive are unpacked.
 
         Args:
             to: The target folder. It is created if it is missing.

@@ -29,7 +29,7 @@ from deepgrid.services.new_jobs import read_new_jobs
 from deepgrid.services.refusal import Refusal
 from deepgrid.services.storage.database import Definition, ReleaseRecord, UnownedDefinition, Use
 from deepgrid.services.storage.kept_rows import keep_job
-from deepgrid.workflow import Definition as JobFile
+from deepgrid.workflow import Definition as OutputFile
 from deepgrid.workflow import from_canonical, hash_definition
 
 MOST_RELEASES = 1000  # in one answer
@@ -207,7 +207,7 @@ def _stored_upload(context: Context, definition_hash: str, sealed: bytes) -> byt
     return Upload(salt=salt.hex(), definition=content.decode()).model_dump_json().encode()
 
 
-def stored_definition(context: Context, definition_hash: str, sealed: bytes) -> JobFile:
+def stored_definition(context: Context, definition_hash: str, sealed: bytes) -> OutputFile:
     """Return the definition of a stored upload, after the same check."""
     upload = Upload.model_validate_json(_stored_upload(context, definition_hash, sealed))
     return from_canonical(upload.definition.encode())
