@@ -41,16 +41,15 @@ JOBS = int(os.environ.get("DEEPGRID_TEST_JOBS", "200"))
 BOOKS = ("reconcile_billing/alpha", "reconcile_billing/beta", "reconcile_billing/grid")
 LARGE = HEAD.replace("cpusPerTask: 1, memPerCpu: 100", "cpusPerTask: 2, memPerCpu: 100")
 RICH = HEAD.replace("memPerCpu: 100", "memPerCpu: 200")
-PADDED = 5
-BILLED_AFTER_S = 125  # until three minutes can be billed
-RUNS_ON_S = 260
+PADDED = 8
+RUNS_ON_S = 180
 
 # Each fraud: the batch script's command, the reported end, its minutes and exit status. No command: nothing runs.
 FRAUDS: Mapping[Kind, tuple[str, JobStatus, int, int]] = {
     Kind.MINUTES: ("true", JobStatus.FINISHED, 3, 0),
     Kind.NO_RUN: ("", JobStatus.FINISHED, 1, 0),
-    Kind.RAN_ON: (f"sleep {RUNS_ON_S}", JobStatus.FINISHED, 3, 0),
-    Kind.STILL_RUNNING: ("sleep 1100", JobStatus.FINISHED, 3, 0),
+    Kind.RAN_ON: (f"sleep {RUNS_ON_S}", JobStatus.FINISHED, 2, 0),
+    Kind.STILL_RUNNING: ("sleep 1100", JobStatus.FINISHED, 2, 0),
     Kind.ANOTHER_END: ("exit 1", JobStatus.FINISHED, 1, 0),
     Kind.ANOTHER_EXIT: ("exit 3", JobStatus.FAILED, 1, 4 << 8),
     Kind.RAN_TWICE: ("true", JobStatus.FINISHED, 1, 0),
@@ -101,61 +100,71 @@ async def faults(grid: LocalGrid, ids: list[int]) -> None:
 async def plant(customer: Customer) -> dict[int, Kind]:
     """Commit the frauds on beta, whose supervisor is stopped. Returns the kind of each job."""
     grid = customer.grid
-    early = sbatch(customer, "true")
+    early, sleeps = sbatch(customer, "true"), asyncio.create_task(asyncio.sleep(70))
     wanted = dict.fromkeys(FRAUDS, 1) | {Kind.A_MINUTE_TOO_MUCH: PADDED, Kind.RETURNED_RAN: 1}
     heads = {Kind.FEWER_CPUS: LARGE, Kind.LESS_MEMORY: RICH}
-    planted: dict[int, Kind] = {}
-    for kind, count in wanted.items():
-        for job_id in await submit_many(customer, count, "beta", head=heads.get(kind, HEAD)):
-            planted[job_id] = kind
     login = Login(settings := grid.slurm.login("beta"))
-    cluster = Cluster(login, settings)
+    cluster, planted = Cluster(login, settings), dict[int, Kind]()
     try:
-        async with writer_of(grid, "beta") as beta:
-            await asyncio.sleep(65)  # for the run that begins long before its claim
-            keys = await claimed(customer, beta, planted)
-            for job_id, kind in planted.items():
-                await begin(customer, cluster, beta, keys[job_id], kind, early)
-            await asyncio.sleep(BILLED_AFTER_S)
-            for job_id, kind in planted.items():
-                if kind is not Kind.RETURNED_RAN:
-                    _, status, minutes, code = FRAUDS.get(kind, ("true", JobStatus.FINISHED, 2, 0))
-                    await beta.settle(job_id, status, minutes, exit_status=code)
-            unknown = JobKey(keys[job_id].chain_id, keys[job_id].contract, 10**7, int(time.time()))
+        async with writer_of(grid, "beta") as beta, asyncio.TaskGroup() as frauds:
+            await sleeps  # for the run that begins long before its claim
+            for kind, count in wanted.items():
+                for job_id in await submit_many(customer, count, "beta", head=heads.get(kind, HEAD)):
+                    planted[job_id] = kind
+            for _ in planted:
+                key = await claimed(customer, beta)
+                frauds.create_task(commit(customer, cluster, beta, key, planted[key.job_id], early))
+            unknown = JobKey(key.chain_id, key.contract, 10**7, int(time.time()))
             await cluster.submit(unknown, script("true"), request(customer))
-        await asyncio.sleep(RUNS_ON_S - BILLED_AFTER_S + 15)  # until Slurm has ended the run that goes on
+            await until_in_slurm(cluster, unknown, ended=True)
     finally:
         await login.close()
     return planted | {unknown.job_id: Kind.NOT_ON_CHAIN}
 
 
-async def claimed(customer: Customer, beta: Writer, planted: Mapping[int, Kind]) -> dict[int, JobKey]:
-    """Claim all these jobs for beta."""
-    book, keys = beta.chain.book, dict[int, JobKey]()
-    deadline = time.monotonic() + PATIENCE_S
-    while len(keys) < len(planted):
-        assert time.monotonic() < deadline, planted.keys() - keys.keys()
-        if (claim := await beta.claim_next()) is None:
-            await asyncio.sleep(1)
-            continue
-        job = await customer.job(claim.job_id)
-        keys[job.id] = JobKey(book.chain_id, book.meta_scheduler, job.id, job.claimed_at)
-    return keys
+async def claimed(customer: Customer, beta: Writer) -> JobKey:
+    """Claim the next job for beta. The meta-scheduler assigns more as others end."""
+    book, deadline = beta.chain.book, time.monotonic() + PATIENCE_S
+    while (claim := await beta.claim_next()) is None:
+        assert time.monotonic() < deadline
+        await asyncio.sleep(1)
+    job = await customer.job(claim.job_id)
+    return JobKey(book.chain_id, book.meta_scheduler, job.id, job.claimed_at)
 
 
-async def begin(customer: Customer, cluster: Cluster, beta: Writer, key: JobKey, kind: Kind, early: int) -> None:
-    """Let Slurm run what the fraud runs, and report it as running."""
-    command = FRAUDS[kind][0] if kind in FRAUDS else "true"
+async def commit(customer: Customer, cluster: Cluster, beta: Writer, key: JobKey, kind: Kind, early: int) -> None:
+    """Let Slurm run what the fraud runs, and report what is not so."""
+    command, status, minutes, code = FRAUDS.get(kind, ("true", JobStatus.FINISHED, 2, 0))
+    goes_on = kind in (Kind.RAN_ON, Kind.STILL_RUNNING)
     if command:
         await cluster.submit(key, script(command), request(customer))
-    if kind is Kind.RAN_EARLY:
-        enter(customer, early, key)
-    if kind is Kind.RAN_TWICE:
-        enter(customer, sbatch(customer, "true"), key)
+        await until_in_slurm(cluster, key, ended=not goes_on)
     if kind is Kind.RETURNED_RAN:
         await beta.refuse_job(key.job_id)
-    else:
-        await beta.set_running(key.job_id, 1)
+        return
+    if kind in (Kind.RAN_EARLY, Kind.RAN_TWICE):
+        enter(customer, early if kind is Kind.RAN_EARLY else sbatch(customer, "true"), key)
+    await beta.set_running(key.job_id, 1)
+    started_at = (await customer.job(key.job_id)).started_at
+    while await beta.chain.now() <= started_at + 60 * (minutes - 1):  # the contract bills no minute that has not begun
+        await asyncio.sleep(1)
+    await beta.settle(key.job_id, status, minutes, exit_status=code)
+    if kind is Kind.RAN_ON:
+        await until_in_slurm(cluster, key, ended=True)
+    if kind is Kind.STILL_RUNNING:
+        await asyncio.sleep(70)
+
+
+async def until_in_slurm(cluster: Cluster, key: JobKey, *, ended: bool) -> None:
+    """Wait for the start or the end of a job."""
+    deadline = time.monotonic() + PATIENCE_S + RUNS_ON_S
+    while True:
+        snapshot = await cluster.snapshot([key])
+        end, job = snapshot.ended(key), snapshot.queued(key)
+        if end is not None or (not ended and job is not None and job.started_at is not None):
+            return
+        assert time.monotonic() < deadline, (key, job)
+        await asyncio.sleep(1)
 
 
 def request(customer: Customer) -> SubmitRequest:

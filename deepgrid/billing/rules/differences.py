@@ -137,7 +137,7 @@ def _end(claim: ClaimRecord, run: Run) -> Iterator[Finding]:
     if finished != (run.state == "COMPLETED") and not (failed and job.last_error == REQUEUED.error):
         evidence = f"{job.status.words} on chain, {_ran(run)}"
         yield _finding(claim, Kind.ANOTHER_END, evidence, claim.cost_of(claim.billed))
-    elif run.state in ("COMPLETED", "FAILED") and not same_exit(job.exit_status, run.exit_status):
+    elif claim.billed and run.state in ("COMPLETED", "FAILED") and not same_exit(job.exit_status, run.exit_status):
         evidence = f"exit status {_exit(job.exit_status)} on chain, {_exit(run.exit_status)} in Slurm, {_ran(run)}"
         yield _finding(claim, Kind.ANOTHER_EXIT, evidence)
 
