@@ -4,16 +4,22 @@ import { gridInfo, type GridInfo } from "../chain/grid";
 import { readTerms, type Terms } from "../chain/ledger";
 import { RelayFault } from "../chain/relay";
 import { type Condition, parseAffinity, parseUse } from "../pure/labels";
-import { CREDIT } from "../pure/money";
-import { needsOf } from "../pure/needs";
-import { quote, type QuoteRow } from "../pure/quote";
-import type { JobOrder, Quoted } from "../wallet/order";
+import { CREDIT, exact, parse } from "../pure/money";
+import { isAdded, needsOf } from "../pure/needs";
+import { dearestOf, quote, type QuoteRow } from "../pure/quote";
+import { minutesOf, secondsOf } from "../pure/times";
+import type { JobFile } from "../job/files";
+import type { Job } from "../job/value";
+import { tagsOf, tagWords } from "../wallet/kept";
+import type { JobOrder, Quoted, Wishes } from "../wallet/order";
 import { check, type Checked, type Fault, shapeOf, syntaxFaults } from "./check";
 import { example, FIRST } from "./gallery";
 import { keepInTab, readDraft } from "./draft";
 import { usesModules } from "./secrets";
 
 const PAUSE_MS = 600;
+const LEAST_WAIT_S = 600; // the contract's 5 minutes, and time for the request to be mined
+const MOST_WEI = 2n ** 96n - 2n;
 export const QUOTE_AGE_S = 60;
 const LARGEST_FILE = 256 * 1024;
 
@@ -35,6 +41,14 @@ export class Desk {
   uses = $state("");
   affinities = $state("");
   depositWei = $state(100n * CREDIT);
+  /** The time that the deposit is for, as typed; empty for an exact deposit. */
+  time = $state("1h");
+  minTime = $state("");
+  maxPrice = $state("");
+  giveUpAfter = $state("");
+  prefer = $state(0);
+  tags = $state("");
+  note = $state("");
   delegate = $state(false);
   permit = $state(true);
   checked = $state.raw<Checked | null>(null);
@@ -51,6 +65,20 @@ export class Desk {
     const [uses, affinities] = [parts(this.uses), parts(this.affinities)];
     const faults = [...uses.filter((one) => !parseUse(one)), ...affinities.filter((one) => !parseAffinity(one))];
     return { uses: uses.flatMap((one) => parseUse(one) ?? []), affinities: affinities.flatMap((one) => parseAffinity(one) ?? []), faults };
+  });
+  /** The wishes as typed, and a sentence for each that is not written as it should be. */
+  readonly wishes = $derived.by(() => {
+    const [minutes, price, wait] = [minutesOf(this.minTime), parse(this.maxPrice), secondsOf(this.giveUpAfter)];
+    const isAny = this.maxPrice.trim() === "any";
+    const faults = [
+      this.minTime && minutes === null ? "The least time is written like 2h or 90m." : "",
+      this.maxPrice && !isAny && !price ? "The highest price is credits per minute, or any." : "",
+      this.giveUpAfter && (wait === null || wait < LEAST_WAIT_S) ? "A job is given up after 10 minutes at the earliest, such as 1d." : "",
+      tagsOf(this.tags) === null ? "A tag is written like project=wing." : "",
+    ].filter(Boolean);
+    const atLeast = minutes ?? (this.time ? minutesOf(this.time) : null) ?? 1;
+    const value: Wishes = { minMinutes: atLeast, maxRateWei: isAny ? 0n : price, giveUpAfterS: wait ?? 0, prefer: this.prefer };
+    return { value, faults };
   });
   /** What follows from the checked file. Labels that the user names are the user's choice. */
   readonly needs = $derived.by(() => {
@@ -81,10 +109,25 @@ export class Desk {
 
   edit(text: string, name = this.name): void {
     if (text === this.text && name === this.name) return;
+    if (name === FIRST && this.name === FIRST && isAnother(text)) name = nameIn(text); // a file that was pasted
     this.text = text;
     this.name = name;
     keepInTab({ text, name });
     if (this.info?.local) this.#soon();
+  }
+
+  /** Take over the file and the terms of an earlier job. */
+  repeat(job: Job, file: JobFile): void {
+    this.edit(file.text, job.name || "job");
+    this.uses = job.uses.filter((one) => !isAdded(one)).map(({ key, value }) => `${key}=${value}`).join(" ");
+    this.affinities = job.affinity.filter((one) => !isAdded(one)).map(({ key, op, value }) => `${key}${op === "in" ? ":in:" : op}${value}`).join(" ");
+    this.time = "";
+    this.depositWei = job.lockedWei;
+    this.minTime = job.minMinutes > 1 ? `${job.minMinutes}m` : "";
+    this.giveUpAfter = job.giveUpAt > job.submittedAt ? `${job.giveUpAt - job.submittedAt}s` : "";
+    this.delegate = job.delegateSpending;
+    this.tags = tagWords(file.tags);
+    this.note = file.note;
   }
 
   /** Check the file now. Returns whether it has no fault. */
@@ -110,10 +153,27 @@ export class Desk {
   }
 
   /** The clusters for this job, by price. */
-  offers(market: Market | undefined): QuoteRow[] {
+  offers(market: Market | undefined, lockedWei = this.depositWei): QuoteRow[] {
     if (!market || !this.shape || this.labels.faults.length) return [];
     const uses = this.labels.uses.map((use): Condition => ({ ...use, op: "==" }));
-    return quote(this.shape, [...uses, ...this.labels.affinities, ...this.needs], this.depositWei, market.clusters);
+    const rows = quote(this.shape, [...uses, ...this.labels.affinities, ...this.needs], lockedWei, market.clusters);
+    const { maxRateWei, minMinutes } = this.wishes.value;
+    return rows.map((row) => {
+      if (row.obstacle) return row;
+      if (maxRateWei && row.rateWei > maxRateWei) return { ...row, obstacle: `${exact(row.rateWei)} credits per minute are above the highest price` };
+      if (!this.time && row.minutes < BigInt(minMinutes)) return { ...row, obstacle: `the deposit lasts for ${row.minutes} minutes there` };
+      return row;
+    });
+  }
+
+  /** Let the deposit follow from the time: what the dearest cluster that can run the job charges for it. */
+  follow(market: Market | undefined, leastWei: bigint): void {
+    const minutes = this.time ? minutesOf(this.time) : null;
+    if (!market || minutes === null) return;
+    const dearest = dearestOf(this.offers(market, MOST_WEI)); // no cluster is too dear for the quote
+    if (dearest === null) return;
+    const wei = dearest * BigInt(minutes);
+    this.depositWei = wei > leastWei ? wei : leastWei;
   }
 
   /** The order, as the user sees it now. Call it after a check without faults. */
@@ -133,6 +193,8 @@ export class Desk {
       quoted: fitting(market),
       quoteNow: async () => fitting(await readMarketNow()),
       permit: this.permit,
+      wishes: this.wishes.value,
+      mark: this.tags.trim() || this.note.trim() ? { tags: tagsOf(this.tags) ?? {}, note: this.note.trim(), sweep: null } : null,
     };
   }
 
@@ -141,6 +203,12 @@ export class Desk {
     this.#timer = setTimeout(() => void this.check(), PAUSE_MS);
   }
 }
+
+/** Whether a text is no edit of the first example. */
+const isAnother = (text: string) => text.trim() !== "" && !text.startsWith((example(FIRST)?.text ?? "").slice(0, 40));
+
+/** The name of the first step of a file, else `job`. */
+const nameIn = (text: string) => (/^\s*-?\s*name:\s*["']?([\w .-]{1,32})/m.exec(text)?.[1] ?? "job").trim();
 
 const parts = (text: string) => text.split(/[\s,]+/).filter(Boolean);
 

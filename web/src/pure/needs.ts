@@ -41,6 +41,10 @@ function runsIn(part: unknown): Run[] {
   return Object.entries(part).flatMap(([name, inner]) => (name === "run" ? [inner as Run] : runsIn(inner)));
 }
 
+/** Whether a condition is one that follows from a file, and is added again by `needsOf`. */
+export const isAdded = ({ key, op, value }: Condition): boolean =>
+  (key in FEATURES && op === "==" && value === "true") || [ANY_RUNTIME, APPTAINER].some((one) => one.key === key && one.op === op && one.value === value);
+
 /** A condition as a customer writes it, and after a feature what it is. */
 export const explained = (one: Condition): string => {
   const words = FEATURES[one.key];

@@ -1,6 +1,7 @@
 /** What a customer orders, and how it goes on chain. */
 import { bytesToHex, stringToBytes, type Hex } from "viem";
 import { view } from "../chain/contracts";
+import type { Mark } from "./kept";
 
 export interface Label {
   key: string;
@@ -16,6 +17,18 @@ export interface Quoted {
   address: Hex;
   name: string;
   rateWei: bigint;
+}
+
+/** What the customer asks of a cluster. */
+export interface Wishes {
+  /** Minutes that the deposit must buy. */
+  minMinutes: number;
+  /** Most wei per minute; null for the dearest that the user saw, 0 for any. */
+  maxRateWei: bigint | null;
+  /** Seconds after which a job that no cluster has is given up; 0 for never. */
+  giveUpAfterS: number;
+  /** 0 balanced, 1 price, 2 start, 3 speed. */
+  prefer: number;
 }
 
 export interface JobOrder {
@@ -34,6 +47,8 @@ export interface JobOrder {
   quoteNow: () => Promise<Quoted[]>;
   /** Sign a permit rather than approve by a transaction. */
   permit: boolean;
+  wishes: Wishes;
+  mark: Mark | null;
 }
 
 const STORAGE_TYPE = 4;
@@ -51,19 +66,22 @@ export async function definitionHash(salt: Uint8Array, definition: string): Prom
 }
 
 /** Arguments of `requestNewJobWithWishes`, without the permit. */
-export function requestArguments(order: JobOrder, hash: string): unknown[] {
+export function requestArguments(order: JobOrder, hash: string, nowS = 0): unknown[] {
   const { tasks, cpusPerTask, memPerCpu, gpus } = order.resources;
   const definition = {
     gpus: BigInt(gpus), memPerCpu: BigInt(memPerCpu), cpusPerTask: BigInt(cpusPerTask), ntasks: BigInt(tasks),
     batchLocationHash: hash, storageType: STORAGE_TYPE, uses: order.uses,
     affinity: order.affinities.map(({ key, op, value }) => ({ label: { key, value }, op: codedOperator(op) })),
   };
-  const wishes = { maxRatePerMinute: ceilingOf(order), minMinutes: 0, giveUpAt: 0, prefer: 0 };
+  const { minMinutes, giveUpAfterS, prefer } = order.wishes;
+  const giveUpAt = giveUpAfterS ? Math.max(nowS, Math.floor(Date.now() / 1000)) + giveUpAfterS : 0;
+  const wishes = { maxRatePerMinute: ceilingOf(order), minMinutes, giveUpAt, prefer };
   return [definition, order.lockedWei, codedName(order.name), order.delegate, wishes];
 }
 
-/** The highest rate that the user saw, in wei per minute; 0 is no ceiling. */
+/** The highest price that the user named, else the highest rate that the user saw, in wei per minute; 0 is no ceiling. */
 export function ceilingOf(order: JobOrder): bigint {
+  if (order.wishes.maxRateWei !== null) return order.wishes.maxRateWei;
   return order.quoted.reduce((most, { rateWei }) => (rateWei > most ? rateWei : most), 0n);
 }
 

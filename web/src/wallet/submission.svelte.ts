@@ -13,6 +13,7 @@ import { Flow, PricesRose, Stopped } from "./flow.svelte";
 import { definitionHash, findJob, type JobOrder, type Quoted, requestArguments } from "./order";
 import { type Permit, PERMIT_LASTS_S, signPermit } from "./permits";
 import { storeDefinition } from "./services";
+import { writeMark } from "./kept";
 import { keep as keepOnDevice } from "./local";
 import { keptSession, openSession } from "./session";
 import { agreed, mined, type Receipt, send, simulate } from "./transactions";
@@ -74,6 +75,7 @@ export async function submission(order: JobOrder): Promise<Submission> {
           progress.salt = [...salt].map((byte) => byte.toString(16).padStart(2, "0")).join("");
           progress.hash = await definitionHash(salt, order.definition);
           await storeDefinition(session, progress.hash, progress.salt, order.definition);
+          if (order.mark) await writeMark(session, progress.hash, order.mark);
           flow.hash = progress.hash;
         },
       },
@@ -147,7 +149,7 @@ async function request(order: JobOrder, owner: Hex, progress: Progress, kept: ()
   const existing = await findJob(owner, progress.hash);
   if (existing !== null) return;
   await confirmPrices(order);
-  const args = requestArguments(order, progress.hash);
+  const args = requestArguments(order, progress.hash, (await refresh()).timestamp);
   const permit = progress.permit;
   if (permit && Number(permit.deadline) < (await refresh()).timestamp + 30) {
     progress.permit = await signPermit(order.lockedWei, (await refresh()).timestamp);

@@ -1,0 +1,107 @@
+/** What the services keep of the customer's jobs: files without secrets, tags, notes, places in sweeps. */
+import { stringify } from "yaml";
+import schema from "../generated/schema.json";
+import { emptySecrets } from "../newjob/secrets";
+import type { Session } from "./session";
+import { ServiceFault, signedFetch } from "./services";
+
+export interface SweepPlace {
+  id: string;
+  name: string;
+  at: number;
+  of: number;
+  parameters: Record<string, string>[];
+}
+
+export interface Mark {
+  tags: Record<string, string>;
+  note: string;
+  sweep: SweepPlace | null;
+}
+
+export interface KeptFile {
+  /** The workflow file, as YAML with empty secrets. */
+  text: string;
+  /** Places of the secrets. */
+  masked: string[];
+  mark: Mark;
+}
+
+/** The file of an own job; null if it is not kept any more. */
+export async function readKeptFile(session: Session, jobId: number): Promise<KeptFile | null> {
+  try {
+    const answer = await signedFetch(session, "GET", `/v1/jobs/${jobId}/file`);
+    const kept = (await answer.json()) as { definition: string; masked: string[]; mark: Mark };
+    return { text: fileOf(kept.definition), masked: kept.masked, mark: kept.mark };
+  } catch (error) {
+    if (error instanceof ServiceFault && error.status === 404) return null;
+    throw error;
+  }
+}
+
+/** Marks of all own jobs, by the hash of their definition. */
+export async function readMarks(session: Session): Promise<Map<string, Mark>> {
+  const found = new Map<string, Mark>();
+  for (let after = ""; ; ) {
+    let page: { marks: (Mark & { definition_hash: string })[]; after: string | null };
+    try {
+      page = (await (await signedFetch(session, "GET", after ? `/v1/marks?after=${after}` : "/v1/marks")).json()) as typeof page;
+    } catch (error) {
+      if (error instanceof ServiceFault && error.status === 404) return found;
+      throw error;
+    }
+    for (const one of page.marks) found.set(one.definition_hash, one);
+    if (!page.after || page.after <= after) return found;
+    after = page.after;
+  }
+}
+
+/** Note tags and a note about a stored definition. */
+export async function writeMark(session: Session, hash: string, mark: Mark): Promise<void> {
+  await signedFetch(session, "PUT", "/v1/marks", JSON.stringify({ marks: [{ definition_hash: hash, ...mark }] }));
+}
+
+/** A definition in canonical form as a workflow file in the order of the language. Hidden secrets are empty. */
+export function fileOf(definition: string): string {
+  const text = stringify(ordered(JSON.parse(definition)), { lineWidth: 0, indentSeq: true });
+  return emptySecrets(text).replaceAll(/^(\s*(?:- )?(?:value|url|endpointUrl): ).*\*\*\*.*$/gm, '$1""');
+}
+
+const PLACES: ReadonlyMap<string, number> = new Map(namesIn(schema).map((name, at) => [name, at]));
+
+function namesIn(root: unknown): string[] {
+  const whole = root as { properties?: object; $defs?: Record<string, { properties?: object }>; definitions?: Record<string, { properties?: object }> };
+  const parts = [whole, ...Object.values(whole.$defs ?? whole.definitions ?? {})];
+  return [...new Set(parts.flatMap((part) => Object.keys(part.properties ?? {})))];
+}
+
+function ordered(part: unknown): unknown {
+  if (Array.isArray(part)) return part.map(ordered);
+  if (typeof part !== "object" || part === null) return part;
+  const place = (name: string) => PLACES.get(name) ?? PLACES.size;
+  return Object.fromEntries(Object.entries(part).sort(([a], [b]) => place(a) - place(b)).map(([name, value]) => [name, ordered(value)]));
+}
+
+/** Tags in a text such as `project=wing best`; null if it has none that is right. */
+export function tagsOf(text: string): Record<string, string> | null {
+  const tags: Record<string, string> = {};
+  for (const word of text.split(/[\s,]+/).filter(Boolean)) {
+    const [name = "", ...rest] = word.split("=");
+    if (!/^[A-Za-z0-9][A-Za-z0-9_.-]{0,39}$/.test(name) || rest.join("=").length > 80) return null;
+    tags[name] = rest.join("=");
+  }
+  return Object.keys(tags).length <= 16 ? tags : null;
+}
+
+/** Tags as a customer writes them. */
+export const tagWords = (tags: Record<string, string>): string =>
+  Object.entries(tags).map(([name, value]) => (value ? `${name}=${value}` : name)).join(" ");
+
+/** Whether a job with this mark has all tags of a filter; a name without a value passes any value. */
+export function hasTags(mark: Mark | undefined, wanted: string): boolean {
+  return wanted.split(/[\s,]+/).filter(Boolean).every((word) => {
+    const at = word.indexOf("=");
+    const [name, value] = at < 0 ? [word, null] : [word.slice(0, at), word.slice(at + 1)];
+    return mark !== undefined && name in mark.tags && (value === null || mark.tags[name] === value);
+  });
+}

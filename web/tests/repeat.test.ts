@@ -1,0 +1,39 @@
+import { describe, expect, it } from "vitest";
+import { minutesOf, secondsOf, timeWords } from "../src/pure/times";
+import { fileOf, hasTags, tagsOf, tagWords } from "../src/wallet/kept";
+
+describe("times", () => {
+  it("are written as for dps", () => {
+    expect([minutesOf("4h"), minutesOf("90m"), minutesOf("1d"), minutesOf("1h30m"), minutesOf("01:30:00"), minutesOf("61s")]).toEqual([240, 90, 1440, 90, 90, 2]);
+    expect([minutesOf(""), minutesOf("4"), minutesOf("0m"), minutesOf("4 weeks"), minutesOf("366d"), secondsOf("-1h")]).toEqual([null, null, null, null, null, null]);
+    expect([timeWords(240), timeWords(60), timeWords(90), timeWords(2880)]).toEqual(["4 hours", "1 hour", "90 minutes", "2 days"]);
+  });
+});
+
+describe("kept files", () => {
+  const definition = JSON.stringify({
+    env: [{ key: "HF_TOKEN", value: "***" }, { key: "N", value: "0" }],
+    input: { http: { url: "https://***@data.example/a.zip?***" } },
+    output: { s3: { secretAccessKey: "***", region: "x" } },
+    resources: { gpus: 0, tasks: 1 },
+    steps: [{ run: { command: "echo\necho '***'\n" } }],
+  });
+  it("are YAML in the order of the language, with empty secrets", () => {
+    const text = fileOf(definition);
+    expect(text.startsWith("resources:\n  tasks: 1\n  gpus: 0\n")).toBe(true);
+    expect(text).toContain('key: HF_TOKEN\n    value: ""');
+    expect(text).toContain('url: ""');
+    expect(text).toContain('secretAccessKey: ""');
+    expect(text).toContain("command: |\n        echo\n        echo '***'\n");
+  });
+});
+
+describe("tags", () => {
+  it("are read, written and filtered", () => {
+    expect(tagsOf("project=wing best")).toEqual({ project: "wing", best: "" });
+    expect(tagsOf("a/b")).toBeNull();
+    expect(tagWords({ project: "wing", best: "" })).toBe("project=wing best");
+    const mark = { tags: { project: "wing", best: "" }, note: "", sweep: null };
+    expect([hasTags(mark, "project"), hasTags(mark, "project=wing best"), hasTags(mark, "project=hull"), hasTags(undefined, "best")]).toEqual([true, true, false, false]);
+  });
+});
