@@ -14,6 +14,8 @@ from urllib.parse import urlsplit
 if TYPE_CHECKING:
     import httpx
 
+_GLOBAL_IPV6 = ipaddress.ip_network("2000::/3")
+_IPV4_IN_IPV6 = ipaddress.ip_network("2002::/16")  # 6to4
 PLAIN_HTTP_VARIABLE = "DEEPGRID_ALLOW_PLAIN_HTTP"
 
 
@@ -49,6 +51,16 @@ def is_loopback(host: str) -> bool:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
         return host == "localhost"
+
+
+def is_public(address: ipaddress.IPv4Address | ipaddress.IPv6Address) -> bool:
+    """Return whether an address is one of the public internet, and leads to no private one."""
+    if isinstance(address, ipaddress.IPv6Address):
+        if address.ipv4_mapped is not None:
+            return is_public(address.ipv4_mapped)
+        if address not in _GLOBAL_IPV6 or address in _IPV4_IN_IPV6:
+            return False
+    return address.is_global and not address.is_multicast
 
 
 def plain_http_is_allowed() -> bool:

@@ -15,9 +15,8 @@ from urllib.parse import urlsplit
 from deepgrid.compat.compat_context import HTTPS_PORT, CompatSettings
 from deepgrid.modules import Unavailable
 from deepgrid.modules.source import Folder, Source
+from deepgrid.safe_http import is_public
 
-_GLOBAL_IPV6 = ipaddress.ip_network("2000::/3")
-_IPV4_IN_IPV6 = ipaddress.ip_network("2002::/16")  # 6to4
 # git follows neither redirects nor the alternates of a repository.
 _ONLY_THERE = ("http.followRedirects=false", "http.proxy=", "transfer.bundleURI=false")
 _OPTIONS = (*_ONLY_THERE, "http.sslVerify=true", "credential.helper=", "core.bigFileThreshold=1m", "pack.threads=1")
@@ -85,13 +84,3 @@ def _git_keeps_to_addresses() -> bool:
         return False
     found = re.search(r"(\d+)\.(\d+)", said)
     return found is not None and (int(found[1]), int(found[2])) >= (2, 37)
-
-
-def is_public(address: ipaddress.IPv4Address | ipaddress.IPv6Address) -> bool:
-    """Return whether an address is one of the public internet, and leads to no private one."""
-    if isinstance(address, ipaddress.IPv6Address):
-        if address.ipv4_mapped is not None:
-            return is_public(address.ipv4_mapped)
-        if address not in _GLOBAL_IPV6 or address in _IPV4_IN_IPV6:
-            return False
-    return address.is_global and not address.is_multicast

@@ -25,6 +25,7 @@ from deepgrid.chain.client import Chain
 from deepgrid.errors import GridError
 from deepgrid.services import messages, protocol_version
 from deepgrid.services.admission import Admission, Gate, Limits, ScriptChecks
+from deepgrid.services.admission.webhook_targets import Targets
 from deepgrid.services.cleanup import Retention, clean_up_for_ever
 from deepgrid.services.context import Context, Services
 from deepgrid.services.core import as_refusal
@@ -40,10 +41,12 @@ from deepgrid.services.handlers import (
     kept_jobs,
     logs,
     notices,
+    subscriptions,
     transfers,
 )
 from deepgrid.services.handlers.job_queue import JobQueue
 from deepgrid.services.handlers.job_queue import router as queue_router
+from deepgrid.services.notify.notifier import NotifierSettings, notify_for_ever
 from deepgrid.services.refusal import Refusal
 from deepgrid.services.service_metrics import Measured, ServiceMetrics
 from deepgrid.services.signing.request_signing import Domain
@@ -72,6 +75,7 @@ class ServicesSettings:
     clean_up_every_s: float = 60.0
     debug_scripts: bool = False  # shows the batch script of any definition, with its secrets, to anybody; for tests
     limits: Limits = field(default_factory=Limits)
+    notifier: NotifierSettings = field(default_factory=NotifierSettings)
     migrate: bool = False  # changes the tables of an earlier release first, instead of refusing them
     metrics_port: int = 0  # of the page for Prometheus, on the loopback interface; 0 for none
 
@@ -91,19 +95,23 @@ async def open_services(
     context = Context(
         domain, chain, database, vault, lambda: int(clock()), settings.max_log_bytes, Admission(limits), checks,
         debug_scripts=settings.debug_scripts, files=_open_files(settings, database, vault, clock), metrics=metrics,
+        targets=Targets(private=settings.notifier.private),
     )  # fmt: skip
     try:
         await database.prepare(migrate=settings.migrate)
         context.fence = await Fence.read(database)
         cleaning = asyncio.create_task(clean_up_for_ever(context, settings.retention, settings.clean_up_every_s))
+        notifying = asyncio.create_task(notify_for_ever(context, context.targets, settings.notifier.every_s))
         app = create_app(context)
         try:
             yield app
         finally:
             await context.log_tails.close()
             await context.nonces.close()
-            cleaning.cancel()
-            await asyncio.gather(cleaning, return_exceptions=True)
+            for task in (cleaning, notifying):
+                task.cancel()
+            await asyncio.gather(cleaning, notifying, return_exceptions=True)
+            await context.targets.close()
     finally:
         await database.aclose()
 
@@ -124,7 +132,7 @@ def create_app(context: Context) -> FastAPI:
     app.state.context = context
     app.add_middleware(Gate, admission=context.admission, addresses=context.files.addresses if context.files else None)
     app.add_middleware(Measured, metrics=context.metrics)
-    parts = (definitions, kept_jobs, logs, notices, job_receipts, authentication, files, transfers)
+    parts = (definitions, kept_jobs, logs, notices, job_receipts, authentication, files, transfers, subscriptions)
     for router in (one.router for one in parts):
         app.include_router(router)
     app.state.job_queue = JobQueue(context.chain, context.clock)

@@ -10,6 +10,7 @@ from typing import Annotated, Any
 from fastapi import Depends, Path, Request
 
 from deepgrid.services.admission import ScriptChecks
+from deepgrid.services.admission.webhook_targets import Targets
 from deepgrid.services.core import ServiceCore
 from deepgrid.services.files.bundles import Bundles
 from deepgrid.services.files.claim_states import ClaimStates
@@ -29,6 +30,7 @@ class Context(ServiceCore):
     files: Bundles | None = None  # None if this grid keeps no files
     fence: Fence = field(default_factory=Fence)
     metrics: ServiceMetrics = field(default_factory=ServiceMetrics)
+    targets: Targets = field(default_factory=Targets)
     reading_jobs: asyncio.Lock = field(default_factory=asyncio.Lock)  # held while new jobs of the chain are read
     all_checks: list[ScriptChecks] = field(init=False)  # that metrics count
     log_tails: LogTails = field(init=False)

@@ -11,9 +11,9 @@ import pytest
 
 from deepgrid.cli.verbs.services import hosts_of
 from deepgrid.compat.compat_context import CompatSettings
-from deepgrid.compat.listed_hosts import is_public
 from deepgrid.compat.unsigned_definitions import resolve_uses, store_anonymous
 from deepgrid.errors import ConfigurationError, InputError
+from deepgrid.safe_http import is_public
 from deepgrid.workflow import Definition, EnvVar, Step, canonical, from_canonical
 from deepgrid.workflow.models import StepUse
 from tests.compat.git_server import HOST, MODULE, GitServer, git_server

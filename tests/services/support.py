@@ -43,6 +43,7 @@ Headers = dict[str, str]
 # Tables that steps of the schema added, for tests that go back to an earlier database.
 LATER_TABLES = (
     "grid_restored", "grid_kept_job", "grid_receipt", "grid_bundle", "grid_bundle_use", "grid_bundle_link",
+    "grid_subscription", "grid_delivery",
 )  # fmt: skip
 SECRET = "correct horse battery"  # the registry's password of `a_secret_job`
 NAMES = ("customer", "rival", "provider", "other_provider", "operator")
@@ -79,9 +80,9 @@ class MemoryChain:
         self._up()
         return max(self.jobs_by_id, default=0)
 
-    async def jobs_by_customer(self, customer: str) -> list[int]:
+    async def jobs_by_customer(self, customer: str, first: int = 0) -> list[int]:
         self._up()
-        return [job_id for job_id, job in sorted(self.jobs_by_id.items()) if job.customer == customer]
+        return [job_id for job_id, job in sorted(self.jobs_by_id.items()) if job.customer == customer][first:]
 
     async def has_jobs(self, customer: str) -> bool:
         self._up()

@@ -239,7 +239,7 @@ class LogShipper:
 def _note_move(stream: _Stream, most: int, rest: int) -> _Move | None:
     """Return the append of the next line of the supervisor; None if the log has no room for it."""
     note = stream.notes.pop(0)
-    line = note_line(note, new_line=stream.in_line)
+    line = note_line(note, new_line=stream.in_line and stream.at.offset > 0)
     if stream.at.offset + len(line) > usable_bytes(most):
         return None
     return _Move(line, stream.at.after_gap(line, 0), rest, note=note)

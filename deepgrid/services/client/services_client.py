@@ -235,6 +235,10 @@ class ServicesClient(KeptCalls):
         """Return the stored receipt of a job, not verified. For its customer, its provider and the operator."""
         return (await self._send("GET", f"/v1/jobs/{job_id}/receipt", b"")).read()
 
+    async def send(self, method: str, path: str, body: bytes = b"") -> bytes:
+        """Send a signed request, and return the content of the answer."""
+        return (await self._send(method, path, body)).read()
+
     async def revoke(self, session: Session) -> None:
         """End a session key of this wallet before its time. A session key may end itself."""
         await self.call("POST", "/v1/sessions/revoke", messages.Revocation(session=session.header()))

@@ -1,0 +1,177 @@
+"""Looks at the jobs of customers with subscriptions, notes what is due, and delivers it.
+
+Each event of a job is told once per subscription. A target that does not answer is tried again for some hours.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import delete, select, update
+from sqlalchemy.exc import SQLAlchemyError
+
+from deepgrid.errors import GridError
+from deepgrid.lifecycle.ends import MONEY_ENDING
+from deepgrid.lifecycle.exits import outcome
+from deepgrid.lifecycle.job import Job
+from deepgrid.lifecycle.states import JobStatus
+from deepgrid.services.admission.webhook_targets import Targets
+from deepgrid.services.context import Context
+from deepgrid.services.notify.subscription_table import DeliveryRecord, SubscriptionRecord
+from deepgrid.services.storage.database import NoticeRecord
+
+ENDED, FAILED, WAITING = "ended", "failed", "waiting"
+EVENTS = (ENDED, FAILED, WAITING, MONEY_ENDING)
+RETRY_S = (60, 300, 1800, 7200, 14400)
+AT_ONCE = 20
+DELIVERIES_PER_ROUND = 200
+MOST_JOBS = 2000  # of one customer that a round looks at: the newest ones
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class NotifierSettings:
+    """The interval of the rounds; with `private`, targets at private addresses and by http are allowed."""
+
+    every_s: float = 10.0
+    private: bool = False
+
+
+async def notify_for_ever(context: Context, targets: Targets, every_s: float) -> None:
+    """Run a round every `every_s` seconds. A failed round is repeated by the next one."""
+    while True:
+        try:
+            await note_due(context)
+            await deliver_due(context, targets)
+        except GridError as error:
+            logger.warning("messages to customers are delayed, trying again: %s", error.message)
+        except SQLAlchemyError as error:
+            logger.warning("messages to customers are delayed, trying again: %s", type(error).__name__)
+        except Exception:  # a bug must not end the messages for good
+            logger.exception("messages to customers are delayed, trying again: unexpected error")
+        await asyncio.sleep(every_s)
+
+
+async def note_due(context: Context) -> None:
+    """Note the messages that are due. Raises ChainError."""
+    async with context.database.read() as session:
+        subscriptions = (await session.scalars(select(SubscriptionRecord))).all()
+    for one in subscriptions:
+        ids = await context.chain.jobs_by_customer(one.customer, one.first)
+        left_out = max(0, len(ids) - MOST_JOBS)
+        jobs = await context.chain.jobs(ids[left_out:]) if ids else []
+        ending = await _ending(context, [job for job in jobs if job.status.hot])
+        due = [
+            (job, event, text)
+            for job in jobs
+            for event, text in events_of(job, one, context.clock(), ending.get(job.id, ""))
+            if event in one.events.split(",")
+        ]
+        over = next((at for at, job in enumerate(jobs) if job.status.hot), len(jobs))
+        oldest = jobs[0].id if jobs else 2**63 - 1
+        await _note(context, one, due, one.first + left_out + over, oldest)
+
+
+async def _ending(context: Context, jobs: Sequence[Job]) -> dict[int, str]:
+    """Return the newest notices of the jobs' own clusters that their bought time ends."""
+    providers = {job.id: job.provider for job in jobs}
+    wanted = select(NoticeRecord).where(NoticeRecord.kind == MONEY_ENDING, NoticeRecord.job_id.in_(providers))
+    async with context.database.read() as session:
+        found = (await session.scalars(wanted.order_by(NoticeRecord.id))).all()
+    return {notice.job_id: notice.text for notice in found if notice.author == providers[notice.job_id]}
+
+
+def events_of(job: Job, subscription: SubscriptionRecord, now: int, ending: str) -> Iterator[tuple[str, str]]:
+    """Yield what is to be told of a job, with a text."""
+    if job.status.cold:
+        if job.ended_at >= subscription.created_at:
+            failed = job.status in (JobStatus.FAILED, JobStatus.PANICKED, JobStatus.OUT_OF_CREDITS)
+            yield (FAILED if failed else ENDED), outcome(job) or job.status.words
+        return
+    waits_s = now - job.submitted_at
+    if job.status <= JobStatus.SCHEDULED and waits_s >= 60 * subscription.wait_minutes:
+        yield WAITING, f"it waits for more than {subscription.wait_minutes} minutes"
+    if ending:
+        yield MONEY_ENDING, ending
+
+
+async def _note(
+    context: Context, one: SubscriptionRecord, due: Sequence[tuple[Job, str, str]], first: int, oldest: int
+) -> None:
+    """Note messages, and forget the messages on jobs older than the `oldest` that may have news."""
+    async with context.database.write() as session:
+        for job, event, text in due:
+            if await session.get(DeliveryRecord, (one.id, job.id, event)) is None:
+                body = json.dumps(_message(context, job, event, text))
+                row = DeliveryRecord(subscription=one.id, job_id=job.id, event=event, body=body, tries=0)
+                row.next_at = context.clock()
+                session.add(row)
+        told = DeliveryRecord.next_at == 0, DeliveryRecord.job_id < oldest
+        await session.execute(delete(DeliveryRecord).where(DeliveryRecord.subscription == one.id, *told))
+        await session.execute(update(SubscriptionRecord).where(SubscriptionRecord.id == one.id).values(first=first))
+
+
+def _message(context: Context, job: Job, event: str, text: str) -> dict[str, Any]:
+    return {
+        "event": event,
+        "job": job.id,
+        "name": job.name,
+        "status": job.status.words,
+        "text": text,
+        "customer": job.customer,
+        "chain_id": context.domain.chain_id,
+        "meta_scheduler": context.domain.verifying_contract,
+        "at": context.clock(),
+    }
+
+
+async def deliver_due(context: Context, targets: Targets) -> None:
+    """Deliver the messages that are due. Each is taken before it is sent, so two processes do not send it at once."""
+    now = context.clock()
+    async with context.database.write() as session:
+        wanted = select(DeliveryRecord).where(DeliveryRecord.next_at > 0, DeliveryRecord.next_at <= now)
+        rows = (await session.scalars(wanted.limit(DELIVERIES_PER_ROUND).with_for_update(skip_locked=True))).all()
+        for row in rows:
+            row.next_at = now + RETRY_S[row.tries] if row.tries < len(RETRY_S) else 0
+            row.tries += 1
+        ids = {row.subscription for row in rows}
+        known = (await session.scalars(select(SubscriptionRecord).where(SubscriptionRecord.id.in_(ids)))).all()
+    slots = asyncio.Semaphore(AT_ONCE)
+    sealed = {one.id: one.sealed for one in known}
+
+    async def deliver(row: DeliveryRecord) -> None:
+        if row.subscription not in sealed:
+            return
+        url, key = json.loads(context.vault.unseal(sealed[row.subscription]))
+        async with slots:
+            taken = await targets.post(url, key, row.body.encode())
+        if taken:
+            await _done(context, row)
+
+    await asyncio.gather(*(deliver(row) for row in rows))
+
+
+async def _done(context: Context, row: DeliveryRecord) -> None:
+    same = (
+        DeliveryRecord.subscription == row.subscription,
+        DeliveryRecord.job_id == row.job_id,
+        DeliveryRecord.event == row.event,
+    )
+    async with context.database.write() as session:
+        await session.execute(update(DeliveryRecord).where(*same).values(next_at=0))
+
+
+async def forget_subscription(context: Context, subscription_id: int, customer: str) -> bool:
+    """Delete a customer's subscription with its messages. Returns whether there was one."""
+    async with context.database.write() as session:
+        own = SubscriptionRecord.id == subscription_id, SubscriptionRecord.customer == customer
+        gone = await session.scalar(delete(SubscriptionRecord).where(*own).returning(SubscriptionRecord.id))
+        if gone is not None:
+            await session.execute(delete(DeliveryRecord).where(DeliveryRecord.subscription == gone))
+    return gone is not None
