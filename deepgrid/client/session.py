@@ -25,7 +25,7 @@ from deepgrid.chain.transactions.sender import Sender
 from deepgrid.chain.transactions.transaction import Receipt
 from deepgrid.chain.transactions.wallet import Wallet
 from deepgrid.chain.writer import Writer
-from deepgrid.client.budgets import BudgetKeeper
+from deepgrid.client.spending.budgets import BudgetKeeper
 from deepgrid.errors import ChainError, ContractError, InputError
 from deepgrid.lifecycle.states import JobStatus
 

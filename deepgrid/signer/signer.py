@@ -12,7 +12,7 @@ from deepgrid.chain.client import Chain
 from deepgrid.chain.node.contract import interface
 from deepgrid.chain.transactions.sender import Sender
 from deepgrid.chain.transactions.transaction import Call
-from deepgrid.client.budgets import BudgetKeeper
+from deepgrid.client.spending.budgets import BudgetKeeper
 from deepgrid.errors import ConfigurationError, ContractError, InputError
 from deepgrid.services.signing.request_signing import Domain
 from deepgrid.signer.calls import Costs, PageCall

@@ -9,7 +9,7 @@ import pytest
 
 from deepgrid import AsyncGrid
 from deepgrid.chain.client import Chain
-from deepgrid.client.budgets import Budget
+from deepgrid.client.spending.budgets import Budget
 from deepgrid.errors import InputError
 from deepgrid.lifecycle.states import JobStatus
 from tests.cli.live import CREDIT, EXAMPLE, Dps, Live, Party

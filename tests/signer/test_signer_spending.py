@@ -11,7 +11,7 @@ import pytest
 from deepgrid.chain.transactions.sender import Sender
 from deepgrid.chain.transactions.wallet import Wallet
 from deepgrid.chain.writer import Writer
-from deepgrid.client.budgets import Budget, write_budget
+from deepgrid.client.spending.budgets import Budget, write_budget
 from tests.chain.grid import CREDIT, Grid
 from tests.signer.signer_support import STRANGER, Page, transactions
 from tests.signer.signer_support import closed_page as closed_page

@@ -14,8 +14,8 @@ from deepgrid.cli.display.screen import print_json
 from deepgrid.cli.error_boundary import runs
 from deepgrid.cli.options import DEFAULT_KEY, Amount, AsJson, BookFile, InWei, KeyFile
 from deepgrid.cli.standard_streams import print_result
-from deepgrid.client.budgets import BINDS, Budget, BudgetKeeper, checked_per, write_budget
 from deepgrid.client.display.text import moment_utc
+from deepgrid.client.spending.budgets import BINDS, Budget, BudgetKeeper, checked_per, write_budget
 
 budget = typer.Typer(help="Limit the credits that you use per month.", no_args_is_help=True)
 

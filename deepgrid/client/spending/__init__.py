@@ -1,0 +1,1 @@
+"""Limits of what a customer's own programs may lock."""
