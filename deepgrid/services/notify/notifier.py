@@ -88,7 +88,7 @@ async def _ending(context: Context, jobs: Sequence[Job]) -> dict[int, str]:
 
 
 def events_of(job: Job, subscription: SubscriptionRecord, now: int, ending: str) -> Iterator[tuple[str, str]]:
-    """Yield what is to be told of a job, with a text."""
+    """Yield the events of a job that a customer may want to know, each with a text."""
     if job.status.cold:
         if job.ended_at >= subscription.created_at:
             failed = job.status in (JobStatus.FAILED, JobStatus.PANICKED, JobStatus.OUT_OF_CREDITS)
