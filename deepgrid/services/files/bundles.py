@@ -31,7 +31,7 @@ JOB_FOR_S = 60 * 24 * 3600  # the chain ends a job's address with the job; this 
 MOST_LINKS = 100  # of one job
 REMEMBERED = 2  # manifests, which may have 16 MiB each
 PAGE = 200
-AT_ONCE = 8  # bodies that are received, each with up to 16 MiB
+AT_ONCE = 4  # bodies that are received, each with up to 16 MiB
 REQUESTS = Rate(100, 2000)  # for the contents of one bundle
 
 
