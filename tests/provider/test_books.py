@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 from pwd import getpwnam
 
@@ -20,7 +21,7 @@ from deepgrid.operator.operator_books import OperatorBooks
 from deepgrid.operator.session import OperatorSettings, operator_session
 from deepgrid.provider.provider_books import ProviderBooks
 from tests.chain.grid import CREDIT, Grid
-from tests.provider.scene import Scene
+from tests.provider.scene import SMALL_JOB, Scene
 from tests.slurm.support import SMALL, WAIT_S, Box, bash, ended
 
 
@@ -31,9 +32,12 @@ async def operator_books(grid: Grid, scene: Scene, tmp_path: Path) -> AsyncItera
         yield OperatorBooks("grid", session)
 
 
-async def books(of: Books, *, tolerance: int = 1, grace_s: int = NEVER_SETTLED_GRACE_S) -> Reconciliation:
-    """Return the books of the last day, as the flow reads them."""
+async def books(
+    of: Books, *, tolerance: int = 1, grace_s: int = NEVER_SETTLED_GRACE_S, ahead_s: int = 0
+) -> Reconciliation:
+    """Return the books of the last day, as the flow reads them. `ahead_s` lets the period end later."""
     span = await of.period(None, None)
+    span = replace(span, until=span.until + ahead_s)
     ledger = await of.read_chain(span)
     runs = await of.read_slurm(span, ledger)
     ledger = await of.with_jobs(ledger, runs)
@@ -108,3 +112,50 @@ async def test_a_gift_to_the_contract_is_no_difference(approved: Scene, operator
     result = await books(operator_books)
     assert result.clean, result.message
     assert result.totals.strays >= 5
+
+
+async def test_frauds_of_a_provider_are_named(approved: Scene) -> None:
+    """Its reports are not what Slurm's accounting shows: end, exit status, and resources."""
+    session = approved.session
+    said = {
+        Kind.ANOTHER_END: ("exit 1", JobStatus.FINISHED, 0),
+        Kind.ANOTHER_EXIT: ("exit 3", JobStatus.FAILED, 4 << 8),
+    }
+    planted: dict[int, Kind] = {}
+    for kind, (body, status, code) in said.items():
+        key = await run(approved, body)
+        await session.writer.settle(key.job_id, status, 1, exit_status=code)
+        planted[key.job_id] = kind
+    cpus = await approved.claimed(replace(SMALL_JOB, cpus_per_task=2))
+    await session.cluster.submit(cpus, bash("true"), SMALL)
+    assert (await ended(session.monitor, cpus)).phase is Phase.ENDED
+    await session.writer.set_running(cpus.job_id, 1)
+    await session.writer.settle(cpus.job_id, JobStatus.FINISHED, 1)
+    result = await accounted(approved, len(planted) + 2)
+    assert dict(found(result)) == planted | {cpus.job_id: Kind.LESS_MEMORY}
+    assert (cpus.job_id, Kind.FEWER_CPUS) in found(result)
+
+
+async def test_a_job_that_slurm_still_runs_after_its_settlement_is_named(approved: Scene) -> None:
+    session = approved.session
+    key = await approved.claimed()
+    await session.cluster.submit(key, bash("sleep 300"), SMALL)
+    session.monitor.watch(key)
+    deadline = time.monotonic() + WAIT_S
+    while session.monitor.observe(key).phase is not Phase.RUNNING:
+        assert time.monotonic() < deadline
+        await asyncio.sleep(0.2)
+    await session.writer.set_running(key.job_id, 1)
+    await session.writer.settle(key.job_id, JobStatus.FINISHED, 1)
+    assert (await books(ProviderBooks(session))).clean, "it may be about to end"
+    assert found(await books(ProviderBooks(session), ahead_s=120)) == [(key.job_id, Kind.STILL_RUNNING)]
+    await session.cluster.cancel(key)
+
+
+async def accounted(scene: Scene, differences: int) -> Reconciliation:
+    """Return the books once accounting has the ends of all runs."""
+    deadline = time.monotonic() + WAIT_S
+    while len((result := await books(ProviderBooks(scene.session))).differences) < differences:
+        assert time.monotonic() < deadline, found(result)
+        await asyncio.sleep(0.5)
+    return result
