@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from deepgrid.billing.columns.claims import IS_GIVEN_BACK, OF_SLURM, Claims, Window
-from deepgrid.billing.columns.entry_tables import amounts, numbers, words
+from deepgrid.billing.columns.entry_tables import numbers, words
 from deepgrid.billing.credits import format_credits
 from deepgrid.billing.entries import Ledger, Purpose
 from deepgrid.lifecycle.states import JobStatus
@@ -72,10 +72,10 @@ class TotalsOf:
             sums[name] += sum(claims.money[name].tolist())
         jobs = claims.tables.jobs
         is_hot = numbers(jobs, "status") <= int(JobStatus.RUNNING)
-        held = amounts(jobs, "locked_wei") - amounts(jobs, "released_wei")
+        held = claims.tables.locked_wei - claims.tables.released_wei
         sums["held"] += sum(held[is_hot].tolist())
         moves = claims.tables.transfers
-        block, wei, (purpose, names) = numbers(moves, "block"), amounts(moves, "wei"), words(moves, "purpose")
+        block, wei, (purpose, names) = numbers(moves, "block"), claims.tables.moved_wei, words(moves, "purpose")
         inside = (block >= window.first_block) & (block <= window.last_block)
         for code, name in enumerate(names):
             sums[f"moved {name}"] += sum(wei[inside & (purpose == code)].tolist())

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from deepgrid.errors import ChainError
 from deepgrid.lifecycle.job import Job, JobDefinition
 from deepgrid.lifecycle.states import JobStatus
 
+Wei = np.ndarray[Any, np.dtype[np.object_]]
 LIMB = 2**64
 MISSING: int = np.iinfo(np.int64).min  # a number that is absent, in an array
 MOST = 2**63 - 1
@@ -61,6 +63,26 @@ class EntryTables:
     claims: pa.Table
     given_back: pa.Table
     runs: pa.Table
+
+    @cached_property
+    def moved_wei(self) -> Wei:
+        """The amount of each transfer."""
+        return amounts(self.transfers, "wei")
+
+    @cached_property
+    def locked_wei(self) -> Wei:
+        """What was locked for each job."""
+        return amounts(self.jobs, "locked_wei")
+
+    @cached_property
+    def released_wei(self) -> Wei:
+        """What came back to the customer of each job before its end."""
+        return amounts(self.jobs, "released_wei")
+
+    @cached_property
+    def rate_wei(self) -> Wei:
+        """The price of a minute of each job."""
+        return amounts(self.jobs, "rate_wei_per_minute")
 
 
 def tables_of(ledger: Ledger, runs: Iterable[Run] = ()) -> EntryTables:

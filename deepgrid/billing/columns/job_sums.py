@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from deepgrid.billing.columns.entry_tables import MISSING, EntryTables, amounts, numbers, words
+from deepgrid.billing.columns.entry_tables import MISSING, EntryTables, numbers, words
 from deepgrid.billing.entries import Purpose
 
 Array = np.ndarray[Any, Any]
@@ -35,7 +35,7 @@ def job_sums(tables: EntryTables, first_block: int, last_block: int) -> JobSums:
     """Return the sums over the blocks of the period."""
     jobs, moves = tables.jobs, tables.transfers
     ids = numbers(jobs, "id")
-    at, wei, block = match(ids, numbers(moves, "job_id")), amounts(moves, "wei"), numbers(moves, "block")
+    at, wei, block = match(ids, numbers(moves, "job_id")), tables.moved_wei, numbers(moves, "block")
     purposes, names = words(moves, "purpose")
     inside, later = (block >= first_block) & (block <= last_block), block > last_block
 
@@ -48,8 +48,8 @@ def job_sums(tables: EntryTables, first_block: int, last_block: int) -> JobSums:
 
     anywhere = np.ones(len(at), dtype=bool)
     released, top_up = total(Purpose.RELEASE, inside), total(Purpose.TOP_UP, inside)
-    before = amounts(jobs, "released_wei") - total(Purpose.RELEASE, anywhere)
-    locked = amounts(jobs, "locked_wei") - total(Purpose.TOP_UP, later) - before
+    before = tables.released_wei - total(Purpose.RELEASE, anywhere)
+    locked = tables.locked_wei - total(Purpose.TOP_UP, later) - before
     is_older = numbers(jobs, "requested_in") == MISSING
     settled = match(ids, numbers(tables.settlements, "job_id"))
     return JobSums(

@@ -18,7 +18,7 @@ import numpy as np
 
 from deepgrid.billing.columns.claim_record import ClaimRecord
 from deepgrid.billing.columns.claims import IS_SETTLED, Claims, records
-from deepgrid.billing.columns.entry_tables import MISSING, amounts, numbers, words
+from deepgrid.billing.columns.entry_tables import MISSING, numbers, words
 from deepgrid.billing.rules.kinds import Finding, Kind, Severity, severity_of
 
 Array = np.ndarray[Any, Any]
@@ -84,7 +84,7 @@ class BillPatterns:
         rows = np.flatnonzero((claims.outcome == IS_SETTLED) & claims.runs.began & (claims.runs.minutes > 0))
         off = (claims.billed - claims.expected)[rows]
         is_small = np.abs(off) <= self._tolerance
-        is_late, rates = _is_late(claims, rows), amounts(claims.tables.jobs, "rate_wei_per_minute")
+        is_late, rates = _is_late(claims, rows), claims.tables.rate_wei
         provider, providers = words(claims.tables.settlements, "provider")
         customer, customers = words(claims.tables.settlements, "customer")
         ends = claims.settlement[rows]

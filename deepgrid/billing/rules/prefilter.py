@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from deepgrid.billing.columns.claims import IS_OPEN, IS_SETTLED, Claims
-from deepgrid.billing.columns.entry_tables import MISSING, amounts, flags, numbers, words
+from deepgrid.billing.columns.entry_tables import MISSING, flags, numbers, words
 from deepgrid.billing.formulas import MAX_LIMIT_MINUTES
 from deepgrid.billing.rules.differences import CLOCKS_S, Side
 from deepgrid.lifecycle.states import JobStatus
@@ -69,7 +69,7 @@ def _money(claims: Claims) -> Array:
     at = np.maximum(claims.job, 0)
     if not len(jobs):
         return np.asarray(found)
-    locked, rate = amounts(jobs, "locked_wei")[at], amounts(jobs, "rate_wei_per_minute")[at]
+    locked, rate = claims.tables.locked_wei[at], claims.tables.rate_wei[at]
     cost = np.minimum(claims.billed.astype(object) * rate, locked)
     cut = cost * claims.of_job("cut_percent").astype(object) // 100
     wrong = claims.billed > MAX_LIMIT_MINUTES
