@@ -16,7 +16,6 @@ from deepgrid.client.engine.connection import Connection, open_connection
 from deepgrid.client.engine.submission import submit
 from deepgrid.client.errors import note_interruption
 from deepgrid.client.job import AsyncJob, read_job
-from deepgrid.client.job_history import JobHistory
 from deepgrid.client.job_set import AsyncJobSet, start_sweep
 from deepgrid.client.job_values import Credits, Duration, JobChange, wei_of
 from deepgrid.client.order import Preference, Terms, order_of
@@ -25,6 +24,7 @@ from deepgrid.client.repeat.deposit import Deposit, minutes_of, order_for, with_
 from deepgrid.client.repeat.marks import Tags, mark_of
 from deepgrid.client.settings import DEFAULTS, ClientSettings
 from deepgrid.client.sweep.driver import SweepLimits
+from deepgrid.client.sweep.job_history import JobHistory
 from deepgrid.client.wallet import AsyncWallet, checked_address
 from deepgrid.client.workflow import FilePath, Source, Workflow, read_workflow
 from deepgrid.errors import ChainError, GridError, InputError

@@ -24,8 +24,8 @@ from deepgrid.client.display.record import (
     transaction_rows,
 )
 from deepgrid.client.grid import AsyncGrid
-from deepgrid.client.job_history import states_of
 from deepgrid.client.job_values import JobChange, LogLine, Remark, Step
+from deepgrid.client.sweep.job_history import states_of
 from deepgrid.errors import GridError
 from deepgrid.lifecycle.job import Job
 from deepgrid.plain_text import plain

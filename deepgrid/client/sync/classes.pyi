@@ -13,7 +13,6 @@ from deepgrid.client.bills.job_usage import When
 from deepgrid.client.cluster_offers import Clusters, Offers
 from deepgrid.client.display.record import JobEvent, JobRecord
 from deepgrid.client.engine.output import _silent
-from deepgrid.client.job_history import States
 from deepgrid.client.job_output import LINK_FOR, OutputFile, ShareLink
 from deepgrid.client.job_values import Bill, Credits, Duration, JobChange, LogLine, LogStatus, Parameters, Remark, Step
 from deepgrid.client.order import Preference
@@ -23,6 +22,7 @@ from deepgrid.client.repeat.job_files import JobFile
 from deepgrid.client.repeat.marks import Tags
 from deepgrid.client.repeat.sweep_groups import SweepGroup
 from deepgrid.client.settings import DEFAULTS, ClientSettings
+from deepgrid.client.sweep.job_history import States
 from deepgrid.client.sweep.summary import Summary, Unsubmitted
 from deepgrid.client.workflow import FilePath, Source, Workflow
 from deepgrid.lifecycle.job import Job as ChainJob
