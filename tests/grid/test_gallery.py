@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import runpy
 import shutil
@@ -16,6 +17,7 @@ import nbclient
 import nbformat
 import numpy
 import pytest
+from prefect.settings import PREFECT_API_AUTH_STRING, PREFECT_API_URL
 
 from deepgrid import Grid
 from deepgrid.errors import ChainError
@@ -108,6 +110,38 @@ def test_a_flow_that_is_repeated_finds_its_jobs(open_grid: Grid, tmp_path: Path)
     first = numbers(open_grid, "squares")
     assert areas() == [4, 9, 16]
     assert numbers(open_grid, "squares") == first and len(first) == 3
+
+
+@pytest.mark.usefixtures("prefect_api")
+@pytest.mark.parametrize(("steps", "places"), [(3, 2), (10, 10)])
+def test_a_study_that_was_killed_is_resumed_with_the_same_jobs(
+    open_grid: Grid, tmp_path: Path, steps: int, places: int
+) -> None:
+    known = set(numbers(open_grid, "measure"))
+    program = [sys.executable, str(EXAMPLES / "python" / "grid_study.py"), f"wing{steps}", str(steps), str(places)]
+    api = {"PREFECT_API_URL": PREFECT_API_URL.value(), "PREFECT_API_AUTH_STRING": PREFECT_API_AUTH_STRING.value()}
+    where: dict[str, Any] = {"cwd": tmp_path, "env": {**os.environ, **{key: text for key, text in api.items() if text}}}
+    killed = subprocess.Popen(program, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, **where)
+    said: list[str] = []
+    try:
+        assert killed.stdout is not None
+        for line in killed.stdout:
+            said.append(line)
+            if f"step {steps // 3 - 1} measured" in line:
+                break
+        else:
+            pytest.fail("".join(said))
+    finally:
+        killed.send_signal(signal.SIGKILL)
+        killed.communicate()
+    before = set(numbers(open_grid, "measure")) - known
+    assert before
+    resumed = subprocess.run(program, capture_output=True, text=True, check=False, **where)
+    total = sum(step * 100 + place for step in range(steps) for place in range(places))
+    assert f"the total is {total}" in resumed.stdout, resumed.stdout + resumed.stderr
+    jobs = set(numbers(open_grid, "measure")) - known
+    assert len(jobs) == steps * places
+    assert before <= jobs
 
 
 @pytest.mark.usefixtures("environment")
