@@ -16,6 +16,8 @@ from tests.sbatch.bucket import KEYS, Bucket
 from tests.sbatch.bucket import bucket as bucket
 from tests.sbatch.bucket import s3_server as s3_server
 
+pytestmark = pytest.mark.usefixtures("provider")  # its cluster has S3
+
 
 def workflow(output: dict[str, Any]) -> dict[str, Any]:
     """Return a workflow with this output."""

@@ -11,8 +11,7 @@ from deepgrid.services.storage.database import Table
 class SubscriptionRecord(Table):
     """A customer's webhook. `sealed` holds its URL and the key of its signatures.
 
-    `first` is the number of the customer's oldest jobs of which nothing more will be told. Ends before `created_at` are
-    not told.
+    `first` counts the customer's oldest jobs; nothing more is told about these. Ends before `created_at` are not told.
     """
 
     __tablename__ = "grid_subscription"
