@@ -76,9 +76,14 @@ async def compare(
     if books.provider is None and needs_older_strays(ledger):
         ledger = await books.with_older_strays(ledger)
     return reconcile(
-        books.name, ledger, chosen.span, runs=runs, provider=books.provider, tolerance_minutes=tolerance_minutes,
+        books.name,
+        ledger,
+        chosen.span,
+        runs=runs,
+        provider=books.provider,
+        tolerance_minutes=tolerance_minutes,
         late_s=chosen.late_s,
-    )  # fmt: skip
+    )
 
 
 async def keep(books: Books, result: Reconciliation) -> None:

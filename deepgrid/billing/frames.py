@@ -50,8 +50,10 @@ def _slurm_columns(claims: Claims) -> dict[str, list[Any]]:
     state = [names[code] for code in states[places]] if some else [None] * len(first)
     columns = {"slurm_state": [word if has else None for word, has in zip(state, known.tolist(), strict=True)]}
     for name, column, has in (
-        ("slurm_id", "slurm_id", known), ("slurm_start", "started_at", began), ("slurm_end", "ended_at", known),
-    ):  # fmt: skip
+        ("slurm_id", "slurm_id", known),
+        ("slurm_start", "started_at", began),
+        ("slurm_end", "ended_at", known),
+    ):
         values = numbers(runs, column)[places] if some else np.full(len(first), MISSING)
         columns[name] = _or_none(values, has & (values != MISSING))
     order = ("slurm_id", "slurm_state", "slurm_start", "slurm_end")

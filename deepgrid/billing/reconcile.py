@@ -123,15 +123,20 @@ class Reconciler:
         found = sorted([*self._found, *too_much], key=lambda one: (one.job_id, one.claimed_at))
         totals = self._totals.totals(contract)
         return Reconciliation(
-            name=self._name, span=self._side.span, claims=self._claims,
+            name=self._name,
+            span=self._side.span,
+            claims=self._claims,
             differences=tuple(one for one in found if one.kind is not None),
-            notes=tuple(one for one in found if one.kind is None), totals=totals,
+            notes=tuple(one for one in found if one.kind is None),
+            totals=totals,
             imbalances=tuple(imbalances(totals, contract)),
             sources="contract events, token transfers" + (f", {runs.source}" if runs else ""),
-            paid_back=self._refunds.often(), foreign=runs.foreign if runs else (), patterns=self._patterns.patterns(),
+            paid_back=self._refunds.often(),
+            foreign=runs.foreign if runs else (),
+            patterns=self._patterns.patterns(),
             has_slurm=self._side.has_slurm and not self._side.partial,
             undecided=runs is not None and runs.late and self._claims is not None and lacks_runs(self._claims),
-        )  # fmt: skip
+        )
 
 
 def reconcile(
@@ -151,11 +156,16 @@ def reconcile(
     """
     tables = tables_of(ledger, runs.runs if runs is not None else ())
     side = Side(
-        span=span, tolerance_minutes=tolerance_minutes, never_settled_grace_s=never_settled_grace_s,
-        has_slurm=runs is not None, complete=runs is not None and runs.complete, strays_wei=ledger.strays_wei,
-        shared=shared_runs(tables.runs) if provider is not None else frozenset(), late_s=late_s,
+        span=span,
+        tolerance_minutes=tolerance_minutes,
+        never_settled_grace_s=never_settled_grace_s,
+        has_slurm=runs is not None,
+        complete=runs is not None and runs.complete,
+        strays_wei=ledger.strays_wei,
+        shared=shared_runs(tables.runs) if provider is not None else frozenset(),
+        late_s=late_s,
         partial=runs is not None and runs.partial,
-    )  # fmt: skip
+    )
     window = Window.of(ledger, provider)
     reconciler = Reconciler(name, window, side, reported=ledger.reported_too_much, keep=True)
     reconciler.add(tables)

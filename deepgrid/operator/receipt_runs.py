@@ -61,8 +61,13 @@ def run_of(contents: Contents) -> Run:
     """Return the run that a receipt is about."""
     seen = contents.evidence
     return Run(
-        job_id=contents.job_id, claimed_at=contents.times.claimed_at, slurm_id=seen.slurm_id or 0, state=seen.state,
-        started_at=seen.started_at, ended_at=seen.ended_at, exit_status=seen.exit_status,
+        job_id=contents.job_id,
+        claimed_at=contents.times.claimed_at,
+        slurm_id=seen.slurm_id or 0,
+        state=seen.state,
+        started_at=seen.started_at,
+        ended_at=seen.ended_at,
+        exit_status=seen.exit_status,
         ran_s=None if seen.started_at is None or seen.ended_at is None else seen.run_s,
         given=allocation(seen.tres, "", counts_gpus=False),
-    )  # fmt: skip
+    )

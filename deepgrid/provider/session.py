@@ -123,9 +123,12 @@ class ProviderSession:
         undelivered = ClaimJournal(settings.state / f"{settings.cluster}.logs.json", like=self.key(0, 0))
         self.logs = LogShipper(cluster, self.services, log, undelivered)
         signatory = Signatory(
-            Domain(book.chain_id, book.meta_scheduler), wallet.account, settings.cluster, settings.login.partition,
+            Domain(book.chain_id, book.meta_scheduler),
+            wallet.account,
+            settings.cluster,
+            settings.login.partition,
             settings.claim_stays_s,
-        )  # fmt: skip
+        )
         unsent = ReceiptJournal(settings.state / f"{settings.cluster}.receipts.json", like=self.key(0, 0))
         self.receipts = ReceiptDesk(chain, cluster, self.services, signatory, unsent)
         self.services_fault = ""  # the reason why the services are not usable at all

@@ -116,9 +116,15 @@ class GridTaskRunner(ThreadPool):
     ) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self._settings = {
-            "credits": credits, "key": key, "at_once": at_once, "image": image, "resources": resources,
-            "python": python, "grid": grid, **options,
-        }  # fmt: skip
+            "credits": credits,
+            "key": key,
+            "at_once": at_once,
+            "image": image,
+            "resources": resources,
+            "python": python,
+            "grid": grid,
+            **options,
+        }
         self._credits, self._key, self._at_once, self._options = credits, key, at_once, options
         self._workflow_of = functools.partial(task_workflow, image=image, resources=resources, python=python)
         self._open = grid
@@ -205,9 +211,14 @@ class GridTaskRunner(ThreadPool):
         """Submit the jobs of a sweep, and yield each as soon as it is over."""
         sets = [{"REMOTE_CALL": text} for text in sweep.texts]
         jobs = self._running().map(
-            self._workflow_of(task.fn, sweep.key), sets, credits=self._credits, at_once=self._at_once, key=sweep.key,
-            name=task.name[:32], **self._options,
-        )  # fmt: skip
+            self._workflow_of(task.fn, sweep.key),
+            sets,
+            credits=self._credits,
+            at_once=self._at_once,
+            key=sweep.key,
+            name=task.name[:32],
+            **self._options,
+        )
         return jobs.as_completed()
 
     def wait(self, job: Job) -> Job:

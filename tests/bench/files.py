@@ -1,9 +1,9 @@
 """`./run bench files`: 10,000 small files and one of 2 GB, up and down, killed and resumed, against plain HTTP.
 
-The services run as their own process on a chain in memory, with files in a folder. The client is killed half-way up, and
-started again. The same happens to the download. A plain server of the same library stores and returns the same bytes in the same
-run. The last line is JSON: `up_ratio` and `down_ratio` (rate by rate of plain HTTP), `rss_mb` (most memory of the
-services). Exit status 1: a ratio is below 0.5, the memory is 200 MB or more, or a file differs.
+The services run as their own process on a chain in memory, with files in a folder. The client is killed half-way up,
+and started again. The same happens to the download. A plain server of the same library stores and returns the same
+bytes in the same run. The last line is JSON: `up_ratio` and `down_ratio` (rate by rate of plain HTTP), `rss_mb` (most
+memory of the services). Exit status 1: a ratio is below 0.5, the memory is 200 MB or more, or a file differs.
 """
 
 from __future__ import annotations

@@ -52,9 +52,12 @@ class Window:
     def of(cls, ledger: Ledger, provider: str | None) -> Window:
         """Return the window of a ledger."""
         return cls(
-            ledger.first_block, ledger.last_block, provider, ledger.cancellation_fee_minutes,
+            ledger.first_block,
+            ledger.last_block,
+            provider,
+            ledger.cancellation_fee_minutes,
             ledger.claim_timeout_minutes,
-        )  # fmt: skip
+        )
 
 
 @dataclass(frozen=True)
@@ -106,21 +109,29 @@ def join(tables: EntryTables, window: Window) -> Claims:
     only, nothing = len(extra[0]), np.full(len(extra[0]), -1)
     order = np.lexsort((np.concatenate([keys[1], extra[1]]), np.concatenate([keys[0], extra[0]])))
     job = np.concatenate([kept, back_job, match(ids, extra[0])])[order]
-    outcome = np.concatenate([
-        np.where(settlement[kept] >= 0, IS_SETTLED, IS_OPEN), np.full(len(back), IS_GIVEN_BACK),
-        np.full(only, OF_SLURM),
-    ])[order]  # fmt: skip
+    outcome = np.concatenate(
+        [
+            np.where(settlement[kept] >= 0, IS_SETTLED, IS_OPEN),
+            np.full(len(back), IS_GIVEN_BACK),
+            np.full(only, OF_SLURM),
+        ]
+    )[order]
     settled = np.concatenate([settlement[kept], np.full(len(back), -1), nothing])[order]
     runs = runs.taken(order)
     return Claims(
-        tables=tables, sums=sums,
-        job_id=np.concatenate([keys[0], extra[0]])[order], claimed_at=np.concatenate([keys[1], extra[1]])[order],
-        outcome=outcome, job=job, settlement=settled,
-        given_back=np.concatenate([np.full(len(kept), -1), back, nothing])[order], runs=runs,
+        tables=tables,
+        sums=sums,
+        job_id=np.concatenate([keys[0], extra[0]])[order],
+        claimed_at=np.concatenate([keys[1], extra[1]])[order],
+        outcome=outcome,
+        job=job,
+        settlement=settled,
+        given_back=np.concatenate([np.full(len(kept), -1), back, nothing])[order],
+        runs=runs,
         money=_money(tables, sums, job, outcome, settled),
         billed=_taken(numbers(tables.settlements, "billed_minutes"), settled),
         expected=_expected(tables, window, job, outcome, runs),
-    )  # fmt: skip
+    )
 
 
 def claims_of(ledger: Ledger, runs: Sequence[Run] = (), provider: str | None = None) -> Claims:
@@ -145,13 +156,19 @@ def records(claims: Claims, rows: Array, reported: dict[int, int] | None = None)
         tx = last.tx_hash if last else str(backs[at]) if claims.given_back[row] >= 0 else ""
         job_id = int(claims.job_id[row])
         yield ClaimRecord(
-            job_id=job_id, claimed_at=int(claims.claimed_at[row]), outcome=OUTCOMES[claims.outcome[row]], job=job,
+            job_id=job_id,
+            claimed_at=int(claims.claimed_at[row]),
+            outcome=OUTCOMES[claims.outcome[row]],
+            job=job,
             amounts=Amounts(*(column[at] for column in money)),
             requested=job is not None and bool(requested[job_at[at]]),
-            settlements=int(claims.sums.settlements[job_at[at]]) if job else 0, last=last,
-            runs=tuple(next(runs) for _ in range(counts[at])), reported=(reported or {}).get(job_id),
-            expected=int(claims.expected[row]), tx=tx,
-        )  # fmt: skip
+            settlements=int(claims.sums.settlements[job_at[at]]) if job else 0,
+            last=last,
+            runs=tuple(next(runs) for _ in range(counts[at])),
+            reported=(reported or {}).get(job_id),
+            expected=int(claims.expected[row]),
+            tx=tx,
+        )
 
 
 def _outcomes(tables: EntryTables, sums: JobSums, window: Window) -> tuple[Array, Array]:

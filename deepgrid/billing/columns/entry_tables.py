@@ -28,29 +28,68 @@ MOST = 2**63 - 1
 WORD = pa.dictionary(pa.int32(), pa.string())
 COLUMNS: dict[str, dict[str, pa.DataType | None]] = {  # None: an amount in wei
     "jobs": {
-        "id": pa.int64(), "status": pa.int64(), "customer": WORD, "provider": WORD, "gpus": pa.int64(),
-        "mem_per_cpu_mb": pa.int64(), "cpus_per_task": pa.int64(), "ntasks": pa.int64(), "locked_wei": None,
-        "final_cost_wei": None, "submitted_at": pa.int64(), "claimed_at": pa.int64(), "started_at": pa.int64(),
-        "ended_at": pa.int64(), "cancel_requested_at": pa.int64(), "has_cancel_request": pa.bool_(),
-        "rate_wei_per_minute": None, "cut_percent": pa.int64(), "granted_minutes": pa.int64(), "last_error": WORD,
-        "exit_status": pa.int64(), "released_wei": None, "requested_in": pa.int64(),
+        "id": pa.int64(),
+        "status": pa.int64(),
+        "customer": WORD,
+        "provider": WORD,
+        "gpus": pa.int64(),
+        "mem_per_cpu_mb": pa.int64(),
+        "cpus_per_task": pa.int64(),
+        "ntasks": pa.int64(),
+        "locked_wei": None,
+        "final_cost_wei": None,
+        "submitted_at": pa.int64(),
+        "claimed_at": pa.int64(),
+        "started_at": pa.int64(),
+        "ended_at": pa.int64(),
+        "cancel_requested_at": pa.int64(),
+        "has_cancel_request": pa.bool_(),
+        "rate_wei_per_minute": None,
+        "cut_percent": pa.int64(),
+        "granted_minutes": pa.int64(),
+        "last_error": WORD,
+        "exit_status": pa.int64(),
+        "released_wei": None,
+        "requested_in": pa.int64(),
     },
     "settlements": {
-        "job_id": pa.int64(), "provider": WORD, "customer": WORD, "billed_minutes": pa.int64(), "paid_wei": None,
-        "cut_wei": None, "refunded_wei": None, "at": pa.int64(), "block": pa.int64(), "tx_hash": pa.string(),
+        "job_id": pa.int64(),
+        "provider": WORD,
+        "customer": WORD,
+        "billed_minutes": pa.int64(),
+        "paid_wei": None,
+        "cut_wei": None,
+        "refunded_wei": None,
+        "at": pa.int64(),
+        "block": pa.int64(),
+        "tx_hash": pa.string(),
     },
     "transfers": {"job_id": pa.int64(), "purpose": WORD, "payee": WORD, "wei": None, "block": pa.int64()},
     "claims": {
-        "job_id": pa.int64(), "provider": WORD, "at": pa.int64(), "block": pa.int64(), "tx_hash": pa.string(),
+        "job_id": pa.int64(),
+        "provider": WORD,
+        "at": pa.int64(),
+        "block": pa.int64(),
+        "tx_hash": pa.string(),
     },
     "given_back": {"job_id": pa.int64(), "provider": WORD, "block": pa.int64()},
     "runs": {
-        "job_id": pa.int64(), "claimed_at": pa.int64(), "slurm_id": pa.int64(), "state": WORD,
-        "started_at": pa.int64(), "ended_at": pa.int64(), "exit_status": pa.int64(), "guarded": pa.bool_(),
-        "ran_s": pa.int64(), "cpus": pa.int64(), "nodes": pa.int64(), "mem_mb": pa.int64(), "gpus": pa.int64(),
+        "job_id": pa.int64(),
+        "claimed_at": pa.int64(),
+        "slurm_id": pa.int64(),
+        "state": WORD,
+        "started_at": pa.int64(),
+        "ended_at": pa.int64(),
+        "exit_status": pa.int64(),
+        "guarded": pa.bool_(),
+        "ran_s": pa.int64(),
+        "cpus": pa.int64(),
+        "nodes": pa.int64(),
+        "mem_mb": pa.int64(),
+        "gpus": pa.int64(),
         "wanted_nodes": pa.int64(),
     },
-}  # fmt: skip
+}
 
 
 @dataclass(frozen=True)
@@ -144,35 +183,63 @@ def schema(name: str) -> pa.Schema:
 def job_in(row: Mapping[str, Any]) -> Job:
     """Return the job in a row of `jobs`: its figures, without texts and conditions, which the books do not read."""
     return Job(
-        id=row["id"], status=JobStatus(row["status"]), customer=row["customer"], provider=row["provider"],
-        definition=JobDefinition(row["gpus"], row["mem_per_cpu_mb"], row["cpus_per_task"], row["ntasks"], ""), name="",
-        locked_wei=_wei(row, "locked_wei"), final_cost_wei=_wei(row, "final_cost_wei"),
-        submitted_at=row["submitted_at"], assigned_at=0, claimed_at=row["claimed_at"], started_at=row["started_at"],
-        ended_at=row["ended_at"], cancel_requested_at=row["cancel_requested_at"],
-        has_cancel_request=row["has_cancel_request"], rate_wei_per_minute=_wei(row, "rate_wei_per_minute"),
-        cut_percent=row["cut_percent"], granted_minutes=row["granted_minutes"], last_refuser=None,
-        delegate_spending=False, last_error=row["last_error"], exit_status=row["exit_status"],
+        id=row["id"],
+        status=JobStatus(row["status"]),
+        customer=row["customer"],
+        provider=row["provider"],
+        definition=JobDefinition(row["gpus"], row["mem_per_cpu_mb"], row["cpus_per_task"], row["ntasks"], ""),
+        name="",
+        locked_wei=_wei(row, "locked_wei"),
+        final_cost_wei=_wei(row, "final_cost_wei"),
+        submitted_at=row["submitted_at"],
+        assigned_at=0,
+        claimed_at=row["claimed_at"],
+        started_at=row["started_at"],
+        ended_at=row["ended_at"],
+        cancel_requested_at=row["cancel_requested_at"],
+        has_cancel_request=row["has_cancel_request"],
+        rate_wei_per_minute=_wei(row, "rate_wei_per_minute"),
+        cut_percent=row["cut_percent"],
+        granted_minutes=row["granted_minutes"],
+        last_refuser=None,
+        delegate_spending=False,
+        last_error=row["last_error"],
+        exit_status=row["exit_status"],
         released_wei=_wei(row, "released_wei"),
-    )  # fmt: skip
+    )
 
 
 def settlement_in(row: Mapping[str, Any]) -> Settlement:
     """Return the settlement in a row of `settlements`."""
     return Settlement(
-        job_id=row["job_id"], provider=row["provider"], customer=row["customer"], billed_minutes=row["billed_minutes"],
-        paid_wei=_wei(row, "paid_wei"), cut_wei=_wei(row, "cut_wei"), refunded_wei=_wei(row, "refunded_wei"),
-        at=row["at"], block=row["block"], tx_hash=row["tx_hash"],
-    )  # fmt: skip
+        job_id=row["job_id"],
+        provider=row["provider"],
+        customer=row["customer"],
+        billed_minutes=row["billed_minutes"],
+        paid_wei=_wei(row, "paid_wei"),
+        cut_wei=_wei(row, "cut_wei"),
+        refunded_wei=_wei(row, "refunded_wei"),
+        at=row["at"],
+        block=row["block"],
+        tx_hash=row["tx_hash"],
+    )
 
 
 def run_in(row: Mapping[str, Any]) -> Run:
     """Return the run in a row of `runs`."""
     given = Allocation(row["cpus"], row["nodes"], row["mem_mb"], row["gpus"], row["wanted_nodes"])
     return Run(
-        job_id=row["job_id"], claimed_at=row["claimed_at"], slurm_id=row["slurm_id"], state=row["state"],
-        started_at=row["started_at"], ended_at=row["ended_at"], exit_status=row["exit_status"],
-        guarded=row["guarded"], ran_s=row["ran_s"], given=given,
-    )  # fmt: skip
+        job_id=row["job_id"],
+        claimed_at=row["claimed_at"],
+        slurm_id=row["slurm_id"],
+        state=row["state"],
+        started_at=row["started_at"],
+        ended_at=row["ended_at"],
+        exit_status=row["exit_status"],
+        guarded=row["guarded"],
+        ran_s=row["ran_s"],
+        given=given,
+    )
 
 
 def _wei(row: Mapping[str, Any], name: str) -> int:

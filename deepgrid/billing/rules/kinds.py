@@ -48,9 +48,17 @@ class Kind(StrEnum):
 
 
 _CRITICAL = {
-    Kind.MORE_THAN_BOUGHT, Kind.A_MINUTE_TOO_MUCH, Kind.NO_RUN, Kind.SHARED_RUN, Kind.SETTLED_TWICE, Kind.DEPOSIT,
-    Kind.DIVISION, Kind.TERMS, Kind.TRANSFERS, Kind.REFUND,
-}  # fmt: skip
+    Kind.MORE_THAN_BOUGHT,
+    Kind.A_MINUTE_TOO_MUCH,
+    Kind.NO_RUN,
+    Kind.SHARED_RUN,
+    Kind.SETTLED_TWICE,
+    Kind.DEPOSIT,
+    Kind.DIVISION,
+    Kind.TERMS,
+    Kind.TRANSFERS,
+    Kind.REFUND,
+}
 _MINOR = {Kind.ANOTHER_EXIT}
 _HINTS = {Kind.LATE_ENDS}
 

@@ -97,10 +97,15 @@ class BillPatterns:
         np.add.at(late_wei, group[is_late], rates[claims.job[rows[is_late]]])
         found = [self._customers[providers[key // len(customers)], customers[key % len(customers)]] for key in keys]
         figures = zip(
-            count(is_small), count(is_small & (off > 0)), count(is_small & (off < 0)),
-            np.bincount(group[is_small], off[is_small], len(keys)), count(group >= 0), count(is_late), late_wei,
+            count(is_small),
+            count(is_small & (off > 0)),
+            count(is_small & (off < 0)),
+            np.bincount(group[is_small], off[is_small], len(keys)),
+            count(group >= 0),
+            count(is_late),
+            late_wei,
             strict=True,
-        )  # fmt: skip
+        )
         for one, (bills, higher, lower, minutes, all_ends, late, wei) in zip(found, figures, strict=True):
             one.add(_Group(bills, higher, lower, int(minutes), all_ends, late, wei))
         high = np.flatnonzero(is_small & (off > 0))

@@ -20,9 +20,11 @@ from deepgrid.lifecycle.states import JobStatus
 Array = np.ndarray[Any, Any]
 # What each end looks like in Slurm without interference. Other pairs are left to the rules.
 _PLAIN_ENDS = {
-    JobStatus.FINISHED: "COMPLETED", JobStatus.FAILED: "FAILED", JobStatus.CANCELLED: "CANCELLED",
+    JobStatus.FINISHED: "COMPLETED",
+    JobStatus.FAILED: "FAILED",
+    JobStatus.CANCELLED: "CANCELLED",
     JobStatus.OUT_OF_CREDITS: "TIMEOUT",
-}  # fmt: skip
+}
 
 
 def doubtful(claims: Claims, side: Side, reported: dict[int, int]) -> Array:

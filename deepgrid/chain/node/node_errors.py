@@ -14,8 +14,13 @@ OVERLOADED = ("internal error", "internal server error")
 # A node that keeps few states may drop one between the arrival of a request and its answer. A member of a pool that
 # lags behind does not have the block yet.
 LOST_STATE = (
-    "blockoutofrange", "header not found", "missing trie node", "unknown block", "block not found", "invalid block tag",
-)  # fmt: skip
+    "blockoutofrange",
+    "header not found",
+    "missing trie node",
+    "unknown block",
+    "block not found",
+    "invalid block tag",
+)
 # Refusals of eth_getLogs, for which nodes also use the code of a rate limit: the blocks hold too many logs, or there
 # are too many blocks.
 MANY_LOGS = ("results", "response size", "response exceed", "too many logs")

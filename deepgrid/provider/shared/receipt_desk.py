@@ -126,9 +126,14 @@ class ReceiptDesk:
     """One loop for all jobs of a supervisor."""
 
     def __init__(
-        self, chain: Chain, cluster: Cluster, services: ServicesClient, signatory: Signatory, journal: ReceiptJournal,
+        self,
+        chain: Chain,
+        cluster: Cluster,
+        services: ServicesClient,
+        signatory: Signatory,
+        journal: ReceiptJournal,
         settings: ReceiptSettings = ReceiptSettings(),
-    ) -> None:  # fmt: skip
+    ) -> None:
         self._chain = chain
         self._cluster = cluster
         self._services = services

@@ -65,9 +65,13 @@ async def usage(request: SignedReader, context: Services, room: Room) -> Usage:
         )
     terms = room.terms(request.address)
     return Usage(
-        used=int(used or 0), quota=terms.quota_bytes, bundle=terms.bundle_bytes, file=terms.file_bytes,
-        files=terms.files, keep_s=terms.keep_s,
-    )  # fmt: skip
+        used=int(used or 0),
+        quota=terms.quota_bytes,
+        bundle=terms.bundle_bytes,
+        file=terms.file_bytes,
+        files=terms.files,
+        keep_s=terms.keep_s,
+    )
 
 
 @router.get("/v1/jobs/{job_id}/files")
@@ -78,9 +82,13 @@ async def files_of_job(job_id: JobId, request: SignedReader, context: Services, 
     bundle = await room.output_of(job_id, request.address)
     until = context.clock() + GET_FOR_S
     return JobFiles(
-        address=room.address("get", bundle.id, GET_FOR_S), until=until, size=bundle.size, files=bundle.files,
-        finished_at=bundle.finished_at or 0, kept_until=bundle.used_at + room.terms(bundle.owner).keep_s,
-    )  # fmt: skip
+        address=room.address("get", bundle.id, GET_FOR_S),
+        until=until,
+        size=bundle.size,
+        files=bundle.files,
+        finished_at=bundle.finished_at or 0,
+        kept_until=bundle.used_at + room.terms(bundle.owner).keep_s,
+    )
 
 
 @router.delete("/v1/jobs/{job_id}/files", status_code=204)

@@ -105,9 +105,12 @@ async def progress(address: Writing, room: Room) -> Progress:
     bundle = await room.require(address.bundle)
     missing = await room.content(bundle).missing(bundle.size)
     return Progress(
-        size=bundle.size, parts=part_count(bundle.size), left=len(missing), missing=missing[:MOST_MISSING],
+        size=bundle.size,
+        parts=part_count(bundle.size),
+        left=len(missing),
+        missing=missing[:MOST_MISSING],
         finished=bundle.finished_at is not None,
-    )  # fmt: skip
+    )
 
 
 @router.put("/finish", status_code=204)

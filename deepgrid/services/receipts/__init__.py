@@ -18,6 +18,18 @@ from deepgrid.services.receipts.contents import (
 from deepgrid.services.receipts.signed import MAX_RECEIPT_BYTES, read_receipt, sign_receipt
 
 __all__ = [
-    "MAX_RECEIPT_BYTES", "Asked", "Contents", "Entry", "Evidence", "Minutes", "Money", "Place", "Receipt", "Times",
-    "differences_from", "read_receipt", "require_same_on_chain", "sign_receipt",
-]  # fmt: skip
+    "MAX_RECEIPT_BYTES",
+    "Asked",
+    "Contents",
+    "Entry",
+    "Evidence",
+    "Minutes",
+    "Money",
+    "Place",
+    "Receipt",
+    "Times",
+    "differences_from",
+    "read_receipt",
+    "require_same_on_chain",
+    "sign_receipt",
+]

@@ -20,10 +20,19 @@ from deepgrid.services.signing.signatures import BadRequestSignature, Domain, si
 MAX_RECEIPT_BYTES = 64 * 1024
 
 TYPES = typed(
-    "Receipt", jobId="uint256", customer="address", provider="address", claimedAt="uint256", definitionHash="string",
-    evidenceHash="bytes32", billedMinutes="uint256", paidWei="uint256", cutWei="uint256", refundedWei="uint256",
+    "Receipt",
+    jobId="uint256",
+    customer="address",
+    provider="address",
+    claimedAt="uint256",
+    definitionHash="string",
+    evidenceHash="bytes32",
+    billedMinutes="uint256",
+    paidWei="uint256",
+    cutWei="uint256",
+    refundedWei="uint256",
     contentsHash="bytes32",
-)  # fmt: skip
+)
 
 
 def sign_receipt(account: LocalAccount, contents: Contents) -> bytes:

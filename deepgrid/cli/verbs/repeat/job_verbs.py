@@ -74,9 +74,12 @@ async def again(
         )
         with interruptions_explained():
             job = await old.again(
-                workflow, tags=tag or file.tags, note=file.note if note is None else note, approve=not no_approve,
+                workflow,
+                tags=tag or file.tags,
+                note=file.note if note is None else note,
+                approve=not no_approve,
                 **options,
-            )  # fmt: skip
+            )
         if as_json:
             print_json({"job": job.id, "again": number, "locked_wei": str(job.on_chain.locked_wei)})
         else:
