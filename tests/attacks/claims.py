@@ -150,7 +150,7 @@ class Supervisor:
         self.books = books
         self.cluster = cluster
         self.monitor = SlurmMonitor(cluster)
-        ignored = SimpleNamespace(follow=_nothing, submitted=_nothing, settled=_nothing)
+        ignored = SimpleNamespace(follow=_nothing, submitted=_nothing, settled=_nothing, say=_nothing)
         settings = SimpleNamespace(cluster="unit", claim_stays_s=0, storage=SimpleNamespace(of_account=()))
         self._session = SimpleNamespace(
             settings=settings, address=PROVIDER, chain=books, writer=books, job_of=books.job_of, wakeups=books.wakeups,

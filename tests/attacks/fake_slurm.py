@@ -1,4 +1,4 @@
-"""A fake Slurm in one file: squeue, sacct, sinfo, scontrol, scancel, sacctmgr and sbatch answer from a state file.
+"""A fake Slurm in one file: the programs in `fake_cluster.PROGRAMS` answer from a state file.
 
 It runs under each of these names without any package. It answers like the real commands and prints users' texts byte
 for byte. Every call is logged with the caller's user id. Commands have no effects.
@@ -54,6 +54,8 @@ def main() -> int:
             return sacct(state["jobs"], options(program, argv))
         case ("sinfo", _) | ("scontrol", ["show", "config"]) | ("sacctmgr", _):
             say(sys.stdout.fileno(), state["answers"][program])
+        case "sdiag", _:
+            say(sys.stdout.fileno(), "DBD Agent queue size: 0\n")
     return 0
 
 

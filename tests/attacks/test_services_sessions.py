@@ -7,7 +7,7 @@ import pytest
 from tests.attacks.http_support import DEFINITION_HASH, REQUESTS, STORED, UPLOAD, UPLOAD_BODY, ask, person, rows
 from tests.services.support import ACCOUNTS, DOMAIN, Grid, session_key
 
-MAY_READ = ("read", "releases")
+MAY_READ = ("read", "releases", "file")
 
 
 async def _prepare(grid: Grid) -> None:
@@ -20,7 +20,7 @@ async def _prepare(grid: Grid) -> None:
 @pytest.mark.parametrize("name", ["customer", "provider", "operator"])
 @pytest.mark.attack(
     "sends every request with a stolen session key that may read", attacker="an attacker with a session key",
-    gain="logs and releases of that customer for at most 12 hours",
+    gain="logs, releases, files without their secrets, and tags of that customer, for at most 12 hours",
     defence="a session key does only what its rights name; it is revocable, and ends by itself",
 )  # fmt: skip
 async def test_a_stolen_session_key_only_reads(grid: Grid, name: str) -> None:

@@ -63,6 +63,10 @@ WHOLE_JOB: dict[str, Any] = {
                  "steps": [{"name": "child"}]}},
     ],
 }  # fmt: skip
+GRID_FILES: dict[str, Any] = {  # one place at a time is an input
+    **WHOLE_JOB, "input": {"grid": {"files": "0" * 32}}, "output": {"grid": {}},
+}  # fmt: skip
+OTHER_JOB: dict[str, Any] = {**WHOLE_JOB, "input": {"job": 12}}
 WHOLE_MODULE: dict[str, Any] = {
     "name": "m",
     "description": "d",

@@ -14,9 +14,20 @@ from deepgrid.compat.graphql.job_input import FaultyInput, definition_from, modu
 from deepgrid.compat.graphql.operations import SCHEMA
 from deepgrid.workflow import canonical, parse
 from deepgrid.workflow.models import Model
-from tests.compat.graphql.support import HTTP, KEY, S3, WHOLE_JOB, WHOLE_MODULE, job_with, run_with
+from tests.compat.graphql.support import (
+    GRID_FILES,
+    HTTP,
+    KEY,
+    OTHER_JOB,
+    S3,
+    WHOLE_JOB,
+    WHOLE_MODULE,
+    job_with,
+    run_with,
+)
 
 Place = tuple[str | int, ...]
+ROOTS = (("Job", WHOLE_JOB), ("Job", GRID_FILES), ("Job", OTHER_JOB), ("Module", WHOLE_MODULE))
 
 
 def test_a_job_is_the_same_as_from_a_workflow_file() -> None:
@@ -26,11 +37,7 @@ def test_a_job_is_the_same_as_from_a_workflow_file() -> None:
 
 def test_the_example_has_every_field() -> None:
     """Otherwise the tests of `null` would miss some."""
-    used = {
-        (kind.name, name)
-        for kind, value in [*objects("Job", WHOLE_JOB), *objects("Module", WHOLE_MODULE)]
-        for name in value
-    }
+    used = {(kind.name, name) for root, whole in ROOTS for kind, value in objects(root, whole) for name in value}
     known = {
         (kind.name, name)
         for kind in SCHEMA.type_map.values()
@@ -40,9 +47,9 @@ def test_the_example_has_every_field() -> None:
     assert known - used == set()
 
 
-@pytest.mark.parametrize(("root", "read"), [("Job", definition_from), ("Module", module_from)])
-def test_null_in_each_optional_field_is_as_without_it(root: str, read: Callable[[Any], Model]) -> None:
-    whole = WHOLE_JOB if root == "Job" else WHOLE_MODULE
+@pytest.mark.parametrize(("root", "whole"), ROOTS)
+def test_null_in_each_optional_field_is_as_without_it(root: str, whole: dict[str, Any]) -> None:
+    read: Callable[[Any], Model] = definition_from if root == "Job" else module_from
     checked = 0
     for place, name in optional(root, whole):
         with_null, without = deepcopy(whole), deepcopy(whole)

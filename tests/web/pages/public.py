@@ -11,7 +11,7 @@ SHOWN = {
     },
     "cluster": {
         "loading": "The cluster is still being read", "empty": "No cluster of this grid has this address.",
-        "error": "cannot be read now", "filled": "interconnect=infiniband",
+        "error": "cannot be read now", "filled": "infiniband",
     },
     "grid": {
         "loading": "The grid's state is still being read", "empty": "No job was ever requested on this chain.",

@@ -15,10 +15,7 @@ from deepgrid.cli.display.screen import Screen
 from deepgrid.cli.error_boundary import FAILED, complain, runs
 from deepgrid.cli.options import DEFAULT_KEY, BookFile, JobId, KeyFile
 from deepgrid.cli.standard_streams import print_result, write_bytes
-from deepgrid.client.bills.job_receipt import JobReceipt, verify_on_chain
-from deepgrid.client.display.receipt_text import receipt_sections
 from deepgrid.errors import InputError, NotFound
-from deepgrid.services.receipts import MAX_RECEIPT_BYTES
 
 receipt = typer.Typer(help="Verify receipts of jobs.", no_args_is_help=True)
 
@@ -42,6 +39,8 @@ async def job_receipt(
     elif as_json:
         write_bytes(found.data)
     else:
+        from deepgrid.client.display.receipt_text import receipt_sections  # here, as below: signatures load slowly
+
         screen = Screen()
         for title, rows in receipt_sections(found.contents):
             screen.heading(title)
@@ -59,6 +58,8 @@ async def verify(
 
     Without an address book, only the signature is checked.
     """
+    from deepgrid.client.bills.job_receipt import JobReceipt, verify_on_chain
+
     try:
         found = JobReceipt(_read(file))
         signed = f"job {found.job_id}: signed by its provider {found.provider}"
@@ -80,6 +81,8 @@ async def _has_book(book: Path | None) -> bool:
 
 def _read(file: Path) -> bytes:
     """Return the file's bytes, one more than a receipt can have at most. Raises OSError."""
+    from deepgrid.services.receipts import MAX_RECEIPT_BYTES
+
     if str(file) == "-":
         return sys.stdin.buffer.read(MAX_RECEIPT_BYTES + 1)
     with open(file.expanduser(), "rb") as stream:
