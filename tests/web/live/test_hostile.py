@@ -26,6 +26,7 @@ from tests.web.live.stage import PATIENCE_MS, Stage, opened
 pytestmark = [pytest.mark.long, pytest.mark.timeout(600), pytest.mark.asyncio(loop_scope="session")]
 
 TEXTS = hostile_texts()
+SHOWN_AT_FIRST = 14  # labels of a cluster
 NAME_BYTES, LABELS_AT_ONCE, NOTICES_AT_ONCE, WALLETS_AT_ONCE, WALLET_CHARS = 32, 60, 75, 20, 60
 MADE = (
     "main :is(script, iframe, object, embed, base, link, style, video, audio, math, form[action], img:not([alt='']), b)"
@@ -127,10 +128,15 @@ async def test_labels_of_clusters(stage: Stage, browser: Browser) -> None:
             await page.reload()
             await show(page, "/")
             await show(page, f"/clusters/{stage.provider.address}")
-            first = marked(f"{texts[0]}={texts[0]}")
-            await expect(page.get_by_text(first, exact=True).first).to_be_visible(timeout=PATIENCE_MS)
-            shown = await page.locator("main code").all_text_contents()
-            assert {marked(f"{text}={text}") for text in texts} <= set(shown)
+            table = page.locator("main table.labels")
+            shown = table.get_by_text(marked(texts[0]), exact=True).or_(table.get_by_text(marked(texts[1]), exact=True))
+            await expect(shown.first).to_be_visible(timeout=PATIENCE_MS)
+            if len(texts) > SHOWN_AT_FIRST:
+                await page.get_by_role("button", name=f"Show all {len(texts)} labels").click()
+            await expect(table.locator("tbody tr")).to_have_count(len(texts), timeout=PATIENCE_MS)
+            wanted = {marked(text) for text in texts}
+            for cells in ("td:nth-child(2) > code", "td:nth-child(3) > span:first-child"):
+                assert set(await table.locator(cells).all_text_contents()) == wanted
             await show(page, "/new")
 
 
