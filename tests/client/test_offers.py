@@ -27,14 +27,15 @@ def _of(offers: object, address: str) -> ClusterOffer:
 
 async def test_offers_say_what_each_cluster_would_be(grid: AsyncGrid, stage: Stage, provider: Party) -> None:
     offers = await grid.offers(JOB, 90, uses=["os=linux"])
-    offer = _of(offers, provider.address)
+    only = provider.address  # a start is estimated for the cheapest clusters, and other tests have made many
+    offer = _of(await grid.offers(JOB, 90, uses=["os=linux"], provider=only), only)
     assert (offer.fits, offer.rate, offer.minutes, offer.wait_s) == (True, 2, 45, 0)
     assert offer.speed is None
     assert 0 < offer.reliability <= 1
     assert [one.fits for one in offers] == sorted((one.fits for one in offers), reverse=True), "those that fit first"
     job = await grid.submit({**JOB, "resources": {**JOB["resources"], "tasks": 4}}, credits=100, max_price="any")
     await stage.run(job)
-    busy = _of(await grid.offers(JOB, 90), provider.address)
+    busy = _of(await grid.offers(JOB, 90, provider=only), only)
     assert busy.wait_s is not None
     assert 0 < busy.wait_s <= 12 * 60, "after the job that fills the cluster for 12 minutes"
 
