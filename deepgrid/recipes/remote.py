@@ -159,14 +159,20 @@ def pickled(function: Callable[[Any], Any], item: Any) -> str:
 
 def workflow(token: str, image: str | Mapping[str, Any] | None, resources: Resources, python: str) -> dict[str, Any]:
     """Return the workflow of all calls of one `map`. The call itself is the variable REMOTE_CALL."""
-    program = (Path(__file__).with_name("on_node.py")).read_text()
     module = zlib.compress(inspect.getsource(_cloudpickle().cloudpickle).encode(), 9)
     variables = {
         "REMOTE_TOKEN": token,
         "REMOTE_PYTHON": f"{sys.version_info[0]}.{sys.version_info[1]}",
-        "REMOTE_PROGRAM": program,
         "REMOTE_CLOUDPICKLE": base64.b64encode(module).decode(),
     }
+    return calling_workflow(variables, image, resources, python)
+
+
+def calling_workflow(
+    variables: Mapping[str, str], image: str | Mapping[str, Any] | None, resources: Resources, python: str
+) -> dict[str, Any]:
+    """Return a workflow of one step, which runs the program for calls on a node with these variables."""
+    program = Path(__file__).with_name("on_node.py").read_text()
     run: dict[str, Any] = {"command": f'exec {python} -c "$REMOTE_PROGRAM"'}
     if image is not None:
         run["container"] = {"image": image} if isinstance(image, str) else dict(image)
@@ -174,7 +180,7 @@ def workflow(token: str, image: str | Mapping[str, Any] | None, resources: Resou
     return {
         "enableLogging": True,
         "resources": {"tasks": 1, "cpusPerTask": cpus, "memPerCpu": memory_mb, "gpus": resources.gpus},
-        "env": [{"key": key, "value": value} for key, value in variables.items()],
+        "env": [{"key": key, "value": value} for key, value in {**variables, "REMOTE_PROGRAM": program}.items()],
         "steps": [{"name": "call", "run": run}],
     }
 

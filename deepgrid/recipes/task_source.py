@@ -13,12 +13,11 @@ import inspect
 import json
 import textwrap
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from types import CodeType, ModuleType
 from typing import Any
 
 from deepgrid.errors import InputError
-from deepgrid.recipes.remote import MOST_CALL_BYTES, Resources
+from deepgrid.recipes.remote import MOST_CALL_BYTES, Resources, calling_workflow
 
 
 def source_of(function: Callable[..., Any]) -> str:
@@ -85,18 +84,8 @@ def task_workflow(
         "REMOTE_TOKEN": token_of(key),
         "REMOTE_FUNCTION": function.__name__,
         "REMOTE_SOURCE": source_of(function),
-        "REMOTE_PROGRAM": Path(__file__).with_name("on_node.py").read_text(),
     }
-    run: dict[str, Any] = {"command": f'exec {python} -c "$REMOTE_PROGRAM"'}
-    if image is not None:
-        run["container"] = {"image": image} if isinstance(image, str) else dict(image)
-    cpus, memory_mb = resources.cpus, -(-resources.memory_mb // resources.cpus)
-    return {
-        "enableLogging": True,
-        "resources": {"tasks": 1, "cpusPerTask": cpus, "memPerCpu": memory_mb, "gpus": resources.gpus},
-        "env": [{"key": name, "value": value} for name, value in variables.items()],
-        "steps": [{"name": "call", "run": run}],
-    }
+    return calling_workflow(variables, image, resources, python)
 
 
 def token_of(key: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Self
@@ -20,15 +21,15 @@ if TYPE_CHECKING:
     from deepgrid.lifecycle.job import Job
 
 
-class RepeatableJob(JobLog):
+class RepeatableJob(JobLog, ABC):
     """What is kept of a job for its customer. It is a part of `AsyncJob`."""
 
     def __init__(self, connection: Connection, job: Job) -> None:
         self._connection = connection
         self._job = job
 
-    async def _with_details(self) -> Self:
-        raise NotImplementedError
+    @abstractmethod
+    async def _with_details(self) -> Self: ...
 
     async def file(self) -> JobFile:
         """Return the workflow file of an own job, with its tags and note. Secrets in it are masked.

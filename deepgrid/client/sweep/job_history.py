@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Collection, Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING
@@ -20,16 +21,16 @@ if TYPE_CHECKING:
 States = JobStatus | str | Collection[JobStatus | str]
 
 
-class JobHistory:
+class JobHistory(ABC):
     """Reads the jobs of a customer. It is a part of `AsyncGrid`."""
 
     @property
+    @abstractmethod
     def address(self) -> str:
         """Address of the own key."""
-        raise NotImplementedError
 
-    async def _connect(self) -> Connection:
-        raise NotImplementedError
+    @abstractmethod
+    async def _connect(self) -> Connection: ...
 
     async def jobs(
         self,
