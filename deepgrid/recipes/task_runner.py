@@ -22,7 +22,7 @@ import functools
 import hashlib
 import inspect
 import threading
-from collections import Counter, defaultdict, deque
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future
 from contextlib import suppress
@@ -31,13 +31,14 @@ from typing import TYPE_CHECKING, Any, Self
 from deepgrid.client.errors import WaitTimeout
 from deepgrid.client.job_values import Credits
 from deepgrid.client.sweep.summary import Unsubmitted
-from deepgrid.client.sync.classes import Grid, Job
-from deepgrid.errors import InputError
+from deepgrid.client.sync.classes import Grid, Job, JobSet
+from deepgrid.errors import GridError, InputError
 from deepgrid.extras import needs
 from deepgrid.lifecycle.states import JobStatus
 from deepgrid.recipes.remote import Resources
 from deepgrid.recipes.results import RemoteError, result_in
 from deepgrid.recipes.task_source import call_text, task_workflow, token_of
+from deepgrid.recipes.task_sweep import Sweep
 
 with needs("prefect"):
     from prefect.context import FlowRunContext, TaskRunContext
@@ -56,33 +57,6 @@ POLL_S = 1.0
 ONE_CPU = Resources()
 
 __all__ = ["GridTaskRunner"]
-
-
-class Sweep:
-    """The calls of one `task.map`, which are the jobs of one `Grid.map`."""
-
-    def __init__(self, key: str) -> None:
-        self.key = key
-        self.texts: list[str] = []
-        self._jobs: defaultdict[str, deque[Future[Job | Unsubmitted]]] = defaultdict(deque)
-
-    def place(self, text: str) -> Future[Job | Unsubmitted]:
-        """Return where the job of a call appears when it is over. Equal calls are interchangeable."""
-        self.texts.append(text)
-        found: Future[Job | Unsubmitted] = Future()
-        self._jobs[text].append(found)
-        return found
-
-    def follow(self, runner: GridTaskRunner, task: Any) -> None:
-        """Submit the jobs, and hand each to its call as soon as it is over."""
-        try:
-            for job in runner.submit_sweep(task, self):
-                assert isinstance(job.parameters, Mapping)
-                self._jobs[str(job.parameters["REMOTE_CALL"])].popleft().set_result(job)
-        except Exception as error:  # each waiting task raises it
-            for waiting in self._jobs.values():
-                for one in waiting:
-                    one.set_exception(error)
 
 
 class GridTaskRunner(ThreadPool):
@@ -130,6 +104,7 @@ class GridTaskRunner(ThreadPool):
         self._open = grid
         self._grid: Grid | None = None
         self._sweep: Sweep | None = None
+        self._sets: list[JobSet] = []
         self._seen: Counter[str] = Counter()
         self._lock = threading.Lock()
         self.stopped = False
@@ -145,17 +120,28 @@ class GridTaskRunner(ThreadPool):
     def __enter__(self) -> Self:
         self._grid, self.stopped = self._open().__enter__(), False
         self._seen.clear()
+        self._sets.clear()
         return super().__enter__()
 
     def __exit__(self, exc_type: Any, exc_value: Any, traceback: Any) -> None:
         # A signal or a person ends the flow: its jobs end too. A failed task leaves the others alone.
         self.stopped = exc_type is not None and not issubclass(exc_type, Exception)
+        if self.stopped:
+            self._cancel_sweeps(exc_value)
         try:
             super().__exit__(exc_type, exc_value, traceback)
         finally:
             if self._grid is not None:
                 self._grid.close()
                 self._grid = None
+
+    def _cancel_sweeps(self, stop: BaseException) -> None:
+        """Cancel the jobs of all sweeps; their calls wait for them. What is left running is noted on `stop`."""
+        for jobs in self._sets:
+            try:
+                jobs.cancel()
+            except GridError as error:
+                stop.add_note(f"Jobs of a sweep may still run, and cost credits: {error.message}")
 
     def submit(self, task: Any, parameters: dict[str, Any], wait_for: Any = None, dependencies: Any = None) -> Any:
         if task.isasync:
@@ -183,7 +169,8 @@ class GridTaskRunner(ThreadPool):
         finally:
             self._sweep = None
         if sweep.texts:
-            threading.Thread(target=sweep.follow, args=(self, task), name=sweep.key, daemon=True).start()
+            submit = functools.partial(self.submit_sweep, task, sweep)
+            threading.Thread(target=sweep.follow, args=(submit,), name=sweep.key, daemon=True).start()
         return futures
 
     # -- jobs --------------------------------------------------------------------------------
@@ -219,6 +206,9 @@ class GridTaskRunner(ThreadPool):
             name=task.name[:32],
             **self._options,
         )
+        self._sets.append(jobs)
+        if self.stopped:  # meanwhile
+            jobs.cancel()
         return jobs.as_completed()
 
     def wait(self, job: Job) -> Job:

@@ -101,7 +101,18 @@ class LocalGrid:
 class LocalSet:
     def __init__(self, grid: LocalGrid, wanted: list[tuple[LocalWorkflow, str]]) -> None:
         self._grid, self._wanted = grid, wanted
+        self._jobs: list[LocalJob] = []
+        self._cancelled = threading.Event()
 
     def as_completed(self) -> Iterator[LocalJob]:
         for workflow, key in self._wanted:
-            yield self._grid.submit(workflow, 0, key=key, name="")
+            job = self._grid.submit(workflow, 0, key=key, name="")
+            self._jobs.append(job)
+            if not job.over:
+                assert self._cancelled.wait(60), "nothing ends a job that is stuck"
+            yield job
+
+    def cancel(self) -> None:
+        for job in self._jobs:
+            job.cancelled = not job.over
+        self._cancelled.set()

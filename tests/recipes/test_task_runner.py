@@ -118,12 +118,13 @@ def test_a_retry_is_another_job(prefect: None, local: LocalGrid, tmp_path: Path)
 
 
 @pytest.mark.long
-def test_a_stopped_flow_cancels_its_jobs(prefect: None, local: LocalGrid) -> None:
+@pytest.mark.parametrize("as_sweep", [False, True])
+def test_a_stopped_flow_cancels_its_jobs(prefect: None, local: LocalGrid, as_sweep: bool) -> None:
     local.stuck.add(call_text(area.fn, {"side": 5}))
 
     @flow(task_runner=study(local))
     def stopped() -> None:
-        area.submit(5)
+        area.map([5]) if as_sweep else area.submit(5)
         while not local.jobs:
             pass
         raise KeyboardInterrupt
