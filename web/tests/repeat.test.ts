@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { minutesOf, secondsOf, timeWords } from "../src/pure/times";
-import { fileOf, hasTags, tagsOf, tagWords } from "../src/wallet/kept";
+import { fileOf, tagsOf, tagWords } from "../src/wallet/kept";
 
 describe("times", () => {
   it("are written as for dps", () => {
@@ -29,11 +29,9 @@ describe("kept files", () => {
 });
 
 describe("tags", () => {
-  it("are read, written and filtered", () => {
+  it("are read and written", () => {
     expect(tagsOf("project=wing best")).toEqual({ project: "wing", best: "" });
     expect(tagsOf("a/b")).toBeNull();
     expect(tagWords({ project: "wing", best: "" })).toBe("project=wing best");
-    const mark = { tags: { project: "wing", best: "" }, note: "", sweep: null };
-    expect([hasTags(mark, "project"), hasTags(mark, "project=wing best"), hasTags(mark, "project=hull"), hasTags(undefined, "best")]).toEqual([true, true, false, false]);
   });
 });

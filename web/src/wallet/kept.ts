@@ -39,23 +39,6 @@ export async function readKeptFile(session: Session, jobId: number): Promise<Kep
   }
 }
 
-/** Marks of all own jobs, by the hash of their definition. */
-export async function readMarks(session: Session): Promise<Map<string, Mark>> {
-  const found = new Map<string, Mark>();
-  for (let after = ""; ; ) {
-    let page: { marks: (Mark & { definition_hash: string })[]; after: string | null };
-    try {
-      page = (await (await signedFetch(session, "GET", after ? `/v1/marks?after=${after}` : "/v1/marks")).json()) as typeof page;
-    } catch (error) {
-      if (error instanceof ServiceFault && error.status === 404) return found;
-      throw error;
-    }
-    for (const one of page.marks) found.set(one.definition_hash, one);
-    if (!page.after || page.after <= after) return found;
-    after = page.after;
-  }
-}
-
 /** Note tags and a note about a stored definition. */
 export async function writeMark(session: Session, hash: string, mark: Mark): Promise<void> {
   await signedFetch(session, "PUT", "/v1/marks", JSON.stringify({ marks: [{ definition_hash: hash, ...mark }] }));
@@ -96,12 +79,3 @@ export function tagsOf(text: string): Record<string, string> | null {
 /** Tags as a customer writes them. */
 export const tagWords = (tags: Record<string, string>): string =>
   Object.entries(tags).map(([name, value]) => (value ? `${name}=${value}` : name)).join(" ");
-
-/** Whether a job with this mark has all tags of a filter; a name without a value passes any value. */
-export function hasTags(mark: Mark | undefined, wanted: string): boolean {
-  return wanted.split(/[\s,]+/).filter(Boolean).every((word) => {
-    const at = word.indexOf("=");
-    const [name, value] = at < 0 ? [word, null] : [word.slice(0, at), word.slice(at + 1)];
-    return mark !== undefined && name in mark.tags && (value === null || mark.tags[name] === value);
-  });
-}
