@@ -61,7 +61,7 @@ def _odd_indent(text: str, mark: yaml.Mark) -> str:
 
 
 def _after_value(text: str, mark: yaml.Mark) -> str:
-    """Text behind a value in quotes. The quote may have been opened many lines before."""
+    """Return the fault of text behind a value in quotes. The quote may open many lines before."""
     opened = None
     try:
         for token in yaml.scan(text):

@@ -43,7 +43,7 @@ class ReceiptSettings:
 
 
 class Seen(BaseModel):
-    """What Slurm says of the run of a claim, in the file."""
+    """What Slurm says of a claim's run, as the file holds it."""
 
     slurm_id: int | None = None
     state: str = ""
@@ -175,7 +175,7 @@ class ReceiptDesk:
             pause_s = min(2 * pause_s, self._settings.longest_pause_s)
 
     async def send(self, some: Mapping[JobKey, Seen]) -> None:
-        """Send the receipts of these claims that can be signed now. Raises GridError while a side does not answer."""
+        """Sign and send the receipts that are ready. Raises GridError while chain, Slurm or services do not answer."""
         if not some:
             return
         now = await self._chain.now()
