@@ -19,6 +19,7 @@ test_packages=(
   slirp4netns passt iproute2 wireguard-tools wireguard-go # networks of steps
   sudo # supervisors without root
   tcsh csh # login shells of sites
+  iperf3 # a server that measures a connection
   nftables # limits on connections to slurmctld
   libpmix-dev # Slurm's PMIx plugin needs the library name that only this package has
 )

@@ -18,7 +18,6 @@ from deepgrid.errors import SlurmError
 UPLOAD, DOWNLOAD = "network.upload.bw.mbps", "network.download.bw.mbps"
 BYTES_PER_MB, BITS_PER_BYTE = 1e6, 8
 
-_IPERF_SECONDS = 5
 _CLIENT_TIMEOUT_MS = 10_000
 
 
@@ -31,7 +30,7 @@ def parameters(settings: BenchmarkSettings) -> dict[str, str]:
     """Return what a reader needs to repeat the measurement."""
     if settings.speedtest:
         return {"command": settings.speedtest}
-    return {"server": f"{settings.iperf3_server}:{settings.iperf3_port}", "seconds of a run": str(_IPERF_SECONDS)}
+    return {"server": f"{settings.iperf3_server}:{settings.iperf3_port}", "seconds of a run": str(settings.iperf3_seconds)}
 
 
 def script(settings: BenchmarkSettings) -> str:
@@ -39,7 +38,7 @@ def script(settings: BenchmarkSettings) -> str:
     commands = [settings.speedtest]
     if not settings.speedtest:
         server = f"-c {shlex.quote(settings.iperf3_server)} -p {settings.iperf3_port}"
-        iperf = f"iperf3 -J -t {_IPERF_SECONDS} --connect-timeout {_CLIENT_TIMEOUT_MS} {server}"
+        iperf = f"iperf3 -J -t {settings.iperf3_seconds} --connect-timeout {_CLIENT_TIMEOUT_MS} {server}"
         commands = [iperf, f"{iperf} -R"]
     lines = "\n  ".join(commands)
     return f"#!/bin/bash\nset -e\nfor sample in $(seq {settings.samples}); do\n  {lines}\ndone"

@@ -53,6 +53,7 @@ class BenchmarkSettings:
     speedtest: str = ""
     iperf3_server: str = ""
     iperf3_port: int = 5201
+    iperf3_seconds: int = 5
     partition: str = ""
     time_limit_minutes: int = 120
     wait_minutes: int = 720

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import shlex
+import socket
+import subprocess
 import tempfile
 from collections.abc import Iterator
 from dataclasses import replace
@@ -102,6 +104,33 @@ async def test_no_volume_at_all_is_a_failure(cluster: Cluster, storage: StorageP
         Path(folder).rmdir()
     with pytest.raises(SlurmError, match="No volume could be measured"):
         await measured(cluster, storage, "storage")
+
+
+@pytest.fixture
+def iperf3_port() -> Iterator[int]:
+    """The port of a real iperf3 server."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port: int = free.getsockname()[1]
+    command = ["iperf3", "-s", "--forceflush", "-B", "127.0.0.1", "-p", str(port)]
+    server = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    assert server.stdout is not None
+    try:
+        while "listening" not in (line := server.stdout.readline()):
+            assert line, "iperf3 ended"
+        yield port
+    finally:
+        server.terminate()
+        server.wait()
+
+
+async def test_iperf3_measures_both_directions(cluster: Cluster, storage: StoragePaths, iperf3_port: int) -> None:
+    settings = replace(SMALL, samples=1, iperf3_server="127.0.0.1", iperf3_port=iperf3_port, iperf3_seconds=1)
+    outcome = await measured(cluster, storage, "internet", settings)
+    assert figures(outcome).keys() == {"network.upload.bw.mbps", "network.download.bw.mbps"}
+    assert min(figures(outcome).values()) > 0
+    assert Label("network.internet.benchmark", "iperf3") in outcome.labels
+    assert outcome.evidence.parameters["server"] == f"127.0.0.1:{iperf3_port}"
+    assert outcome.evidence.parameters["version of iperf3"][0].isdigit()
 
 
 @pytest.fixture
