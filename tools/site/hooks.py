@@ -13,9 +13,10 @@ import re
 from pathlib import Path
 from typing import Any
 
+from mkdocs.plugins import event_priority
 from mkdocs.structure.files import File, Files
 
-from tools.site import contracts, dps, examples, metrics, schemas
+from tools.site import contracts, dps, examples, metrics, ranking, schemas
 
 ROOT = Path(__file__).parents[2]
 COPIES = {"CHANGELOG.md": "changelog.md", "CONTRIBUTING.md": "contributing.md", "SECURITY.md": "security-policy.md"}
@@ -28,10 +29,6 @@ GENERATORS = {
     "workflow": schemas.workflow,
     "modules": schemas.modules,
 }
-FOR_CUSTOMERS = {
-    "customer", "waiting", "mpi", "gpu", "private-images", "conda", "from-slurm", "bills", "sweep", "repeat", "time",
-    "schedule", "files", "first-job",
-}  # fmt: skip
 _MARKER = re.compile(r"^<!-- generated: (\w+) -->$", re.M)
 _SOURCE = re.compile(r"^<!-- source: (\S+) -->$", re.M)
 _LINK = re.compile(r"(?<!!)\[([^\]]*)\]\(([^)\s#]+)(#[^)\s]*)?\)")
@@ -49,20 +46,18 @@ def on_files(files: Files, *, config: Any) -> Files:
 def on_page_markdown(markdown: str, *, page: Any, config: Any, files: Files) -> str:
     """Replace what MkDocs cannot show itself."""
     source = page.file.src_uri
-    page.meta.setdefault("search", _search_of(source))
+    page.meta.setdefault("search", ranking.boost(source, [section.title for section in page.ancestors]))
     origin = {copy: name for name, copy in COPIES.items()}.get(source, f"docs/{source}")
     markdown = _MARKER.sub(lambda marker: GENERATORS[marker[1]](), markdown)
     markdown = _SOURCE.sub(lambda marker: examples.source(marker[1]), markdown)
     markdown = _STATES.sub(lambda diagram: _state_table(diagram[1]), markdown)
-    return _LINK.sub(lambda link: _relinked(link, Path(origin), source), markdown)
+    return ranking.hide(_LINK.sub(lambda link: _relinked(link, Path(origin), source), markdown))
 
 
-def _search_of(source: str) -> dict[str, Any]:
-    """Return how the search ranks a page: the guides of customers first. Decisions are for those who build the grid."""
-    room, _, name = source.partition("/")
-    if room == "decisions":
-        return {"exclude": True}
-    return {"boost": 5 if name.removesuffix(".md") in FOR_CUSTOMERS else 1 if room == "how-to" else 0.5}
+@event_priority(100)  # before the theme writes the index
+def on_post_build(*, config: Any) -> None:
+    """Let the search find what people type."""
+    ranking.prepare(config.plugins["material/search"].search_index)
 
 
 def _state_table(edges: str) -> str:
