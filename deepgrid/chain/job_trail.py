@@ -10,6 +10,7 @@ from deepgrid.chain.client import Chain
 from deepgrid.chain.history import first_block_at, settlement_in
 from deepgrid.chain.ledger import batches, read_logs, read_transfers
 from deepgrid.chain.node.contract import Event
+from deepgrid.chain.purposes import with_own_deposits
 from deepgrid.errors import ChainError
 from deepgrid.lifecycle.job import Job
 from deepgrid.lifecycle.states import JobStatus
@@ -77,8 +78,9 @@ async def read_trails(chain: Chain, jobs: Sequence[Job]) -> dict[int, Trail]:
     first = await first_block_at(chain, begun, lowest, head.number)
     last = head.number if any(job.status.hot for job in jobs) else await _last_block(chain, jobs, first, head.number)
     events, moved = await read_logs(chain, first, last, names=NAMES)
-    transfers = await read_transfers(chain, events, moved)
-    wanted = {job.id for job in jobs}
+    by_id = {job.id: job for job in jobs}
+    transfers = with_own_deposits(await read_transfers(chain, events, moved), events, by_id)
+    wanted = by_id.keys()
     own = [event for event in events if event.job_id in wanted]
     paid = [one for one in transfers if one.job_id in wanted]
     times = await _times(chain, {event.block for event in own} | {one.block for one in paid})

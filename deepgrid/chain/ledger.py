@@ -23,7 +23,7 @@ from deepgrid.chain.history import first_block_at, settlement_in
 from deepgrid.chain.node.contract import Event, interface
 from deepgrid.chain.node.node import Block
 from deepgrid.chain.node.node_errors import making_sense
-from deepgrid.chain.purposes import top_up_of, with_purposes
+from deepgrid.chain.purposes import top_up_of, with_own_deposits, with_purposes
 from deepgrid.errors import ChainError
 
 T = TypeVar("T")
@@ -63,7 +63,8 @@ async def read_ledger(
     jobs, constants, balance, cut = await asyncio.gather(
         chain.jobs(ids, at), chain.constants(), chain.balance(contract, at), chain.platform_cut(at)
     )
-    transfers = await read_transfers(chain, events, moved, settings)
+    by_id = {job.id: job for job in jobs}
+    transfers = with_own_deposits(await read_transfers(chain, events, moved, settings), events, by_id)
     times = await _times(chain, events, (head, newest), settings)
     named = {name: [event for event in events if event.name == name] for name in NAMES}
     return Ledger(
@@ -76,7 +77,7 @@ async def read_ledger(
         settlements=tuple(settlement_in(one, times[one.block]) for one in named["JobSettledEvent"]),
         transfers=transfers,
         reported_too_much={one.job_id: one.args["billingAmount"] for one in named["BilledTooMuchEvent"]},
-        jobs={job.id: job for job in jobs},
+        jobs=by_id,
         cancellation_fee_minutes=constants.cancellation_fee_minutes,
         claim_timeout_minutes=constants.claim_timeout_minutes,
         balance_wei=balance,

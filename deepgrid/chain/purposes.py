@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import groupby
 
 from deepgrid.billing.entries import Purpose, Transfer
 from deepgrid.chain.node.contract import Event, interface
+from deepgrid.lifecycle.job import Job
 
 ID_HEX_DIGITS = 64
 
@@ -27,6 +29,49 @@ def with_purposes(
             reader.read(log)
         found += reader.end()
     return tuple(found)
+
+
+def with_own_deposits(
+    transfers: Sequence[Transfer], events: Sequence[Event], jobs: Mapping[int, Job]
+) -> tuple[Transfer, ...]:
+    """Return the transfers, with one deposit per job where one transfer paid for a batch of requests.
+
+    Each of the `jobs` gets what it locked without its top-ups. The rest goes to the first job of the batch that is not
+    among them, else to its first job. So the sum is what was transferred.
+    """
+    created: defaultdict[str, list[Event]] = defaultdict(list)
+    for event in events:
+        if event.name == "JobCreated":
+            created[event.tx_hash].append(event)
+    topped_up: Counter[int | None] = Counter()
+    deposits: defaultdict[str, list[int]] = defaultdict(list)  # places of the transfers
+    for one in transfers:
+        if one.purpose is Purpose.DEPOSIT:
+            deposits[one.tx_hash].append(one.log_index)
+        elif one.purpose is Purpose.TOP_UP:
+            topped_up[one.job_id] += one.wei
+    locked = {job_id: max(0, job.locked_wei - topped_up[job_id]) for job_id, job in jobs.items()}
+    found: list[Transfer] = []
+    for one in transfers:
+        jobs_here, paid_here = created.get(one.tx_hash, []), deposits.get(one.tx_hash, [])
+        is_shared = one.purpose is Purpose.DEPOSIT and len(jobs_here) > len(paid_here)
+        found += _shares(one, jobs_here, paid_here, locked) if is_shared else [one]
+    return tuple(found)
+
+
+def _shares(
+    paid: Transfer, created: Sequence[Event], deposits: Sequence[int], locked: Mapping[int, int]
+) -> list[Transfer]:
+    """Return the deposits of the jobs that were created between this transfer and the next one of `deposits`."""
+    end = min((at for at in deposits if at > paid.log_index), default=None)
+    ids = [one.job_id for one in created if paid.log_index < one.log_index and (end is None or one.log_index < end)]
+    left, shares = paid.wei, dict[int, int]()
+    for job_id in ids:
+        shares[job_id] = min(left, locked.get(job_id, 0))
+        left -= shares[job_id]
+    heir = next((job_id for job_id in ids if job_id not in locked), ids[0])
+    shares[heir] += left
+    return [replace(paid, job_id=job_id, wei=wei) for job_id, wei in shares.items() if wei]
 
 
 def top_up_of(to: str | None, call_data: str, contract: str) -> int | None:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from deepgrid.billing.entries import Ledger, Purpose, Span
 from deepgrid.billing.reconcile import reconcile
+from deepgrid.chain.batches import Request
 from deepgrid.chain.client import Chain
+from deepgrid.chain.job_trail import read_trails
 from deepgrid.chain.ledger import LedgerSettings, read_ledger, read_older_strays
 from deepgrid.lifecycle.states import JobStatus
-from tests.chain.grid import CREDIT, RATE, Grid, People
+from tests.chain.grid import CREDIT, DEFINITION, RATE, Grid, People
 
 LOCKED = 200 * CREDIT
 FOR_EVER = 2**40
@@ -43,6 +45,24 @@ async def test_every_transfer_has_its_purpose(people: People) -> None:
     assert {paid_job, cancelled, hot} <= set(ledger.jobs) & set(ledger.requested)
     (claim,) = [one for one in ledger.claims if one.job_id == paid_job]
     assert (claim.provider, claim.at) == (people.provider.address, ledger.jobs[paid_job].claimed_at)
+
+
+async def test_a_batch_of_requests_has_a_deposit_per_job(people: People) -> None:
+    since = await people.chain.now()
+    await people.customer.approve(6 * LOCKED)
+    wanted = [Request(DEFINITION, LOCKED * share, "of a batch") for share in (1, 2, 3)]
+    ids = await people.customer.request_jobs(wanted)
+    await people.operator.meta_schedule(ids[1], people.provider.address)
+    await people.provider.claim_next()
+    await people.customer.top_up(ids[1], 7 * CREDIT, approve_first=7 * CREDIT)
+    ledger = await ledger_of(people.chain, since)
+    assert moved(ledger, ids[0]) == [(Purpose.DEPOSIT, LOCKED)]
+    assert moved(ledger, ids[1]) == [(Purpose.DEPOSIT, 2 * LOCKED), (Purpose.TOP_UP, 7 * CREDIT)]
+    assert moved(ledger, ids[2]) == [(Purpose.DEPOSIT, 3 * LOCKED)]
+    result = reconcile("grid", ledger, Span(since, FOR_EVER))
+    assert not [one for one in result.differences if one.job_id in ids], result.message
+    trails = await read_trails(people.chain, await people.chain.jobs(ids[1:]))
+    assert [trail.entries[0].wei for trail in trails.values()] == [2 * LOCKED, 3 * LOCKED]
 
 
 async def test_the_contract_holds_deposits_and_cut(people: People) -> None:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import count
 from typing import Any
 
 from deepgrid.billing.entries import Purpose
 from deepgrid.chain.node.contract import Event, interface
 from deepgrid.chain.node.values import coded_id
-from deepgrid.chain.purposes import top_up_of, with_purposes
+from deepgrid.chain.purposes import top_up_of, with_own_deposits, with_purposes
+from tests.lifecycle.support import JOB
 
 CONTRACT, ALICE, BOB = "0xContract", "0xAlice", "0xBob"
 _index = count()
@@ -78,3 +80,19 @@ def test_call_data_names_the_job_that_is_topped_up() -> None:
     assert top_up_of(BOB, by_hand, CONTRACT) is None
     assert top_up_of(None, by_hand, CONTRACT) is None
     assert top_up_of(CONTRACT, scheduler.encode("cancelJob", coded_id(7)), CONTRACT) is None
+
+
+def test_one_transfer_for_a_batch_becomes_a_deposit_per_job() -> None:
+    """The books of sweeps once gave the whole transfer to the first job, and all of them differed."""
+    logs = [moved(ALICE, CONTRACT, 60), created(1), created(2), created(3), moved(BOB, CONTRACT, 5), created(4)]
+    events, transfers = [one for one in logs if one.name != "Transfer"], [logs[0], logs[4]]
+    found = with_purposes(events, transfers, CONTRACT, {})
+
+    def deposits(locked: dict[int, int]) -> list[tuple[int | None, int]]:
+        jobs = {job_id: replace(JOB, id=job_id, locked_wei=wei) for job_id, wei in locked.items()}
+        return [(one.job_id, one.wei) for one in with_own_deposits(found, events, jobs)]
+
+    assert deposits({1: 10, 2: 20, 3: 30, 4: 5}) == [(1, 10), (2, 20), (3, 30), (4, 5)]
+    assert deposits({1: 10, 2: 20, 3: 29, 4: 5}) == [(1, 11), (2, 20), (3, 29), (4, 5)], "what is too much shows"
+    assert deposits({1: 10, 2: 20, 3: 31, 4: 5}) == [(1, 10), (2, 20), (3, 30), (4, 5)], "what is missing shows"
+    assert deposits({2: 20}) == [(1, 40), (2, 20), (4, 5)], "the rest belongs to jobs of others"
