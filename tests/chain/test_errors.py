@@ -11,7 +11,7 @@ from eth_abi.abi import encode
 
 from deepgrid.chain.book import AddressBook
 from deepgrid.chain.client import Chain
-from deepgrid.chain.node.contract import CODEC, CONTRACTS, interface, selector
+from deepgrid.chain.node.contract import CONTRACTS, interface, selector
 from deepgrid.chain.node.node import Node, Rpc
 from deepgrid.chain.transactions.contract_errors import contract_error, role_hash
 from deepgrid.chain.transactions.error_sentences import SENTENCES, TOKEN_TEXTS
@@ -140,8 +140,8 @@ async def test_strings_of_strangers_do_not_make_pages_unreadable(people: People)
     definition = JobDefinition(1, 1, 1, 1, "ok", uses=(Label("\x1b[31m", "é"),))
     job_id = await people.customer.request_job(definition, 100 * CREDIT, "", approve_first=100 * CREDIT)
     assert (await people.chain.job(job_id)).definition == definition
-    spoilt = CODEC.encode(["bytes"], [b"\xff\xfeabc"])
-    assert CODEC.decode(["string"], spoilt) == ("\ufffd\ufffdabc",)
+    spoilt = encode(["bytes"], [b"\xff\xfeabc"])
+    assert interface("Credit").decode("name", spoilt) == "\ufffd\ufffdabc"
 
 
 async def test_wrong_chain_and_missing_contract(grid: Grid) -> None:

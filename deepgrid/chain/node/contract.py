@@ -1,11 +1,8 @@
-"""The grid's contracts: their calls, results and events, encoded with eth-abi, the base of web3's own codec.
+"""The grid's contracts: their calls, results and events.
 
-Structs become dicts by field name, addresses have their checksum. A string that is not UTF-8 gets replacement
-characters: anyone may write strings on chain, and one bad string must not make a page of jobs unreadable for all.
-
-web3's encoding refuses addresses without checksum and explains a wrong argument with a page of text. Its decoding of
-results takes 8 times as long (3 ms per job) and blocks the event loop meanwhile. Its decoding of events takes 6 times
-as long.
+Calls are encoded with eth-abi, the base of web3's own codec. web3's encoding refuses addresses without checksum and
+explains a wrong argument with a page of text. Results and events are decoded by `abi_decoding`, whose functions are
+made once per function and event.
 """
 
 from __future__ import annotations
@@ -13,29 +10,19 @@ from __future__ import annotations
 import functools
 import importlib.resources
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from eth_abi.codec import ABICodec
-from eth_abi.decoding import StringDecoder
-from eth_abi.exceptions import DecodingError, EncodingError
-from eth_abi.registry import registry as default_registry
+from eth_abi.exceptions import EncodingError
+from eth_abi.registry import registry
 from eth_utils.abi import collapse_if_tuple, event_abi_to_log_topic, function_abi_to_4byte_selector
-from eth_utils.address import to_checksum_address
 
+from deepgrid.chain.node.abi_decoding import WrongData, decoder
 from deepgrid.errors import ChainError, InputError
 
-
-def _lenient_codec() -> ABICodec:
-    """eth-abi's codec, except that it replaces invalid UTF-8."""
-    registry = default_registry.copy()  # type: ignore[no-untyped-call]
-    registry.unregister_decoder("string")
-    registry.register_decoder("string", StringDecoder(handle_string_errors="replace"))  # type: ignore[no-untyped-call]
-    return ABICodec(registry)
-
-
-CODEC = _lenient_codec()
+CODEC = ABICodec(registry)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,11 +49,14 @@ def selector(item: dict[str, Any]) -> bytes:
 
 def decode_fields(fields: Sequence[dict[str, Any]], data: bytes) -> list[Any]:
     """Return the values of ABI-encoded `fields`. Raises ChainError if `data` does not match them."""
+    return _decoded(decoder(fields), data)
+
+
+def _decoded(decode: Callable[[bytes], list[Any]], data: bytes) -> list[Any]:
     try:
-        values = CODEC.decode([collapse_if_tuple(field) for field in fields], data)
-    except (DecodingError, OverflowError):  # the latter for a length beyond all memory
+        return decode(data)
+    except WrongData:
         raise foreign() from None
-    return [_named(field, value) for field, value in zip(fields, values, strict=True)]
 
 
 def decode_named(fields: Sequence[dict[str, Any]], data: bytes) -> dict[str, Any]:
@@ -80,20 +70,23 @@ def foreign() -> ChainError:
     return ChainError(what, transient=False, next_step="Check the addresses in the address book.")
 
 
-def _named(field: dict[str, Any], value: Any) -> Any:
-    """Return tuples as dicts by field name, all the way down."""
-    kind: str = field["type"]
-    if kind.endswith("]"):
-        item = {**field, "type": kind[: kind.rindex("[")]}
-        return [_named(item, element) for element in value]
-    if kind == "tuple":
-        return {part["name"]: _named(part, element) for part, element in zip(field["components"], value, strict=True)}
-    return _checksummed(value) if kind == "address" else value
+class _EventDecoder:
+    """The arguments of one kind of event. The indexed ones, of one word each, are topics; the others are the data."""
 
+    def __init__(self, item: dict[str, Any]) -> None:
+        self.name: str = item["name"]
+        indexed = [field for field in item["inputs"] if field["indexed"]]
+        others = [field for field in item["inputs"] if not field["indexed"]]
+        self._names = [field["name"] for field in (*indexed, *others)]
+        self._indexed, self._topics, self._data = len(indexed), decoder(indexed), decoder(others)
 
-@functools.lru_cache(maxsize=4096)  # the same few addresses repeat, and each checksum takes a hash
-def _checksummed(address: str) -> str:
-    return str(to_checksum_address(address))
+    def arguments(self, log: dict[str, Any]) -> dict[str, Any]:
+        """Return the arguments of a log by name. Raises ChainError if they are not those of this event."""
+        topics = [bytes.fromhex(topic[2:]) for topic in log["topics"][1:]]
+        if len(topics) != self._indexed:
+            raise foreign()
+        values = _decoded(self._topics, b"".join(topics)) + _decoded(self._data, bytes.fromhex(log["data"][2:]))
+        return dict(zip(self._names, values, strict=True))
 
 
 CONTRACTS = ("Credit", "ProviderManager", "MetaScheduler")
@@ -107,7 +100,9 @@ class Interface:
         self.bytecode = bytecode.removeprefix("0x")
         self._functions = {item["name"]: item for item in abi if item["type"] == "function"}
         self._selectors = {name: f"0x{selector(item).hex()}" for name, item in self._functions.items()}
-        self._events = {f"0x{event_abi_to_log_topic(item).hex()}": item for item in abi if item["type"] == "event"}  # type: ignore[arg-type]
+        self._results = {name: decoder(item["outputs"]) for name, item in self._functions.items()}
+        events = [item for item in abi if item["type"] == "event"]
+        self._events = {f"0x{event_abi_to_log_topic(item).hex()}": _EventDecoder(item) for item in events}  # type: ignore[arg-type]
         constructors = [item["inputs"] for item in abi if item["type"] == "constructor"]
         self._constructor_inputs: list[dict[str, Any]] = constructors[0] if constructors else []
         self.errors = {selector(item): item for item in abi if item["type"] == "error"}
@@ -125,7 +120,7 @@ class Interface:
 
         Raises ChainError if `data` is not such a result: no contract, or another one, is at the address.
         """
-        values = decode_fields(self._functions[function]["outputs"], data)
+        values = _decoded(self._results[function], data)
         return values[0] if len(values) == 1 else tuple(values)
 
     def arguments(self, data: bytes) -> tuple[str, dict[str, Any]]:
@@ -140,7 +135,7 @@ class Interface:
 
     def topic(self, event: str) -> str:
         """First topic of the logs of `event`."""
-        return next(topic for topic, known in self._events.items() if known["name"] == event)
+        return next(topic for topic, known in self._events.items() if known.name == event)
 
     def topics(self) -> list[str]:
         """First topics of all events of this contract."""
@@ -155,7 +150,7 @@ class Interface:
         if known is None:
             return None
         return Event(
-            name=known["name"], args=_arguments(known["inputs"], log), block=int(log["blockNumber"], 16),
+            name=known.name, args=known.arguments(log), block=int(log["blockNumber"], 16),
             block_hash=log["blockHash"], tx_hash=log["transactionHash"], log_index=int(log["logIndex"], 16),
         )  # fmt: skip
 
@@ -172,17 +167,3 @@ def interface(name: str) -> Interface:
     text = (importlib.resources.files("deepgrid.chain") / "compiled" / f"{name}.json").read_text()
     artifact = json.loads(text)
     return Interface(name, artifact["abi"], artifact["bytecode"])
-
-
-def _arguments(fields: Sequence[dict[str, Any]], log: dict[str, Any]) -> dict[str, Any]:
-    """Return the arguments of an event by name.
-
-    The indexed ones, of one word each, are topics; the others are the data.
-    """
-    indexed = [field for field in fields if field["indexed"]]
-    others = [field for field in fields if not field["indexed"]]
-    topics = [bytes.fromhex(topic[2:]) for topic in log["topics"][1:]]
-    if len(topics) != len(indexed):
-        raise foreign()
-    values = decode_fields(indexed, b"".join(topics)) + decode_fields(others, bytes.fromhex(log["data"][2:]))
-    return {field["name"]: value for field, value in zip([*indexed, *others], values, strict=True)}
