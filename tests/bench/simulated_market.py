@@ -10,7 +10,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -51,10 +51,11 @@ class SimulatedMarket:
     chain: Chain
     operator: Writer
 
-    async def register(self, count: int) -> None:
-        """Register and approve `count` providers with different prices."""
+    async def register(self, count: int, cpus_of: Callable[[int], int] = lambda _: CPUS) -> None:
+        """Register and approve `count` providers with different prices. `cpus_of` returns the CPUs of each."""
         for first in range(0, count, AT_ONCE):
-            await asyncio.gather(*(self._register(number) for number in range(first, min(count, first + AT_ONCE))))
+            numbers = range(first, min(count, first + AT_ONCE))
+            await asyncio.gather(*(self._register(number, cpus_of(number)) for number in numbers))
         waiting = [one.address for one in await self.chain.providers() if one.waiting_for_approval]
         for first in range(0, count, AT_ONCE):
             await asyncio.gather(*map(self._approve, waiting[first : first + AT_ONCE]))
@@ -79,10 +80,10 @@ class SimulatedMarket:
         jobs = await self.chain.jobs(range(1, count + 1))
         return sum(job.status is JobStatus.PENDING for job in jobs)
 
-    async def _register(self, number: int) -> None:
+    async def _register(self, number: int, cpus: int) -> None:
         writer = self._writer(f"provider-{number}")
         price = CREDIT // 10 + number * 10**12
-        await writer.register(Hardware((0,), (CPUS,), (CPUS * 1000,)), Prices(0, price, 10**9), ())
+        await writer.register(Hardware((0,), (cpus,), (cpus * 1000,)), Prices(0, price, 10**9), ())
         await writer.sender.close()
 
     async def _approve(self, address: str) -> None:
@@ -103,7 +104,7 @@ async def simulated_market(grid: Grid) -> AsyncIterator[SimulatedMarket]:
 
 
 @contextmanager
-def services(folder: Path, book: Path, port: int) -> Iterator[None]:
+def services(folder: Path, book: Path, port: int) -> Iterator[subprocess.Popen[bytes]]:
     """Run the services' process with a separate database."""
     env = {
         **os.environ,
@@ -111,12 +112,12 @@ def services(folder: Path, book: Path, port: int) -> Iterator[None]:
         "DEEPGRID_SERVICES_DATABASE": f"sqlite:///{folder}/services.sqlite",
     }
     argv = ["services", "serve", "--port", str(port), "--secret-file", str(folder / "secret")]
-    with _process(argv, env, folder / "services.log"):
+    with _process(argv, env, folder / "services.log") as process:
         deadline = time.monotonic() + WITHIN_S
         while not answers(port, "/v1/health"):
             assert time.monotonic() < deadline, "the services do not start"
             time.sleep(0.2)
-        yield
+        yield process
 
 
 @asynccontextmanager

@@ -38,6 +38,12 @@ class Anvil:
     def url(self) -> str:
         return f"http://127.0.0.1:{self.port}"
 
+    @property
+    def pid(self) -> int:
+        """The number of the running process."""
+        assert self._process is not None
+        return self._process.pid
+
     def start(self) -> None:
         """Start on the same port as before a stop. Returns when the node answers."""
         argv = [str(BINARY), *self._options, "--port", str(self.port)]
