@@ -33,7 +33,8 @@ def grid_info(book: AddressBook, settings: WebSettings, build: str | None) -> di
     found |= {"local": settings.local, "modules": settings.local, "transactions": settings.transactions}
     found["limits"] = {name: limit for name, limit in asdict(settings.limits).items() if name in SHOWN_LIMITS}
     prefect_url = settings.prefect_url or book.prefect_ui_url
-    urls = {"node_url": settings.node_url, "prefect_url": prefect_url}
+    services_url = book.definitions_url if settings.local else ""  # links for others do not lead to this machine
+    urls = {"node_url": settings.node_url, "prefect_url": prefect_url, "services_url": services_url}
     return found | {name: url for name, url in urls.items() if url}
 
 

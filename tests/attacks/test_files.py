@@ -11,16 +11,18 @@ import pytest
 
 from deepgrid.client.files.local_files import scan
 from deepgrid.client.files.receiving import KeptFiles
-from deepgrid.errors import GridError, InputError, NotFound
+from deepgrid.errors import AccessDenied, GridError, InputError, NotFound
 from deepgrid.lifecycle.states import JobStatus
 from deepgrid.sbatch.file_addresses import PART_BYTES
+from deepgrid.services.client import FilesClient
 from deepgrid.services.files.manifest import Manifest
 from tests.sbatch.support import Bench
 from tests.services.conftest import start  # noqa: F401 - a fixture
 from tests.services.files.conftest import bench, files  # noqa: F401 - fixtures
 from tests.services.files.support import FileGrid, filled, get, grid_job, put
+from tests.services.support import client_of, session_key
 
-CUSTOMER, JOB, STRANGER = "another customer", "a job", "an attacker on the network"
+CUSTOMER, JOB, STRANGER, PAGE = "another customer", "a job", "an attacker on the network", "a web page"
 SECRET = b"the secret of the customer"
 
 
@@ -187,6 +189,29 @@ async def test_addresses_after_the_end(files: FileGrid, bench: Bench) -> None:  
     for name in ("other_provider", "customer", "rival"):
         with pytest.raises(GridError):
             await files.client(name).transfers(1)
+
+
+@pytest.mark.attack(
+    "a stolen session key that may only read makes or revokes links, or one that may store deletes files",
+    attacker=PAGE, gain="what that key reads by itself", defence="links need the right `store`, deletion the wallet",
+)  # fmt: skip
+async def test_links_by_a_session_key(files: FileGrid, bench: Bench) -> None:  # noqa: F811
+    await finished(files, bench)
+    async with client_of(files.services.url, session_key(rights="read")) as thief:
+        reader = FilesClient(thief)
+        address = (await reader.of_job(1)).address
+        assert (await get(reader.url(address) + "/file?path=secret")).content == SECRET
+        for ask in (reader.share(1, 3600), reader.revoke_links(1), reader.delete(1)):
+            with pytest.raises(AccessDenied):
+                await ask
+    async with client_of(files.services.url, session_key()) as page:
+        owner = FilesClient(page)
+        link = owner.url((await owner.share(1, 3600)).address or "")
+        assert (await get(link + "/file?path=secret")).content == SECRET
+        with pytest.raises(AccessDenied):
+            await owner.delete(1)
+        await owner.revoke_links(1)
+        assert (await get(link + "/data")).status_code == 404
 
 
 @pytest.mark.attack(

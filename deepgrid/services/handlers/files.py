@@ -131,8 +131,8 @@ async def transfers(job_id: JobId, request: SignedSmall, context: Services, room
 
 
 @router.post("/v1/jobs/{job_id}/links")
-async def share(job_id: JobId, request: SignedSmall, context: Services, room: Room) -> Link:
-    """Make a link to the output of the signer's job."""
+async def share(job_id: JobId, request: SignedStore, context: Services, room: Room) -> Link:
+    """Make a link to the output of the signer's job. It shows nothing that a session key cannot read by itself."""
     wish = LinkWish.model_validate_json(request.body)
     await _job_of(context, job_id, request.address)
     bundle = await room.output_of(job_id, request.address)
@@ -161,7 +161,7 @@ async def links_of(job_id: JobId, request: SignedReader, context: Services) -> L
 
 
 @router.delete("/v1/jobs/{job_id}/links", status_code=204)
-async def revoke_links(job_id: JobId, request: SignedSmall, context: Services) -> Response:
+async def revoke_links(job_id: JobId, request: SignedStore, context: Services) -> Response:
     """Revoke all links to the signer's job."""
     await _job_of(context, job_id, request.address)
     async with context.database.write() as session:

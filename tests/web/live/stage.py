@@ -63,7 +63,8 @@ class Stage:
 @contextmanager
 def hosted_grid(folder: Path) -> Iterator[Hosted]:
     """Yield a grid with its services, which end with the context."""
-    with running_grid(folder / "chain") as grid, services_of(grid.book, folder) as url:
+    where = ("--port", "0", "--files", str(folder / "files"))
+    with running_grid(folder / "chain") as grid, services_of(grid.book, folder, *where) as url:
         yield Hosted(replace(grid, book=grid.book.model_copy(update={"definitions_url": url})), url)
 
 

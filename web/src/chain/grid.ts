@@ -9,6 +9,8 @@ export interface GridInfo {
   modules: boolean;
   node_url?: string;
   prefect_url?: string;
+  /** Of `dps web`: where others reach the services. */
+  services_url?: string;
   limits: Record<string, number>;
 }
 

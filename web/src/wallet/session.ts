@@ -1,6 +1,7 @@
 /**
  * The session key: a P-256 key that cannot be exported. The wallet signs it once in 12 hours, `dps web` once per page.
- * It stores definitions and reads the customer's logs; it cannot spend. `docs/reference/protocol.md` defines the format.
+ * It stores definitions, reads the customer's logs and files, and shares files; it cannot spend.
+ * `docs/reference/protocol.md` defines the format.
  */
 import { bytesToHex, type Hex } from "viem";
 import { gridInfo } from "../chain/grid";
