@@ -34,6 +34,7 @@ NOWHERE = GridFiles()
 MOST_OUTPUT_BYTES = 2**40
 INCOMPLETE = 74  # exit status of a job whose output was not sent as a whole: EX_IOERR of sysexits.h
 MOST_BYTES = 1_000_000  # of all variables that steps wrote; Linux usually has room for 2 MB of variables and arguments
+MOST_ENV_FILE_BYTES = 2**24  # of DEEPSQUARE_ENV, which each step reads
 
 
 class ScriptParts(NamedTuple):
@@ -104,7 +105,7 @@ def _environment() -> jinja2.Environment:
     environment.globals.update(
         guard_mark=Quoted(GUARD_MARK), shell_names=Quoted("|".join(sorted(SHELL_NAMES))), srun_options=srun_options
     )
-    environment.globals.update(longest_bytes=LONGEST_BYTES, most_bytes=MOST_BYTES)
+    environment.globals.update(longest_bytes=LONGEST_BYTES, most_bytes=MOST_BYTES, most_env_file=MOST_ENV_FILE_BYTES)
     environment.globals.update(part_bytes=PART_BYTES)
     environment.globals.update(most_output=MOST_OUTPUT_BYTES, incomplete=INCOMPLETE)
     environment.globals.update(task=task, place_of=place_of, command_variables=command_variables)

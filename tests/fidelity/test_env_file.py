@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.fidelity.conftest import RealSite
+from tests.sbatch.support import Bench, lines
 
 LEFT_OUT = "deepgrid: DEEPSQUARE_ENV: "
 
@@ -54,3 +55,34 @@ steps:
             "99000 99000 0",
         ],
     )
+
+
+@pytest.mark.situation(
+    "variables",
+    "`DEEPSQUARE_ENV` becomes a folder, a pipe, a file of 1 TiB, or a link to `/dev/zero`",
+    "the log says so; no step waits for it or reads it; later steps begin with an empty file",
+)
+@pytest.mark.parametrize("make", ["mkdir $F", "mkfifo $F", "ln -s /dev/zero $F", "truncate -s 1T $F"])
+def test_what_is_no_file_of_variables_is_emptied(bench: Bench, make: str) -> None:
+    steps = f"""
+    - run: {{command: 'F=$DEEPSQUARE_ENV; echo A=1 >>$F; rm $F; {make}'}}
+    - run: {{command: 'echo "[$A]"; echo B=2 >>$DEEPSQUARE_ENV'}}
+    - run: {{command: 'echo $B; rm $DEEPSQUARE_ENV'}}
+    - run: {{command: 'echo "[$B]"; echo C=3 >>$DEEPSQUARE_ENV'}}
+    - run: {{command: 'echo $C'}}
+    """
+    told = "deepgrid: DEEPSQUARE_ENV is not a readable file of at most 16777216 bytes; it is emptied"
+    assert lines(bench, steps) == (0, [told, "[]", "2", "[]", "3"])
+
+
+@pytest.mark.situation("variables", "a last line without a line end (`printf A=1`)", "the next step begins a new line")
+@pytest.mark.situation("variables", "`PATH=/nowhere`", "later steps run with it; what they leave behind is ended")
+def test_a_last_line_without_end_and_another_path(bench: Bench) -> None:
+    steps = """
+    - run: {command: 'printf A=1 >>$DEEPSQUARE_ENV'}
+    - run: {command: 'echo PATH=/nowhere >>$DEEPSQUARE_ENV; echo $A'}
+    - run: {command: 'echo "$A $PATH"; ls'}
+      catch: [{run: {command: 'echo $DEEPSQUARE_ERROR_CODE'}}]
+    """
+    status, found = lines(bench, steps)
+    assert (status, [one for one in found if "not found" not in one]) == (0, ["1", "1 /nowhere", "127"])

@@ -22,6 +22,10 @@ LEFT = "deepgrid: the step left processes behind, which were ended: "
     "processes", "two tasks leave processes with sessions of their own, deaf to signal 15", "they are killed and named"
 )
 @pytest.mark.situation(
+    "processes", "two tasks leave processes without variables (`env -i`)", "they are ended with the step, and named"
+)
+@pytest.mark.situation("processes", "a stopped process, left by a killed step", "they are ended and named")
+@pytest.mark.situation(
     "processes",
     "the output of a step goes through a filter that is slower than the step",
     "the filter finishes its work",
@@ -34,13 +38,16 @@ steps:
   - run: {{command: 'sleep 300 & echo one'}}
   - run: {{command: "setsid sh -c '$DEAF' & sleep 0.3", resources: {{tasks: 2}}, env: [{{key: DEAF, value: '{deaf}'}}]}}
   - run: {{command: '{alive}; wc -l <pids'}}
+  - run: {{command: 'env -i sleep 301 & sleep $SLURM_PROCID', resources: {{tasks: 2}}}}
+  - run: {{command: 'env -i sleep 302 & kill -STOP $!; kill -KILL $$'}}
+    catch: [{{run: {{command: 'echo $DEEPSQUARE_ERROR_CODE'}}}}]
   - run: {{command: 'exec > >(sleep 1; cat >filtered); echo two', shell: /bin/bash}}
   - run: {{command: cat filtered}}
 """
     text = text.replace("""sh -c '$DEAF'""", 'sh -c \\"$DEAF\\"')
     status, lines = await site.run(text, header=TWO)
     assert status == 0, lines
-    assert lines == ["one", LEFT + "sleep", lines[2], "2", "two"]
+    assert lines == ["one", LEFT + "sleep", lines[2], "2", *[LEFT + "sleep"] * 2, "137", "two"]
     assert lines[2] in (LEFT + "sh", LEFT + "sh, sleep")
 
 

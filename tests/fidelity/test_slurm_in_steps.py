@@ -33,7 +33,7 @@ steps:
 )
 def test_lines_of_batch_scripts_are_named_with_the_field_that_replaces_them() -> None:
     command = """#!/bin/bash
-#SBATCH --ntasks=4 --time 10
+#SBATCH --ntasks=4 --time 10 # --mem
 #SBATCH -t 1:00:00
 #SBATCH --begin=now
   #SBATCH --ntasks 4
@@ -44,6 +44,7 @@ srun --mem-per-cpu=10M true
     found = [what for _, what in advice_on(Step(run=StepRun(command=command)))]
     assert found == [
         "contains #SBATCH --ntasks, which has no effect here; use resources.tasks of the job and of run",
+        "contains #SBATCH --time, which has no effect here; use the credits of dps submit, which limit the time",
         "contains #SBATCH -t, which has no effect here; use the credits of dps submit, which limit the time",
         "contains #SBATCH --begin, which has no effect here; no field replaces it",
         "calls sbatch, but a job cannot start further jobs on most clusters; use steps, launch or for",
@@ -52,8 +53,40 @@ srun --mem-per-cpu=10M true
     ]
 
 
+@pytest.mark.situation("steps", "`sbatch <<EOF`, also by path, variable or `xargs`", "`dps validate` warns")
 @pytest.mark.parametrize(
-    "command", ["# ask for #SBATCH first", "echo sbatch", "./sbatch.sh", "srun -n 2 ./a", "man srun"]
+    "command",
+    ["sbatch<<E\n:\nE", "/usr/bin/sbatch x", "A=1 sbatch x", "if sbatch x; then :; fi", "! sbatch x",
+     "ls | xargs sbatch", "sudo sbatch x", "x=$(sbatch x)"],
+)  # fmt: skip
+def test_ways_to_call_sbatch(command: str) -> None:
+    (found,) = [what for _, what in advice_on(Step(run=StepRun(command=command)))]
+    assert found.startswith("calls sbatch, but a job cannot start further jobs")
+
+
+@pytest.mark.situation("steps", "lines and programs of other batch systems (`#PBS`, `qsub`)", "`dps validate` warns")
+@pytest.mark.parametrize("mark", ["#PBS", "#BSUB", "#$"])
+def test_lines_of_other_batch_systems(mark: str) -> None:
+    found = [what for _, what in advice_on(Step(run=StepRun(command=f"{mark} -n 4\nqsub other.sh")))]
+    assert (
+        found[0]
+        == f"contains {mark} lines of another batch system, which have no effect here; use resources of the job"
+    )
+    assert found[1].startswith("calls qsub, but a job cannot")
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "# if sbatch",
+        "grep -v sbatch",
+        "./sbatch x",
+        "# ask for #SBATCH first",
+        "echo sbatch",
+        "./sbatch.sh",
+        "srun -n 2 ./a",
+        "man srun",
+    ],
 )
 def test_other_commands_are_not_warned_of(command: str) -> None:
     assert list(advice_on(Step(run=StepRun(command=command)))) == []

@@ -84,10 +84,49 @@ def test_a_bucket_gets_files_in_place_of_links(bench: Bench, bucket: Bucket) -> 
 
 
 @pytest.mark.situation(
+    "output", "a line end in the name of a file, to a bucket", "the others are sent; it is named; 74"
+)
+def test_a_bucket_gets_the_files_that_it_can_name(bench: Bench, bucket: Bucket) -> None:
+    with_s5cmd(bench)
+    make = """cd "$DEEPSQUARE_OUTPUT"; echo word >file; echo x >"$(printf 'a\\nb')" """
+    outcome = run(bench, {"output": bucket.at("/out")}, make)
+    assert (outcome.status, bucket.files()) == (74, {"out/file": b"word\n"})
+    assert f"deepgrid: $'a\\nb'{OUT}has a line end in its name" in outcome.output
+
+
+@pytest.mark.parametrize(
+    ("make", "status", "sent", "said"),
+    [
+        pytest.param(
+            "ln -s results output", 0, b"word\n", "",
+            marks=pytest.mark.situation("output", "the output folder becomes a link to another folder", "that is sent"),
+        ),
+        pytest.param(
+            "echo lost >output", 74, None, "the output folder was replaced by something that is no folder",
+            marks=pytest.mark.situation("output", "the output folder becomes a file", "the log says so; 74"),
+        ),
+        pytest.param(
+            ":", 0, b"PK", "the output folder was removed, so the output is empty",
+            marks=pytest.mark.situation("output", "the output folder is removed", "the log says so"),
+        ),
+    ],
+)  # fmt: skip
+def test_an_output_folder_that_is_replaced(
+    bench: Bench, store: Store, make: str, status: int, sent: bytes | None, said: str
+) -> None:
+    head: dict[str, object] = {"output": {"http": {"url": store.url + "/out"}}}
+    outcome = run(bench, head, f"rm -r output; mkdir results; echo word >results/file; {make}")
+    received = store.received.get("/out")
+    assert (outcome.status, received and received[: len(sent or b"")]) == (status, sent)
+    assert said in outcome.output
+    assert "unbound" not in outcome.output
+
+
+@pytest.mark.situation(
     "output", "a sparse file of 2 TiB", "the output is not sent; the log has its size and the limit; 74"
 )
 def test_an_output_beyond_the_limit_costs_no_time(bench: Bench, store: Store) -> None:
-    head = {"output": {"http": {"url": store.url + "/out"}}}
+    head: dict[str, object] = {"output": {"http": {"url": store.url + "/out"}}}
     outcome = run(bench, head, 'truncate -s 2T "$DEEPSQUARE_OUTPUT/sparse"')
     assert (outcome.status, store.received) == (74, {})
     assert f"the output has {2 * 2**40} bytes; at most {2**40} are sent" in outcome.output
@@ -112,7 +151,7 @@ def test_an_output_beyond_the_limit_costs_no_time(bench: Bench, store: Store) ->
 )  # fmt: skip
 def test_inputs_that_are_no_archives_are_taken_calmly(bench: Bench, store: Store, content: bytes, said: str) -> None:
     store.files["/empty.csv?download=1"] = content
-    head = {"input": {"http": {"url": store.url + "/empty.csv?download=1"}}}
+    head: dict[str, object] = {"input": {"http": {"url": store.url + "/empty.csv?download=1"}}}
     outcome = run(bench, head, 'wc -c <"$DEEPSQUARE_INPUT/empty.csv"')
     assert outcome.status == 0
     assert outcome.output.splitlines()[1] == f"deepgrid: empty.csv {said}"
