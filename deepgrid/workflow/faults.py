@@ -102,6 +102,10 @@ def _sentence(item: Any) -> str:
         return "must be a whole number without a leading zero"
     if kind == "int_type" and isinstance(given, str) and (megabytes := megabytes_in(given)):
         return f"must be a whole number without a unit; {given} of memory is {megabytes} MB"
+    if kind == "int_type" and item["loc"][-1] in ("memPerCpu", "mem_per_cpu"):
+        return "must be a whole number of MB, or an amount with a unit, such as 4G"
+    if kind == "int_type" and isinstance(given, str) and given.isdecimal():
+        return "must be a whole number; write it without quotes"
     if kind == "string_type" and given is None:
         return 'is empty; write "" for an empty text'
     return _SENTENCES.get(kind, str(item["msg"]))

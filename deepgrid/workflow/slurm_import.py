@@ -21,6 +21,14 @@ _SHORT = {
 }  # fmt: skip
 _GPUS = re.compile(r"(?:gpu:)?(?:([A-Za-z][\w.-]*):)?([0-9]{1,6})|gpu")
 _SHELLS = ("/bin/bash", "/bin/sh", "/bin/ash")
+_REPLACED = {
+    "bash": "/bin/bash",
+    "sh": "/bin/sh",
+    "dash": "/bin/sh",
+    "ash": "/bin/ash",
+    "ksh": "/bin/bash",
+    "zsh": "/bin/bash",
+}
 _ALONE = ("exclusive", "overcommit", "oversubscribe", "requeue", "no-requeue", "hold", "wait", "parsable", "contiguous")
 
 
@@ -39,7 +47,7 @@ def is_batch_script(text: str) -> bool:
 
 def import_script(text: str) -> Imported:
     """Return the workflow of a batch script. Raises InputError for a script without a first line for its shell."""
-    lines = text.splitlines()
+    lines = text.replace("\r\n", "\n").split("\n")
     if not lines or not lines[0].startswith("#!"):
         raise InputError("This is no batch script: its first line must name its shell, such as #!/bin/bash.")
     script = _Script(lines)
@@ -59,6 +67,8 @@ class _Script:
         for number, line in enumerate(self._lines, 1):
             if found := DIRECTIVE.fullmatch(line):
                 yield from ((number, *pair) for pair in _pairs(found[1]))
+            elif "\0" in line:
+                raise InputError(f"This is no batch script: line {number} contains NUL.")
             elif line.strip() and not line.startswith("#"):
                 return
 
@@ -81,7 +91,7 @@ class _Script:
 
     def _count(self, name: str, otherwise: int) -> int:
         text = self._asked.get(name, "").partition("-")[0]  # nodes may be a range
-        return int(text) if text.isdigit() and len(text) < 7 else otherwise
+        return max(1, int(text)) if text.isdigit() and len(text) < 7 else otherwise
 
     def workflow(self) -> str:
         nodes = self._count("nodes", 1)
@@ -91,21 +101,36 @@ class _Script:
             "tasks": tasks, "cpusPerTask": cpus, "memPerCpu": self._memory(nodes, tasks * cpus),
             "gpus": self._gpus(nodes, tasks),
         }  # fmt: skip
-        shell = self._lines[0][2:].strip().split(" ")[0]
-        if shell not in _SHELLS:
-            known = {"bash": "/bin/bash", "env": "/bin/bash", "sh": "/bin/sh"}.get(PurePath(shell).name, "")
-            if not known or PurePath(shell).name == "env":
-                self.remarks.append((1, f"the shell {shell} is replaced by /bin/bash"))
-            shell = known or "/bin/bash"
         command = "\n".join(line for line in self._lines[1:] if not DIRECTIVE.fullmatch(line)).strip("\n") + "\n"
         self._remark_on_commands(command)
+        shell, command = self._run_by(command)
         made = ["enableLogging: true", "", "resources:", *(f"  {name}: {value}" for name, value in resources.items())]
         made += ["", "steps:", "  - run:", f"      shell: {shell}"]
-        if chdir := self._asked.get("chdir"):
+        chdir = self._asked.get("chdir", "/")
+        if not chdir.startswith("/"):
+            self.remarks.append((0, f"--chdir={chdir}: a job begins in its own folder; use cd in the command"))
+        elif chdir != "/":
             made.append(f"      workDir: {json.dumps(chdir)}")
-        indent = "2" if command[:1] in (" ", "\t") else ""  # YAML would take more for the indent of all lines
-        made += [f"      command: |{indent}", *(f"        {line}".rstrip() for line in command.splitlines())]
+        made += _command(command)
         return "\n".join(made) + "\n"
+
+    def _run_by(self, command: str) -> tuple[str, str]:
+        """Return the shell of the step, and its command. Other interpreters get the script as a here-document."""
+        words = self._lines[0][2:].split()
+        if words and PurePath(words[0]).name == "env":
+            words = [word for word in words[1:] if not word.startswith("-")]
+        name = PurePath(words[0]).name if words else "bash"
+        if words and words[0] in _SHELLS:
+            return words[0], command
+        if name in _REPLACED:
+            if name not in ("sh", "bash"):
+                self.remarks.append((1, f"the shell {name} is replaced by {_REPLACED[name]}"))
+            return _REPLACED[name], command
+        self.remarks.append((1, f"the script is read by {name}, which the cluster must have; or use a container"))
+        end = "END_OF_SCRIPT"
+        while end in command:
+            end += "_"
+        return "/bin/bash", f"{shlex.join(words)} /dev/stdin <<'{end}'\n{command}{end}\n"
 
     def _memory(self, nodes: int, cpus: int) -> int:
         per_cpu, per_node = (_megabytes(self._asked.get(name, "")) for name in ("mem-per-cpu", "mem"))
@@ -162,3 +187,12 @@ def _pairs(text: str) -> Iterator[tuple[str, str]]:
 
 def _megabytes(text: str) -> int | None:
     return int(text) if text.isdigit() and len(text) < 10 else megabytes_in(text)
+
+
+def _command(command: str) -> list[str]:
+    """Return the lines of the field `command`. A block of YAML cannot have other control characters than tabs."""
+    lines = command.removesuffix("\n").split("\n")
+    if not all(line.replace("\t", "").isprintable() for line in lines):
+        return [f"      command: {json.dumps(command)}"]
+    indent = "2" if command[:1] in (" ", "\t") else ""  # YAML would take more for the indent of all lines
+    return [f"      command: |{indent}", *(f"        {line}" if line else "" for line in lines)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -92,9 +93,31 @@ def test_commands_stay_what_they_are(body: str) -> None:
 
 
 def test_other_shells_are_replaced_and_said() -> None:
-    job, remarks = imported("#!/usr/bin/env python3\nprint(1)\n")
+    job, remarks = imported("#!/usr/bin/env zsh\n:\n")
     assert job.steps[0].run is not None and job.steps[0].run.shell == "/bin/bash"
-    assert "1 the shell /usr/bin/env is replaced by /bin/bash" in remarks
+    assert "1 the shell zsh is replaced by /bin/bash" in remarks
+
+
+@pytest.mark.parametrize("first", ["#!/usr/bin/env python3", "#! /usr/bin/python3 -u", "#!/usr/bin/env -S python3 -u"])
+def test_scripts_of_other_interpreters_run_by_them(first: str) -> None:
+    job, remarks = imported(f"{first}\n#SBATCH -n 1\nprint('END_OF_SCRIPT', 3)\n")
+    run = job.steps[0].run
+    assert run is not None and run.shell == "/bin/bash"
+    done = subprocess.run(["/bin/bash", "-c", run.command], check=True, capture_output=True, text=True)
+    assert done.stdout == "END_OF_SCRIPT 3\n"
+    assert "1 the script is read by python3, which the cluster must have; or use a container" in remarks
+
+
+@pytest.mark.parametrize("command", ["echo 'a\x0cb'\n", "echo x  \n  y \n", "echo \u2028\n", "\techo\x1b[0m\n"])
+def test_odd_characters_and_spaces_stay(command: str) -> None:
+    run = imported(f"#!/bin/bash\n#SBATCH -c 0 --chdir=run\n{command}")[0].steps[0].run
+    assert run is not None and (run.command, run.work_dir) == (command, None)
+
+
+def test_a_script_with_line_ends_of_windows() -> None:
+    job, _ = imported("#!/bin/bash\r\n#SBATCH -n 4\r\necho hi\r\n")
+    assert job.resources.tasks == 4
+    assert job.steps[0].run is not None and job.steps[0].run.command == "echo hi\n"
 
 
 def test_a_file_that_is_no_script_and_a_script_where_a_workflow_is_wanted(tmp_path: Path) -> None:

@@ -85,7 +85,7 @@ def test_numbers_and_truth_values_are_not_converted_from_text() -> None:
         "job.yaml:2:16: enableLogging: must be true or false"
     ]
     (found,) = faults(HEAD.replace("tasks: 2", "tasks: '2'") + "steps: []\n")
-    assert found.endswith("resources.tasks: must be a whole number")
+    assert found.endswith("resources.tasks: must be a whole number; write it without quotes")
     (found,) = faults(HEAD.replace("tasks: 2", "tasks: 010") + "steps: []\n")
     assert found.endswith("resources.tasks: must be a whole number without a leading zero")
 

@@ -41,7 +41,7 @@ _BUNDLE = re.compile(r"[0-9a-f]{32}\Z")
 _LABEL = re.compile(r"[A-Za-z0-9]([A-Za-z0-9-]*[A-Za-z0-9])?\Z")
 _URL = re.compile(r"""[!#-;=?-\[\]_a-z~]+\Z""")  # the characters that RFC 3986 allows
 _KEY = re.compile(r"[A-Za-z0-9+/]{42}[AEIMQUYcgkosw048]=\Z")  # 32 bytes in base64
-_MEMORY = re.compile(r"([0-9]{1,12}(?:\.[0-9]{1,6})?) ?([MGT])(?:i?B)?", re.IGNORECASE | re.ASCII)
+_MEMORY = re.compile(r"([0-9]{1,12}(?:\.[0-9]{1,6})?) ?([KMGT])(?:i?B?)", re.IGNORECASE | re.ASCII)
 _PORT = re.compile(r"[0-9]{1,5}\Z")
 
 
@@ -158,7 +158,7 @@ def megabytes_in(text: str) -> int | None:
     found = _MEMORY.fullmatch(text)
     if not found:
         return None
-    amount = Decimal(found[1]) * 1024 ** "MGT".index(found[2].upper())
+    amount = Decimal(found[1]) * Decimal(1024) ** ("KMGT".index(found[2].upper()) - 1)
     return int(amount) if amount == int(amount) else None
 
 
