@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from operator import index
-from typing import SupportsIndex
+from typing import SupportsFloat, SupportsIndex
 
 from deepgrid.billing.credits import format_credits, parse_credits
 from deepgrid.billing.formulas import bill
@@ -33,9 +33,10 @@ TOO_FEW_CREDITS = "ERC20InsufficientBalance"  # name of the contract's error
 
 _SLURM_TIME = re.compile(r"(?:([0-9]{1,6})-(?=[0-9]))?([0-9]{1,9}(?::[0-9]{1,2}){0,2})", re.ASCII)
 _NUMBER = re.compile(r"[0-9]{1,18}", re.ASCII)
-_UNITS_S = {"s": 1, "m": 60, "h": 3600, "d": 86400}
-_PART = re.compile(r"([0-9]+(?:\.[0-9]+)?)([smhd])", re.ASCII)
-_DURATION = re.compile(rf"(?:{_PART.pattern})+", re.ASCII)
+_UNITS_S = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
+_UNIT = r"(?:s|secs?|seconds?|m|mins?|minutes?|h|hrs?|hours?|d|days?|w|weeks?)"
+_PART = re.compile(rf"([0-9]+(?:\.[0-9]+)?) ?({_UNIT})(?![a-z])", re.ASCII | re.IGNORECASE)
+_DURATION = re.compile(rf"{_PART.pattern}(?:(?:,? )?{_PART.pattern})*", re.ASCII | re.IGNORECASE)
 
 
 def wei_of(amount: Credits) -> int:
@@ -45,11 +46,14 @@ def wei_of(amount: Credits) -> int:
         InputError: The amount is a float, is negative, has more than 18 decimals, or is not an amount.
     """
     if isinstance(amount, float):
+        written = repr(float(amount))  # numpy's numbers name their type
         raise InputError(
-            f"{amount!r} is a float, which cannot hold every amount of credits.",
-            next_step=f"Write '{amount!r}' or Decimal('{amount!r}').",
+            f"{written} is a float, which cannot hold every amount of credits.",
+            next_step=f"Write '{written}' or Decimal('{written}').",
         )
-    if isinstance(amount, bool) or not isinstance(amount, str | int | Decimal):
+    if isinstance(amount, SupportsIndex) and not isinstance(amount, bool):
+        return parse_credits(str(index(amount)))
+    if not isinstance(amount, str | Decimal):
         raise InputError(f"{amount!r} is not an amount of credits.", next_step="Write it like 100 or '0.5'.")
     if isinstance(amount, Decimal) and amount.is_finite() and abs(amount.adjusted()) < 100:
         return parse_credits(f"{amount:f}")
@@ -58,7 +62,7 @@ def wei_of(amount: Credits) -> int:
 
 def job_number(value: object) -> int:
     """Return the number of a job from any whole number, or from the digits of one. Raises InputError."""
-    if isinstance(value, SupportsIndex) and not isinstance(value, bool):
+    if isinstance(value, SupportsIndex) and not isinstance(value, bool) and 0 <= index(value) < 2**256:
         return index(value)
     if isinstance(value, str) and _NUMBER.fullmatch(value):
         return int(value)
@@ -85,7 +89,7 @@ def seconds_of(duration: Duration | None) -> float | None:
         seconds = duration.total_seconds()
     elif isinstance(duration, str):
         seconds = _seconds_in(duration)
-    elif isinstance(duration, bool) or not isinstance(duration, int | float):
+    elif isinstance(duration, bool) or not isinstance(duration, SupportsFloat):
         raise _not_a_duration(duration)
     else:
         seconds = float(duration)
@@ -104,7 +108,7 @@ def _seconds_in(text: str) -> float:
         return _slurm_seconds(slurm[1], slurm[2].split(":"))
     if not _DURATION.fullmatch(bare):
         raise _not_a_duration(text)
-    return sum(float(number) * _UNITS_S[unit] for number, unit in _PART.findall(text))
+    return sum(float(number) * _UNITS_S[unit[0].lower()] for number, unit in _PART.findall(text))
 
 
 def _slurm_seconds(days: str | None, parts: list[str]) -> float:

@@ -17,7 +17,7 @@ from deepgrid.errors import InputError
 from deepgrid.lifecycle.feature_labels import FEATURES
 from deepgrid.lifecycle.job import Affinity, JobDefinition, Label, Prefer, Provider, Wishes
 from deepgrid.scheduling.explain import quote
-from deepgrid.scheduling.fit import unmet
+from deepgrid.scheduling.fit import ORDERS, unmet
 
 if TYPE_CHECKING:  # the language takes 0.4 s to load, which a client saves that submits nothing
     from deepgrid.workflow import Definition
@@ -30,7 +30,7 @@ LEAST_WAIT_S = 600  # the contract's 5 minutes, and time for the request to be m
 
 _AFFINITY = re.compile(r"([^<>=!:]+)(==|<=|>=|<|>|!=|=|:in:)([^<>=!:]+)")
 _OPERATORS = {"=": "==", ":in:": "in"}
-_ORDERS = ("<", "<=", ">", ">=")
+_NO_LABEL = re.compile(r"[^=]*[<>!:]|[^=]*=\s*[=<>]")
 _WITH_UNIT = re.compile(r"[0-9][0-9.]* ?[A-Za-z/%]+", re.ASCII)
 
 
@@ -243,6 +243,10 @@ def parse_use(text: str) -> Label:
     key, equals, value = text.partition("=")
     if not (key.strip() and equals and value.strip()):
         raise InputError(f"{text!r} is not a label that a cluster may have.", next_step="Write it like os=linux.")
+    if _NO_LABEL.match(text):
+        raise InputError(
+            f"{text!r} is a condition on a label, not a label.", next_step="Give it as an affinity, or write os=linux."
+        )
     return Label(key.strip(), value.strip())
 
 
@@ -258,7 +262,7 @@ def parse_affinity(text: str) -> Affinity:
             next_step="Write it like mem>=4000 or gpu:in:nvidia, with one of < <= = == >= > != :in:.",
         )
     key, op, value = match[1].strip(), _OPERATORS.get(match[2], match[2]), match[3].strip()
-    if op in _ORDERS and _WITH_UNIT.fullmatch(value):
+    if op in ORDERS and _WITH_UNIT.fullmatch(value):
         from deepgrid.workflow.models.fields import megabytes_in
 
         megabytes = megabytes_in(value)

@@ -12,6 +12,7 @@ import math
 import os
 from collections.abc import Mapping, Sequence, Set
 from decimal import Decimal
+from enum import Enum
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +26,7 @@ Source = str | os.PathLike[str] | Mapping[str, Any]
 """A path of a workflow file, its YAML text (with at least one line end), or its content as a mapping."""
 
 UNNAMED = "job"
+MOST_NESTED = 200  # mappings and lists inside each other; the language itself allows fewer
 
 
 class Workflow:
@@ -109,6 +111,8 @@ def _as_text(content: Mapping[str, Any]) -> str:
 
 def _plain(value: Any, path: tuple[str | int, ...]) -> Any:
     """Return a value as YAML expresses it: paths as texts, numbers of other libraries as numbers. Raises InputError."""
+    if len(path) > MOST_NESTED:
+        raise InputError("The workflow is nested too deeply, or contains itself.")
     if value is None or isinstance(value, str | bool):
         return value
     if isinstance(value, Mapping):
@@ -119,15 +123,36 @@ def _plain(value: Any, path: tuple[str | int, ...]) -> Any:
         return str(value)
     if getattr(value, "ndim", None) == 0:  # a number of numpy
         return _plain(value.item(), path)
-    if isinstance(value, int | float | Decimal) and math.isfinite(value):
-        return value if isinstance(value, int) else float(value)
+    if isinstance(value, Enum):
+        return _plain(value.value, path)
+    if isinstance(value, int):
+        return value
+    if isinstance(value, Decimal) and value.is_finite():
+        return int(value) if value == value.to_integral_value() and abs(value) < 10**18 else str(value)
+    if isinstance(value, float) and math.isfinite(value):
+        return float(value)
     place = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path).lstrip(".")
     raise InputError(f"{place}: YAML cannot express a value of the type {type(value).__name__}.")
 
 
 def variable_texts(variables: Mapping[str, object]) -> dict[str, str]:
-    """Return values of environment variables as texts. Raises InputError for None, which would become a text."""
-    empty = next((name for name, value in variables.items() if value is None), None)
-    if empty is not None:
-        raise InputError(f"The variable {empty} is None.", next_step='Leave it out, or write "" for an empty one.')
-    return {name: str(value) for name, value in variables.items()}
+    """Return values of environment variables as texts. Raises InputError for what has no text of its own."""
+    return {_variable_name(name): _variable_text(name, value) for name, value in variables.items()}
+
+
+def _variable_name(name: object) -> str:
+    if not isinstance(name, str):
+        raise InputError(f"{name!r} ({type(name).__name__}) is not the name of a variable.")
+    return name
+
+
+def _variable_text(name: str, value: object) -> str:
+    if value is None:
+        raise InputError(f"The variable {name} is None.", next_step='Leave it out, or write "" for an empty one.')
+    if isinstance(value, Enum) and not isinstance(value, str | int):
+        return _variable_text(name, value.value)
+    bare = type(value).__str__ is object.__str__ and type(value).__repr__ is object.__repr__
+    if bare or callable(value) or isinstance(value, bytes | bytearray) or getattr(value, "ndim", None):
+        kind = type(value).__name__
+        raise InputError(f"The variable {name} is of the type {kind}, which has no text.", next_step="Give its text.")
+    return str(value)

@@ -105,6 +105,9 @@ def written(condition: Affinity) -> str:
     return f"{condition.key}{condition.op}{condition.value}"
 
 
+ORDERS = ("<", "<=", ">=", ">")
+
+
 @dataclass(frozen=True, slots=True)
 class LabelValue:
     """The value of a label: its text, and its number when it is one."""
@@ -125,13 +128,15 @@ class LabelValue:
 def compare(offered: LabelValue, op: str, wanted: LabelValue) -> bool:
     """Return whether `offered op wanted` holds: as numbers when both are, else as texts.
 
-    An unknown `op` means equality.
+    A number and a text have no order, so no condition on it holds. An unknown `op` means equality.
     """
     if op in ("in", ":in:"):
         return wanted.text in offered.text
     order = _ORDER.get(op, _ORDER["=="])
     if offered.number is not None and wanted.number is not None:
         return order(offered.number, wanted.number)
+    if (offered.number is None) != (wanted.number is None) and op in ORDERS:
+        return False
     return order(offered.text, wanted.text)
 
 

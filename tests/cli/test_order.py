@@ -59,7 +59,8 @@ def test_texts_that_have_an_order_and_equal_texts_are_conditions() -> None:
     ("text", "seconds"),
     [
         ("90s", 90), ("1h30m", 5400), ("1.5h", 5400), ("01:30:00", 5400), ("30:00", 1800), ("2-12", 216000),
-        ("1-01:30", 91800), ("1-00:00:05", 86405), (" 90m ", 5400),
+        ("1-01:30", 91800), ("1-00:00:05", 86405), (" 90m ", 5400), ("2 days", 172800), ("90 min", 5400),
+        ("1h 30m", 5400), ("1 hour, 30 minutes", 5400), ("2hrs", 7200), ("1w", 604800), ("1H30M", 5400),
     ],
 )  # fmt: skip
 def test_durations_are_written_with_units_or_as_slurm_writes_them(text: str, seconds: float) -> None:
@@ -75,6 +76,9 @@ def test_durations_without_a_unit_are_refused(text: str) -> None:
 def test_labels_that_must_be_there() -> None:
     assert parse_use("os=linux") == Label("os", "linux")
     assert parse_use("url = http://x/?a=b") == Label("url", "http://x/?a=b")
+    for text in ("mem>=4", "mem>=4GB", "a==b", "a!=b", "mem=>4"):
+        with pytest.raises(InputError, match="is a condition on a label"):
+            parse_use(text)
     for text in ("", "os", "os=", "=linux", " = "):
         with pytest.raises(InputError, match="not a label"):
             parse_use(text)

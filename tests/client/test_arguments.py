@@ -2,20 +2,29 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
+from enum import Enum
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
 
 from deepgrid.client import InputError
-from deepgrid.client.job_values import job_number
+from deepgrid.client.job_values import job_number, seconds_of, wei_of
 from deepgrid.client.order import Terms
-from deepgrid.client.workflow import read_workflow
+from deepgrid.client.workflow import Workflow, read_workflow, variable_texts
 from deepgrid.lifecycle.job import Label
 from tests.cli.live import EXAMPLE
 
 RESOURCES = {"tasks": np.int64(2), "cpusPerTask": 1, "memPerCpu": np.uint16(100), "gpus": 0}
+
+
+class Colour(Enum):
+    RED = "red"
+
+
+ENTRIES = {"A": Decimal("1.10"), "B": Colour.RED, "C": np.int16(7)}
 
 
 def steps(command: Any) -> dict[str, Any]:
@@ -30,6 +39,30 @@ async def test_a_workflow_may_hold_numbers_of_numpy_paths_and_tuples() -> None:
     assert (job.steps[0].run.command, job.env[0].value) == ("/opt/program", "0.5")
 
 
+async def test_enumerations_and_decimals_are_their_values() -> None:
+    content = steps("x") | {"env": [{"key": key, "value": value} for key, value in ENTRIES.items()]}
+    content["resources"] = RESOURCES | {"tasks": Decimal(2)}
+    job = (await read_workflow(content)).definition
+    assert (job.resources.tasks, [one.value for one in job.env]) == (2, ["1.10", "red", "7"])
+    again = job.model_copy(update={"env": ()})
+    assert [one.value for one in Workflow(again, "x").env(ENTRIES).definition.env] == ["1.10", "red", "7"]
+
+
+def test_what_has_no_text_is_no_variable() -> None:
+    for value in (b"x", object(), len, np.array([1, 2])):
+        with pytest.raises(InputError, match="The variable P "):
+            variable_texts({"P": value})
+    with pytest.raises(InputError, match=r"1 \(int\) is not the name of a variable"):
+        variable_texts({1: "x"})  # type: ignore[dict-item]
+
+
+async def test_a_workflow_that_contains_itself_is_refused() -> None:
+    content = steps("x")
+    content["steps"].append(content)
+    with pytest.raises(InputError, match="nested too deeply, or contains itself"):
+        await read_workflow(content)
+
+
 @pytest.mark.parametrize("value", [b"x", object(), 1j, float("nan"), np.array([1, 2])])
 async def test_what_yaml_cannot_express_is_named_by_its_place_and_type(value: object) -> None:
     with pytest.raises(InputError, match=r"^steps\[0\].run.command: YAML cannot express .* " + type(value).__name__):
@@ -40,7 +73,17 @@ def test_numbers_of_jobs_are_any_whole_numbers_and_their_digits() -> None:
     assert [job_number(one) for one in (6, "6", np.int64(6))] == [6, 6, 6]
 
 
-@pytest.mark.parametrize("value", ["six", "6.0", "-1", "", None, 6.0, True, [6]])
+def test_amounts_and_times_are_numbers_of_any_library() -> None:
+    whole, broken = cast(Any, np.int64(3)), cast(Any, np.float64(1.5))
+    assert wei_of(whole) == 3 * 10**18
+    with pytest.raises(InputError, match="1.5 is a float") as caught:
+        wei_of(broken)
+    assert "Decimal('1.5')" in caught.value.next_step
+    numbers: list[Any] = [np.int64(90), Decimal(90), np.float32(90)]
+    assert [seconds_of(one) for one in numbers] == [90, 90, 90]
+
+
+@pytest.mark.parametrize("value", ["six", "6.0", "-1", "", None, 6.0, True, [6], -1, 2**256])
 def test_other_values_are_no_numbers_of_jobs(value: object) -> None:
     with pytest.raises(InputError, match=f"{type(value).__name__}.* is not the number of a job"):
         job_number(value)

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from deepgrid.lifecycle.job import Affinity, Label
-from deepgrid.scheduling.fit import LabelValue
+from deepgrid.scheduling.fit import ORDERS, LabelValue
 from deepgrid.scheduling.tables.rows import RecentRows
 
 Mask = npt.NDArray[np.bool_]
@@ -58,10 +58,11 @@ class _Column:
         if op in ("in", ":in:"):
             row[[cluster for value, cluster in self.values if wanted.text in value.text]] = True
         elif wanted.number is None:
-            self._texts.mark(row, op, wanted.text)
+            (self._other_texts if op in ORDERS else self._texts).mark(row, op, wanted.text)
         else:
             self._numbers.mark(row, op, wanted.number)
-            self._other_texts.mark(row, op, wanted.text)
+            if op not in ORDERS:
+                self._other_texts.mark(row, op, wanted.text)
 
 
 class ConditionTable:

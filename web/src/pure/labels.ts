@@ -13,8 +13,9 @@ export interface Condition extends LabelPair {
 const AFFINITY = /^([^<>=!:]+)(==|<=|>=|<|>|!=|=|:in:)([^<>=!:]+)$/;
 const OPERATORS: Record<string, string> = { "=": "==", ":in:": "in" };
 
-/** The label in a text such as `os=linux`; null if it is none. */
+/** The label in a text such as `os=linux`; null if it is none, or a condition. */
 export function parseUse(text: string): LabelPair | null {
+  if (/^[^=]*[<>!:]|^[^=]*=\s*[=<>]/.test(text)) return null;
   const at = text.indexOf("=");
   const [key, value] = [text.slice(0, Math.max(at, 0)).trim(), text.slice(at + 1).trim()];
   return at > 0 && key && value ? { key, value } : null;
@@ -38,10 +39,11 @@ export function unmet(labels: LabelPair[], conditions: Condition[]): Condition[]
   );
 }
 
-/** Whether `offered op wanted` holds: as numbers when both are, else as texts. */
+/** Whether `offered op wanted` holds: as numbers when both are, else as texts. A number and a text have no order. */
 export function compare(offered: string, op: string, wanted: string): boolean {
   if (op === "in" || op === ":in:") return offered.includes(wanted);
   const [left, right] = [decimal(offered), decimal(wanted)];
+  if (!left !== !right && /^[<>]=?$/.test(op)) return false;
   const order = left && right ? numberOrder(left, right) : textOrder(offered, wanted);
   switch (op) {
     case "<":
