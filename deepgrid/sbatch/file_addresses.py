@@ -2,10 +2,27 @@
 
 from __future__ import annotations
 
+import zlib
 from dataclasses import dataclass, field
 
-PART_BYTES = 4 * 1024 * 1024  # an output is sent in parts of this size
-CHECKSUM_HEADER = "X-Grid-Checksum"  # SHA-256 of a body, in hexadecimal digits
+PART_BYTES = 4 * 1024 * 1024  # files are sent and stored in parts of this size
+CHECKSUM_HEADER = "X-Grid-Checksum"  # CRC-32 or SHA-256 of a body, in 8 or 64 hexadecimal digits
+CHECKSUM_DIGITS = 8
+
+
+def part_count(size: int) -> int:
+    """Return how many parts a bundle of this size has."""
+    return -(-size // PART_BYTES)
+
+
+def part_size(size: int, index: int) -> int:
+    """Return the size of one part of a bundle of this size."""
+    return min(PART_BYTES, size - index * PART_BYTES)
+
+
+def checksum_of(body: bytes | bytearray | memoryview) -> str:
+    """Return the CRC-32 of a body. It finds faults of the way. Each file has a SHA-256 in the manifest beside it."""
+    return f"{zlib.crc32(body):0{CHECKSUM_DIGITS}x}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from deepgrid.files.text_templates import text_templates
+from deepgrid.services.files.buffers import ALLOCATOR
 from deployments.prefect_settings import QUIET, SERVER, WORKER
 from orchestration.pools import PROCESSES
 
@@ -102,7 +103,8 @@ def operator_processes(name: str) -> list[Process]:
     """Return the processes on an operator's machine."""
     serve = Process("operator", "deepgrid operator", f"dps operator serve {name}", ROLE_FILES, PREFECT)
     about = "deepgrid Job Definition and log services"
-    services = Process("services", about, "dps services serve", ("services.env",), DATABASE, further=SOCKETS)
+    command, settings = "dps services serve", {**QUIET, **ALLOCATOR}
+    services = Process("services", about, command, ("services.env",), DATABASE, settings=settings, further=SOCKETS)
     about = "nginx in front of deepgrid's services"
     proxy = Process("proxy", about, NGINX, settings={}, further=RELOAD, capabilities=PROXY_RIGHTS)
     return [_prefect(), serve, services, proxy, _worker("deepgrid-operator")]

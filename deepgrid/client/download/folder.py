@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import re
 import shutil
 import stat
 import struct
@@ -27,12 +28,17 @@ CHOOSE = "Choose some of the files with `only`."
 NO_FOLLOW = getattr(os, "O_NOFOLLOW", 0)
 
 
+_PLAIN = re.compile(r"[A-Za-z0-9_][\w. -]*(/[A-Za-z0-9_][\w. -]*)*", re.ASCII)
+
+
 def safe_name(name: str) -> PurePosixPath:
     """Return the name as a relative path. Parts that would lead elsewhere, and characters that steer a terminal, are
     encoded.
 
     `/a//../b` becomes `a/%2E%2E/b`, and a line end becomes `%0A`.
     """
+    if _PLAIN.fullmatch(name):
+        return PurePosixPath(name)
     parts = [_safe_part(part) for part in name.split("/") if part]
     return PurePosixPath(*parts) if parts else PurePosixPath("%2F")
 
@@ -69,14 +75,17 @@ class Folder:
             if place in found:
                 raise _clash(place)
             found[place] = name
-        for place in found:
-            for folder in place.parents:
-                if folder in found:
-                    raise _clash(folder)
+        for folder in {folder for above in {place.parent for place in found} for folder in (above, *above.parents)}:
+            if folder in found:
+                raise _clash(folder)
         return {name: self._root / place for place, name in found.items()}
 
-    def make_room(self, place: Path) -> None:
-        """Create the folders above a place. Raises InputError if one is a link, which may lead out of this folder."""
+    def make_room(self, *places: Path) -> None:
+        """Create the folders above these. Raises InputError if one is a link, which may lead out of this folder."""
+        for one in {place.parent: place for place in places}.values():
+            self._make_room(one)
+
+    def _make_room(self, place: Path) -> None:
         above = self._root
         for part in place.relative_to(self._root).parts[:-1]:
             above /= part

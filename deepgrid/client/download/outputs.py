@@ -160,8 +160,7 @@ async def _from_bucket(data: S3Data, to: Path, wanted: Callable[[str], bool], se
     places = folder.places(files)
     missing = [file for name, file in files.items() if not file.is_at(places[name])]
     folder.check_space(sum(file.size or 0 for file in missing))
-    for place in places.values():
-        folder.make_room(place)
+    folder.make_room(*places.values())
     async with new_session(data.endpoint_url) as session:
         fetcher = Fetcher(session, settings)
         turns = iter([(file, places[file.name]) for file in missing])

@@ -9,15 +9,18 @@ from contextlib import asynccontextmanager
 from typing import Any, TypeVar
 
 import aiohttp
+from aiohttp.abc import AbstractStreamWriter
+from aiohttp.payload import BytesPayload
 from yarl import URL
 
 from deepgrid.errors import AccessDenied, GridError, InputError, NotFound, ServiceError
 from deepgrid.safe_http import is_loopback, tls_of
+from deepgrid.sbatch.file_addresses import CHECKSUM_HEADER
 
 M = TypeVar("M")
 
 CONNECT_S, SILENCE_S = 30, 60
-READ_BYTES = 1024 * 1024
+READ_BYTES, SENT_BYTES = 1024 * 1024, 256 * 1024
 MOST_REFUSAL_BYTES = 4096
 BUSY = frozenset({408, 425, 429})
 
@@ -29,9 +32,9 @@ class FileExchange:
         self._session = session
         self._url = url
 
-    async def put(self, what: str, content: bytes, checksum: str) -> None:
+    async def put(self, what: str, content: bytes | memoryview, checksum: str) -> None:
         """Send a body. Raises ServiceError, AccessDenied, NotFound or InputError."""
-        async with self._asked("PUT", what, content, {"X-Grid-Checksum": checksum}) as answer:
+        async with self._asked("PUT", what, _Body(content), {CHECKSUM_HEADER: checksum}) as answer:
             await answer.read()
 
     async def read(self, what: str, most_bytes: int) -> bytes:
@@ -49,12 +52,16 @@ class FileExchange:
         async with self._asked("GET", what, headers={"Range": f"bytes={start}-{end - 1}"}) as answer:
             if answer.status != 206 or not answer.headers.get("Content-Range", "").startswith(f"bytes {start}-"):
                 raise ServiceError("The grid's services gave an answer that does not follow the protocol.")
-            async for data in answer.content.iter_chunked(READ_BYTES):
+            async for data in answer.content.iter_any():
                 yield data
 
     @asynccontextmanager
     async def _asked(
-        self, method: str, what: str, content: bytes | None = None, headers: dict[str, str] | None = None
+        self,
+        method: str,
+        what: str,
+        content: BytesPayload | None = None,
+        headers: dict[str, str] | None = None,
     ) -> AsyncIterator[aiohttp.ClientResponse]:
         where = URL(f"{self._url}/{what}", encoded=True)
         try:
@@ -82,6 +89,15 @@ async def file_exchange(url: str, authorities: str | None) -> AsyncIterator[File
         trust_env=not is_loopback(URL(url).host or ""),
     ) as session:
         yield FileExchange(session, url)
+
+
+class _Body(BytesPayload):
+    """A body that is handed to the connection in pieces. Of a large piece, the connection would copy what must wait."""
+
+    async def write_with_length(self, writer: AbstractStreamWriter, content_length: int | None) -> None:
+        whole = memoryview(self._value)
+        for start in range(0, len(whole), SENT_BYTES):
+            await writer.write(whole[start : start + SENT_BYTES])
 
 
 def _refusal(status: int, body: bytes) -> GridError:

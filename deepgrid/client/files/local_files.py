@@ -6,12 +6,16 @@ import hashlib
 import os
 import stat
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from deepgrid.errors import InputError
 from deepgrid.services.files.manifest import FileEntry, Manifest, checked_path
+
+HASHED_AT_ONCE, HASHED_TOGETHER = 2, 100
+SMALL_BYTES = 64 * 1024  # read at once
 
 
 @dataclass(frozen=True)
@@ -21,25 +25,24 @@ class LocalFiles:
     manifest: Manifest
     places: Sequence[Path]
 
-    def read(self, start: int, end: int) -> bytes:
-        """Return the bytes from `start` up to `end` of all contents. Raises InputError if a file became shorter."""
-        found, number = bytearray(), self.manifest.at(start)
-        while len(found) < end - start:
-            first = start + len(found) - self.manifest.offsets[number]
-            size = min(self.manifest.entries[number].size - first, end - start - len(found))
+    def read_into(self, target: memoryview, start: int) -> None:
+        """Fill the target with all contents from `start` on. Raises InputError if a file became shorter."""
+        done, number = 0, self.manifest.at(start)
+        while done < len(target):
+            first = start + done - self.manifest.offsets[number]
+            size = min(self.manifest.entries[number].size - first, len(target) - done)
             if size > 0:
-                found += self._piece(number, first, size)
+                self._read_piece(target[done : done + size], self.places[number], first)
+                done += size
             number += 1
-        return bytes(found)
 
-    def _piece(self, number: int, first: int, size: int) -> bytes:
-        place = self.places[number]
-        with _reading(place), place.open("rb") as file:
+    def _read_piece(self, target: memoryview, place: Path, first: int) -> None:
+        with _reading(place), open(place, "rb", buffering=0) as file:
             file.seek(first)
-            piece = file.read(size)
-        if len(piece) != size:
+            while target and (size := file.readinto(target)):
+                target = target[size:]
+        if target:
             raise InputError(f"{place} changed while it was sent.", next_step="Send it again.")
-        return piece
 
 
 def scan(paths: Sequence[Path]) -> LocalFiles:
@@ -53,8 +56,11 @@ def scan(paths: Sequence[Path]) -> LocalFiles:
         for name, place in _files_of(path):
             if found.setdefault(checked_path(name), place) != place:
                 raise InputError(f"{found[name]} and {place} would both be {name!r} at the job.")
-    names = sorted(found)
-    return LocalFiles(Manifest.of([_entry(name, found[name]) for name in names]), [found[name] for name in names])
+    ordered = sorted(found.items())
+    groups = [ordered[start : start + HASHED_TOGETHER] for start in range(0, len(ordered), HASHED_TOGETHER)]
+    with ThreadPoolExecutor(HASHED_AT_ONCE) as threads:
+        entries = [entry for group in threads.map(_entries, groups) for entry in group]
+    return LocalFiles(Manifest.of(entries), [place for _, place in ordered])
 
 
 def _files_of(path: Path) -> Iterator[tuple[str, Path]]:
@@ -74,24 +80,34 @@ def _files_of(path: Path) -> Iterator[tuple[str, Path]]:
 def _in_folder(root: Path, name: str) -> Iterator[tuple[str, Path]]:
     inside = root.resolve()
     for folder, folders, files in os.walk(root, onerror=_raise):
-        for file in [*files, *(one for one in folders if Path(folder, one).is_symlink())]:
+        above = Path(name, Path(folder).relative_to(root)).as_posix()
+        for file in [*files, *(one for one in folders if os.path.islink(os.path.join(folder, one)))]:
             place = Path(folder, file)
-            if place.is_symlink():
+            with _reading(place):
+                kind = place.lstat().st_mode
+            if stat.S_ISLNK(kind):
                 target = place.resolve()
                 if not target.is_file() or inside not in target.parents:
                     raise InputError(
                         f"{place} is a link to a folder, to nothing, or out of {root}.",
                         next_step="Remove it, or put a copy in its place.",
                     )
-            elif not place.is_file():
+            elif not stat.S_ISREG(kind):
                 raise _odd(place)
-            yield "/".join(part for part in (name, *place.relative_to(root).parts) if part), place
+            yield file if above == "." else f"{above}/{file}", place
+
+
+def _entries(found: Sequence[tuple[str, Path]]) -> list[FileEntry]:
+    return [_entry(name, place) for name, place in found]
 
 
 def _entry(name: str, place: Path) -> FileEntry:
-    with _reading(place), place.open("rb") as file:
+    with _reading(place), open(place, "rb", buffering=0) as file:
         found = os.fstat(file.fileno())
-        sha256 = hashlib.file_digest(file, "sha256").hexdigest()
+        if found.st_size <= SMALL_BYTES:
+            sha256 = hashlib.sha256(file.read()).hexdigest()
+        else:
+            sha256 = hashlib.file_digest(file, "sha256").hexdigest()
     return FileEntry(name, found.st_size, stat.S_IMODE(found.st_mode) & 0o777, sha256)
 
 

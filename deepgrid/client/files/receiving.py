@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,20 +18,18 @@ from deepgrid.errors import ServiceError
 from deepgrid.services.files.manifest import MAX_MANIFEST_BYTES, FileEntry, Manifest
 
 LONGEST_RUN_BYTES = 256 * 1024 * 1024  # of one request
+BATCH_BYTES = 1024 * 1024  # written at once
 
 
 @dataclass(frozen=True)
 class _Wanted:
-    """A file that is missing here. `have` bytes of it are in its part."""
+    """A file that is missing here. `have` bytes of it are in its `part`."""
 
     entry: FileEntry
     offset: int
     place: Path
+    part: Path
     have: int
-
-    @property
-    def part(self) -> Path:
-        return part_of(self.place, self.entry.sha256[:8])
 
 
 class KeptFiles:
@@ -60,8 +58,7 @@ class KeptFiles:
         folder = Folder(to)
         chosen = {entry.path: number for number, entry in enumerate(manifest.entries) if wanted(entry.path)}
         places = folder.places(chosen)
-        for place in places.values():
-            folder.make_room(place)
+        folder.make_room(*places.values())
 
         async def fetch_missing() -> None:
             missing = await asyncio.to_thread(_missing, manifest, chosen, places)
@@ -80,11 +77,32 @@ class KeptFiles:
         try:
             if start < end:
                 async with aclosing(self._exchange.pieces("data", start, end)) as pieces:
-                    async for data in pieces:
-                        await asyncio.to_thread(sink.write, data)
+                    await _write(pieces, sink)
             await asyncio.to_thread(sink.end)
         finally:
             sink.close()
+
+
+async def _write(pieces: AsyncIterator[bytes], sink: _Sink) -> None:
+    """Write what arrives. A thread checks and writes some of it while more arrives."""
+    writing: asyncio.Future[None] | None = None
+    waiting, size = list[bytes](), 0
+    try:
+        async for data in pieces:
+            waiting.append(data)
+            size += len(data)
+            if size < BATCH_BYTES:
+                continue
+            if writing is not None:
+                await writing
+            writing = asyncio.ensure_future(asyncio.to_thread(sink.write, waiting))
+            waiting, size = [], 0
+        if writing is not None:
+            await writing
+        await asyncio.to_thread(sink.write, waiting)
+    finally:
+        if writing is not None:  # the thread uses the sink, which is closed next
+            await asyncio.gather(writing, return_exceptions=True)
 
 
 class _Sink:
@@ -97,8 +115,11 @@ class _Sink:
         self._hash: Any = None
         self._left = 0
 
-    def write(self, data: bytes) -> None:
-        view = memoryview(data)
+    def write(self, pieces: Sequence[bytes]) -> None:
+        for data in pieces:
+            self._write(memoryview(data))
+
+    def _write(self, view: memoryview) -> None:
         while view:
             if self._now is None and not self._next():
                 raise ServiceError("The grid's services sent more than was asked for.")
@@ -139,14 +160,13 @@ class _Sink:
         now, file = self._now, self._file
         assert now is not None and file is not None
         self._now = self._file = None
-        with writing(now.part):
-            file.close()
+        with writing(now.part), file:
+            os.fchmod(file.fileno(), 0o755 if now.entry.mode & 0o100 else 0o644)
         if self._hash.hexdigest() != now.entry.sha256:
             now.part.unlink()
             raise ServiceError(f"The file {now.entry.path!r} arrived with another checksum than it was sent with.")
         with writing(now.place):
-            os.chmod(now.part, 0o755 if now.entry.mode & 0o100 else 0o644)
-            now.part.replace(now.place)
+            os.replace(now.part, now.place)
 
     def close(self) -> None:
         if self._file is not None:
@@ -159,14 +179,14 @@ def _missing(manifest: Manifest, chosen: dict[str, int], places: dict[str, Path]
     for path, number in chosen.items():
         entry, place = manifest.entries[number], places[path]
         if not _is_at(entry, place):
-            wanted = _Wanted(entry, manifest.offsets[number], place, 0)
-            have = size_of(wanted.part)
-            found.append(_Wanted(entry, wanted.offset, place, have if have <= entry.size else 0))
+            part = part_of(place, entry.sha256[:8])
+            have = size_of(part)
+            found.append(_Wanted(entry, manifest.offsets[number], place, part, have if have <= entry.size else 0))
     return found
 
 
 def _is_at(entry: FileEntry, place: Path) -> bool:
-    if place.is_symlink() or not place.is_file() or place.stat().st_size != entry.size:
+    if size_of(place) != entry.size or not place.is_file() or place.is_symlink():
         return False
     with writing(place), place.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest() == entry.sha256

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,7 +13,7 @@ from deepgrid.client.files.exchange import FileExchange, file_exchange
 from deepgrid.client.files.local_files import LocalFiles, scan
 from deepgrid.client.settings import ClientSettings, patiently
 from deepgrid.errors import ServiceError
-from deepgrid.sbatch.file_addresses import PART_BYTES
+from deepgrid.sbatch.file_addresses import PART_BYTES, checksum_of, part_size
 from deepgrid.services.files.file_messages import Progress
 
 if TYPE_CHECKING:
@@ -77,15 +76,16 @@ class _Sending:
         await self._put("finish", b"")
 
     async def _parts(self, turns: Iterator[int]) -> None:
+        buffer = memoryview(bytearray(min(PART_BYTES, self._files.manifest.size)))
         for index in turns:  # several of these share the iterator
-            start = index * PART_BYTES
-            end = min(start + PART_BYTES, self._files.manifest.size)
-            await self._put(f"parts/{index}", await asyncio.to_thread(self._files.read, start, end))
-            self._done += end - start
+            part = buffer[: part_size(self._files.manifest.size, index)]
+            await asyncio.to_thread(self._files.read_into, part, index * PART_BYTES)
+            await self._put(f"parts/{index}", part)
+            self._done += len(part)
             self._tell(max(0, self._done), self._files.manifest.size)
 
-    async def _put(self, what: str, content: bytes) -> None:
-        checksum = (await asyncio.to_thread(hashlib.sha256, content)).hexdigest()
+    async def _put(self, what: str, content: bytes | memoryview) -> None:
+        checksum = await asyncio.to_thread(checksum_of, content)
         settings = self._settings
         await patiently(
             lambda: self._exchange.put(what, content, checksum), settings.patience_s, settings.longest_pause_s

@@ -6,7 +6,7 @@ import asyncio
 import re
 import time
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from typing import Protocol
 
 from eth_utils.address import is_address, to_checksum_address
@@ -144,18 +144,34 @@ async def _answer(refusal: Refusal, send: Send) -> None:
 
 async def read_body(request: Request, limit: int) -> bytes:
     """Read the body, which the proxy has already received. Refuse it as soon as it exceeds the limit."""
+    received = bytearray()
+    async for piece in _pieces(request, limit):
+        received += piece
+    return bytes(received)
+
+
+async def read_body_into(request: Request, target: memoryview) -> int:
+    """Read the body into memory; returns its size. Refuse it as soon as there is no room for it."""
+    size = 0
+    async for piece in _pieces(request, len(target)):
+        target[size : size + len(piece)] = piece
+        size += len(piece)
+    return size
+
+
+async def _pieces(request: Request, limit: int) -> AsyncIterator[bytes]:
     announced = request.headers.get("content-length", "")
     if announced.isascii() and announced.isdigit() and int(announced[:20]) > limit:
         raise _too_large(limit)
-    received = bytearray()
+    size = 0
     try:
         async for piece in request.stream():
-            received += piece
-            if len(received) > limit:
+            size += len(piece)
+            if size > limit:
                 raise _too_large(limit, hang_up=True)
+            yield piece
     except ClientDisconnect:
         raise Refusal(400, "the connection was closed before the body's end") from None
-    return bytes(received)
 
 
 def _too_large(limit: int, *, hang_up: bool = False) -> Refusal:

@@ -16,11 +16,13 @@ from dataclasses import dataclass, field
 from sqlalchemy import delete, func, select, text
 from sqlalchemy.ext.asyncio import AsyncSession
 
+from deepgrid.sbatch.file_addresses import PART_BYTES
 from deepgrid.services.admission import Rate
 from deepgrid.services.admission.limits import Buckets
 from deepgrid.services.files.addresses import Address, Addresses, Use
+from deepgrid.services.files.buffers import Buffers
 from deepgrid.services.files.manifest import Manifest
-from deepgrid.services.files.parts import MANIFEST, BundleParts, Parts
+from deepgrid.services.files.parts import MANIFEST, OVERHEAD, BundleParts, Parts
 from deepgrid.services.files.policy import FileTerms, PolicyFile
 from deepgrid.services.files.tables import Bundle, BundleLink, BundleUse
 from deepgrid.services.refusal import Refusal
@@ -31,7 +33,9 @@ JOB_FOR_S = 60 * 24 * 3600  # the chain ends a job's address with the job; this 
 MOST_LINKS = 100  # of one job
 REMEMBERED = 2  # manifests, which may have 16 MiB each
 PAGE = 200
-AT_ONCE = 4  # bodies that are received, each with up to 16 MiB
+LISTS_AT_ONCE = 2  # manifests that are received, each with up to 16 MiB
+AT_ONCE, SEALED_AT_ONCE = 4, 2  # parts that are received, and encrypted and stored
+SEALED_BYTES = PART_BYTES + OVERHEAD
 REQUESTS = Rate(100, 2000)  # for the contents of one bundle
 
 
@@ -44,7 +48,9 @@ class Bundles:
     addresses: Addresses
     policy: PolicyFile
     clock: Callable[[], int]
-    turn: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(AT_ONCE), init=False, repr=False)
+    turn: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(LISTS_AT_ONCE), init=False, repr=False)
+    received: Buffers = field(default_factory=lambda: Buffers(AT_ONCE, PART_BYTES), init=False, repr=False)
+    sealed: Buffers = field(default_factory=lambda: Buffers(SEALED_AT_ONCE, SEALED_BYTES), init=False, repr=False)
     requests: Buckets = field(default_factory=lambda: Buckets(REQUESTS), init=False, repr=False)
     _manifests: OrderedDict[tuple[str, str], Manifest] = field(default_factory=OrderedDict, init=False, repr=False)
 

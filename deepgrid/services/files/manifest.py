@@ -9,11 +9,10 @@ from __future__ import annotations
 import hashlib
 import re
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import accumulate
-from pathlib import PurePosixPath
 from typing import Self
 
 from deepgrid.errors import InputError
@@ -110,10 +109,11 @@ def _require_apart(entries: Sequence[FileEntry]) -> None:
     paths = {entry.path for entry in entries}
     if len(paths) != len(entries):
         raise InputError("two files of the list have the same path")
-    for folder in {folder for path in paths for folder in _folders_above(path)}:
-        if folder in paths:
-            raise InputError(f"{folder[:100]!r} is a file and a folder in the list")
-
-
-def _folders_above(path: str) -> Iterator[str]:
-    return (str(folder) for folder in list(PurePosixPath(path).parents)[:-1])
+    folders = set[str]()
+    for path in paths:
+        folder = path.rpartition("/")[0]
+        while folder and folder not in folders:  # those above are known with it
+            if folder in paths:
+                raise InputError(f"{folder[:100]!r} is a file and a folder in the list")
+            folders.add(folder)
+            folder = folder.rpartition("/")[0]

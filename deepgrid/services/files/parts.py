@@ -21,20 +21,11 @@ from obstore.exceptions import BaseError, NotFoundError
 from obstore.store import LocalStore, ObjectStore, from_url
 
 from deepgrid.errors import ConfigurationError, ServiceError
-from deepgrid.sbatch.file_addresses import PART_BYTES
+from deepgrid.sbatch.file_addresses import PART_BYTES, part_count, part_size
 
-OVERHEAD = 12 + 16  # nonce and tag
+NONCE_BYTES, TAG_BYTES = 12, 16
+OVERHEAD = NONCE_BYTES + TAG_BYTES
 MANIFEST = "manifest"
-
-
-def part_count(size: int) -> int:
-    """Return how many parts a bundle of this size has."""
-    return -(-size // PART_BYTES)
-
-
-def part_size(size: int, index: int) -> int:
-    """Return the size of one part of a bundle of this size."""
-    return min(PART_BYTES, size - index * PART_BYTES)
 
 
 def open_store(where: str) -> ObjectStore:
@@ -82,10 +73,10 @@ class BundleParts:
         self._cipher = cipher
         self._folder = folder
 
-    async def put(self, name: str | int, content: bytes) -> None:
-        """Encrypt and store a part. Raises ServiceError."""
+    async def put(self, name: str | int, content: bytes | memoryview, buffer: bytearray | None = None) -> None:
+        """Encrypt a part, into the buffer if there is one, and store it. Raises ServiceError."""
         path = self._path(name)
-        sealed = await asyncio.to_thread(self._seal, path, content)
+        sealed = await asyncio.to_thread(self._seal, path, content, buffer or bytearray(len(content) + OVERHEAD))
         with answering():
             await obstore.put_async(self._store, path, sealed)
 
@@ -93,9 +84,11 @@ class BundleParts:
         """Return a part. Raises ServiceError, also if it was changed or is not there."""
         path = self._path(name)
         with answering():
-            sealed = (await (await obstore.get_async(self._store, path)).bytes_async()).to_bytes()
+            sealed = memoryview(await (await obstore.get_async(self._store, path)).bytes_async())
         try:
-            return await asyncio.to_thread(self._cipher.decrypt, sealed[:12], sealed[12:], path.encode())
+            return await asyncio.to_thread(
+                self._cipher.decrypt, sealed[:NONCE_BYTES], sealed[NONCE_BYTES:], path.encode()
+            )
         except InvalidTag:
             raise ServiceError("A stored file was changed, or has another key.", transient=False) from None
 
@@ -115,9 +108,11 @@ class BundleParts:
     def reader(self) -> PartReader:
         return PartReader(self)
 
-    def _seal(self, path: str, content: bytes) -> bytes:
-        nonce = os.urandom(12)
-        return nonce + self._cipher.encrypt(nonce, content, path.encode())
+    def _seal(self, path: str, content: bytes | memoryview, buffer: bytearray) -> memoryview:
+        nonce, sealed = os.urandom(NONCE_BYTES), memoryview(buffer)[: len(content) + OVERHEAD]
+        sealed[:NONCE_BYTES] = nonce
+        self._cipher.encrypt_into(nonce, content, path.encode(), sealed[NONCE_BYTES:])
+        return sealed
 
     def _path(self, name: str | int) -> str:
         return f"{self._folder}/{_name(name)}"

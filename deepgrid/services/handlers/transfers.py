@@ -16,14 +16,13 @@ from urllib.parse import quote
 from fastapi import APIRouter, Depends, Query, Request, Response
 from fastapi.responses import StreamingResponse
 
-from deepgrid.sbatch.file_addresses import CHECKSUM_HEADER
-from deepgrid.services.admission.gate import read_body
+from deepgrid.sbatch.file_addresses import CHECKSUM_DIGITS, CHECKSUM_HEADER, checksum_of, part_count, part_size
+from deepgrid.services.admission.gate import read_body, read_body_into
 from deepgrid.services.context import Context, Services
 from deepgrid.services.files.addresses import Address
 from deepgrid.services.files.archives import TarView, checksums, zip_of
 from deepgrid.services.files.file_messages import Progress
 from deepgrid.services.files.manifest import MAX_MANIFEST_BYTES, Manifest, checked_path
-from deepgrid.services.files.parts import part_count, part_size
 from deepgrid.services.files.tables import Bundle, BundleLink
 from deepgrid.services.handlers.files import Room
 from deepgrid.services.refusal import Refusal
@@ -91,11 +90,14 @@ async def send_part(index: int, request: Request, address: Writing, room: Room) 
     if bundle.finished_at is not None:
         return Response(status_code=204)
     expected = part_size(bundle.size, index)
-    async with room.turn:
-        content = await _checked_body(request, expected)
-        if len(content) != expected:
-            raise Refusal(422, f"part {index} has {len(content)} bytes instead of {expected}")
-        await room.content(bundle).put(index, content)
+    async with room.received.borrow() as received:
+        content = memoryview(received)[:expected]
+        size = await read_body_into(request, content)
+        if size != expected:
+            raise Refusal(422, f"part {index} has {size} bytes instead of {expected}")
+        await _require_checksum(request, content)
+        async with room.sealed.borrow() as sealed:
+            await room.content(bundle).put(index, content, sealed)
     return Response(status_code=204)
 
 
@@ -198,10 +200,21 @@ def _ranged(
 async def _checked_body(request: Request, limit: int) -> bytes:
     """Return the body. Refuses with 413 a larger one, with 422 one that has another checksum than its header."""
     body = await read_body(request, limit)
-    announced = request.headers.get(CHECKSUM_HEADER)
-    if announced is not None and (await asyncio.to_thread(hashlib.sha256, body)).hexdigest() != announced.lower():
-        raise Refusal(422, "the body arrived with another checksum than it was sent with")
+    await _require_checksum(request, body)
     return body
+
+
+async def _require_checksum(request: Request, body: bytes | memoryview) -> None:
+    announced = request.headers.get(CHECKSUM_HEADER)
+    if announced is None:
+        return
+    checksum = checksum_of if len(announced) == CHECKSUM_DIGITS else _sha256_of
+    if await asyncio.to_thread(checksum, body) != announced.lower():
+        raise Refusal(422, "the body arrived with another checksum than it was sent with")
+
+
+def _sha256_of(body: bytes | memoryview) -> str:
+    return hashlib.sha256(body).hexdigest()
 
 
 async def _require_link(context: Context, address: Address) -> None:

@@ -15,6 +15,7 @@ from deepgrid.errors import ConfigurationError
 from deepgrid.files.private_files import make_private_folder, replace_file
 from deepgrid.sbatch import StoragePaths
 from deepgrid.services.edge.proxy_file import ProxySettings, proxy_file
+from deepgrid.services.files.buffers import ALLOCATOR
 from deployments.onemachine.clusters import OFFERS, Offer
 from deployments.onemachine.daemons.grid_files import socket_folder, socket_path
 from deployments.onemachine.daemons.ports import PortBook
@@ -88,7 +89,11 @@ class Roles:
 
     def services(self) -> Daemon:
         """Return the Job Definition and log services. They are ready when they answer through the proxy."""
-        env = {"DEEPGRID_BOOK": str(self.book), "DEEPGRID_SERVICES_DATABASE": self.postgres.url("services")}
+        env = {
+            "DEEPGRID_BOOK": str(self.book),
+            "DEEPGRID_SERVICES_DATABASE": self.postgres.url("services"),
+            **ALLOCATOR,
+        }
         argv = [str(self.dps), "services", "serve", "--migrate", "--sockets", str(_sockets(self.state))]
         argv += ["--secret-file", str(self.state / "services" / "secret")]
         argv += ["--metrics-port", str(self.ports.port(SERVICES_METRICS))]
