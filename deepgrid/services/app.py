@@ -43,6 +43,7 @@ from deepgrid.services.handlers import (
     notices,
     subscriptions,
     transfers,
+    tunnel_routes,
 )
 from deepgrid.services.handlers.job_queue import JobQueue
 from deepgrid.services.handlers.job_queue import router as queue_router
@@ -107,6 +108,7 @@ async def open_services(
             yield app
         finally:
             await context.log_tails.close()
+            await context.switchboard.close()
             await context.nonces.close()
             for task in (cleaning, notifying):
                 task.cancel()
@@ -130,10 +132,11 @@ def create_app(context: Context) -> FastAPI:
     """Return the application on an open store."""
     app = FastAPI(title="deepgrid services", openapi_url=None)
     app.state.context = context
-    app.add_middleware(Gate, admission=context.admission, addresses=context.files.addresses if context.files else None)
+    addresses = context.files.addresses if context.files else None
+    app.add_middleware(Gate, admission=context.admission, addresses=addresses, tunnels=context.switchboard)
     app.add_middleware(Measured, metrics=context.metrics)
-    parts = (definitions, kept_jobs, logs, notices, job_receipts, authentication, files, transfers, subscriptions)
-    for router in (one.router for one in parts):
+    parts = (definitions, kept_jobs, logs, notices, job_receipts, authentication, files, transfers)
+    for router in (one.router for one in (*parts, subscriptions, tunnel_routes)):
         app.include_router(router)
     app.state.job_queue = JobQueue(context.chain, context.clock)
     app.include_router(queue_router)

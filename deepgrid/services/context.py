@@ -17,6 +17,7 @@ from deepgrid.services.files.claim_states import ClaimStates
 from deepgrid.services.following import LogTails
 from deepgrid.services.service_metrics import ServiceMetrics
 from deepgrid.services.storage.replays import Fence, Nonces
+from deepgrid.services.tunnels.switchboard import Switchboard
 
 JobId = Annotated[int, Path(ge=1, lt=2**63)]
 
@@ -31,6 +32,7 @@ class Context(ServiceCore):
     fence: Fence = field(default_factory=Fence)
     metrics: ServiceMetrics = field(default_factory=ServiceMetrics)
     targets: Targets = field(default_factory=Targets)
+    switchboard: Switchboard = field(default_factory=Switchboard)
     reading_jobs: asyncio.Lock = field(default_factory=asyncio.Lock)  # held while new jobs of the chain are read
     all_checks: list[ScriptChecks] = field(init=False)  # that metrics count
     log_tails: LogTails = field(init=False)
@@ -52,6 +54,7 @@ class Context(ServiceCore):
             "deepgrid_services_checks_waiting": sum(one.queue.waiting for one in checks),
             "deepgrid_services_followers": self.log_tails.all_followers,
             "deepgrid_services_followed_logs": self.log_tails.followed_logs,
+            "deepgrid_services_tunnels": self.switchboard.open_tunnels,
             "deepgrid_services_database_connections": self.database.connections,
         }
 

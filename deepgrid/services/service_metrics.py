@@ -28,6 +28,7 @@ LOAD = {
     "deepgrid_services_checks_waiting": "Checks of scripts that wait for a slot.",
     "deepgrid_services_followers": "Readers that wait for the output of a job.",
     "deepgrid_services_followed_logs": "Logs that have such readers.",
+    "deepgrid_services_tunnels": "Tunnels into jobs that are open or about to open.",
     "deepgrid_services_database_connections": "Connections to the database in use.",
 }
 

@@ -29,7 +29,7 @@ from deepgrid.services.storage.database import (
 )
 from deepgrid.services.storage.kept_rows import KeptJob
 from deepgrid.workflow import canonical, hash_definition
-from tests.services.support import DOMAIN, Grid, a_job, session_key
+from tests.services.support import ACCOUNTS, DOMAIN, Grid, a_job, session_key
 
 HALF_HEAD = b"GET /v1/health HTTP/1.1\r\nHost: x\r\nX-Half"
 WHOLE_HEAD = b"GET /v1/health HTTP/1.1\r\nHost: x\r\n"
@@ -46,6 +46,8 @@ RELEASE_BODY = b'{"location_hash":"%s","public_key":"%s"}' % (
 )
 NOTICE_BODY = b'{"kind":"test","text":"hello"}'
 SESSION = session_key().session
+TUNNELS = f"/v1/tunnels/{ACCOUNTS['provider'].address}"
+TUNNEL_BODY = b'{"claimed_at":3,"public_key":"%s","issued_at":1,"signature":"%s"}' % (b"00" * 32, b"00" * 65)
 REQUESTS = {  # every request that a signer may send, for another customer's job
     "upload": ("PUT", UPLOAD, UPLOAD_BODY),
     "release": ("POST", "/v1/jobs/1/definition", RELEASE_BODY),
@@ -56,6 +58,8 @@ REQUESTS = {  # every request that a signer may send, for another customer's job
     "file": ("GET", "/v1/jobs/1/file", b""),
     "mark": ("PUT", "/v1/marks", b'{"marks":[{"definition_hash":"%s","note":"x"}]}' % DEFINITION_HASH),
     "marks": ("GET", "/v1/marks", b""),
+    "tunnel": ("POST", f"{TUNNELS}/jobs/1", TUNNEL_BODY),
+    "invitations": ("GET", f"{TUNNELS}/invitations", b""),
     "revoke": ("POST", "/v1/sessions/revoke", Revocation(session=SESSION.header()).model_dump_json().encode()),
 }
 STORED = (UsedNonce, Definition, KeptJob, Log, LogChunk, NoticeRecord, ReleaseRecord, RevokedSession)

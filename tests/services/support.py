@@ -88,6 +88,10 @@ class MemoryChain:
         self._up()
         return any(job.customer == customer for job in self.jobs_by_id.values())
 
+    async def claimed_jobs(self, provider: str) -> list[int]:
+        self._up()
+        return [job_id for job_id, job in self.jobs_by_id.items() if job.provider == provider and job.status.hot]
+
     async def has_role(self, role: str, address: str) -> bool:
         self._up()
         return (role, address) in self.roles

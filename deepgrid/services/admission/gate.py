@@ -88,13 +88,29 @@ class Gate:
     It also gives each handler the source address.
     """
 
-    def __init__(self, app: ASGIApp, admission: Admission, addresses: Capabilities | None = None) -> None:
-        """Requests at an authentic address of files, as `addresses` knows them, are not those of strangers."""
+    def __init__(
+        self,
+        app: ASGIApp,
+        admission: Admission,
+        addresses: Capabilities | None = None,
+        tunnels: Capabilities | None = None,
+    ) -> None:
+        """Requests at an authentic address of files, as `addresses` knows them, are not those of strangers.
+
+        WebSockets are opened at paths that `tunnels` knows, and nowhere else.
+        """
         self._app = app
         self._admission = admission
         self._addresses = addresses
+        self._tunnels = tunnels
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "websocket":
+            if self._tunnels is not None and self._tunnels.knows(scope["path"]):
+                await self._app(scope, receive, send)
+            else:
+                await send({"type": "websocket.close"})  # which is the status 403
+            return
         if scope["type"] != "http":
             return
         source = source_in(scope)

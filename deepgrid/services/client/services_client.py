@@ -35,6 +35,8 @@ from deepgrid.services.signing.session_keys import Session
 from deepgrid.services.signing.signers import Signer, WalletSigner
 
 if TYPE_CHECKING:
+    from deepgrid.lifecycle.job import Job
+    from deepgrid.services.tunnels.secure_channel import OpeningTunnel
     from deepgrid.workflow import Definition
 
 __all__ = ["LogChunk", "Notice", "Release", "ServicesClient"]
@@ -70,7 +72,7 @@ class ServicesClient(KeptCalls):
         """
         self._base = base_url.rstrip("/")
         self._signer: Signer = WalletSigner(account) if isinstance(account, LocalAccount) else account
-        self._domain = Domain(chain_id, verifying_contract)
+        self.domain = Domain(chain_id, verifying_contract)
         if fault := fault_of(base_url):
             raise ConfigurationError(
                 f"The services' URL {base_url.partition('@')[2] or base_url} {fault}.",
@@ -111,8 +113,8 @@ class ServicesClient(KeptCalls):
         protocol_version.check(whole.headers.get(protocol_version.HEADER))
         answer = answers.parse(messages.Health, whole.read())
         if (answer.chain_id, answer.meta_scheduler.lower()) != (
-            self._domain.chain_id,
-            self._domain.verifying_contract.lower(),
+            self.domain.chain_id,
+            self.domain.verifying_contract.lower(),
         ):
             raise ConfigurationError(
                 f"The services at {self._base} serve another grid, on chain {answer.chain_id}.",
@@ -235,6 +237,12 @@ class ServicesClient(KeptCalls):
         """Return the stored receipt of a job, not verified. For its customer, its provider and the operator."""
         return (await self._send("GET", f"/v1/jobs/{job_id}/receipt", b"")).read()
 
+    def open_tunnel(self, job: Job) -> OpeningTunnel:
+        """Return a signed opening of a tunnel into a running job of this account."""
+        from deepgrid.services.tunnels.secure_channel import OpeningTunnel  # here: only a few commands need it
+
+        return OpeningTunnel.to(job, self._signer, self.domain, int(time.time() + self._ahead_s))
+
     async def send(self, method: str, path: str, body: bytes = b"") -> bytes:
         """Send a signed request, and return the content of the answer."""
         return (await self._send(method, path, body)).read()
@@ -275,7 +283,7 @@ class ServicesClient(KeptCalls):
 
     async def _exchange(self, method: str, path: str, body: bytes) -> Answer:
         """Send one request. The size of the answer is limited, because the service may be hostile."""
-        headers = self._signer.headers(self._domain, method, path, body, int(time.time() + self._ahead_s))
+        headers = self._signer.headers(self.domain, method, path, body, int(time.time() + self._ahead_s))
         try:
             async with self._http.stream(method, self._base + path, content=body, headers=headers) as response:
                 content = await read_answer(response, MAX_ANSWER_BYTES)

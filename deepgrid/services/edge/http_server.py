@@ -11,6 +11,8 @@ from typing import Any
 import uvicorn
 from starlette.types import ASGIApp
 
+MAX_MESSAGE = 64 * 1024  # of a WebSocket
+
 
 class _Server(uvicorn.Server):
     """uvicorn without its signal handlers, which would end the process before its connections and store are closed."""
@@ -40,7 +42,8 @@ async def serving_http(
 
     `settings` are further ones of uvicorn.
     """
-    settings |= {"lifespan": "off", "log_config": None, "server_header": False, "ws": "none"}
+    settings |= {"lifespan": "off", "log_config": None, "server_header": False}
+    settings |= {"ws": "websockets-sansio", "ws_max_size": MAX_MESSAGE, "ws_per_message_deflate": False}
     server = _Server(uvicorn.Config(app, timeout_graceful_shutdown=stop_within_s, **settings))
     serving = asyncio.create_task(server.serve(sockets=listeners))
     try:

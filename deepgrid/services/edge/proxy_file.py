@@ -46,6 +46,7 @@ class EdgeLimits:
 
     connections: int = 8192  # of each worker process; the oldest idle one makes room for a new one
     running: int = 640  # requests of an address at once, readers that wait for output included
+    tunnels: int = 1024  # WebSockets of an address; a supervisor has one per session of its customers
     sending: int = 64  # requests of an address with bodies, which may have 1 MiB each
     public_sending: int = 512  # the same for the web app and its relay, with 256 KiB each
     public_running: int = 2048  # requests to the web app, and public reads, of an address; they are not `running`

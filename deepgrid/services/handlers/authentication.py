@@ -111,7 +111,7 @@ SignedNotices = Annotated[Signed, Depends(signed_request(messages.MAX_NOTICES_BO
 SignedStore = Annotated[Signed, Depends(signed_request(messages.MAX_SMALL_BODY_BYTES, "store"))]
 SignedUpload = Annotated[Signed, Depends(signed_request(messages.MAX_UPLOAD_BODY_BYTES, "store"))]
 SignedChunk = Annotated[Signed, Depends(signed_request(messages.MAX_LOG_CHUNK_BYTES))]
-SignedRevocation = Annotated[Signed, Depends(signed_request(messages.MAX_SMALL_BODY_BYTES, "read", "store"))]
+SignedRevocation = Annotated[Signed, Depends(signed_request(messages.MAX_SMALL_BODY_BYTES, "read", "store", "shell"))]
 
 
 def _require_scope(session: Session, rights: tuple[Right, ...], origin: str | None) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import re
 from dataclasses import dataclass, field
-from typing import Literal, Self
+from typing import Literal, Self, get_args
 
 from eth_utils.address import to_canonical_address
 
@@ -21,13 +21,13 @@ CLOCK_SLACK_S = 300  # by which the clock of the session's author may be ahead o
 
 TYPES = typed("Session", publicKey="bytes", notAfter="uint256", rights="string", origin="string")
 
-Right = Literal["read", "store"]
-Rights = Literal["read", "store", "read,store"]
+Right = Literal["read", "store", "shell"]
+Rights = Literal["read", "store", "shell", "read,store", "read,shell", "store,shell", "read,store,shell"]
 
 _PARTS = {
     "public key": re.compile(r"0x04[0-9a-fA-F]{128}"),
     "end": re.compile(r"[1-9][0-9]{0,11}"),
-    "rights": re.compile(r"read|store|read,store"),
+    "rights": re.compile("|".join(get_args(Rights))),
     "origin": re.compile(r"(https?://[a-z0-9.:\[\]_-]{1,255})?"),
     "signature": WALLET_SIGNATURE,
 }

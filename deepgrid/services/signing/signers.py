@@ -7,7 +7,7 @@ import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NoReturn, Protocol, Self
 
-from deepgrid.chain.transactions.eth_accounts import LocalAccount
+from deepgrid.chain.transactions.eth_accounts import LocalAccount, SignableMessage
 from deepgrid.services.signing.request_signing import headers_of, message_of, sign
 from deepgrid.services.signing.session_keys import MAX_LIFETIME_S, SESSION_HEADER, Rights, Session
 from deepgrid.services.signing.signatures import Domain, digest
@@ -26,6 +26,10 @@ class Signer(Protocol):
         """
         ...
 
+    def sign_message(self, message: SignableMessage) -> tuple[bytes, str]:
+        """Return the signature of typed data, and the header of the session whose key signed; empty for a wallet."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class WalletSigner:
@@ -35,6 +39,9 @@ class WalletSigner:
 
     def headers(self, domain: Domain, method: str, path: str, body: bytes, now: int) -> dict[str, str]:
         return sign(self.account, domain, method, path, body, now)
+
+    def sign_message(self, message: SignableMessage) -> tuple[bytes, str]:
+        return bytes(self.account.sign_message(message).signature), ""
 
 
 class SessionKey:
@@ -64,7 +71,7 @@ class SessionKey:
         Args:
             account: The wallet. It signs once.
             domain: The grid for which the session is valid.
-            rights: `read` reads logs and releases, `store` uploads definitions.
+            rights: `read` reads logs and releases, `store` uploads definitions, `shell` gets into running jobs.
             origin: The web origin whose pages use the key; empty for programs.
             lifetime_s: Seconds until the session ends, 12 hours at most.
             now: Unix seconds by the service's clock; the time of this machine if it is None.
@@ -83,6 +90,9 @@ class SessionKey:
         nonce = secrets.token_bytes(32)
         signature = self.sign(digest(message_of(domain, method, path, body, now, nonce)))
         return {**headers_of(self.address, now, nonce, signature), SESSION_HEADER: self.session.header()}
+
+    def sign_message(self, message: SignableMessage) -> tuple[bytes, str]:
+        return self.sign(digest(message)), self.session.header()
 
     def sign(self, content: bytes) -> bytes:
         """Return ECDSA with SHA-256: r and s in 64 bytes, as WebCrypto gives them."""

@@ -1,0 +1,224 @@
+"""Joins the two connections of each tunnel. Both come from outside, with a token that is good once.
+
+Everything is in the memory of one process: the proxy leads all requests about one provider to the same process. A
+message waits in the sockets only. While one side does not read, the other side is not read either.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import secrets
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Annotated
+
+from pydantic import Field, StringConstraints
+from starlette.websockets import WebSocket, WebSocketDisconnect
+
+from deepgrid.lifecycle.job import Job
+from deepgrid.services.admission.limits import Shares
+from deepgrid.services.messages import Message
+from deepgrid.services.refusal import Refusal
+from deepgrid.services.tunnels.secure_channel import MAX_SEALED, TunnelOpening
+
+END_PATH = re.compile(r"/v1/tunnels/0x[0-9a-fA-F]{40}/ends/([0-9a-f]{64})\Z")
+MOST_INVITATIONS = 64  # in one answer
+LONGEST_ANSWER = 4096  # bytes of the first message, which is in clear text and signed
+
+Token = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
+
+
+@dataclass(frozen=True)
+class TunnelLimits:
+    """Limits of the services. Times are seconds."""
+
+    per_job: int = 16
+    per_customer: int = 128
+    total: int = 2048
+    join_within_s: float = 30.0  # both sides, after the opening
+    bytes_per_s: int = 4 * 1024 * 1024  # of one tunnel in one direction, in the long run
+    burst_bytes: int = 1024 * 1024
+    absent_after_s: float = 60.0  # since its last question, a supervisor counts as away
+
+
+class TunnelToken(Message):
+    """The token of the customer's connection."""
+
+    token: Token
+
+
+class Invitation(Message):
+    """A customer's opening, and the token of the supervisor's connection."""
+
+    token: Token
+    job_id: int
+    opening: TunnelOpening
+
+
+class Invitations(Message):
+    """What customers opened since the last answer."""
+
+    invitations: Annotated[list[Invitation], Field(max_length=MOST_INVITATIONS)]
+
+
+@dataclass(slots=True)
+class _Line:
+    """The invitations of one provider."""
+
+    waiting: list[Invitation] = field(default_factory=list)
+    news: asyncio.Event = field(default_factory=asyncio.Event)
+    asking: int = 0
+    asked_at: float = 0.0
+
+
+class Pace:
+    """Limits bytes per second by waiting."""
+
+    def __init__(self, per_s: float, burst: float, clock: Callable[[], float] = time.monotonic) -> None:
+        self._per_s, self._burst, self._clock = per_s, burst, clock
+        self._level, self._at = burst, clock()
+
+    async def wait(self, amount: int) -> None:
+        """Return when `amount` more may pass."""
+        now = self._clock()
+        self._level = min(self._burst, self._level + (now - self._at) * self._per_s) - amount
+        self._at = now
+        if self._level < 0:
+            await asyncio.sleep(-self._level / self._per_s)
+
+
+class Meeting:
+    """One tunnel: the sockets of the customer and of the supervisor."""
+
+    def __init__(self, limits: TunnelLimits) -> None:
+        loop = asyncio.get_running_loop()
+        self._limits = limits
+        self._sockets: tuple[asyncio.Future[WebSocket], asyncio.Future[WebSocket]]
+        self._sockets = (loop.create_future(), loop.create_future())
+        self.is_over = loop.create_future()
+
+    async def serve(self, socket: WebSocket, side: int) -> None:
+        """Carry messages from this side to the other one, until one of them leaves."""
+        self._sockets[side].set_result(socket)
+        try:
+            async with asyncio.timeout(self._limits.join_within_s):
+                other = await asyncio.shield(self._sockets[1 - side])
+            pace = Pace(self._limits.bytes_per_s, self._limits.burst_bytes)
+            while True:
+                data = await socket.receive_bytes()
+                if len(data) > MAX_SEALED + LONGEST_ANSWER:
+                    return
+                await pace.wait(len(data))
+                await other.send_bytes(data)
+        except (TimeoutError, WebSocketDisconnect, RuntimeError, KeyError):  # left, or sent text
+            pass
+        finally:
+            await self._end()
+
+    async def _end(self) -> None:
+        if not self.is_over.done():
+            self.is_over.set_result(None)
+            for one in self._sockets:
+                if one.done() and not one.cancelled():
+                    with suppress(RuntimeError):  # it is closed already
+                        await one.result().close()
+
+
+class Switchboard:
+    """All tunnels of one process."""
+
+    def __init__(self, limits: TunnelLimits = TunnelLimits(), clock: Callable[[], float] = time.monotonic) -> None:
+        self.limits = limits
+        self._clock = clock
+        self._lines: dict[str, _Line] = {}
+        self._ends: dict[str, tuple[Meeting, int]] = {}
+        self._by_job = Shares(limits.per_job, limits.total)
+        self._by_customer = Shares(limits.per_customer, limits.total)
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    @property
+    def open_tunnels(self) -> int:
+        """How many tunnels are open or about to open."""
+        return self._by_job.all_held
+
+    def knows(self, path: str) -> bool:
+        """Return whether a client may connect at this path now: its token was given out, and not used yet."""
+        found = END_PATH.match(path)
+        return found is not None and found[1] in self._ends
+
+    def invite(self, job: Job, opening: TunnelOpening) -> str:
+        """Invite the job's supervisor. Returns the token of the customer's connection.
+
+        Refuses with 429 above a limit, and with 503 while no supervisor asks for invitations.
+        """
+        assert job.provider is not None
+        line = self._lines.get(job.provider)
+        if line is None or not (line.asking or self._clock() - line.asked_at < self.limits.absent_after_s):
+            raise Refusal(503, "the job's cluster takes no sessions now", retry_after_s=2)
+        held = [(self._by_job, str(job.id)), (self._by_customer, job.customer)]
+        for number, (shares, key) in enumerate(held):
+            if not shares.take(key):
+                for taken, of in held[:number]:
+                    taken.give_back(of)
+                raise Refusal(429, f"too many sessions are open; end one of {'the job' if not number else 'yours'}")
+        meeting = Meeting(self.limits)
+        tokens = [secrets.token_hex(32), secrets.token_hex(32)]
+        self._ends |= {token: (meeting, side) for side, token in enumerate(tokens)}
+        task = asyncio.create_task(self._watch(meeting, tokens, held))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        line.waiting.append(Invitation(token=tokens[1], job_id=job.id, opening=opening))
+        line.news.set()
+        return tokens[0]
+
+    async def invitations(self, provider: str, wait_s: float) -> Invitations:
+        """Return what is new for this provider. Waits up to `wait_s` for something."""
+        line = self._lines.setdefault(provider, _Line())
+        line.asking += 1
+        try:
+            async with asyncio.timeout(wait_s):
+                await line.news.wait()
+        except TimeoutError:
+            pass
+        finally:
+            line.asking -= 1
+            line.asked_at = self._clock()
+        found = [one for one in line.waiting if one.token in self._ends]
+        line.waiting = found[MOST_INVITATIONS:]
+        if not line.waiting:
+            line.news.clear()
+        return Invitations(invitations=found[:MOST_INVITATIONS])
+
+    async def join(self, token: str, socket: WebSocket) -> None:
+        """Serve the connection with this token until the tunnel is over. Refuses unknown and used tokens."""
+        found = self._ends.pop(token, None)
+        if found is None:
+            await socket.close()
+            return
+        meeting, side = found
+        await socket.accept()
+        await meeting.serve(socket, side)
+
+    async def close(self) -> None:
+        """Forget all invitations."""
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    async def _watch(self, meeting: Meeting, tokens: list[str], held: list[tuple[Shares, str]]) -> None:
+        """Give everything back when the tunnel is over, or was not joined in time."""
+        try:
+            try:
+                async with asyncio.timeout(self.limits.join_within_s):
+                    await asyncio.shield(meeting.is_over)
+            except TimeoutError:
+                if not any(token in self._ends for token in tokens):
+                    await meeting.is_over
+        finally:
+            for token in tokens:
+                self._ends.pop(token, None)
+            for shares, key in held:
+                shares.give_back(key)
