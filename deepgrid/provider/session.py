@@ -78,6 +78,7 @@ class ProviderSettings:
     accepted_gaps: tuple[str, ...] = ()  # names of guards that may be missing
     log_kib_per_s: int = 256  # of each job's output that are delivered
     output_quota_bytes: int = 20 * GIB  # of one customer's outputs that stay on the cluster; 0 for no quota
+    sessions: bool = True  # let customers get into their own running jobs
 
 
 @dataclass(frozen=True)

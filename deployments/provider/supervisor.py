@@ -16,6 +16,7 @@ from deepgrid.errors import Deposed, GridError
 from deepgrid.lifecycle.job import Job
 from deepgrid.provider.registration import features_changed, register
 from deepgrid.provider.session import ProviderSession, ProviderSettings, follow_jobs, provider_session
+from deepgrid.provider.tunnels.tunnel_host import serve_tunnels
 from deepgrid.provider.upkeep import resume_logs, watch_services
 from deepgrid.provider.zombies import look_for_zombies
 from deployments.provider.carriers import CarrierSettings, CarrierWatchdog
@@ -96,6 +97,7 @@ async def _lead(session: ProviderSession, carriers: CarrierSettings) -> None:
                 group.create_task(resume_logs(session))
                 group.create_task(watch_services(session))
                 group.create_task(QueueWatcher(session).watch())
+                group.create_task(serve_tunnels(session))
                 group.create_task(_watch_for_zombies(session))
                 group.create_task(_watch_features(session))
                 group.create_task(report_claiming(session))

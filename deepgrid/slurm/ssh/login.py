@@ -21,6 +21,7 @@ from typing import Protocol
 import paramiko
 
 from deepgrid.errors import GridError
+from deepgrid.slurm.ssh.byte_channel import ByteChannel
 from deepgrid.slurm.ssh.channel import CommandResult, LineChannel, marked, run_command, start_command
 from deepgrid.slurm.ssh.clean_environment import in_clean_environment
 from deepgrid.slurm.ssh.login_settings import Endpoint, LoginSettings
@@ -92,6 +93,10 @@ class Login:
         Raises SlurmUnreachable and ConfigurationError as `run` does. Close the channel before the login.
         """
         return await LineChannel.open(partial(self._start, marked(in_clean_environment(argv, self.settings))))
+
+    async def open_byte_channel(self, argv: Sequence[str]) -> ByteChannel:
+        """Start a command that exchanges bytes with the caller, like `open_line_channel`."""
+        return await ByteChannel.open(partial(self._start, marked(in_clean_environment(argv, self.settings))))
 
     async def count_sessions(self, most: int) -> int:
         """Return how many sessions at once the login node allows on a new connection, at most `most`.

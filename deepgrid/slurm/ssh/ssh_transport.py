@@ -98,6 +98,7 @@ def _dial(settings: LoginSettings, node: Endpoint) -> socket.socket:
     with _explained(node):
         line = socket.create_connection((node.host, node.port), settings.connect_timeout_s)
         line.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, settings.dead_peer_s * 1000)
+        line.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # keys that a person types are not held back
         return line
 
 
