@@ -45,7 +45,9 @@ if TYPE_CHECKING:
     from deepgrid.client.session import CustomerSession, CustomerSettings, customer_session
     from deepgrid.client.settings import ClientSettings
     from deepgrid.client.sweep.summary import Summary, Unsubmitted
-    from deepgrid.client.sync.classes import Grid, Job, JobSet, Wallet
+    from deepgrid.client.sync.classes import Grid, Job, JobSet, PortForward, Wallet
+    from deepgrid.client.tunnel.live_job import CommandOutput
+    from deepgrid.client.tunnel.port_forward import AsyncPortForward
     from deepgrid.client.wallet import AsyncWallet
     from deepgrid.client.workflow import Workflow
     from deepgrid.errors import (
@@ -77,7 +79,9 @@ _NAMES = {
     "deepgrid.client.session": "CustomerSession CustomerSettings customer_session",
     "deepgrid.client.settings": "ClientSettings",
     "deepgrid.client.sweep.summary": "Summary Unsubmitted",
-    "deepgrid.client.sync.classes": "Grid Job JobSet Wallet",
+    "deepgrid.client.sync.classes": "Grid Job JobSet PortForward Wallet",
+    "deepgrid.client.tunnel.live_job": "CommandOutput",
+    "deepgrid.client.tunnel.port_forward": "AsyncPortForward",
     "deepgrid.client.wallet": "AsyncWallet",
     "deepgrid.client.workflow": "Workflow",
     "deepgrid.errors": (
@@ -92,6 +96,7 @@ __all__ = [
     "AsyncGrid",
     "AsyncJob",
     "AsyncJobSet",
+    "AsyncPortForward",
     "AsyncWallet",
     "Bill",
     "ChainError",
@@ -99,6 +104,7 @@ __all__ = [
     "Cluster",
     "ClusterOffer",
     "Clusters",
+    "CommandOutput",
     "ConfigurationError",
     "ContractError",
     "CustomerSession",
@@ -130,6 +136,7 @@ __all__ = [
     "Order",
     "OutOfCredits",
     "OutputFile",
+    "PortForward",
     "Quote",
     "QuoteExpired",
     "Remark",

@@ -38,6 +38,7 @@ from deepgrid.client.job_values import (
 )
 from deepgrid.client.repeat.job_files import kept_output
 from deepgrid.client.repeat.repeatable import RepeatableJob
+from deepgrid.client.tunnel.live_job import LiveJob
 from deepgrid.client.workflow import FilePath, Source, Workflow, read_workflow
 from deepgrid.errors import ChainError, GridError, InputError
 from deepgrid.lifecycle import exits
@@ -50,7 +51,7 @@ if TYPE_CHECKING:
 LAST_LINES = 20  # of a failed job's output, in its error
 
 
-class AsyncJob(RepeatableJob, JobFiles):
+class AsyncJob(RepeatableJob, JobFiles, LiveJob):
     """A job. Its attributes are what the client read last: `refresh`, `wait` and `watch` read it again."""
 
     def __init__(

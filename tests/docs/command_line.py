@@ -47,6 +47,9 @@ def _parameters(command: Any, words: list[str], whole: bool) -> str:
     rest = list(words)
     while rest:
         word, _, value = rest.pop(0).partition("=")
+        if word == "--":
+            given += len(rest)
+            break
         if not word.startswith("-"):
             given += 1
         elif word not in (*options, "--help"):

@@ -18,7 +18,7 @@ from deepgrid.cli.display.screen import Screen, print_json
 from deepgrid.cli.error_boundary import FAILED, interruptions_explained, runs
 from deepgrid.cli.options import DEFAULT_KEY, AsJson, BookFile, InWei, JobId, KeyFile, NoApprove, NoTimestamp
 from deepgrid.cli.standard_streams import is_file, print_result, with_transaction, write_bytes
-from deepgrid.cli.verbs import kept_output
+from deepgrid.cli.verbs import into_job, kept_output
 from deepgrid.cli.verbs.bills.receipt import job_receipt
 from deepgrid.cli.verbs.repeat.job_verbs import again, job_file, notes_of, tag_job
 from deepgrid.cli.verbs.repeat.repeat_options import WithTag
@@ -243,5 +243,9 @@ for _name, _verb in (
     ("download", kept_output.download),
     ("share", kept_output.share),
     ("delete-files", kept_output.delete_files),
+    ("shell", into_job.shell),
+    ("exec", into_job.execute),
+    ("forward", into_job.forward),
+    ("open", into_job.open_page),
 ):
     job.command(_name)(_verb)

@@ -6,6 +6,7 @@ from deepgrid.client.grid import AsyncGrid
 from deepgrid.client.job import AsyncJob
 from deepgrid.client.job_set import AsyncJobSet
 from deepgrid.client.sync.sync_proxy import SyncProxy
+from deepgrid.client.tunnel.port_forward import AsyncPortForward
 from deepgrid.client.wallet import AsyncWallet
 
 
@@ -19,6 +20,10 @@ class Job(SyncProxy, of=AsyncJob):
 
 class JobSet(SyncProxy, of=AsyncJobSet):
     """`AsyncJobSet` without `await`."""
+
+
+class PortForward(SyncProxy, of=AsyncPortForward):
+    """`AsyncPortForward` without `await`."""
 
 
 class Wallet(SyncProxy, of=AsyncWallet):

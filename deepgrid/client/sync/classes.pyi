@@ -24,6 +24,7 @@ from deepgrid.client.repeat.sweep_groups import SweepGroup
 from deepgrid.client.settings import DEFAULTS, ClientSettings
 from deepgrid.client.sweep.job_history import States
 from deepgrid.client.sweep.summary import Summary, Unsubmitted
+from deepgrid.client.tunnel.live_job import CommandOutput
 from deepgrid.client.workflow import FilePath, Source, Workflow
 from deepgrid.lifecycle.job import Job as ChainJob
 from deepgrid.lifecycle.states import JobStatus
@@ -424,6 +425,53 @@ class Grid:
 
 class Job:
     """A job. Its attributes are what the client read last: `refresh`, `wait` and `watch` read it again."""
+    def exec(self, command: Sequence[str] | str, *, input: bytes | str = b"") -> CommandOutput:
+        """Run a command in the running job, on its first node, as the job's account.
+
+        It runs beside the job's own steps, in the job's working folder, and outside of its containers.
+
+        Args:
+            command: The program and its arguments. A text is a command line for `sh`.
+            input: Its standard input.
+
+        Returns:
+            Output and exit status. The status of a command that failed is no error.
+
+        Raises:
+            InputError: The job does not run.
+            AccessDenied: It is another customer's job.
+            ServiceError: The cluster takes no sessions, or the session ended before the command.
+        """
+    def forward(self, port: int, local_port: int = 0, *, say: Callable[[str], None] | None = None) -> PortForward:
+        """Make a port of the running job reachable on this machine's loopback, until it is closed.
+
+        Args:
+            port: A port on the loopback of the job's first node.
+            local_port: The port on this machine; 0 for a free one.
+            say: Called with a sentence when a connection fails in the job.
+
+        Returns:
+            The forward, with its `port` and `url`. Close it at the end.
+
+        Raises:
+            InputError: The job does not run, or the port on this machine is taken.
+            AccessDenied: It is another customer's job.
+            ServiceError: The cluster takes no sessions.
+        """
+    def shell(self, command: Sequence[str] = ()) -> int:
+        """Join this process's terminal to a shell in the running job, until the shell ends.
+
+        Args:
+            command: A program with its arguments, in place of the account's shell.
+
+        Returns:
+            The exit status of the shell.
+
+        Raises:
+            InputError: The job does not run, or this process has no terminal.
+            AccessDenied: It is another customer's job.
+            ServiceError: The cluster takes no sessions, or the session ended before the shell.
+        """
     @property
     def id(self) -> int:
         """Number of the job."""
@@ -903,6 +951,28 @@ class JobSet:
             ChainError: The node does not answer.
         """
     def _repr_html_(self) -> str: ...
+
+class PortForward:
+    """A port of the job's first node, which programs on this machine reach at `url`. Close it at the end."""
+    @property
+    def url(self) -> str:
+        """Address of the forwarded page."""
+    @property
+    def port(self) -> int:
+        """The port on this machine."""
+    @property
+    def job_port(self) -> int:
+        """The port in the job."""
+    def close(self) -> None:
+        """End the forward and its connections."""
+    def __enter__(self) -> Self: ...
+    def __exit__(self, *_: object) -> None: ...
+    def wait(self) -> None:
+        """Return never; raises when the session ends, for example because the job is over.
+
+        Raises:
+            ServiceError: The session ended.
+        """
 
 class Wallet:
     """The balances of one address. `Grid.wallet` is the customer's."""

@@ -27,8 +27,8 @@ SPECIAL = {
 }
 
 _ASYNC_WORDS = (
-    (re.compile(r"\b([Aa])n(\s+`?)(?=Async(Grid|JobSet|Job|Wallet)\b)"), r"\1\2"),
-    (re.compile(r"\bAsync(Grid|JobSet|Job|Wallet|Iterator)\b"), r"\1"),
+    (re.compile(r"\b([Aa])n(\s+`?)(?=Async(Grid|JobSet|Job|PortForward|Wallet)\b)"), r"\1\2"),
+    (re.compile(r"\bAsync(Grid|JobSet|Job|PortForward|Wallet|Iterator)\b"), r"\1"),
     (re.compile(r"\basync (with|for|def)\b"), r"\1"),
     (re.compile(r"\bawait "), ""),
 )

@@ -1,4 +1,4 @@
-"""The key agreement of a tunnel: who can open one, who can answer, and what a man in the middle can do."""
+"""The key agreement of a tunnel: its two parties, and a man in the middle."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def test_only_the_jobs_provider_answers(job: Job) -> None:
 
 
 def test_an_answer_to_another_opening_is_refused(job: Job) -> None:
-    """So the services cannot join a customer to a tunnel of somebody else, or keep answers for later."""
+    """So the services cannot join a customer to another customer's tunnel, or keep answers for later."""
     answer, _ = answer_opening(_opened(job).opening, ACCOUNTS["provider"], DOMAIN)
     with pytest.raises(BadRequestSignature, match="not signed by the provider"):
         _opened(job).channel(answer)

@@ -1,0 +1,146 @@
+"""A running job that its customer can get into: commands, terminals, ports."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from deepgrid.errors import GridError, InputError
+
+if TYPE_CHECKING:
+    from deepgrid.client.engine.connection import Connection
+    from deepgrid.client.tunnel.job_tunnel import JobTunnel
+    from deepgrid.client.tunnel.port_forward import AsyncPortForward
+    from deepgrid.lifecycle.job import Job
+
+MOST_OUTPUT = 64 * 1024 * 1024  # bytes that `exec` keeps
+
+
+@dataclass(frozen=True, slots=True)
+class CommandOutput:
+    """What a command in a job printed, and how it ended.
+
+    Attributes:
+        status: Its exit status as a shell gives it: 137 after signal 9.
+        stdout: Standard output.
+        stderr: Standard error.
+    """
+
+    status: int
+    stdout: bytes = field(repr=False)
+    stderr: bytes = field(repr=False)
+
+    @property
+    def text(self) -> str:
+        """Standard output as text."""
+        return self.stdout.decode(errors="replace")
+
+
+class LiveJob:
+    """The part of `AsyncJob` about sessions in the running job."""
+
+    _connection: Connection
+    _job: Job
+
+    async def exec(self, command: Sequence[str] | str, *, input: bytes | str = b"") -> CommandOutput:
+        """Run a command in the running job, on its first node, as the job's account.
+
+        It runs beside the job's own steps, in the job's working folder, and outside of its containers.
+
+        Args:
+            command: The program and its arguments. A text is a command line for `sh`.
+            input: Its standard input.
+
+        Returns:
+            Output and exit status. The status of a command that failed is no error.
+
+        Raises:
+            InputError: The job does not run.
+            AccessDenied: It is another customer's job.
+            ServiceError: The cluster takes no sessions, or the session ended before the command.
+        """
+        from deepgrid.client.tunnel.terminal_line import carry  # here, as below: most uses of jobs need no session
+        from deepgrid.services.tunnels.tunnel_frames import Kind, StreamRequest
+
+        words = ["/bin/sh", "-c", command] if isinstance(command, str) else [str(word) for word in command]
+        kept: dict[Kind, bytearray] = {Kind.DATA: bytearray(), Kind.ERRORS: bytearray()}
+
+        def keep(kind: Kind, data: bytes) -> None:
+            kept[kind] += data
+            if len(kept[kind]) > MOST_OUTPUT:
+                raise InputError(
+                    f"The command prints more than {MOST_OUTPUT // 2**20} MiB.", next_step="Write it to a file."
+                )
+
+        async with await self._tunnel() as tunnel:
+            stream = await tunnel.stream(StreamRequest(kind="exec", command=tuple(words)))
+            status = await carry(stream, _once(input.encode() if isinstance(input, str) else input), keep)
+        return CommandOutput(status, bytes(kept[Kind.DATA]), bytes(kept[Kind.ERRORS]))
+
+    async def forward(
+        self, port: int, local_port: int = 0, *, say: Callable[[str], None] | None = None
+    ) -> AsyncPortForward:
+        """Make a port of the running job reachable on this machine's loopback, until it is closed.
+
+        Args:
+            port: A port on the loopback of the job's first node.
+            local_port: The port on this machine; 0 for a free one.
+            say: Called with a sentence when a connection fails in the job.
+
+        Returns:
+            The forward, with its `port` and `url`. Close it at the end.
+
+        Raises:
+            InputError: The job does not run, or the port on this machine is taken.
+            AccessDenied: It is another customer's job.
+            ServiceError: The cluster takes no sessions.
+        """
+        from deepgrid.client.tunnel.port_forward import AsyncPortForward
+
+        if not 0 < port < 65536 or not 0 <= local_port < 65536:
+            raise InputError("A port is a number from 1 to 65535.")
+        tunnel = await self._tunnel()
+        try:
+            return await AsyncPortForward(tunnel, port, say)._listen(local_port)
+        except GridError:
+            await tunnel.close()
+            raise
+
+    async def shell(self, command: Sequence[str] = ()) -> int:
+        """Join this process's terminal to a shell in the running job, until the shell ends.
+
+        Args:
+            command: A program with its arguments, in place of the account's shell.
+
+        Returns:
+            The exit status of the shell.
+
+        Raises:
+            InputError: The job does not run, or this process has no terminal.
+            AccessDenied: It is another customer's job.
+            ServiceError: The cluster takes no sessions, or the session ended before the shell.
+        """
+        from deepgrid.client.tunnel.terminal_line import in_terminal
+
+        return await in_terminal(self._tunnel, [str(word) for word in command])
+
+    async def _tunnel(self) -> JobTunnel:
+        """Open an encrypted tunnel to the job's cluster, for several commands and connections. Close it at the end.
+
+        Raises:
+            InputError: The job does not run.
+            AccessDenied: It is another customer's job.
+            ServiceError: The cluster takes no sessions.
+        """
+        from deepgrid.client.tunnel.job_tunnel import JobTunnel
+
+        connection = self._connection
+        services = connection.session.services
+        self._job = await connection.reads.job(self._job.id)
+        return await JobTunnel.open(services, self._job, connection.chain.book.authorities)
+
+
+async def _once(data: bytes) -> AsyncIterator[bytes]:
+    if data:
+        yield data
