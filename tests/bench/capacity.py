@@ -5,6 +5,7 @@ transactions are real. The jobs are offered evenly, at `--offered` jobs per seco
 clock runs faster, so that the day ends when the jobs do. `--jobs 1000000` takes some hours. The last line is JSON:
 
 * `jobs_per_s`: settled jobs per second, from the first tenth of the jobs to the last one
+* `jobs_per_cpu_s`: jobs per second of CPU time of all processes together; other work on the machine hardly changes it
 * `gas_per_job`, `call_data_bytes_per_job`, `compressed_bytes_per_job`: of all transactions
 * `rss_mb`, `rss_growth`: the operator's memory at the end, and its ratio to that at the middle of the day
 * `jain`: Jain's index over customers, of work received by the end of the offers divided by work asked for
@@ -136,12 +137,18 @@ class Day:
         jobs, costs = self.plan.jobs, self.clock.costs
         operator = self.processes["operator"]
         return {
-            "bench": "capacity", "jobs": jobs, "providers": self.plan.providers,
+            "bench": "capacity",
+            "jobs": jobs,
+            "providers": self.plan.providers,
             "jobs_per_s": round(0.9 * jobs / (self.tenths[-1] - self.tenths[0]), 1),
-            "gas_per_job": round(costs.gas / jobs), "rss_mb": round(operator.rss_mb[-1]),
-            "rss_growth": round(operator.growth, 2), "jain": round(self.fairness, 3),
+            "jobs_per_cpu_s": round(1000 / sum(one.cpu_ms(jobs) for one in self.processes.values()), 1),
+            "gas_per_job": round(costs.gas / jobs),
+            "rss_mb": round(operator.rss_mb[-1]),
+            "rss_growth": round(operator.growth, 2),
+            "jain": round(self.fairness, 3),
             "backlog_s": round(max(0.0, self.assigned_s - self.offered_s), 1),
-            "offered_per_s": self.plan.offered_per_s, "speed": round(self.plan.speed, 1),
+            "offered_per_s": self.plan.offered_per_s,
+            "speed": round(self.plan.speed, 1),
             "transactions_per_job": round(costs.transactions / jobs, 3),
             "call_data_bytes_per_job": round(costs.call_data_bytes / jobs),
             "nonzero_bytes_per_job": round(costs.nonzero_bytes / jobs),
@@ -150,7 +157,7 @@ class Day:
             **{f"{name}_cpu_ms_per_job": round(one.cpu_ms(jobs), 2) for name, one in self.processes.items()},
             "services_rss_mb": round(self.processes["services"].rss_mb[-1]),
             "node_kb_per_job": round(1024 * _grown(self.processes["node"]) / (0.9 * jobs), 1),
-        }  # fmt: skip
+        }
 
 
 def _grown(one: Process) -> float:

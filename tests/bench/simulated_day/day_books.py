@@ -56,6 +56,5 @@ class DayBooks:
         return await asyncio.to_thread(reconcile, "day", ledger, span, runs=signed), ended
 
     async def _hot(self) -> set[int]:
-        """Return the hot jobs, and those whose request is so new that its customer does not know its number."""
-        hot = self.providers.hot()
-        return {*hot, *range(max(hot, default=0) + 1, await self.chain.job_count() + 1)}
+        """Return the jobs that are not known to be settled."""
+        return set(range(1, await self.chain.job_count() + 1)) - self.providers.ended

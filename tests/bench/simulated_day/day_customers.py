@@ -24,8 +24,6 @@ class DayCustomers:
     market: SimulatedMarket
     plan: DayPlan
     clock: DayClock
-    run_minutes: dict[int, int] = field(default_factory=dict)
-    """Wanted run time of each job that was requested and has not started."""
     asked: dict[str, float] = field(default_factory=dict)
     """CPU minutes that each customer asked for."""
     requested: int = 0
@@ -38,9 +36,8 @@ class DayCustomers:
             for number in range(self.plan.customers)
         ]
         each = (self.plan.jobs + self.plan.customers * self.plan.sweep) * self.plan.locked_wei
-        for writer in self._writers:
-            await self.market.operator.mint(writer.address, each)
-            await writer.approve(each)
+        await asyncio.gather(*(self.market.operator.mint(writer.address, each) for writer in self._writers))
+        await asyncio.gather(*(writer.approve(each) for writer in self._writers))
 
     async def offer(self) -> None:
         """Request all sweeps of the day, each at its time."""
@@ -52,8 +49,8 @@ class DayCustomers:
 
     async def _request(self, sweep: Sweep) -> None:
         writer = self._writers[sweep.customer]
-        ids = await writer.request_jobs([Request(sweep.definition, self.plan.locked_wei, "a job")] * sweep.jobs)
-        self.run_minutes |= dict.fromkeys(ids, sweep.run_minutes)
+        job = Request(sweep.definition, self.plan.locked_wei, str(sweep.run_minutes))  # clusters read it in the name
+        ids = await writer.request_jobs([job] * sweep.jobs)
         work = sweep.definition.cpus_per_task * sweep.run_minutes * sweep.jobs
         self.asked[writer.address] = self.asked.get(writer.address, 0.0) + work
         self.requested += len(ids)

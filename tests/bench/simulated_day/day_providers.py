@@ -15,7 +15,7 @@ from deepgrid.chain.batches import Claimed, Report
 from deepgrid.chain.transactions.sender import Sender
 from deepgrid.chain.transactions.wallet import Wallet
 from deepgrid.chain.writer import Writer
-from deepgrid.lifecycle.job import Provider
+from deepgrid.lifecycle.job import Job, Provider
 from deepgrid.lifecycle.states import JobStatus
 from tests.bench.simulated_day.day_chain import DayClock
 from tests.bench.simulated_day.day_customers import RARE_LOOKS, DayCustomers
@@ -34,7 +34,7 @@ class DayCluster:
         wallet = Wallet.load(market.grid.keys / f"provider-{number}")
         self.writer = Writer(market.chain, Sender(market.chain, wallet, RARE_LOOKS))
         self.cluster = SimulatedCluster(provider)
-        self.claims: dict[int, tuple[Claimed, int]] = {}  # with the time of the claim
+        self.claims: dict[int, tuple[Claimed, Job]] = {}
         self.ends: list[tuple[int, int]] = []  # (time, job) of the running jobs, a heap
         self.started: dict[int, int] = {}
         self.assigned = 0  # jobs that wait for a claim
@@ -55,6 +55,7 @@ class DayProviders:
         self._slots = asyncio.Semaphore(VISITS_AT_ONCE)
         self.assigned = 0
         self.settled = 0
+        self.ended: set[int] = set()
         self.received: defaultdict[str, float] = defaultdict(float)
         """CPU minutes that each customer got."""
         self.runs: list[Run] = []
@@ -108,7 +109,7 @@ class DayProviders:
         one.assigned -= len(claims)
         jobs = await self._market.chain.jobs([claim.job_id for claim in claims])
         for claim, job in zip(claims, jobs, strict=True):
-            one.claims[claim.job_id] = claim, job.claimed_at
+            one.claims[claim.job_id] = claim, job
             one.cluster.submit(Queued(claim.job_id, claim.definition, 60 * claim.granted_minutes))
 
     async def _start(self, one: DayCluster) -> None:
@@ -120,7 +121,7 @@ class DayProviders:
         at = self._clock.now
         for job_id in started:
             one.started[job_id] = at
-            heapq.heappush(one.ends, (at + 60 * self._customers.run_minutes[job_id], job_id))
+            heapq.heappush(one.ends, (at + 60 * int(one.claims[job_id][1].name), job_id))
 
     async def _report_ends(self, one: DayCluster) -> None:
         ended: list[tuple[int, int]] = []
@@ -131,24 +132,21 @@ class DayProviders:
         reports = [Report(job_id, JobStatus.FINISHED, self._end(one, job_id, at)) for at, job_id in ended]
         skipped = await one.writer.report_jobs(reports)
         assert not skipped, skipped
-        for job_id in [job_id for _, job_id in ended]:
+        for _, job_id in ended:
             del one.claims[job_id]
+            self.ended.add(job_id)
         self.settled += len(ended)
 
     def _end(self, one: DayCluster, job_id: int, at: int) -> int:
         """End a job at its cluster. Returns the minutes of its bill."""
-        claim, claimed_at = one.claims[job_id]
-        minutes = self._customers.run_minutes.pop(job_id)
+        claim, job = one.claims[job_id]
+        minutes = int(job.name)
         one.cluster.end(job_id)
         self._last_slurm_id += 1
-        self.runs.append(Run(job_id, claimed_at, self._last_slurm_id, "COMPLETED", one.started.pop(job_id), at))
+        self.runs.append(Run(job_id, job.claimed_at, self._last_slurm_id, "COMPLETED", one.started.pop(job_id), at))
         self.received[claim.customer] += claim.definition.cpus_per_task * minutes
         return minutes
 
     async def close(self) -> None:
         """Stop all senders."""
         await asyncio.gather(*(one.writer.sender.close() for one in self._by_address.values()))
-
-    def hot(self) -> set[int]:
-        """Return the jobs that were requested and not settled."""
-        return {*self._customers.run_minutes, *(job_id for one in self._by_address.values() for job_id in one.claims)}
