@@ -16,6 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from deepgrid.chain.node.abi_decoding import Field, WrongData, decoder
+from deepgrid.chain.node.abi_words import encode_words
 from deepgrid.chain.node.contract import CONTRACTS
 
 
@@ -106,3 +107,37 @@ def test_damaged_data_is_refused_or_read_as_in_eth_abi(data: st.DataObject) -> N
 def test_an_array_of_impossible_length_costs_nothing(length: int) -> None:
     fields = [{"type": "uint256[]", "name": "ids"}]
     assert _found(fields, encode(["uint256", "uint256"], [32, length])) is None
+
+
+@given(st.data())
+def test_simple_arguments_are_encoded_as_by_eth_abi(data: st.DataObject) -> None:
+    fields = data.draw(st.sampled_from(SHAPES))
+    values = data.draw(st.tuples(*map(_value, fields)))
+    kinds = [collapse_if_tuple(field) for field in fields]
+    assert encode_words([field["type"] for field in fields], values) in (None, encode(kinds, values))
+
+
+ADDRESS = to_checksum_address("0x" + "ab" * 20)
+
+
+@pytest.mark.parametrize(
+    ("kind", "value"),
+    [
+        ("address", ADDRESS[:-1] + ADDRESS[-1].swapcase()),
+        ("address", ADDRESS[:-1]),
+        ("address", "0x" + "zz" * 20),
+        ("address", None),
+        ("uint64", 2**64),
+        ("uint64", -1),
+        ("uint64", True),
+        ("uint64", 1.0),
+        ("bytes32", b"short"),
+        ("bytes32[]", [bytes(32), b"short"]),
+        ("bytes32[]", "text"),
+        ("bool", 1),
+        ("string", "text"),
+    ],
+)
+def test_what_is_not_surely_right_is_left_to_eth_abi(kind: str, value: object) -> None:
+    assert encode_words([kind], [value]) is None
+    assert encode_words([kind], []) is None

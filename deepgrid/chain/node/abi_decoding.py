@@ -109,7 +109,7 @@ def _bool(data: bytes, at: int) -> bool:
 
 
 def _address(data: bytes, at: int) -> str:
-    return _checksummed(_fixed_address(data, at))
+    return checksummed(_fixed_address(data, at))
 
 
 def _fixed_address(data: bytes, at: int) -> bytes:
@@ -120,7 +120,8 @@ def _fixed_address(data: bytes, at: int) -> bytes:
 
 
 @functools.lru_cache(maxsize=4096)  # the same few addresses repeat, and each checksum takes a hash
-def _checksummed(address: bytes) -> str:
+def checksummed(address: bytes) -> str:
+    """Return an address of 20 bytes with its checksum."""
     return str(to_checksum_address(address))
 
 
