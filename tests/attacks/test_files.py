@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import httpx
@@ -20,7 +21,8 @@ from tests.sbatch.support import Bench
 from tests.services.conftest import start  # noqa: F401 - a fixture
 from tests.services.files.conftest import bench, files  # noqa: F401 - fixtures
 from tests.services.files.support import FileGrid, filled, get, grid_job, put
-from tests.services.support import client_of, session_key
+from tests.services.support import ACCOUNTS, client_of, session_key
+from tests.waiting import until
 
 CUSTOMER, JOB, STRANGER, PAGE = "another customer", "a job", "an attacker on the network", "a web page"
 SECRET = b"the secret of the customer"
@@ -252,3 +254,35 @@ async def test_the_operators_disk(files: FileGrid, bench: Bench) -> None:  # noq
     address = files.client().url((await files.client().of_job(1)).address)
     with pytest.raises(httpx.HTTPError):
         await get(address + "/data")
+
+
+@pytest.mark.attack(
+    "deletes its files while parts of them are on their way, again and again, to fill the store beyond its quota",
+    attacker="a customer", gain="nothing: what arrives late is deleted",
+    defence="after a part is stored, its list must still be the one that counts",
+)  # fmt: skip
+async def test_parts_that_arrive_after_their_files_were_deleted(files: FileGrid) -> None:  # noqa: F811
+    await files.claimed(grid_job(":"))
+    address = (await files.addresses()).output
+    assert (await put(address + "/manifest", entry("x", 2 * PART_BYTES))).status_code == 204
+    assert (await put(address + "/parts/0", bytes(PART_BYTES))).status_code == 204
+    begun, go_on = asyncio.Event(), asyncio.Event()
+
+    async def slowly() -> AsyncIterator[bytes]:
+        yield bytes(PART_BYTES - 1)
+        begun.set()
+        await go_on.wait()
+        yield b"x"
+
+    async with httpx.AsyncClient(timeout=60) as client:
+        sending = asyncio.create_task(client.put(address + "/parts/1", content=slowly()))
+        await begun.wait()
+        room = files.services.context.files
+        assert room is not None
+        await until(lambda: room.received.lent == 1)
+        assert await room.delete_of(1, ACCOUNTS["customer"].address) == 1
+        go_on.set()
+        assert (await sending).status_code == 409
+    assert not [path for path in files.store.rglob("*") if path.is_file()]
+    assert (await files.client().usage()).used == 0
+    assert (await put(address + "/parts/0", bytes(PART_BYTES))).status_code == 404

@@ -11,17 +11,22 @@ ALLOCATOR = {"MALLOC_ARENA_MAX": "2"}
 
 
 class Buffers:
-    """At most `count` buffers of `size` bytes. Who needs another one waits."""
+    """At most `count` buffers of `size` bytes. A task that needs another one waits. `lent` are in use."""
 
     def __init__(self, count: int, size: int) -> None:
         self._turns = asyncio.Semaphore(count)
         self._size = size
         self._free: list[bytearray] = []
+        self.lent = 0
 
     @asynccontextmanager
     async def borrow(self) -> AsyncIterator[bytearray]:
         """Lend a buffer, with the content of its last use. After an error it is dropped: a thread may still use it."""
         async with self._turns:
             buffer = self._free.pop() if self._free else bytearray(self._size)
-            yield buffer
+            self.lent += 1
+            try:
+                yield buffer
+            finally:
+                self.lent -= 1
             self._free.append(buffer)

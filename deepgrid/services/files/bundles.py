@@ -13,7 +13,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from sqlalchemy import delete, func, select, text
+from sqlalchemy import delete, func, select, text, update
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from deepgrid.sbatch.file_addresses import PART_BYTES
@@ -103,6 +103,7 @@ class Bundles:
             bundle.used_at = self.clock()
         await self.parts.of(bundle_id, manifest.digest).put(MANIFEST, zlib.compress(manifest.text, 1))
         await self.parts.forget(bundle_id, keep=manifest.digest)
+        await self._require_present(bundle_id, manifest.digest)
 
     def _require_small_files(self, bundle: Bundle, manifest: Manifest) -> None:
         most = self.terms(bundle.owner).file_bytes
@@ -130,6 +131,18 @@ class Bundles:
         if policy.all_bytes is not None and int(await session.scalar(others) or 0) + size > policy.all_bytes:
             raise Refusal(507, "the grid has no room for more files now")
         bundle.digest, bundle.size, bundle.files = digest, size, files
+
+    async def store_part(self, bundle: Bundle, index: int, content: memoryview, buffer: bytearray) -> None:
+        """Store a part. Refuses with 409 if its bundle is gone meanwhile: nothing stays that counts for no quota."""
+        await self._parts(bundle).put(index, content, buffer)
+        await self._require_present(bundle.id, bundle.digest)
+
+    async def _require_present(self, bundle_id: str, digest: str) -> None:
+        async with self.database.read() as session:
+            found = await session.get(Bundle, bundle_id)
+        if found is None or found.digest != digest:
+            await self.parts.forget(bundle_id, keep=found.digest if found else "")
+            raise Refusal(409, "these files were deleted, or replaced by others, meanwhile")
 
     async def finish(self, bundle_id: str) -> None:
         """Say that all of a bundle was sent. Refuses with 409 if a part is missing."""
@@ -198,12 +211,18 @@ class Bundles:
         return len(found)
 
     async def delete(self, bundle_id: str) -> None:
-        """Delete a bundle: first its contents, so that a failure leaves its row to the next attempt."""
+        """Delete a bundle: first its contents, so that a failure leaves its row to the next attempt.
+
+        Without a digest, the bundle takes no part that is on its way. One that is begun again meanwhile stays.
+        """
+        async with self.database.write() as session:
+            emptied = update(Bundle).where(Bundle.id == bundle_id).values(digest="", finished_at=None)
+            await session.execute(emptied)
         await self.parts.forget(bundle_id)
         async with self.database.write() as session:
             await session.execute(delete(BundleLink).where(BundleLink.bundle == bundle_id))
             await session.execute(delete(BundleUse).where(BundleUse.bundle == bundle_id))
-            await session.execute(delete(Bundle).where(Bundle.id == bundle_id))
+            await session.execute(delete(Bundle).where(Bundle.id == bundle_id, Bundle.digest == ""))
 
     async def clean_up(self) -> None:
         """Delete what is older than its owner's terms, except inputs of jobs that are not over. Raises ServiceError."""

@@ -97,7 +97,7 @@ async def send_part(index: int, request: Request, address: Writing, room: Room) 
             raise Refusal(422, f"part {index} has {size} bytes instead of {expected}")
         await _require_checksum(request, content)
         async with room.sealed.borrow() as sealed:
-            await room.content(bundle).put(index, content, sealed)
+            await room.store_part(bundle, index, content, sealed)
     return Response(status_code=204)
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.sbatch.bucket import bucket, s3_server  # noqa: F401 - fixtures
 from tests.sbatch.support import Bench
 from tests.services.conftest import start  # noqa: F401 - a fixture
 from tests.services.files.support import FileGrid

@@ -37,10 +37,12 @@ class FileGrid:
     async def send(self, *paths: Path, name: str = "customer") -> str:
         return await send(self.client(name), paths, None, IMPATIENT)
 
-    async def claimed(self, definition: Definition, job_id: int = 1, **changes: Any) -> None:
+    async def claimed(
+        self, definition: Definition, job_id: int = 1, status: JobStatus = JobStatus.RUNNING, **changes: Any
+    ) -> None:
         """Store the definition, and put a job of the customer that names it."""
         definition_hash = await self.services.customer.upload(definition)
-        self.services.chain.put(job_id, definition_hash, JobStatus.RUNNING, **changes)
+        self.services.chain.put(job_id, definition_hash, status, **changes)
 
     async def addresses(self, job_id: int = 1) -> GridFiles:
         """Return what the provider's script of the job gets."""
