@@ -340,10 +340,7 @@ class AsyncGrid(JobHistory):
         terms = Terms.of(uses, affinities, delegate_spending, min_time, max_price, give_up_after, prefer)
         mark = mark_of(tags, note)
         connection = await self._connect()
-        if send or input_from is not None:
-            from deepgrid.client.files.chosen_input import with_input  # here: few programs send files
-
-            read = await with_input(connection, read, send, input_from)
+        read = await _with_input(connection, read, send, input_from)
         order = await with_deposit(connection, order_of(read, 0, name, terms), credits, time)
         job_id = await submit(connection, order, approve=approve, quote=quote, key=key, mark=mark)
         with note_interruption(f"Job {job_id} was submitted."):
@@ -393,6 +390,8 @@ class AsyncGrid(JobHistory):
         prefer: Preference = "balanced",
         tags: Tags | None = None,
         note: str = "",
+        send: FilePath | Sequence[FilePath] = (),
+        input_from: int | None = None,
     ) -> AsyncJobSet:
         """Submit one job per parameter set, a limited number at a time, in the background while the grid is open.
 
@@ -410,13 +409,13 @@ class AsyncGrid(JobHistory):
             affinities: Conditions on labels of the cluster, such as `mem>=4000`.
             delegate_spending: Let the grid top up the jobs from the allowance.
             min_time: Time that the credits must buy at the cluster, such as `"2h"`. The default is one minute.
-            max_price: Most credits per minute, which the contract enforces; `"any"` for no ceiling. The default is
-                the dearest price of the clusters that can take a job at the start of this call.
-            give_up_after: A job that no cluster has after this time is cancelled and refunded. At least 10 minutes.
-                Default: never.
+            max_price: Most credits per minute, as for `submit`. The default is of the start of this call.
+            give_up_after: A job that no cluster has after this time is cancelled and refunded, as for `submit`.
             prefer: What counts most when a cluster is chosen: `balanced`, `price`, `start` or `speed`.
             tags: Tags of all jobs, as for `submit`.
             note: A note on all jobs.
+            send: Files and folders for each job, as for `submit`. They are sent and stored once.
+            input_from: Number of another job, whose output becomes the input of each.
 
         Returns:
             The set of the jobs.
@@ -429,6 +428,7 @@ class AsyncGrid(JobHistory):
         terms = Terms.of(uses, affinities, delegate_spending, min_time, max_price, give_up_after, prefer)
         limits, mark = SweepLimits(at_once, None if most is None else wei_of(most), pack), mark_of(tags, note)
         connection = await self._connect()
+        read = await _with_input(connection, read, send, input_from)
         order = await with_deposit(connection, order_of(read, 0, name, terms), credits, time)
         sweep = await start_sweep(connection, order, parameters, limits, key, mark)
         return AsyncJobSet(sweep, sweep.entries)
@@ -488,3 +488,13 @@ class AsyncGrid(JobHistory):
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._who()})"
+
+
+async def _with_input(
+    connection: Connection, workflow: Workflow, send: FilePath | Sequence[FilePath], input_from: int | None
+) -> Workflow:
+    if not send and input_from is None:
+        return workflow
+    from deepgrid.client.files.chosen_input import with_input  # here: few programs send files
+
+    return await with_input(connection, workflow, send, input_from)

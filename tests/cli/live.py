@@ -237,7 +237,7 @@ def services_of(book: AddressBook, folder: Path, *where: str) -> Iterator[str]:
     argv = [
         sys.executable, "-m", "deepgrid.cli", "services", "serve", "--book", str(book_file),
         "--database", f"sqlite:///{folder / 'services.sqlite'}", "--secret-file", str(folder / "secret"),
-        *(where or ("--port", "0")),
+        "--files", str(folder / "kept"), *(where or ("--port", "0")),
     ]  # fmt: skip
     with log.open("wb") as file:
         process = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=file, stderr=file)

@@ -10,10 +10,12 @@ import pytest
 
 from deepgrid.chain.client import Chain
 from deepgrid.cli.verbs.repeat.array import parse_array
+from deepgrid.client import AsyncGrid
 from deepgrid.errors import InputError
 from deepgrid.lifecycle.ends import ENDS, was_not_the_programs
 from deepgrid.lifecycle.states import JobStatus
-from tests.cli.live import EXAMPLE, Dps, Party
+from deepgrid.services.client import FilesClient
+from tests.cli.live import EXAMPLE, Dps, Live, Party
 
 HEAD = "resources: {tasks: 1, cpusPerTask: 1, memPerCpu: 128, gpus: 0}\n"
 SECRET = HEAD + "env: [{key: HF_TOKEN, value: hf_1}]\nsteps: [{run: {command: echo $N}}]\n"
@@ -49,6 +51,21 @@ async def test_a_time_is_priced_before_it_is_locked(dps: Dps, provider: Party, c
     both = await dps.run("submit", EXAMPLE, "--time", "4h", "--credits", "1")
     assert (both.status, "not both" in both.err) == (2, True)
     assert "4 hours cost " in (await dps.run("offers", EXAMPLE, "--time", "4h")).err
+
+
+async def test_an_array_gets_files_that_are_sent_once(dps: Dps, provider: Party, live: Live, tmp_path: Path) -> None:
+    file, sent = tmp_path / "swept.yaml", tmp_path / "data"
+    file.write_text(HEAD + "steps: [{run: {command: 'cat $DEEPSQUARE_INPUT/data/$N'}}]\n")
+    sent.mkdir()
+    for number in (1, 2, 3):
+        (sent / str(number)).write_text("of this array")
+    outcome = await dps.run("submit", file, "--array", "N=1-3", "--send", sent, "--credits", "100", "--json")
+    assert outcome.status == 0, outcome.err
+    async with AsyncGrid(dps.key, book=live.book) as grid:
+        jobs = [await grid.job(number) for number in json.loads(outcome.out)["jobs"]]
+        used = await FilesClient((await grid._connect()).session.services).usage()
+    assert len({job.on_chain.definition.definition_hash for job in jobs}) == 3
+    assert used.used == 3 * len("of this array")
 
 
 async def test_an_array_is_a_sweep_and_secrets_are_asked_for(dps: Dps, provider: Party, tmp_path: Path) -> None:

@@ -113,8 +113,6 @@ async def submit(
     follows = watch or exit_on_job_exit or bool(retries)
     if follows and (as_json or numbers):
         raise InputError("--watch, --exit-on-job-exit and --retries follow one job.", next_step="Leave them out.")
-    if numbers and (send or input_from):
-        raise InputError("--send and --input-from are for one job.", next_step="Leave out --array.")
     async with as_customer(key, book, asks_services=True) as grid:
         if time:
             locked_wei = await _explain_deposit(grid, workflow, time, choice)
@@ -122,11 +120,12 @@ async def submit(
         _confirm(grid, workflow.name if job_name is None else job_name, locked_wei, numbers, force=force)
         choice |= {"give_up_after": give_up_after, "prefer": preferred, "delegate_spending": delegate_spending}
         choice |= {"credits": credits_of(locked_wei), "name": job_name, "tags": tag, "note": note or ""}
+        choice |= {"send": send or (), "input_from": input_from}
         if numbers is not None:
             await submit_array(grid, workflow, numbers, choice, as_json=as_json)
             return
         with interruptions_explained():
-            job = await grid.submit(workflow, approve=not no_approve, send=send or (), input_from=input_from, **choice)
+            job = await grid.submit(workflow, approve=not no_approve, **choice)
         _print_submitted(job, as_json=as_json)
         if delegate_spending:
             await _remind_of_allowance(grid)

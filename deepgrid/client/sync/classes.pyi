@@ -351,6 +351,8 @@ class Grid:
         prefer: Preference = "balanced",
         tags: Tags | None = None,
         note: str = "",
+        send: FilePath | Sequence[FilePath] = (),
+        input_from: int | None = None,
     ) -> JobSet:
         """Submit one job per parameter set, a limited number at a time, in the background while the grid is open.
 
@@ -375,6 +377,8 @@ class Grid:
             prefer: What counts most when a cluster is chosen: `balanced`, `price`, `start` or `speed`.
             tags: Tags of all jobs, as for `submit`.
             note: A note on all jobs.
+            send: Files and folders for each job, as for `submit`. They are sent and stored once.
+            input_from: Number of another job, whose output becomes the input of each.
 
         Returns:
             The set of the jobs.
