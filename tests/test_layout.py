@@ -100,8 +100,7 @@ def test_the_drawing_of_the_house_has_every_package() -> None:
     packages = {
         str(file.parent.relative_to(REPOSITORY))
         for folder in PACKAGES
-        for pattern in ("__init__.py", "*/__init__.py")
-        for file in (REPOSITORY / folder).glob(pattern)
+        for file in (REPOSITORY / folder).rglob("__init__.py")
     }
     assert packages - drawn == set()
     assert [folder for folder in sorted(drawn) if not (REPOSITORY / folder).is_dir()] == []

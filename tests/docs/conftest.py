@@ -14,7 +14,7 @@ from tests.docs.pages import ROOT
 
 @pytest.fixture(scope="package")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The built site. A warning of any kind fails the build, and so does a request to another host."""
+    """The built site. Warnings and requests to other hosts fail the build."""
     folder = tmp_path_factory.mktemp("site")
     alone = ["unshare", "--net"] if os.geteuid() == 0 else []
     build = [*alone, sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(folder)]

@@ -58,7 +58,7 @@ def test_commands_in_the_text_exist(page: str) -> None:
 
 def test_python_passes_strict_type_checks(tmp_path: Path) -> None:
     """All blocks, and the programs of examples, with the settings and the cache of `./run lint`."""
-    folders = ("prefect", "python")
+    folders = ("prefect", "python", "study")
     files = [file for folder in folders for file in sorted((ROOT / "examples" / folder).glob("*.py"))]
     assert files
     for number, block in enumerate(_of("python")):

@@ -15,9 +15,9 @@ TITLE = 10
 ALSO = re.compile(r"^<!-- also: (.+?) -->$", re.M)
 _INDEXED = re.compile(r"<p>also: (.+?)</p>\s*")
 _QUESTIONS = (
-    "a an and any are as at be by can could did do does for from had has have how i if in into is it its me my of on "
-    "one or our should so some that the their them then there these they this to was we were what when where which "
-    "who why will with would you your"
+    "a an and any are as at be by can could did do does for from had has have how i if in into is it its me my of on",
+    "one or our should so some that the their them then there these they this to was we were what when where",
+    "which who why will with would you your",
 )
 _CUSTOMERS, _GUIDE, _OTHER = 2.0, 1.0, 0.4
 
@@ -52,7 +52,7 @@ def prepare(index: Any) -> None:
 
 def _separator() -> str:
     """Return the expression (of JavaScript) for what lies between words. It is used for pages and for queries."""
-    words = "|".join(f"[{word[0].upper()}{word[0]}]{word[1:]}" for word in _QUESTIONS.split())
+    words = "|".join(f"[{word[0].upper()}{word[0]}]{word[1:]}" for word in " ".join(_QUESTIONS).split())
     between = r"[^\w.,]+|(?<!\d)[.,]|[.,](?!\d)"  # 1,000 and 3.5 are words
     endings = r"(?<=\w{3})(?<!s)s\b|(?<=\w{4})(?:ing|ed)\b"
     return rf"{between}|\b(?:{words})\b|{endings}"
