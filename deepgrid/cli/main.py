@@ -32,7 +32,7 @@ COMMANDS = (
     _verbs("offers", JOBS, "Show what each cluster would be for a job, before any money moves.", "submit"),
     _verbs("job", JOBS, "Show jobs, read their output, cancel them, buy them more time."),
     _verbs("sweep", JOBS, "Show sweeps as groups, and repeat what failed in them.", "repeat.sweep"),
-    _verbs("notify", JOBS, "Be told by a webhook about your jobs.", "bills.webhooks"),
+    _verbs("notify", JOBS, "Send events of your jobs to a webhook.", "bills.webhooks"),
     _verbs("tui", JOBS, "Open the terminal app: jobs, logs, clusters, and forms to submit and pay."),
     _verbs("web", JOBS, "Open the web app on this machine, which signs with your key file."),
     _verbs("init", JOBS, "Write a commented workflow file to start from.", "workflow"),

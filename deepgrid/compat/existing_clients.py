@@ -1,4 +1,4 @@
-"""Mounts what existing clients speak in front of the services."""
+"""Mounts the protocols of existing clients in front of the services."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class CrossOrigin:
 
 
 class ExistingClients:
-    """ASGI application that answers existing clients, and hands the rest on to `inner`."""
+    """ASGI application that answers existing clients, and passes other requests on to `inner`."""
 
     def __init__(self, inner: ASGIApp, compat: CompatContext, examiner: Examiner) -> None:
         self._inner, self.compat = inner, compat

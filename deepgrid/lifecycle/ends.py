@@ -70,7 +70,7 @@ OTHERS = (
     ENDED_EARLY,
 )
 ALL_ENDS = (*ENDS.values(), *OTHERS)
-RETRIED = (REQUEUED, ENDED_EARLY)  # billed, because the job may have caused them, but another try may succeed
+RETRIED = (REQUEUED, ENDED_EARLY)  # billed, because the job may have caused them, but a second attempt may succeed
 BY_ERROR = {end.error: end for end in ALL_ENDS if end.error}
 
 
@@ -102,8 +102,9 @@ def end_of(slurm: SlurmJob, *, cancel_requested: bool, before_its_limit: bool) -
 
 
 def may_be_failed_launch(slurm: SlurmJob) -> bool:
-    """Return whether Slurm may have failed to launch the job: it says so, or it cancelled the job as after a failed
-    prolog, and no source says which account did it.
+    """Return whether Slurm may have failed to launch the job.
+
+    Either Slurm says so, or it cancelled the job as it does after a failed prolog, and no source names the account.
     """
     unknown = slurm.state == "CANCELLED" and slurm.cancelled_by_site is None and not slurm.stopped
     return slurm.reason in LAUNCH_FAILURES or (unknown and slurm.started_at is not None)

@@ -78,7 +78,7 @@ class OperatorStore:
         self._db.close()
 
     def belong_to(self, identity: str) -> None:
-        """Empty the store if it is of another grid or chain than `identity`."""
+        """Empty the store if it belongs to another grid or chain than `identity`."""
         known = self._rows("SELECT text FROM identity")
         if known == [(identity,)]:
             return
@@ -133,7 +133,7 @@ class OperatorStore:
         self._db.execute("INSERT INTO given_back VALUES (?, ?, ?, ?)", [job_id, provider, at, reason])
 
     def given_back(self) -> dict[int, list[GivenBack]]:
-        """Return all returns of jobs by job, oldest first."""
+        """Return who gave back each job, oldest first."""
         found: dict[int, list[GivenBack]] = {}
         for row in self._rows("SELECT job_id, provider, at, reason FROM given_back ORDER BY at"):
             found.setdefault(row[0], []).append(GivenBack(*row))
@@ -145,7 +145,7 @@ class OperatorStore:
         self._db.execute(query, [reason, job_id, provider])
 
     def forget_jobs(self, job_ids: Iterable[int]) -> None:
-        """Forget who gave back these jobs. Their notices stay until they are posted."""
+        """Delete who gave back these jobs. Their notices stay until they are posted."""
         self._many("DELETE FROM given_back WHERE job_id = ?", [(job_id,) for job_id in job_ids])
 
     # -- rounds ------------------------------------------------------------------------------

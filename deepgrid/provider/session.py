@@ -136,7 +136,7 @@ class ProviderSession:
         self.wakeups = Wakeups()
         self.patience = Patience(60.0 * settings.held_minutes, 3600.0 * settings.room_hours)
         self.reported_reasons: set[str] = set()  # Slurm's reasons that were logged
-        self.unobserved = ConditionLog(logger, "jobs cannot be observed")  # told once for all carriers
+        self.unobserved = ConditionLog(logger, "jobs cannot be observed")  # logged once for all carriers
         self._reads = ClaimReads(self._read_jobs)
         self.claim_room = ClaimRoom(self._held_by_slurm, accounts_are_apart=bool(settings.login.accounts))
         self._carried: dict[JobKey, asyncio.Task[None] | None] = {}  # value: the task, if a fallback carries
@@ -154,7 +154,7 @@ class ProviderSession:
 
     @property
     def is_idle(self) -> bool:
-        """Whether no carrier of this process drives any claim."""
+        """Return whether no carrier of this process drives a claim."""
         return not self._carried
 
     def may_carry(self, key: JobKey) -> bool:

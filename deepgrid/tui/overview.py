@@ -1,6 +1,6 @@
-"""The reads of a live display of one customer: balances, new jobs, pages of jobs, remarks, the terms of the grid.
+"""Reads for a live display of one customer: balances, new jobs, pages of jobs, remarks, the terms of the grid.
 
-`AsyncGrid` answers single questions; an `Overview` is asked again and again, and reads only what may have changed.
+`AsyncGrid` answers single questions; an `Overview` is polled, and reads only what may have changed.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class ContractTerms:
         contract: Address of the contract that locks credits.
         credit: Address of the contract of the credits, which transfers them.
         minimum: Least credits to lock for a job.
-        cancellation_minutes: Minutes that are billed at least when a claimed job is cancelled.
+        cancellation_minutes: Least minutes that are billed when a claimed job is cancelled.
         answer_minutes: Minutes in which a cluster must answer a cancellation. After them, a further one returns what
             cannot be billed any more.
     """
@@ -85,7 +85,7 @@ class Overview:
         return await connection.reads.jobs_by_customer(self.customer, start)
 
     async def jobs(self, job_ids: Sequence[int]) -> list[AsyncJob]:
-        """These jobs with the names of their clusters, without remarks. Raises ChainError."""
+        """Return these jobs with the names of their clusters, without remarks. Raises ChainError."""
         connection = await self.grid._connect()
         found = await connection.reads.jobs(job_ids)
         return [AsyncJob(connection, job, cluster=await connection.cluster_names.of(job.provider)) for job in found]

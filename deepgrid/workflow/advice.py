@@ -1,4 +1,4 @@
-"""Warnings about valid files: outdated fields, fields without effect, and what batch scripts of Slurm have."""
+"""Warnings about valid files: outdated fields, fields without effect, and habits from Slurm batch scripts."""
 
 from __future__ import annotations
 

@@ -1,11 +1,11 @@
-"""Retires a grid's contracts: no new jobs, the end of all jobs, the platform's cut. Nothing is left in the contract.
+"""Retires a grid's contracts: refuses new jobs, waits for the end of all jobs and withdraws the platform's cut.
 
 Then gives each holder the same credits on the new contracts. A holder's balance is the sum of the old token's transfers
 up to the block in which the new contracts began. One mint of exactly this amount pays it, and marks the holder as done.
-What holders do with old and new credits meanwhile does not matter. Only the token's standard event is read from the old
+Holders may use old and new credits meanwhile. Only the token's standard event is read from the old
 contracts, because an earlier release may have had other calls.
 
-Both may run again at any time, and do what is missing. Their state is the chain's.
+Both can be repeated at any time, and do only the missing steps. Their only state is the chain.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ async def move_credits(old: AddressBook, writer: Writer, new: Chain, tell: Calla
     held = await _balances(new, old, new.book.first_block)
     if held.pop(old.meta_scheduler, 0):
         raise await _too_early(old, new)
-    await new.until_mined(writer.address, EARLIER_WAIT_S)  # a mint on its way would be sent again
+    await new.until_mined(writer.address, EARLIER_WAIT_S)  # a pending mint would be sent twice
     minted = await _mints(new)
     missing = [(holder, held[holder]) for holder in sorted(held) if (holder, held[holder]) not in minted]
     for start in range(0, len(missing), MINTS_AT_ONCE):
@@ -84,7 +84,7 @@ async def move_credits(old: AddressBook, writer: Writer, new: Chain, tell: Calla
 
 
 async def _mint(missing: Sequence[tuple[str, int]], writer: Writer, tell: Callable[[str], None]) -> None:
-    """Mint together, and wait for all of them, also after a fault of one. Raises the first fault."""
+    """Mint in parallel, and wait for all mints even if one fails. Raises the first error."""
 
     async def mint(holder: str, wei: int) -> None:
         await writer.mint(holder, wei)
@@ -126,7 +126,7 @@ async def _mints(chain: Chain) -> set[tuple[str, int]]:
 
 
 async def _transfers(chain: Chain, token: str, first: int, last: int) -> AsyncIterator[tuple[str, str, int]]:
-    """Sender, receiver and wei of each transfer in these blocks, in order."""
+    """Return sender, receiver and wei of each transfer in these blocks, in order."""
     contract = interface("Credit")
     for start in range(first, last + 1, BLOCKS_AT_ONCE):
         for log in await chain.logs(token, start, min(last, start + BLOCKS_AT_ONCE - 1), [contract.topic("Transfer")]):

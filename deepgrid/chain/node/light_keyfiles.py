@@ -1,4 +1,4 @@
-"""Imports eth_keyfile, which eth_account and web3 import, in half the time. Import this before them.
+"""Imports eth_keyfile in half the time. Import this module before eth_account and web3, which import eth_keyfile.
 
 For keystores of validators, eth_keyfile loads elliptic curves (`py_ecc`), which compute their constants for a third of
 a second. Keys of this grid never need them. They are loaded at their first use.

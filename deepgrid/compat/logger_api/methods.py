@@ -180,9 +180,9 @@ def _job_id(log_name: str) -> int:
 
 
 async def _await_job(context: CompatContext, job_id: int, reader: str) -> None:
-    """Wait for a job that the next blocks may bring. Existing clients read a log before the job's block is there.
+    """Wait for a job that the next blocks may contain. Existing clients read a log before the job's block is mined.
 
-    Returns also when the wait is over, or when too many wait already: the reader is refused then.
+    Also returns at the timeout, or when too many readers wait. The reader is refused then.
     """
     with context.awaited_jobs.hold(reader) as held, suppress(TimeoutError):
         async with asyncio.timeout(context.limits.job_within_s if held else 0):

@@ -19,7 +19,7 @@ RECORDED = "# settings: "
 DIGEST = "@digest@"  # of the file, which nginx reports at /v1/proxy
 REFUSALS = (
     ("@large", 413, "the body is too large"),
-    ("@many", 429, "too many requests of your address; try again in 1 s"),
+    ("@many", 429, "too many requests from your address; try again in 1 s"),
     ("@silent", 503, "the services of the grid do not answer at the moment"),
 )
 
@@ -45,11 +45,11 @@ class EdgeLimits:
     """Limits of the proxy. Times are seconds. An address is a source address (IPv6: its /64)."""
 
     connections: int = 8192  # of each worker process; the oldest idle one makes room for a new one
-    running: int = 640  # requests of an address at once, readers that wait for output included
-    tunnels: int = 1024  # WebSockets of an address; a supervisor has one per session of its customers
-    sending: int = 64  # requests of an address with bodies, which may have 1 MiB each
+    running: int = 640  # concurrent requests per address, including readers that wait for output
+    tunnels: int = 1024  # WebSockets per address; a supervisor has one per session of its customers
+    sending: int = 64  # concurrent requests with bodies per address; a body may have 1 MiB
     public_sending: int = 512  # the same for the web app and its relay, with 256 KiB each
-    public_running: int = 2048  # requests to the web app, and public reads, of an address; they are not `running`
+    public_running: int = 2048  # requests to the web app and public reads, per address; they do not count as `running`
     requests_per_s: int = 100  # the other requests of an address
     requests_at_once: int = 1000
     public_reads_per_s: int = 600  # reads of notices and of places in the queue

@@ -9,7 +9,7 @@ from deepgrid.services.receipts.contents import Asked, Contents, Entry, Times
 
 
 def differences_from(contents: Contents, job: Job) -> list[str]:
-    """Return names of what the receipt says otherwise than the job on chain, which must be over."""
+    """Return the names of fields in which the receipt differs from the job on chain. The job must be over."""
     money, minutes = contents.money, contents.minutes
     pairs: dict[str, tuple[object, object]] = {
         "job": (contents.job_id, job.id),

@@ -64,7 +64,7 @@ async def read_runs(cluster: Cluster, span: Span, grid: JobKey, claims: Sequence
 
 
 async def _is_late(cluster: Cluster) -> bool:
-    """Return whether records wait for accounting. On a busy cluster some wait at any moment, for less than a second."""
+    """Return whether records wait for accounting. On a busy cluster some always do, each for a short time."""
     for pause_s in BACKLOG_PAUSES_S:
         if not await cluster.accounting_backlog():
             return False

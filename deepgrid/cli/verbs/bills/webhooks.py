@@ -13,7 +13,7 @@ from deepgrid.cli.options import DEFAULT_KEY, AsJson, BookFile, KeyFile
 from deepgrid.cli.standard_streams import print_result
 from deepgrid.errors import InputError
 
-notify = typer.Typer(help="Be told by a webhook about your jobs.", no_args_is_help=True)
+notify = typer.Typer(help="Send events of your jobs to a webhook.", no_args_is_help=True)
 
 EVENTS = ("ended", "failed", "waiting", "money-ending")
 
@@ -21,9 +21,9 @@ EVENTS = ("ended", "failed", "waiting", "money-ending")
 @notify.command("add")
 @runs
 async def add(
-    url: Annotated[str, typer.Argument(metavar="URL", help="A webhook, by https.")],
-    on: Annotated[str, typer.Option("--on", metavar="EVENTS", help="Some of them, with commas.")] = ",".join(EVENTS),
-    wait: Annotated[int, typer.Option("--wait", metavar="MINUTES", help="When a job waits too long.", min=1)] = 60,
+    url: Annotated[str, typer.Argument(metavar="URL", help="URL of the webhook, with https.")],
+    on: Annotated[str, typer.Option("--on", metavar="EVENTS", help="Events, separated by commas.")] = ",".join(EVENTS),
+    wait: Annotated[int, typer.Option("--wait", metavar="MINUTES", help="Minutes that a job may wait.", min=1)] = 60,
     key: KeyFile = DEFAULT_KEY,
     book: BookFile = None,
 ) -> None:
