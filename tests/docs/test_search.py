@@ -17,6 +17,8 @@ ANSWERS = {
     "what will it cost": "time",
     "why does my job wait": "waiting",
     "cancel a job": "cancel",
+    "Jupyter": "sessions#jupyter",
+    "interactive session": "sessions",
     "chain jobs": "chain-jobs",
     "usage last month": "bills#usage",
     "receipt": "bills",
@@ -64,6 +66,8 @@ OTHER_WORDS = {
     "which clusters are there": "clusters",
     "schedule a job every night": "schedule",
     "retry a failed job": "repeat",
+    "ssh into my job": "sessions",
+    "run a jupyter notebook": "sessions#jupyter",
     "web interface": "web",
     "register a cluster": "provider",
 }
