@@ -35,6 +35,7 @@ COLUMNS = (
     Column("rate", 7, right=True, from_width=100),
     Column("deposit", 9, right=True, from_width=100),
     Column("submitted", 11, from_width=112),
+    Column("asks for", 38, from_width=150),
 )
 
 STYLES = {
@@ -52,7 +53,8 @@ def cells(job: AsyncJob, now_s: float) -> list[Cell]:
     state = Cell(state_words(job), STYLES.get(job.status, Style()))
     rate = NONE if job.rate is None else amount(job.rate)
     others = job.cluster or NONE, run_time(job, now_s), cost(job, now_s), rate, amount(job.locked)
-    return [Cell(str(job.id)), Cell(job.name), state, *map(Cell, others), Cell(day_and_time(job.submitted))]
+    wide = day_and_time(job.submitted), resources_words(job.on_chain)
+    return [Cell(str(job.id)), Cell(job.name), state, *map(Cell, others), *map(Cell, wide)]
 
 
 def state_words(job: AsyncJob) -> str:
@@ -86,9 +88,14 @@ def last_remark(job: AsyncJob, remarks: Sequence[Remark]) -> str:
     """Return the newest information on a job: how it ended, why it waits, or the last remark."""
     if job.over:
         return job.outcome or job.status.words
-    if remarks and job.status in (JobStatus.PENDING, JobStatus.RUNNING):
+    if remarks and (job.status is JobStatus.PENDING or is_news(job, remarks[-1])):
         return f"{remarks[-1].kind}: {remarks[-1].text}"
     return job.waits_for or f"runs on {job.cluster}"
+
+
+def is_news(job: AsyncJob, remark: Remark) -> bool:
+    """Return whether a remark is about the present run of a job, and not about an earlier wait."""
+    return job.status is JobStatus.RUNNING and job.started is not None and remark.at >= job.started
 
 
 def why_not_cancel(job: AsyncJob, answer_minutes: int, fee_minutes: int, now_s: float) -> str:
@@ -176,7 +183,7 @@ def quote_lines(quote: Quote, age_s: float) -> Iterator[Line]:
     """Yield the lines of a quote, dimmed if it is too old."""
     old = age_s > OLD_QUOTE_S
     style = "dim" if old else ""
-    state = f"older than {OLD_QUOTE_S:.0f} s: enter asks for a new one" if old else "prices are fixed at assignment"
+    state = f"older than {OLD_QUOTE_S:.0f} s: a new one is asked for" if old else "prices are fixed at assignment"
     yield pair("quote", f"for {span(quote.minutes * 60)}, block {quote.block}; {state}", style)
     if quote.offers:
         yield pair("needed", f"{exact(quote.needed)} credits for that time at the dearest offer", style)

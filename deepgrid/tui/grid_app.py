@@ -169,6 +169,7 @@ class GridApp(App[None], inherit_bindings=False):
         """Open a screen by its name. Some are about a job; the form of a submission may start from one."""
         from deepgrid.tui.screens.cluster_list import ClustersScreen  # the forms are loaded when one is opened
         from deepgrid.tui.screens.job_details import JobScreen
+        from deepgrid.tui.screens.job_files import FilesScreen
         from deepgrid.tui.screens.job_log import LogScreen
         from deepgrid.tui.screens.money_forms import AllowanceForm, TopUpForm, TransferForm
         from deepgrid.tui.screens.submit_form import SubmitForm
@@ -176,7 +177,7 @@ class GridApp(App[None], inherit_bindings=False):
         if name == "submit":
             self.push_screen(SubmitForm(again=job))
         elif job is not None:
-            self.push_screen({"log": LogScreen, "job": JobScreen, "top up": TopUpForm}[name](job))
+            self.push_screen({"log": LogScreen, "job": JobScreen, "files": FilesScreen, "top up": TopUpForm}[name](job))
         else:
             self.push_screen({"clusters": ClustersScreen, "transfer": TransferForm, "allowance": AllowanceForm}[name]())
 

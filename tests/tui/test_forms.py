@@ -82,7 +82,7 @@ async def test_faults_have_their_lines_and_the_file_is_read_again_when_it_change
         await shows(pilot, "You have 1000 credits")
 
 
-async def test_an_old_quote_is_not_submitted(new_app: NewApp, stage: Stage, tmp_path: Path) -> None:
+async def test_an_old_quote_is_renewed_and_never_submitted(new_app: NewApp, stage: Stage, tmp_path: Path) -> None:
     (tmp_path / "job.yaml").write_text(EXAMPLE.read_text())
     late_s = [0.0]
     app = new_app(now=lambda: 1_800_000_000 + late_s[0])
@@ -91,19 +91,39 @@ async def test_an_old_quote_is_not_submitted(new_app: NewApp, stage: Stage, tmp_
         await pilot.press("s")
         await fill(pilot, file="job.yaml", amount="100")
         await shows(pilot, "prices are fixed at assignment")
+        form = cast(SubmitForm, app.screen)
+        late_s[0] += 61
+        form.go_on()
+        await shows(pilot, "The quote was too old")
+        assert "[y/N]" not in text_of(app)
+        await until(pilot, lambda: form.fresh, "no new quote")
+        late_s[0] += 61  # no key is pressed from here on
+        await until(pilot, lambda: form.fresh, "the quote was not renewed")
 
-        def aged() -> bool:  # on a slow machine one more quote may arrive
-            late_s[0] += 61 if cast(SubmitForm, app.screen).fresh else 0
-            return "older than 60 s" in text_of(app)
 
-        await until(pilot, aged, "the quote did not age")
+async def test_without_credits_the_time_decides_and_the_form_says_so(
+    app: GridApp, grid: AsyncGrid, stage: Stage, tmp_path: Path
+) -> None:
+    (tmp_path / "job.yaml").write_text(EXAMPLE.read_text())
+    async with app.run_test(size=NARROW) as pilot:
+        await opened(pilot)
+        await pilot.press("s")
+        await fill(pilot, file="job.yaml")
+        field(app, "time").value = "5h"
+        await shows(pilot, "for 5h", "188.4 credits, what this time costs: no credits are typed")
+        field(app, "time").value = "1m"
+        await shows(pilot, "100 credits, what this time costs")  # the least that the grid locks
+        field(app, "time").value = "five hours"
+        await shows(pilot, "five hours")
+        field(app, "time").value = "5h"
+        await shows(pilot, "188.4 credits, what this time costs")
         field(app, "labels").focus()
         await pilot.press("enter")
-        await shows(pilot, "The quote was too old", "prices are fixed at assignment")
-        assert "[y/N]" not in text_of(app)
-        await until(pilot, lambda: cast(SubmitForm, app.screen).fresh, "no new quote")
-        await pilot.press("enter")
-        await shows(pilot, "[y/N]")
+        await shows(pilot, "188.4 credits are locked", "811.6 are left. [y/N]")
+        await pilot.press("y")
+        await shows(pilot, "(job) is submitted; 188.4 credits are locked")
+        (job,) = [job async for job in grid.jobs()]
+        assert job.locked == Decimal("188.4")
 
 
 async def test_a_price_that_rose_refuses_the_quote_shows_a_new_one_and_asks_again(

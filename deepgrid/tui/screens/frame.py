@@ -52,7 +52,7 @@ class GridScreen(Screen[None], inherit_bindings=False):
     """A screen with head, body, news and keys."""
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,q,ctrl+q", "leave", "back", show=False)]
-    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (120, "-wide")]  # noqa: RUF012 - Textual declares it for instances
+    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (120, "-wide"), (180, "-huge")]  # noqa: RUF012 - Textual declares it for instances
     HEAD = ""
     KEYS = ""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING, ClassVar
 
 from textual.binding import Binding, BindingType
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from deepgrid.client.job import AsyncJob
 
 PEEK_BYTES, PEEK_LINES = 8192, 18
+PEEK_AGAIN_S = 2.0
 
 
 class JobActions(GridScreen):
@@ -25,6 +27,7 @@ class JobActions(GridScreen):
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("l", "peek", "last lines of the job", show=False),
+        Binding("o", "open_files", "files that the job left", show=False),
         Binding("r", "run_again", "run the job again", show=False),
         Binding("t", "top_up", "top up the job", show=False),
         Binding("c", "cancel", "cancel the job", show=False),
@@ -52,6 +55,10 @@ class JobActions(GridScreen):
         if self.job is not None:
             self.grid_app.open_screen("job", self.job)
 
+    def action_open_files(self) -> None:
+        if self.job is not None and self.may_send():
+            self.grid_app.open_screen("files", self.job)
+
     def action_peek(self) -> None:
         if self.job is not None:
             pane = Pane(f"Last lines of job {self.job.id} ({plain(self.job.name)})", [plain_line("Reading ...")])
@@ -59,9 +66,16 @@ class JobActions(GridScreen):
             self.run_worker(self._peek(self.job.id, pane), group="peek", exclusive=True)
 
     async def _peek(self, job_id: int, pane: Pane) -> None:
-        lines = await self.read_last_lines(job_id, PEEK_BYTES)
-        if pane.is_attached:
-            pane.show(lines or [plain_line("There is no output yet.")])
+        """Show the last lines, and again while the job runs and the pane is open."""
+        while True:
+            over = self.live is None or (job := self.live.jobs.get(job_id)) is None or job.over
+            lines = await self.read_last_lines(job_id, PEEK_BYTES)
+            if not pane.is_attached:
+                return
+            pane.show(lines or [plain_line("The job wrote nothing." if over else "There is no output yet.")])
+            if over:
+                return
+            await asyncio.sleep(PEEK_AGAIN_S)
 
     async def read_last_lines(self, job_id: int, size: int) -> list[Line]:
         """Return the last lines of a job's output, cleaned, without colours; or why it cannot be read."""

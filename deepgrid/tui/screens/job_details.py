@@ -25,7 +25,7 @@ class JobScreen(JobActions):
     """Life and bill of a job; on a wide screen the end of its log beside it."""
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("enter", "open_log", "log of the job", show=False)]
-    KEYS = "enter log  l peek  t top up  c cancel  r run again  y copy  ? keys  q"
+    KEYS = "enter log  l peek  o files  t top up  c cancel  r run again  ? keys  q"
 
     def __init__(self, job: AsyncJob) -> None:
         super().__init__()

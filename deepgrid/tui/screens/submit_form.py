@@ -20,6 +20,7 @@ from textual.widget import Widget
 from textual.widgets import Input
 
 from deepgrid.client.display.story import conditions
+from deepgrid.client.job_values import seconds_of
 from deepgrid.errors import GridError, InputError
 from deepgrid.plain_text import plain
 from deepgrid.tui.details import OLD_QUOTE_S, quote_lines
@@ -27,7 +28,7 @@ from deepgrid.tui.screens.form import Confirmation, Field
 from deepgrid.tui.screens.money_forms import MoneyForm, amount_of
 from deepgrid.tui.screens.questions import Choice
 from deepgrid.tui.templates import copy_template, templates, write_copy
-from deepgrid.tui.widgets.text_pane import Line, SideText, plain_line
+from deepgrid.tui.widgets.text_pane import Line, SideText, pair, plain_line
 from deepgrid.tui.words import exact
 
 if TYPE_CHECKING:
@@ -56,7 +57,7 @@ class SubmitForm(MoneyForm):
         super().__init__()
         self._again = again
         self._quote: Quote | None = None
-        self._quoted_at = 0.0
+        self._quoted_at = self._asked_at = 0.0
         self._workflow: Workflow | None = None
         self._faults: list[str] = []
         self._stamp: object = None
@@ -69,9 +70,9 @@ class SubmitForm(MoneyForm):
         amount = exact(again.locked) if again else ""
         return [
             Field("file", "file", "workflow file; ctrl+t starts from a template", file, paths=True),
-            Field("amount", "credits", "credits to lock; what is not used is returned", amount),
+            Field("amount", "credits", "credits to lock; empty: what the time costs", amount),
             Field("name", "name", "name of the job; by default that of the file", again.name if again else ""),
-            Field("minutes", "minutes", "expected run time for the quote", "60"),
+            Field("time", "time", "how long it may run, such as 4h or 90m", "1h"),
             Field("labels", "labels", "conditions on clusters, such as os=linux mem>=4000", labels),
         ]
 
@@ -111,13 +112,15 @@ class SubmitForm(MoneyForm):
         return Path(self.value("file")).expanduser()
 
     def _look(self) -> None:
-        """Read the file again when it changed, and draw a quote that became old."""
+        """Read the file again when it changed, and ask for a new quote when the shown one is old."""
         if not self.alive:
             return
         if self.path.suffix and self._stamp != stamp_of(self.path):
             self._ask()
         elif self._quote is not None and not self.fresh:
             self.update()
+            if self.grid_app.now() - self._asked_at > OLD_QUOTE_S / 2 and not self.sending:
+                self._ask()
 
     @on(Input.Changed)
     def _typed(self, event: Input.Changed) -> None:
@@ -130,12 +133,11 @@ class SubmitForm(MoneyForm):
     def _ask(self) -> None:
         if not self.alive:
             return
+        self._asked_at = self.grid_app.now()
         self._stamp = stamp_of(self.path)
-        self.run_worker(
-            self._read(self.path, self.value("minutes"), self.value("labels")), group="quote", exclusive=True
-        )
+        self.run_worker(self._read(self.path, self.value("time"), self.value("labels")), group="quote", exclusive=True)
 
-    async def _read(self, path: Path, minutes: str, labels: str) -> None:
+    async def _read(self, path: Path, time: str, labels: str) -> None:
         """Read the file, check it, and ask for a quote. The form may be closed meanwhile."""
         self._workflow, self._faults = None, []
         text = await asyncio.to_thread(text_of, path)
@@ -149,7 +151,7 @@ class SubmitForm(MoneyForm):
                 self._workflow = await grid.workflow(path)
                 uses, affinities = labels_of(labels)
                 self._quote = await grid.estimate(
-                    self._workflow, minutes=minutes_of(minutes), uses=uses, affinities=affinities
+                    self._workflow, minutes=minutes_of(time), uses=uses, affinities=affinities
                 )
                 self._quoted_at = self.grid_app.now()
             except GridError as error:
@@ -172,11 +174,18 @@ class SubmitForm(MoneyForm):
         lines += [plain_line(plain(fault), "red", indent=2) for fault in self._faults]
         if self._quote is not None:
             lines += quote_lines(self._quote, self.grid_app.now() - self._quoted_at)
+            lines.append(self._deposit(self._quote))
         elif not self._faults:
             lines.append(plain_line("Asking for a quote ..."))
         if self._workflow is not None:
             lines += [plain_line(plain(advice), "yellow", indent=2) for advice in self._workflow.validate()]
         return lines
+
+    def _deposit(self, quote: Quote) -> Line:
+        """Return what is locked, and why: the typed credits, or what the time costs."""
+        if not self.value("amount"):
+            return pair("locks", f"{exact(self._locked(quote))} credits, what this time costs: no credits are typed")
+        return pair("locks", f"{exact(self._locked(quote))} credits; what is not used comes back")
 
     # -- sending -----------------------------------------------------------------------------
 
@@ -207,6 +216,10 @@ class SubmitForm(MoneyForm):
         return question, f"the request of {plain(name or self.path.stem)}", send
 
     def _locked(self, quote: Quote) -> Decimal:
+        if not self.value("amount"):
+            if not quote.offers:
+                raise InputError("No cluster can run it, so the time has no price.", next_step="Type credits.")
+            return max(quote.needed, self.terms.minimum)
         locked = amount_of(self.value("amount"))
         if locked < self.terms.minimum:
             raise InputError(
@@ -278,10 +291,13 @@ def text_of(path: Path) -> str:
 
 
 def minutes_of(text: str) -> int:
-    """Return a typed number of minutes. Raises InputError."""
-    if not (text.isascii() and text.isdigit() and len(text) < 9):
-        raise InputError(f"{text!r} is not a number of minutes.")
-    return int(text)
+    """Return a typed time in begun minutes; a bare number counts minutes. Raises InputError."""
+    if text.isascii() and text.isdigit() and len(text) < 9:
+        return int(text)
+    seconds = seconds_of(text or None)
+    if not seconds:
+        raise InputError("A time is written like 4h or 90m.")
+    return -(-int(seconds) // 60)
 
 
 def labels_of(text: str) -> tuple[list[str], list[str]]:
