@@ -31,6 +31,7 @@ from deepgrid.client.job_values import (
     ViewMessage,
     bill_of,
     credits_of,
+    duration_words,
     job_number,
     moment_of,
     seconds_of,
@@ -315,7 +316,7 @@ class AsyncJob(RepeatableJob, JobFiles, LiveJob):
                     async for job in self._connection.poller.until([self.id], lambda job: job.status.cold):
                         self._job = job
         except TimeoutError:
-            raise WaitTimeout(f"Job {self.id} is not over after {timeout}.", self) from None
+            raise WaitTimeout(f"Job {self.id} is not over after {duration_words(timeout)}.", self) from None
         return await self._with_details()
 
     async def check(self) -> Self:

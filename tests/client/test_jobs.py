@@ -55,7 +55,7 @@ async def test_a_finished_job_has_a_bill_that_adds_up(grid: AsyncGrid, stage: St
 
 async def test_a_wait_has_a_limit_and_the_job_continues(grid: AsyncGrid) -> None:
     job = await grid.submit(EXAMPLE, credits=100)
-    with pytest.raises(WaitTimeout, match=f"Job {job.id} is not over after 0.5") as caught:
+    with pytest.raises(WaitTimeout, match=f"Job {job.id} is not over after 0.5 s") as caught:
         await job.wait(timeout=0.5)
     assert (caught.value.job, caught.value.transient) == (job, True)
     with pytest.raises(InputError, match="is not over: it is pending"):

@@ -184,7 +184,7 @@ async def test_packs_are_jobs_with_a_tuple_of_parameters(grid: AsyncGrid, cluste
 
 async def test_a_set_is_cancelled_with_what_was_not_requested_yet(grid: AsyncGrid, chain: Chain) -> None:
     sweep = await grid.map(EXAMPLE, SETS, credits=100, at_once=2)
-    with pytest.raises(WaitTimeout, match="8 of 8 jobs are not over after 0.5"):
+    with pytest.raises(WaitTimeout, match="8 of 8 jobs are not over after 0.5 s"):
         await sweep.wait(timeout=0.5)
     with pytest.raises(InputError, match="8 of 8 jobs are not over"):
         await sweep.retry()
