@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Self
 
 from deepgrid.billing.formulas import rate_wei_per_minute
 from deepgrid.chain.client import Chain
+from deepgrid.client.display.frames import CLUSTER, OFFER, frame_of
 from deepgrid.client.display.html import clusters_html
 from deepgrid.client.job_values import credits_of, datetime_of
 from deepgrid.errors import NotFound
@@ -22,6 +23,8 @@ from deepgrid.scheduling.market import ClusterState, HotJob, Market, Reliability
 from deepgrid.scheduling.speed import measured_speeds
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from deepgrid.client.order import Order
 
 MOST_ESTIMATED = 50  # clusters whose jobs are read to estimate a start, the cheapest first
@@ -114,6 +117,17 @@ class Clusters(tuple[Cluster, ...]):
     def _repr_html_(self) -> str:
         return clusters_html(self)
 
+    def to_frame(self) -> pd.DataFrame:
+        """Return a table with one row per cluster. It needs pandas, which the extra `bills` installs.
+
+        Returns:
+            The table.
+
+        Raises:
+            ConfigurationError: pandas is not installed.
+        """
+        return frame_of(self, CLUSTER)
+
 
 @dataclass(frozen=True, slots=True)
 class ClusterOffer:
@@ -165,6 +179,17 @@ class Offers(tuple[ClusterOffer, ...]):
 
     def __reduce__(self) -> tuple[type[Self], tuple[tuple[ClusterOffer, ...], int, datetime]]:
         return type(self), (tuple(self), self.block, self.at)
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return a table with one row per cluster. It needs pandas, which the extra `bills` installs.
+
+        Returns:
+            The table.
+
+        Raises:
+            ConfigurationError: pandas is not installed.
+        """
+        return frame_of(self, OFFER)
 
     def __repr__(self) -> str:
         return f"Offers({sum(offer.fits for offer in self)} of {len(self)} clusters)"

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Self
 
+from deepgrid.client.display.frames import JOB, frame_of
 from deepgrid.client.display.html import jobs_html
 from deepgrid.client.engine.connection import Connection
 from deepgrid.client.engine.idempotency import random_key
@@ -21,6 +22,8 @@ from deepgrid.errors import ContractError, InputError
 from deepgrid.lifecycle.states import JobStatus
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from deepgrid.services.kept_messages import Mark
 
 REQUESTED_LOOK_S = 0.2  # a new request sets no event
@@ -129,7 +132,9 @@ class AsyncJobSet:
                 await self.results()
         except TimeoutError:
             left = sum(not entry.over for entry in self._entries)
-            raise WaitTimeout(f"{left} of {len(self)} jobs are not over after {duration_words(timeout)}.", self) from None
+            raise WaitTimeout(
+                f"{left} of {len(self)} jobs are not over after {duration_words(timeout)}.", self
+            ) from None
         return self
 
     # -- parts of the set --------------------------------------------------------------------
@@ -210,6 +215,17 @@ class AsyncJobSet:
         now = await connection.reads.jobs(list(hot)) if hot else []
         newest = {job.id: AsyncJob(connection, job) for job in now}
         return summary_of(None if entry.job is None else newest.get(entry.job.id, entry.job) for entry in self._entries)
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return a table with one row per requested job. It needs pandas, which the extra `bills` installs.
+
+        Returns:
+            The table, with a column per parameter.
+
+        Raises:
+            ConfigurationError: pandas is not installed.
+        """
+        return frame_of(self, JOB, [job.parameters for job in self])
 
     def _repr_html_(self) -> str:
         return jobs_html(list(self), f"{len(self)} jobs")

@@ -12,6 +12,7 @@ from datetime import datetime
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
+from deepgrid.client.display.frames import PLACE, frame_of
 from deepgrid.client.engine.idempotency import key_lock
 from deepgrid.client.engine.submission import note
 from deepgrid.client.job_values import credits_of, moment_of
@@ -23,6 +24,8 @@ from deepgrid.lifecycle.job import Job
 from deepgrid.lifecycle.states import JobStatus
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from deepgrid.client.engine.connection import Connection
     from deepgrid.client.order import Order
     from deepgrid.services.kept_messages import JobMark, Mark
@@ -105,6 +108,17 @@ class SweepGroup:
     def failed(self) -> list[SweepRow]:
         """The places whose newest job is over and did not finish."""
         return [row for row in self.rows if row.failed]
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return a table with one row per place that has a job. It needs pandas, which the extra `bills` installs.
+
+        Returns:
+            The table, with a column per parameter; packed sets are joined by commas.
+
+        Raises:
+            ConfigurationError: pandas is not installed.
+        """
+        return frame_of(self.rows, PLACE, [row.parameters for row in self.rows])
 
 
 async def read_sweeps(

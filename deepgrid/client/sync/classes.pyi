@@ -954,6 +954,15 @@ class JobSet:
         Raises:
             ChainError: The node does not answer.
         """
+    def to_frame(self) -> pd.DataFrame:
+        """Return a table with one row per requested job. It needs pandas, which the extra `bills` installs.
+
+        Returns:
+            The table, with a column per parameter.
+
+        Raises:
+            ConfigurationError: pandas is not installed.
+        """
     def _repr_html_(self) -> str: ...
 
 class PortForward:
