@@ -89,6 +89,12 @@ async def test_an_env_file_works_as_the_variables_do_and_is_named(dps: Dps, exis
     assert outcome == Outcome(0, "1000\n", f"dps: using the grid that .env names, with the contract {contract}\n")
 
 
+async def test_credits_as_json(existing: Existing) -> None:
+    outcome = await run(existing, "credit", "get", "--json")
+    found = json.loads(outcome.out)
+    assert (found["credits"], found["credits_wei"]) == ("1000", "1000000000000000000000")
+
+
 async def test_the_order_is_options_own_variables_theirs_files(dps: Dps, existing: Existing) -> None:
     wrong = dict.fromkeys(("METASCHEDULER_RPC", "SBATCH_ENDPOINT"), "http://127.0.0.1:1")
     write_env(dps.home, existing.variables | wrong)

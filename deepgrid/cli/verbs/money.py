@@ -24,8 +24,9 @@ from deepgrid.cli.access.grid import (
     wallet,
 )
 from deepgrid.cli.access.key_file import ask_for_key, create_key, key_path, store_key
+from deepgrid.cli.display.screen import print_json
 from deepgrid.cli.error_boundary import runs
-from deepgrid.cli.options import DEFAULT_KEY, Amount, BookFile, InWei, KeyFile
+from deepgrid.cli.options import DEFAULT_KEY, Amount, AsJson, BookFile, InWei, KeyFile
 from deepgrid.cli.standard_streams import print_result, with_transaction
 from deepgrid.client.job_values import credits_of, wei_of
 from deepgrid.errors import InputError
@@ -45,11 +46,16 @@ Owner = Annotated[str | None, typer.Argument(metavar="[ADDRESS]", help="Owner; y
 
 @credit.command("get")
 @runs
-async def credit_get(who: Owner = None, wei: InWei = False, key: KeyFile = DEFAULT_KEY, book: BookFile = None) -> None:
+async def credit_get(
+    who: Owner = None, wei: InWei = False, as_json: AsJson = False, key: KeyFile = DEFAULT_KEY, book: BookFile = None
+) -> None:
     """Print the credits of an address."""
     owner = wallet(key).address if who is None else address(who)
     async with as_reader(book) as grid:
         credits = await (await grid.wallet_of(owner)).credits
+    if as_json:
+        print_json({"address": owner, "credits": f"{credits:f}", "credits_wei": str(wei_of(credits))})
+        return
     print(format_amount(wei_of(credits), wei=wei))
 
 
