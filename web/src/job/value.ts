@@ -38,6 +38,8 @@ export interface Job extends Billed {
   maxRateWei: bigint;
   minMinutes: number;
   giveUpAt: number;
+  /** 0 balanced, 1 price, 2 start, 3 speed. */
+  prefer: number;
 }
 
 interface RawLabel { key: string; value: string }
@@ -55,7 +57,7 @@ interface RawTerms {
   ratePerMinute: bigint; limitMinutes: bigint; assignedAt: bigint; claimedAt: bigint; startedAt: bigint; cutPercent: number;
   released: bigint;
 }
-interface RawWishes { maxRatePerMinute: bigint; minMinutes: number; giveUpAt: number }
+interface RawWishes { maxRatePerMinute: bigint; minMinutes: number; giveUpAt: number; prefer: number }
 export type RawMany = readonly [readonly RawJob[], readonly RawTerms[], readonly RawWishes[]];
 
 /** Jobs from the structs that `getMany` returns. */
@@ -82,7 +84,7 @@ function jobOf(raw: RawJob, terms: RawTerms, wishes: RawWishes): Job {
     lastError: raw.lastError, exitStatus: Number(raw.exitCode),
     rateWei: terms.ratePerMinute, cutPercent: terms.cutPercent, grantedMinutes: Number(terms.limitMinutes),
     assignedAt: Number(terms.assignedAt), claimedAt: Number(terms.claimedAt), startedAt: Number(terms.startedAt),
-    maxRateWei: wishes.maxRatePerMinute, minMinutes: Math.max(1, wishes.minMinutes), giveUpAt: Number(wishes.giveUpAt),
+    maxRateWei: wishes.maxRatePerMinute, minMinutes: Math.max(1, wishes.minMinutes), giveUpAt: Number(wishes.giveUpAt), prefer: wishes.prefer,
   };
 }
 

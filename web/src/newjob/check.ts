@@ -5,6 +5,7 @@ import { canonicalOf, type Schema } from "../pure/canonical";
 import type { Shape } from "../pure/market";
 import { sessionHeaders } from "../wallet/local";
 import { usesModules, withoutSecrets, withSecrets } from "./secrets";
+import { sentenceFor } from "./yaml_problems";
 
 export interface Fault {
   /** From 1. */
@@ -34,10 +35,10 @@ interface Answer {
 
 /** Faults of YAML syntax; nothing is sent. */
 export function syntaxFaults(text: string): Fault[] {
-  return parseDocument(text).errors.map(({ linePos, message }) => ({
-    line: linePos?.[0].line ?? 1,
-    column: linePos?.[0].col ?? 1,
-    text: message.split(" at line")[0]!,
+  return parseDocument(text).errors.map((error) => ({
+    line: error.linePos?.[0].line ?? 1,
+    column: error.linePos?.[0].col ?? 1,
+    text: sentenceFor(error),
   }));
 }
 

@@ -14,7 +14,7 @@ import { tagsOf, tagWords } from "../wallet/kept";
 import type { JobOrder, Quoted, Wishes } from "../wallet/order";
 import { check, type Checked, type Fault, shapeOf, syntaxFaults } from "./check";
 import { example, FIRST } from "./gallery";
-import { keepInTab, readDraft } from "./draft";
+import { type Draft, type DraftTerms, readDraft } from "./draft";
 import { usesModules } from "./secrets";
 
 const PAUSE_MS = 600;
@@ -92,6 +92,7 @@ export class Desk {
     const first = example(FIRST);
     this.text = draft?.text ?? first?.text ?? "";
     this.name = draft?.name ?? FIRST;
+    if (draft?.terms) this.#recall(draft.terms);
     void gridInfo().then((info) => {
       this.info = info;
       if (info.local) this.#soon();
@@ -100,11 +101,12 @@ export class Desk {
 
   /** Faults to show: faults of YAML syntax at once, else faults of the newest check. */
   get faults(): Fault[] {
-    if (this.syntax.length) return this.syntax;
+    const checked = this.isCurrent ? (this.checked?.faults ?? []) : [];
+    if (this.syntax.length) return checked.length ? checked : this.syntax; // the validator's sentences are better
     if (this.info && !this.info.modules && usesModules(this.text)) {
       return [{ line: 1, column: 1, text: "Modules (use) are resolved on your machine only: run `dps web` there, or `dps submit`." }];
     }
-    return this.isCurrent ? (this.checked?.faults ?? []) : [];
+    return checked;
   }
 
   edit(text: string, name = this.name): void {
@@ -112,8 +114,19 @@ export class Desk {
     if (name === FIRST && this.name === FIRST && isAnother(text)) name = nameIn(text); // a file that was pasted
     this.text = text;
     this.name = name;
-    keepInTab({ text, name });
     if (this.info?.local) this.#soon();
+  }
+
+  /** What is typed now, so that it outlives Back, Forward and a reload. */
+  draft(): Draft {
+    const { text, name, uses, affinities, time, minTime, maxPrice, giveUpAfter, prefer, tags, note, delegate } = this;
+    const terms = { uses, affinities, time, depositWei: String(this.depositWei), minTime, maxPrice, giveUpAfter, prefer, tags, note, delegate };
+    return { text, name, terms };
+  }
+
+  #recall({ depositWei, ...terms }: DraftTerms): void {
+    Object.assign(this, terms);
+    if (/^[0-9]{1,30}$/.test(depositWei)) this.depositWei = BigInt(depositWei);
   }
 
   /** Take over the file and the terms of an earlier job. */
@@ -125,6 +138,7 @@ export class Desk {
     this.depositWei = job.lockedWei;
     this.minTime = job.minMinutes > 1 ? `${job.minMinutes}m` : "";
     this.giveUpAfter = job.giveUpAt > job.submittedAt ? `${job.giveUpAt - job.submittedAt}s` : "";
+    this.prefer = job.prefer ?? 0; // the device may keep jobs of an earlier version
     this.delegate = job.delegateSpending;
     this.tags = tagWords(file.tags);
     this.note = file.note;

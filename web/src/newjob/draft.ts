@@ -5,9 +5,25 @@ import { emptySecrets } from "./secrets";
 
 const DRAFT = "draft";
 
+/** What was typed beside the file. Amounts are decimal numbers of wei. */
+export interface DraftTerms {
+  uses: string;
+  affinities: string;
+  time: string;
+  depositWei: string;
+  minTime: string;
+  maxPrice: string;
+  giveUpAfter: string;
+  prefer: number;
+  tags: string;
+  note: string;
+  delegate: boolean;
+}
+
 export interface Draft {
   text: string;
   name: string;
+  terms?: DraftTerms;
 }
 
 function read(store: Storage): Draft | null {

@@ -29,14 +29,34 @@ export interface KeptFile {
 
 /** The file of an own job; null if it is not kept any more. */
 export async function readKeptFile(session: Session, jobId: number): Promise<KeptFile | null> {
+  const kept = await readDefinition(session, jobId);
+  return kept && { text: fileOf(kept.definition), masked: kept.masked, mark: kept.mark };
+}
+
+/** The definition of an own job in canonical form, with hidden secrets; null if it is not kept any more. */
+export async function readDefinition(session: Session, jobId: number): Promise<{ definition: string; masked: string[]; mark: Mark } | null> {
   try {
-    const answer = await signedFetch(session, "GET", `/v1/jobs/${jobId}/file`);
-    const kept = (await answer.json()) as { definition: string; masked: string[]; mark: Mark };
-    return { text: fileOf(kept.definition), masked: kept.masked, mark: kept.mark };
+    return await (await signedFetch(session, "GET", `/v1/jobs/${jobId}/file`)).json();
   } catch (error) {
     if (error instanceof ServiceFault && error.status === 404) return null;
     throw error;
   }
+}
+
+/** The marks of all own jobs, by the hashes of their definitions. */
+export async function readMarks(session: Session): Promise<Map<string, Mark>> {
+  const found = new Map<string, Mark>();
+  try {
+    for (let after: string | null = ""; after !== null; ) {
+      const answer = await signedFetch(session, "GET", `/v1/marks${after ? `?after=${after}` : ""}`);
+      const page = (await answer.json()) as { marks: (Mark & { definition_hash: string })[]; after: string | null };
+      for (const { definition_hash: hash, ...mark } of page.marks) found.set(hash, mark);
+      after = page.after;
+    }
+  } catch (error) {
+    if (!(error instanceof ServiceFault && error.status === 404)) throw error;
+  }
+  return found;
 }
 
 /** Note tags and a note about a stored definition. */

@@ -144,6 +144,15 @@ async function allow(order: JobOrder, owner: Hex, progress: Progress): Promise<s
   return "";
 }
 
+/** Let the grid lock these credits, for several requests. Returns a note. */
+export async function approve(wei: bigint): Promise<string> {
+  const grid = await gridInfo();
+  const allowance = await agreed<bigint>("Credit", "allowance", [account.address!, grid.meta_scheduler], "allowance");
+  if (allowance >= wei) return "The standing allowance covers it.";
+  await mined(await send("Credit", "approve", [grid.meta_scheduler, wei]));
+  return "";
+}
+
 async function request(order: JobOrder, owner: Hex, progress: Progress, kept: () => Promise<void>): Promise<void> {
   if (progress.transaction) return;
   const existing = await findJob(owner, progress.hash);
