@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Self
 
 from deepgrid.billing.formulas import rate_wei_per_minute
 from deepgrid.chain.client import Chain
-from deepgrid.client.display.frames import CLUSTER, OFFER, frame_of
+from deepgrid.client.display.data_frames import CLUSTER, OFFER, frame_of
 from deepgrid.client.display.html import clusters_html
 from deepgrid.client.job_values import credits_of, datetime_of
 from deepgrid.errors import NotFound

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Self
 
-from deepgrid.client.display.frames import JOB, frame_of
+from deepgrid.client.display.data_frames import JOB, frame_of
 from deepgrid.client.display.html import jobs_html
 from deepgrid.client.engine.connection import Connection
 from deepgrid.client.engine.idempotency import random_key

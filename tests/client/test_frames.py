@@ -5,7 +5,7 @@ from __future__ import annotations
 from decimal import Decimal
 
 from deepgrid.client import AsyncGrid
-from deepgrid.client.display.frames import frame_of
+from deepgrid.client.display.data_frames import frame_of
 from deepgrid.client.repeat.sweep_groups import SweepGroup, SweepRow
 from deepgrid.lifecycle.states import JobStatus
 from tests.cli.live import EXAMPLE

@@ -12,7 +12,7 @@ from datetime import datetime
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
-from deepgrid.client.display.frames import PLACE, frame_of
+from deepgrid.client.display.data_frames import PLACE, frame_of
 from deepgrid.client.engine.idempotency import key_lock
 from deepgrid.client.engine.submission import note
 from deepgrid.client.job_values import credits_of, moment_of
