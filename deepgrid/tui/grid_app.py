@@ -168,8 +168,8 @@ class GridApp(App[None], inherit_bindings=False):
     def open_screen(self, name: str, job: AsyncJob | None = None) -> None:
         """Open a screen by its name. Some are about a job; the form of a submission may start from one."""
         from deepgrid.tui.screens.cluster_list import ClustersScreen  # the forms are loaded when one is opened
+        from deepgrid.tui.screens.files_list import FilesScreen
         from deepgrid.tui.screens.job_details import JobScreen
-        from deepgrid.tui.screens.job_files import FilesScreen
         from deepgrid.tui.screens.job_log import LogScreen
         from deepgrid.tui.screens.money_forms import AllowanceForm, TopUpForm, TransferForm
         from deepgrid.tui.screens.submit_form import SubmitForm

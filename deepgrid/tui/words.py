@@ -8,6 +8,7 @@ from decimal import ROUND_HALF_UP, Decimal
 
 from rich.cells import cell_len, set_cell_size
 
+from deepgrid.errors import InputError
 from deepgrid.plain_text import plain
 
 UNKNOWN = "?"
@@ -79,3 +80,15 @@ def fit(text: str, width: int, *, right: bool = False) -> str:
     if length > width:
         return set_cell_size(clean, max(0, width - 1)) + "~" if width else ""
     return " " * (width - length) + clean if right else clean + " " * (width - length)
+
+
+def minutes_of(text: str) -> int:
+    """Return a typed time in begun minutes; a bare number counts minutes. Raises InputError."""
+    if text.isascii() and text.isdigit() and len(text) < 9:
+        return int(text)
+    from deepgrid.client.job_values import seconds_of
+
+    seconds = seconds_of(text or None)
+    if not seconds:
+        raise InputError("A time is written like 4h or 90m.")
+    return -(-int(seconds) // 60)

@@ -11,7 +11,7 @@ from deepgrid.client.job import AsyncJob
 from deepgrid.client.job_output import OutputFile
 from deepgrid.errors import NotFound, ServiceError
 from deepgrid.tui.grid_app import GridApp
-from deepgrid.tui.screens.job_files import literal
+from deepgrid.tui.screens.files_list import literal
 from tests.cli.live import EXAMPLE
 from tests.tui.support import NARROW, choose, opened, shows, text_of, until
 

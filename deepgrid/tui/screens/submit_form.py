@@ -20,7 +20,6 @@ from textual.widget import Widget
 from textual.widgets import Input
 
 from deepgrid.client.display.story import conditions
-from deepgrid.client.job_values import seconds_of
 from deepgrid.errors import GridError, InputError
 from deepgrid.plain_text import plain
 from deepgrid.tui.details import OLD_QUOTE_S, quote_lines
@@ -29,7 +28,7 @@ from deepgrid.tui.screens.money_forms import MoneyForm, amount_of
 from deepgrid.tui.screens.questions import Choice
 from deepgrid.tui.templates import copy_template, templates, write_copy
 from deepgrid.tui.widgets.text_pane import Line, SideText, pair, plain_line
-from deepgrid.tui.words import exact
+from deepgrid.tui.words import exact, minutes_of
 
 if TYPE_CHECKING:
     from deepgrid.client.job import AsyncJob
@@ -288,16 +287,6 @@ def text_of(path: Path) -> str:
             return file.read(MOST_SHOWN).decode(errors="replace")
     except (OSError, ValueError):
         return ""
-
-
-def minutes_of(text: str) -> int:
-    """Return a typed time in begun minutes; a bare number counts minutes. Raises InputError."""
-    if text.isascii() and text.isdigit() and len(text) < 9:
-        return int(text)
-    seconds = seconds_of(text or None)
-    if not seconds:
-        raise InputError("A time is written like 4h or 90m.")
-    return -(-int(seconds) // 60)
 
 
 def labels_of(text: str) -> tuple[list[str], list[str]]:
