@@ -112,3 +112,8 @@ def how_to_continue(job_id: int) -> str:
     """Return how to continue with a job after an interrupted wait."""
     again = f"wait for it again with `grid.job({job_id}).wait()`, or look at `dps job get {job_id}`"
     return f"Job {job_id} continues; {again}."
+
+
+def limit_words(limit: object) -> str:
+    """Return a time limit with its unit, as a user wrote it: `0.5 s`, `2h`."""
+    return f"{limit:g} s" if isinstance(limit, int | float) else str(limit)

@@ -18,7 +18,7 @@ from deepgrid.client.display.screens import screen_here, show_event
 from deepgrid.client.engine.connection import Connection
 from deepgrid.client.engine.live import LiveView, read_record, read_remarks
 from deepgrid.client.engine.output import JobOutput
-from deepgrid.client.errors import WaitTimeout, error_of, how_to_continue, note_interruption
+from deepgrid.client.errors import WaitTimeout, error_of, how_to_continue, limit_words, note_interruption
 from deepgrid.client.job_output import JobFiles
 from deepgrid.client.job_values import (
     Bill,
@@ -31,7 +31,6 @@ from deepgrid.client.job_values import (
     ViewMessage,
     bill_of,
     credits_of,
-    duration_words,
     job_number,
     moment_of,
     seconds_of,
@@ -316,7 +315,7 @@ class AsyncJob(RepeatableJob, JobFiles, LiveJob):
                     async for job in self._connection.poller.until([self.id], lambda job: job.status.cold):
                         self._job = job
         except TimeoutError:
-            raise WaitTimeout(f"Job {self.id} is not over after {duration_words(timeout)}.", self) from None
+            raise WaitTimeout(f"Job {self.id} is not over after {limit_words(timeout)}.", self) from None
         return await self._with_details()
 
     async def check(self) -> Self:

@@ -10,9 +10,9 @@ from deepgrid.client.display.data_frames import JOB, frame_of
 from deepgrid.client.display.html import jobs_html
 from deepgrid.client.engine.connection import Connection
 from deepgrid.client.engine.idempotency import random_key
-from deepgrid.client.errors import WaitTimeout, note_interruption
+from deepgrid.client.errors import WaitTimeout, limit_words, note_interruption
 from deepgrid.client.job import AsyncJob
-from deepgrid.client.job_values import Duration, duration_words, seconds_of
+from deepgrid.client.job_values import Duration, seconds_of
 from deepgrid.client.order import Order
 from deepgrid.client.settings import wait_until_set
 from deepgrid.client.sweep.driver import Sweep, SweepLimits
@@ -132,9 +132,7 @@ class AsyncJobSet:
                 await self.results()
         except TimeoutError:
             left = sum(not entry.over for entry in self._entries)
-            raise WaitTimeout(
-                f"{left} of {len(self)} jobs are not over after {duration_words(timeout)}.", self
-            ) from None
+            raise WaitTimeout(f"{left} of {len(self)} jobs are not over after {limit_words(timeout)}.", self) from None
         return self
 
     # -- parts of the set --------------------------------------------------------------------

@@ -98,11 +98,6 @@ def seconds_of(duration: Duration | None) -> float | None:
     return seconds
 
 
-def duration_words(duration: Duration | None) -> str:
-    """Return a duration with its unit, as a user wrote it: `0.5 s`, `2h`."""
-    return f"{duration:g} s" if isinstance(duration, int | float) else str(duration)
-
-
 def _seconds_in(text: str) -> float:
     bare = text.strip()
     if re.fullmatch(r"[0-9]+(\.[0-9]+)?", bare, re.ASCII):
