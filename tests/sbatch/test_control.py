@@ -180,6 +180,21 @@ def test_every_signal_ends_a_launch_and_what_it_launched(bench: Bench, number: i
     assert not any(alive(int((kept / name).read_text())) for name in ("inner", "outer"))
 
 
+@pytest.mark.parametrize("number", [1, 2, 3, 15])
+def test_a_launch_inside_a_guarded_step_gets_its_signal_too(bench: Bench, number: int) -> None:
+    """Found by random workflows: the body is in the background, where shells never trap INT and QUIT."""
+    steps = f"""
+    - steps:
+        - launch:
+            signalOnParentStepExit: {number}
+            steps: [{{run: {{command: 'touch up; exec sleep 1000'}}}}]
+          finally: [{{run: {{command: 'echo ended $DEEPSQUARE_ERROR_CODE'}}}}]
+        - run: {{command: 'until [ -e up ]; do sleep 0.05; done'}}
+      finally: [{say("last")}]
+    """
+    assert lines(bench, steps) == (0, [f"ended {128 + number}", "last"])
+
+
 def test_a_launch_without_signal_keeps_the_job_until_it_has_ended(bench: Bench) -> None:
     steps = """
     - launch:
