@@ -24,6 +24,18 @@ __all__ = ["box", "bucket", "cluster", "key", "login", "monitor", "s3_server", "
 
 HEADER = "enableLogging: true\nresources: {tasks: 1, cpusPerTask: 1, memPerCpu: 128, gpus: 0}\n"
 
+# A stand-in of Enroot, which runs the command without a container.
+ENROOT = """#!/bin/sh
+case $1 in
+import) printf hsqs >"$3" ;;
+start)
+  until case $1 in deepgrid-*) ;; *) false ;; esac; do shift; done
+  shift
+  exec "$@"
+  ;;
+esac
+"""
+
 
 @dataclass(frozen=True)
 class RealSite:

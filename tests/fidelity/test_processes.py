@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.fidelity.conftest import RealSite
+from tests.fidelity.conftest import ENROOT, RealSite
 
 TWO = "enableLogging: true\nresources: {tasks: 2, cpusPerTask: 1, memPerCpu: 128, gpus: 0}\n"
 SEVEN = TWO.replace("tasks: 2", "tasks: 7")
@@ -55,16 +55,6 @@ TRAPPING = """
 exec 2>/dev/null; trap 'echo got TERM; sleep 1; echo {}; exit 0' TERM; touch up-{}; while :; do sleep 0.1; done
 """.strip()
 CONTAINED = "container: {image: 'some/image:1'}"
-ENROOT = """#!/bin/sh
-case $1 in
-import) printf hsqs >"$3" ;;
-start)
-  until case $1 in deepgrid-*) ;; *) false ;; esac; do shift; done
-  shift
-  exec "$@"
-  ;;
-esac
-"""
 
 
 @pytest.mark.long
