@@ -43,10 +43,16 @@ from deepgrid.workflow import verify_resources
 logger = logging.getLogger(__name__)
 
 # Contract errors that mean that another process did this step already.
-OVERTAKEN = frozenset((
-    "JobHotStatusOnly", "SameStatusError", "InvalidTransition", "JobProviderOnly", "ProviderNotJoined",
-    "MetaScheduledScheduledStatusOnly",
-))  # fmt: skip
+OVERTAKEN = frozenset(
+    {
+        "JobHotStatusOnly",
+        "SameStatusError",
+        "InvalidTransition",
+        "JobProviderOnly",
+        "ProviderNotJoined",
+        "MetaScheduledScheduledStatusOnly",
+    }
+)
 
 
 class Carrier:
