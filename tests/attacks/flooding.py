@@ -14,6 +14,7 @@ from tests.slurm.support import Box
 
 PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "provider.md"
 CONNECTIONS = 1800
+ENOUGH = 600  # slurmctld serves 256 at a time, for ten seconds each; so this flood keeps others waiting for as long
 # Holds connections to slurmctld, and replaces closed ones. Prints a line when it has all that it can get.
 FLOOD = """
 import os, socket, sys, time
@@ -38,9 +39,9 @@ while not os.path.exists("leave"):
 """
 
 
-def flooding(box: Box) -> str:
+def flooding(box: Box, connections: int = CONNECTIONS) -> str:
     """Return the commands of a job that floods slurmctld until the file `leave` exists."""
-    return f"python3 - {_port_of(box)} {CONNECTIONS} << 'END'\n{FLOOD}\nEND"
+    return f"python3 - {_port_of(box)} {connections} << 'END'\n{FLOOD}\nEND"
 
 
 @contextmanager

@@ -19,9 +19,10 @@ from deepgrid.slurm.setup.selftest import run_selftest
 from deepgrid.slurm.ssh.login import Login
 from deepgrid.slurm.supervision.monitor import SlurmMonitor
 from tests.attacks.cleaning import CUSTOMER, JOB, OF_CUSTOMER, OF_OTHER
-from tests.attacks.flooding import flooding, limited_connections
+from tests.attacks.flooding import CONNECTIONS, ENOUGH, flooding, limited_connections
 from tests.slurm.support import WAIT_FOR_LEAVE, WAIT_S, Box, bash, leave, new_key, printed, until
 
+SOON_S = 4.0  # Slurm's commands wait for longer behind a flood
 HELD = f"A job on the node {os.uname().nodename} could hold 8 connections to slurmctld, and no more."
 pytestmark = pytest.mark.skipif(os.getuid() != 0, reason="accounts are made by root")
 
@@ -33,10 +34,10 @@ def limited(box: Box, either: Cluster) -> Iterator[None]:
 
 
 @asynccontextmanager
-async def flood(cluster: Cluster, box: Box) -> AsyncIterator[JobKey]:
+async def flood(cluster: Cluster, box: Box, connections: int = CONNECTIONS) -> AsyncIterator[JobKey]:
     """Yield a claim of the attacker, whose job floods slurmctld until the end of the context."""
     key = new_key()
-    await cluster.submit(key, bash(flooding(box)), OF_CUSTOMER)
+    await cluster.submit(key, bash(flooding(box, connections)), OF_CUSTOMER)
     try:
         await printed(cluster, key)
         yield key
@@ -92,9 +93,13 @@ async def test_a_flood_without_a_limit_is_named(box: Box, either: Cluster) -> No
     """The error is transient: work continues when the flood ends."""
     account = either.settings.account_of(CUSTOMER)
     flooded = rf"may be flooded by \d+ connections from 127\.0\.0\.1, \d+ connections of the account {account}\."
-    async with flood(either, box) as key:
+    settings = replace(either.settings, slurm_timeout_s=SOON_S)
+    login = Login(settings)
+    hasty = Cluster(login, settings)
+    async with flood(either, box, ENOUGH) as key:
         with pytest.raises(SlurmUnreachable, match=flooded):
-            await either.health()
+            await hasty.health()
         with pytest.raises(SlurmUnreachable, match=flooded):
-            await either.cancel(key)
+            await hasty.cancel(key)
     await either.cancel(key)
+    await login.close()
