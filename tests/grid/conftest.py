@@ -18,7 +18,7 @@ from prefect.settings import (
 from deployments.onemachine.grid import LocalGrid
 from deployments.scaled.grid import ScaledGrid
 from tests.grid.customer import SCALED, Customer
-from tests.grid.running import running_grid
+from tests.grid.running import grid_for_tests
 
 
 @pytest.fixture(scope="package")
@@ -28,10 +28,9 @@ def grid() -> Iterator[LocalGrid]:
     Its workers poll Prefect every two seconds, because the tests start many runs as the UI does and await each. With
     DEEPGRID_TEST_SCALED in the environment its Prefect has several servers.
     """
-    with pytest.MonkeyPatch.context() as environment:
-        environment.setenv(PREFECT_WORKER_QUERY_SECONDS.name, "2")
-        with running_grid(ScaledGrid if os.environ.get(SCALED) else LocalGrid) as grid:
-            yield grid
+    kind = ScaledGrid if os.environ.get(SCALED) else LocalGrid
+    with grid_for_tests(kind, **{PREFECT_WORKER_QUERY_SECONDS.name: "2"}) as grid:
+        yield grid
 
 
 @pytest.fixture(scope="package")

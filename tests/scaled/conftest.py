@@ -8,12 +8,12 @@ import pytest
 
 from deployments.scaled.grid import ScaledGrid
 from tests.grid.customer import Customer
-from tests.grid.running import running_grid
+from tests.grid.running import grid_for_tests
 
 
 @pytest.fixture(scope="package")
 def grid() -> Iterator[ScaledGrid]:
-    with running_grid(ScaledGrid) as grid:
+    with grid_for_tests(ScaledGrid) as grid:
         yield grid
 
 
