@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 from xdist.scheduler import LoadScopeScheduling
+from xdist.workermanage import WorkerController
 
 import deepgrid.chain.transactions.eth_accounts  # noqa: F401 # before a test imports eth_account, which is slow alone
 from deployments.onemachine.daemons.ports import RANGE, USUAL
@@ -32,20 +33,23 @@ QUICK_ONLY, LONG_ONLY = "not long and not deep", "long and not deep"  # what the
 LONG_TEST = re.compile(rb"mark\.long")
 NO_QUICK_TEST = re.compile(rb"^pytestmark = .*mark\.(long|deep)", re.MULTILINE)
 SECOND_GRID = "[second grid"
-# With more workers than this, these modules run beside the rest of their folder, on a second grid or Slurm cluster.
-WORKERS_FOR_FOLDERS = 4
-SECOND_HALVES = {
-    "grid": ("test_benchmark", "test_new_provider", "test_reconciliation", "test_run_triggers"),
+# These modules run beside the rest of their folder. The other half of the attacks needs no Slurm cluster.
+HALVES = {
     "attacks": (
         "test_blocked_supervisor", "test_cmdline", "test_flood", "test_leftovers", "test_output", "test_slurm_claims",
         "test_storage", "test_strangers_texts",
     ),
-    "outages": ("test_expiry", "test_notifications"),
-    "slurm": ("test_crashes", "test_time_limit"),
 }  # fmt: skip
+# With more workers than this, these do too, on a second grid or Slurm cluster.
+WORKERS_FOR_FOLDERS = 6
+SECOND_HALVES = {
+    "grid": ("test_benchmark", "test_prefect_answers", "test_reconciliation", "test_run_triggers"),
+    "outages": ("test_draining", "test_expiry", "test_new_provider"),
+    "slurm": ("test_crashes", "test_time_limit"),
+}
 LONGEST_FIRST = (
-    "grid", "chaos", "attacks", "outages", "scaled", "web", "contracts", "slurm", "cli", "sbatch", "onemachine",
-    "client", "services", "tui", "deployments", "provider", "chain", "docs",
+    "grid", "outages", "slurm", "attacks", "scaled", "chaos", "tui", "services", "client", "web", "chain", "cli",
+    "sbatch", "contracts", "onemachine", "provider", "deployments", "docs",
 )  # fmt: skip
 
 
@@ -72,8 +76,9 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_collection() -> Iterator[object]:
+def pytest_collection(session: pytest.Session) -> Iterator[object]:
     """Do not look for garbage among the modules that a collection imports, which would take half of its time."""
+    _begin_elsewhere(session.config)
     gc.disable()
     try:
         return (yield)
@@ -82,17 +87,33 @@ def pytest_collection() -> Iterator[object]:
         gc.enable()
 
 
+def _begin_elsewhere(config: pytest.Config) -> None:
+    """Let each worker import other folders first. Later it finds the modules that others have rewritten meanwhile."""
+    worker = os.environ.get("PYTEST_XDIST_WORKER")
+    if worker and config.args == config.getini("testpaths"):
+        tests = config.rootpath / "tests"
+        places = sorted(map(str, (*tests.glob("[!_.]*/"), *tests.glob("test_*.py"))))
+        first = len(places) * int(worker.removeprefix("gw")) // int(os.environ["PYTEST_XDIST_WORKER_COUNT"])
+        config.args = places[first:] + places[:first]
+
+
 class Folders(LoadScopeScheduling):
     """Runs folders in parallel. Tests of one folder share a grid or cluster; some folders start a second one."""
 
     def _split_scope(self, nodeid: str) -> str:
         return scope_of(nodeid, self.numnodes)
 
+    def _reschedule(self, node: WorkerController) -> None:
+        """Give a worker its next folder before its last test. xdist does it one earlier, which may take minutes."""
+        if not self.workqueue or self._pending_of(self.assigned_work[node]) < 2:
+            super()._reschedule(node)
+
 
 def scope_of(nodeid: str, workers: int) -> str:
     """Return the name of a test's group, whose tests run one after another. Many workers halve the longest groups."""
     folder, *path = nodeid.partition("::")[0].split("/")[1:]
-    halved = workers > WORKERS_FOR_FOLDERS and path and path[0].removesuffix(".py") in SECOND_HALVES.get(folder, ())
+    seconds = HALVES | (SECOND_HALVES if workers > WORKERS_FOR_FOLDERS else {})
+    halved = path and path[0].removesuffix(".py") in seconds.get(folder, ())
     return f"{folder}, second grid" if halved or SECOND_GRID in nodeid else folder
 
 
@@ -102,10 +123,10 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Folders:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Start with the longest folders, so that none of them runs alone at the end."""
+    """Start with the longest folders, so that none of them runs alone at the end. All workers need the same order."""
     if "PYTEST_XDIST_WORKER" in os.environ:
         rank = {folder: place for place, folder in enumerate(LONGEST_FIRST)}
-        items.sort(key=lambda item: rank.get(item.nodeid.split("/")[1], len(rank)))
+        items.sort(key=lambda item: (rank.get(item.nodeid.split("/")[1], len(rank)), item.path.parts))
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import SECOND_HALVES, WORKERS_FOR_FOLDERS, scope_of
+from tests.conftest import HALVES, SECOND_HALVES, WORKERS_FOR_FOLDERS, scope_of
 
 REPOSITORY = Path(__file__).parents[1]
 TESTS = REPOSITORY / "tests"
@@ -123,7 +123,7 @@ def test_long_tests_are_marked_in_their_own_modules() -> None:
 
 
 def test_the_halves_of_long_folders_name_modules_that_exist() -> None:
-    for folder, names in SECOND_HALVES.items():
+    for folder, names in (HALVES | SECOND_HALVES).items():
         assert [name for name in names if not (TESTS / folder / f"{name}.py").exists()] == []
     halved = "tests/slurm/test_crashes.py::test_one", "tests/slurm/test_leader.py::test_one"
     assert [scope_of(one, WORKERS_FOR_FOLDERS) for one in halved] == ["slurm", "slurm"]

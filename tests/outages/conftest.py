@@ -1,4 +1,4 @@
-"""A second whole grid for tests that stop, suspend or kill its parts. They run in parallel with `tests/grid`."""
+"""A second whole grid for tests that change, stop or kill its parts. They run in parallel with `tests/grid`."""
 
 from __future__ import annotations
 
