@@ -97,10 +97,8 @@ class _Script:
         nodes = self._count("nodes", 1)
         tasks = self._count("ntasks", nodes * self._count("ntasks-per-node", 1))
         cpus = self._count("cpus-per-task", 1)
-        resources = {
-            "tasks": tasks, "cpusPerTask": cpus, "memPerCpu": self._memory(nodes, tasks * cpus),
-            "gpus": self._gpus(nodes, tasks),
-        }  # fmt: skip
+        memory, gpus = self._memory(nodes, tasks * cpus), self._gpus(nodes, tasks)
+        resources = {"tasks": tasks, "cpusPerTask": cpus, "memPerCpu": memory, "gpus": gpus}
         command = "\n".join(line for line in self._lines[1:] if not DIRECTIVE.fullmatch(line)).strip("\n") + "\n"
         self._remark_on_commands(command)
         shell, command = self._run_by(command)
