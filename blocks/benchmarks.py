@@ -57,7 +57,7 @@ class Benchmarks(GridBlock):
     iperf3_server: str = DEFAULTS.iperf3_server
     """Host of an iperf3 server, if there is no speedtest; it is contacted. Empty: not measured."""
     iperf3_port: int = Field(default=DEFAULTS.iperf3_port, ge=1, le=65535, description="Port of that server.")
-    iperf3_seconds: int = Field(default=DEFAULTS.iperf3_seconds, ge=1, le=60, description="Seconds of each of its runs.")
+    iperf3_seconds: int = Field(default=DEFAULTS.iperf3_seconds, ge=1, le=60, description="Seconds of each run.")
     partition: str = DEFAULTS.partition
     """Partition of the same nodes to measure in; empty for the grid's."""
     time_limit_minutes: int = Field(default=DEFAULTS.time_limit_minutes, gt=0)

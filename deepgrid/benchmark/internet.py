@@ -30,7 +30,8 @@ def parameters(settings: BenchmarkSettings) -> dict[str, str]:
     """Return what a reader needs to repeat the measurement."""
     if settings.speedtest:
         return {"command": settings.speedtest}
-    return {"server": f"{settings.iperf3_server}:{settings.iperf3_port}", "seconds of a run": str(settings.iperf3_seconds)}
+    server = f"{settings.iperf3_server}:{settings.iperf3_port}"
+    return {"server": server, "seconds of a run": str(settings.iperf3_seconds)}
 
 
 def script(settings: BenchmarkSettings) -> str:
