@@ -14,7 +14,7 @@ from deepgrid.benchmark.settings import BenchmarkSettings
 from deepgrid.chain.book import Address
 from deepgrid.errors import ConfigurationError
 from deepgrid.lifecycle.job import Label, Prices
-from deepgrid.provider.session import GIB, LOG_RATE_LABEL, ProviderSettings
+from deepgrid.provider.session import GIB, LOG_RATE_LABEL, SESSIONS_LABEL, ProviderSettings
 from deepgrid.slurm.setup.guards import check_gaps
 
 WeiText = Annotated[str, Field(pattern="^[0-9]{1,77}$")]  # JSON numbers lose wei
@@ -50,6 +50,8 @@ class Provider(GridBlock):
     """Most KiB per second of each job's output that are delivered."""
     output_quota_gib: int = Field(default=20, ge=0)
     """GiB of one customer's finished outputs that stay on the cluster; 0 for no quota."""
+    sessions: bool = True
+    """Let customers get into their own running jobs, by shells, commands and ports."""
     held_minutes: int = Field(default=60, ge=1)
     """Minutes that a job may wait in Slurm for an administrator, or with an unknown reason."""
     room_hours: int = Field(default=24, ge=1)
@@ -71,6 +73,7 @@ class Provider(GridBlock):
     def settings(self) -> ProviderSettings:
         """Convert to the settings of `deepgrid.provider`."""
         labels = {"name": self.cluster, **self.labels, LOG_RATE_LABEL: str(self.log_kib_per_s)}
+        labels[SESSIONS_LABEL] = "true" if self.sessions else "false"
         values = self.shared_with(ProviderSettings)
         values |= {
             "login": self.login.settings(),

@@ -6,7 +6,7 @@ from dataclasses import fields, replace
 
 from blocks import Provider
 from blocks.block_loading import load_block
-from deepgrid.provider.session import LOG_RATE_LABEL, ProviderSession
+from deepgrid.provider.session import LOG_RATE_LABEL, SESSIONS_LABEL, ProviderSession
 
 
 async def read_offer(session: ProviderSession) -> list[str]:
@@ -15,8 +15,9 @@ async def read_offer(session: ProviderSession) -> list[str]:
     The label of the log rate stays, because this process keeps its rate.
     """
     old, new = session.settings, (await load_block(Provider, session.settings.cluster)).settings()
-    labels = [one for one in new.labels if one.key != LOG_RATE_LABEL]
-    labels += [one for one in old.labels if one.key == LOG_RATE_LABEL]
+    kept = (LOG_RATE_LABEL, SESSIONS_LABEL)
+    labels = [one for one in new.labels if one.key not in kept]
+    labels += [one for one in old.labels if one.key in kept]
     in_order = tuple(sorted(labels, key=lambda one: one.key))
     session.settings = replace(old, prices=new.prices, labels=in_order)
     others = [one.name for one in fields(new) if one.name not in ("prices", "labels")]

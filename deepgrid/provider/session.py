@@ -48,6 +48,7 @@ logger = logging.getLogger(__name__)
 
 CLAIMS_AT_ONCE = 50
 GIB = 1024**3
+SESSIONS_LABEL = "sessions"  # shows customers whether they can get into their running jobs
 LOG_RATE_LABEL = "logs.bw.kibps"  # shows customers how fast a cluster delivers the output of a job
 
 

@@ -64,6 +64,13 @@ def test_customers_see_how_fast_output_is_delivered() -> None:
     assert Label("logs.bw.kibps", "256") in BLOCK.settings().labels
 
 
+def test_whether_customers_get_into_their_jobs_is_a_label() -> None:
+    assert Label("sessions", "true") in BLOCK.settings().labels
+    closed = BLOCK.model_copy(update={"sessions": False, "labels": {"sessions": "true"}}).settings()
+    assert Label("sessions", "false") in closed.labels
+    assert not closed.sessions
+
+
 async def test_a_first_start_needs_prefect(home: Path) -> None:
     with pytest.raises(ServiceError, match="does not answer"):
         await provider_settings("alpha")
