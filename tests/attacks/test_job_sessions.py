@@ -121,7 +121,7 @@ async def test_an_agent_that_breaks_the_protocol_ends_its_own_sessions(live: Liv
 
 @pytest.mark.attack(
     "is killed in the middle of a session", attacker="the supervisor's machine",
-    gain="the customer is told that the command may still run", defence="an end that is not sealed is no end",
+    gain="the customer reads a warning: the command may still run", defence="an end that is not sealed is no end",
 )  # fmt: skip
 async def test_a_supervisor_that_dies_ends_sessions_with_an_error(live: LiveGrid) -> None:
     async with await opened(live.at(await live.running_job())) as tunnel:

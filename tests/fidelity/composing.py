@@ -1,4 +1,4 @@
-"""Composes workflows at random, of which the order of all markers is certain: see `reference`.
+"""Composes workflows at random. The order of all markers in each is certain: see `reference`.
 
 Launches are waited for at once, or say something only when their scope ends, or end with their scope. Parallel
 iterations neither fail nor pass variables on.
@@ -124,7 +124,7 @@ class Composer:
         return [self._guard(launch, place, condition=False), {"dependsOn": [name], "run": self._run(place)}]
 
     def _held_launch(self, place: Place) -> list[dict[str, Any]]:
-        """A launch that ends by its signal, and says so in its `finally`."""
+        """Return a launch that ends by its signal, and says so in its `finally`."""
         self._held += 1
         file = f"up-{self._prefix}-{self._next()}-$item-$index"
         still = replace(place, fails=False, writes=False, depth=0)

@@ -53,7 +53,7 @@ async def run_on_slurm(site: RealSite, seeds: range) -> None:
 
 @pytest.mark.long
 @pytest.mark.situation(
-    "steps", "20 workflows composed at random", "markers, variables and status are those of a reference interpreter"
+    "steps", "20 workflows composed at random", "a reference interpreter gives the same markers, variables and status"
 )
 @pytest.mark.parametrize("first", range(1000, 1020, 5))
 async def test_twenty_random_workflows(site: RealSite, first: int) -> None:

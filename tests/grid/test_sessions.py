@@ -15,6 +15,5 @@ async def test_exec(customer: Customer) -> None:
     job_id = customer.submit(steps("sleep 600"))
     await customer.until(job_id, lambda job: job.status is JobStatus.RUNNING)
     done = customer.dps("job", "exec", str(job_id), "--", "sh", "-c", "id -u; echo oh >&2; exit 7")
-    print(done)
     assert done.returncode == 7
     customer.dps("job", "cancel", str(job_id), check=0)

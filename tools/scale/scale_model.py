@@ -47,7 +47,7 @@ class Part:
 
 
 def parts(figures: Figures) -> list[Part]:
-    """Return the parts of which there are figures."""
+    """Return the parts that have figures."""
     found = []
     for name, unit, bench, figure, per_provider in (
         ("operator", "process, one per contract", "capacity", "operator_cpu_ms_per_job", False),
