@@ -7,7 +7,7 @@ import os
 import warnings
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, SupportsIndex
 
 from deepgrid.chain.transactions.wallet import Wallet
 from deepgrid.client.cluster_offers import Cluster, Clusters, Offers, read_offers
@@ -299,6 +299,8 @@ class AsyncGrid(JobHistory):
         note: str = "",
         send: FilePath | Sequence[FilePath] = (),
         input_from: int | None = None,
+        after: SupportsIndex | None = None,
+        after_any: SupportsIndex | None = None,
     ) -> AsyncJob:
         """Submit a job, and lock credits for it. Credits that it does not use are returned.
 
@@ -324,6 +326,8 @@ class AsyncGrid(JobHistory):
             note: A note on the job, of at most 500 characters.
             send: Files and folders of this machine, which the job finds in `$DEEPSQUARE_INPUT`.
             input_from: Number of another job of the same customer, whose output becomes the input.
+            after: A job, or its number, that must finish first. If it does not, the new job ends with a refund.
+            after_any: A job that must end first, in any way.
 
         Returns:
             The job.
@@ -338,7 +342,7 @@ class AsyncGrid(JobHistory):
         """
         read = await read_workflow(workflow)
         terms = Terms.of(uses, affinities, delegate_spending, min_time, max_price, give_up_after, prefer)
-        mark = mark_of(tags, note)
+        terms, mark = terms.following(after, after_any), mark_of(tags, note)
         connection = await self._connect()
         if send or input_from is not None:
             from deepgrid.client.files.chosen_input import with_input  # here: few programs send files

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from decimal import Decimal
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, SupportsIndex
 
 import pandas as pd
 
@@ -278,6 +278,8 @@ class Grid:
         note: str = "",
         send: FilePath | Sequence[FilePath] = (),
         input_from: int | None = None,
+        after: SupportsIndex | None = None,
+        after_any: SupportsIndex | None = None,
     ) -> Job:
         """Submit a job, and lock credits for it. Credits that it does not use are returned.
 
@@ -303,6 +305,8 @@ class Grid:
             note: A note on the job, of at most 500 characters.
             send: Files and folders of this machine, which the job finds in `$DEEPSQUARE_INPUT`.
             input_from: Number of another job of the same customer, whose output becomes the input.
+            after: A job, or its number, that must finish first. If it does not, the new job ends with a refund.
+            after_any: A job that must end first, in any way.
 
         Returns:
             The job.
@@ -852,6 +856,20 @@ class Job:
             InputError: There are too few credits.
             ChainError: The node does not answer. If it is not transient, the transaction may have been sent.
         """
+    def limit_top_ups(self, credits: Credits) -> Self:
+        """Let the grid top up the job from the allowance by at most this much from now on.
+
+        Args:
+            credits: Credits in total; 0 forbids automatic top-ups.
+
+        Returns:
+            The job itself.
+
+        Raises:
+            ContractError: The job is over, or belongs to another customer.
+            ChainError: The node does not answer. If it is not transient, the transaction may have been sent.
+        """
+    def __index__(self) -> int: ...
     def _repr_html_(self) -> str: ...
 
 class JobSet:

@@ -23,6 +23,7 @@ SPECIAL = {
     "__aexit__": "__exit__",
     "__iter__": "__iter__",
     "__len__": "__len__",
+    "__index__": "__index__",
     "_repr_html_": "_repr_html_",
 }
 
