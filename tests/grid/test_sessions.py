@@ -1,19 +1,39 @@
-"""Into a running job on the real grid: commands, a terminal, a port, and the ends of sessions."""
+"""Into a running job of the real grid: a command, a port, and the end of the job."""
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
+from deepgrid import AsyncGrid, ServiceError
 from deepgrid.lifecycle.states import JobStatus
 from tests.grid.customer import Customer
 from tests.grid.support import steps
 
 pytestmark = pytest.mark.long
 
+SERVER = "echo hello from the job > index.html; exec python3 -m http.server 18431 --bind 127.0.0.1"
 
-async def test_exec(customer: Customer) -> None:
-    job_id = customer.submit(steps("sleep 600"))
+
+async def test_a_customer_gets_into_a_running_job_and_no_other_one_does(customer: Customer) -> None:
+    job_id = customer.submit(steps(SERVER))
     await customer.until(job_id, lambda job: job.status is JobStatus.RUNNING)
-    done = customer.dps("job", "exec", str(job_id), "--", "sh", "-c", "id -u; echo oh >&2; exit 7")
-    assert done.returncode == 7
-    customer.dps("job", "cancel", str(job_id), check=0)
+    command = ("until curl -s 127.0.0.1:18431; do sleep 0.2; done; echo $SLURM_JOB_ID >&2; exit 7",)
+    done = customer.dps("job", "exec", str(job_id), "--", "sh", "-c", *command)
+    assert (done.returncode, done.stdout) == (7, "hello from the job\n"), done.stderr
+    assert done.stderr.strip().isdigit()
+
+    async with AsyncGrid(customer.grid.keys.file("customer"), customer.grid.book) as grid:
+        job = await grid.job(job_id)
+        async with await job.forward(18431) as forwarded:
+            reader, writer = await asyncio.open_connection("127.0.0.1", forwarded.port)
+            writer.write(b"GET / HTTP/1.0\r\n\r\n")
+            assert (await reader.read()).endswith(b"hello from the job\n")
+            writer.close()
+            await job.cancel()
+            with pytest.raises(ServiceError, match="The session ended"):
+                await asyncio.wait_for(forwarded.wait(), 300)
+
+    denied = customer.dps("job", "exec", str(job_id), "--key", str(customer.grid.keys.file("operator")), "--", "id")
+    assert denied.returncode != 0

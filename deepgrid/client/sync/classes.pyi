@@ -370,10 +370,8 @@ class Grid:
             affinities: Conditions on labels of the cluster, such as `mem>=4000`.
             delegate_spending: Let the grid top up the jobs from the allowance.
             min_time: Time that the credits must buy at the cluster, such as `"2h"`. The default is one minute.
-            max_price: Most credits per minute, which the contract enforces; `"any"` for no ceiling. The default is
-                the dearest price of the clusters that can take a job at the start of this call.
-            give_up_after: A job that no cluster has after this time is cancelled and refunded. At least 10 minutes.
-                Default: never.
+            max_price: Most credits per minute, as for `submit`. The default is of the start of this call.
+            give_up_after: A job that no cluster has after this time is cancelled and refunded, as for `submit`.
             prefer: What counts most when a cluster is chosen: `balanced`, `price`, `start` or `speed`.
             tags: Tags of all jobs, as for `submit`.
             note: A note on all jobs.
