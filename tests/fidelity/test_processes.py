@@ -32,14 +32,15 @@ LEFT = "deepgrid: the step left processes behind, which were ended: "
 )
 async def test_processes_that_a_step_leaves_end_with_it(site: RealSite) -> None:
     deaf = """trap "" TERM; echo $$ >>pids; while :; do sleep 0.1; done"""
+    named = "until grep -q sleep /proc/$!/comm; do :; done"  # it has begun its program
     alive = "for pid in $(cat pids); do ! grep -q State:.[^Z] /proc/$pid/status || exit 1; done 2>/dev/null"
     text = f"""
 steps:
-  - run: {{command: 'sleep 300 & echo one'}}
+  - run: {{command: 'sleep 300 & {named}; echo one'}}
   - run: {{command: "setsid sh -c '$DEAF' & sleep 0.3", resources: {{tasks: 2}}, env: [{{key: DEAF, value: '{deaf}'}}]}}
   - run: {{command: '{alive}; wc -l <pids'}}
-  - run: {{command: 'env -i sleep 301 & sleep $SLURM_PROCID', resources: {{tasks: 2}}}}
-  - run: {{command: 'env -i sleep 302 & kill -STOP $!; kill -KILL $$'}}
+  - run: {{command: 'env -i sleep 301 & {named}; sleep $SLURM_PROCID', resources: {{tasks: 2}}}}
+  - run: {{command: 'env -i sleep 302 & {named}; kill -STOP $!; kill -KILL $$'}}
     catch: [{{run: {{command: 'echo $DEEPSQUARE_ERROR_CODE'}}}}]
   - run: {{command: 'exec > >(sleep 1; cat >filtered); echo two', shell: /bin/bash}}
   - run: {{command: cat filtered}}
