@@ -105,7 +105,7 @@ async def test_without_credits_the_time_decides_and_the_form_says_so(
     app: GridApp, grid: AsyncGrid, stage: Stage, tmp_path: Path
 ) -> None:
     (tmp_path / "job.yaml").write_text(EXAMPLE.read_text())
-    async with app.run_test(size=NARROW) as pilot:
+    async with app.run_test(size=(80, 60)) as pilot:  # the quote has a line per cluster
         await opened(pilot)
         await pilot.press("s")
         await fill(pilot, file="job.yaml")
