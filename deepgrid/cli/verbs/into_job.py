@@ -12,11 +12,10 @@ from deepgrid.cli.access.grid import as_customer
 from deepgrid.cli.error_boundary import runs
 from deepgrid.cli.options import DEFAULT_KEY, BookFile, JobId, KeyFile
 from deepgrid.cli.standard_streams import write_bytes
+from deepgrid.client.tunnel.live_job import run_attached
 from deepgrid.client.tunnel.terminal_filter import TerminalFilter
-from deepgrid.client.tunnel.terminal_line import carry, standard_input
 from deepgrid.errors import InputError
 from deepgrid.plain_text import plain
-from deepgrid.services.tunnels.tunnel_frames import Kind, StreamRequest
 
 Command = Annotated[list[str], typer.Argument(metavar="-- COMMAND", help="A program and its arguments.")]
 Ports = Annotated[str, typer.Argument(metavar="PORT[:LOCAL]", help="A port of the job, and one of this machine.")]
@@ -43,23 +42,19 @@ async def execute(
     book: BookFile = None,
 ) -> None:
     """Run a command in a running job, on its first node. Ends with the command's exit status."""
-    shown = {kind: TerminalFilter() for kind in (Kind.DATA, Kind.ERRORS)}
+    filters = {True: TerminalFilter(), False: TerminalFilter()}
 
-    def show(kind: Kind, data: bytes) -> None:
-        out, stream = kind is Kind.DATA, sys.stdout if kind is Kind.DATA else sys.stderr
-        data = shown[kind].feed(data) if stream.isatty() else data
-        if out:
-            write_bytes(data)
-        else:
+    def show(data: bytes, is_error: bool) -> None:
+        stream = sys.stderr if is_error else sys.stdout
+        data = filters[is_error].feed(data) if stream.isatty() else data
+        if is_error:
             sys.stderr.buffer.write(data)
             sys.stderr.flush()
+        else:
+            write_bytes(data)
 
-    async with (
-        as_customer(key, book, asks_services=True) as grid,
-        await (await grid.job(number))._tunnel() as tunnel,
-    ):
-        stream = await tunnel.stream(StreamRequest(kind="exec", command=tuple(command)))
-        status = await carry(stream, standard_input(), show)
+    async with as_customer(key, book, asks_services=True) as grid:
+        status = await run_attached(await grid.job(number), command, show)
     raise typer.Exit(status)
 
 

@@ -141,6 +141,19 @@ class LiveJob:
         return await JobTunnel.open(services, self._job, connection.chain.book.authorities)
 
 
+async def run_attached(job: LiveJob, command: Sequence[str], show: Callable[[bytes, bool], None]) -> int:
+    """Run a command in the job with the standard input of this process, and return its exit status.
+
+    `show` gets each piece of the output, and whether it is of standard error. Errors are as for `LiveJob.exec`.
+    """
+    from deepgrid.client.tunnel.terminal_line import carry, standard_input
+    from deepgrid.services.tunnels.tunnel_frames import Kind, StreamRequest
+
+    async with await job._tunnel() as tunnel:
+        stream = await tunnel.stream(StreamRequest(kind="exec", command=tuple(command)))
+        return await carry(stream, standard_input(), lambda kind, data: show(data, kind is Kind.ERRORS))
+
+
 async def _once(data: bytes) -> AsyncIterator[bytes]:
     if data:
         yield data

@@ -8,10 +8,10 @@ from collections import deque
 from dataclasses import dataclass, field
 
 from deepgrid.provider.tunnels.agent_link import AgentLink
+from deepgrid.services.admission.limits import Pace
 from deepgrid.services.client.tunnels_client import TunnelSocket
 from deepgrid.services.tunnels import tunnel_frames as frames
 from deepgrid.services.tunnels.secure_channel import SealedChannel, TunnelBroken
-from deepgrid.services.tunnels.switchboard import Pace
 from deepgrid.services.tunnels.tunnel_frames import FIRST_WINDOW, MOST_WINDOW, WITH_DATA, BrokenFrame, Kind
 
 CHECK_S = 5.0  # between checks whether the tunnel is idle or too old

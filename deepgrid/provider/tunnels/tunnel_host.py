@@ -29,8 +29,13 @@ from deepgrid.services.refusal import Refusal
 from deepgrid.services.signing.request_signing import WINDOW_S
 from deepgrid.services.signing.session_keys import Session
 from deepgrid.services.signing.signatures import BadRequestSignature
-from deepgrid.services.tunnels.secure_channel import TunnelAnswer, TunnelOpening, answer_opening, check_opening
-from deepgrid.services.tunnels.switchboard import Invitation
+from deepgrid.services.tunnels.secure_channel import (
+    Invitation,
+    TunnelAnswer,
+    TunnelOpening,
+    answer_opening,
+    check_opening,
+)
 from deepgrid.slurm.ssh.login import Login
 from deepgrid.slurm.submit.overlap_step import start_agent
 

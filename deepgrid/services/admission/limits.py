@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import ipaddress
 import os
 import time
@@ -9,10 +10,12 @@ from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-
-from starlette.types import Scope
+from typing import TYPE_CHECKING
 
 from deepgrid.services.refusal import Refusal
+
+if TYPE_CHECKING:
+    from starlette.types import Scope
 
 MOST_KEYS = 20_000  # of a table of buckets; the longest unused keys are dropped first
 IPV6_PREFIX = 64  # the smallest network of one subscriber
@@ -140,3 +143,19 @@ class Shares:
         finally:
             self._held[key] += 1
             self.all_held += 1
+
+
+class Pace:
+    """Limits bytes per second by waiting."""
+
+    def __init__(self, per_s: float, burst: float, clock: Callable[[], float] = time.monotonic) -> None:
+        self._per_s, self._burst, self._clock = per_s, burst, clock
+        self._level, self._at = burst, clock()
+
+    async def wait(self, amount: int) -> None:
+        """Return when `amount` more may pass."""
+        now = self._clock()
+        self._level = min(self._burst, self._level + (now - self._at) * self._per_s) - amount
+        self._at = now
+        if self._level < 0:
+            await asyncio.sleep(-self._level / self._per_s)

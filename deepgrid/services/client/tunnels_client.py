@@ -12,8 +12,14 @@ from deepgrid.lifecycle.job import Job
 from deepgrid.safe_http import is_loopback, tls_of
 from deepgrid.services.client import answers
 from deepgrid.services.client.services_client import ServicesClient
-from deepgrid.services.tunnels.secure_channel import MAX_SEALED, OpeningTunnel
-from deepgrid.services.tunnels.switchboard import LONGEST_ANSWER, Invitation, Invitations, TunnelToken
+from deepgrid.services.tunnels.secure_channel import (
+    LONGEST_ANSWER,
+    MAX_SEALED,
+    Invitation,
+    Invitations,
+    OpeningTunnel,
+    TunnelToken,
+)
 
 CONNECT_WITHIN_S = 20.0
 HEARTBEAT_S = 20.0  # between pings, which also keep proxies from closing an idle connection

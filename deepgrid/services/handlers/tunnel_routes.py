@@ -13,8 +13,7 @@ from deepgrid.services.core import chain_reads
 from deepgrid.services.handlers.authentication import Signed, SignedReader, signed_request
 from deepgrid.services.messages import MAX_SMALL_BODY_BYTES, MAX_WAIT_S
 from deepgrid.services.refusal import Refusal
-from deepgrid.services.tunnels.secure_channel import TunnelOpening
-from deepgrid.services.tunnels.switchboard import Invitations, TunnelToken
+from deepgrid.services.tunnels.secure_channel import Invitations, TunnelOpening, TunnelToken
 
 router = APIRouter()
 Provider = Annotated[str, Path(pattern=r"^0x[0-9a-fA-F]{40}$")]

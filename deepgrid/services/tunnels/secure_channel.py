@@ -40,6 +40,10 @@ OPENING = typed(
 )
 ANSWER = typed("TunnelAnswer", opening="bytes32", publicKey="bytes32")
 
+LONGEST_ANSWER = 4096  # bytes of the first message, which is in clear text and signed
+MOST_INVITATIONS = 64  # in one answer of the services
+
+Token = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
 PublicKey = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
 
 
@@ -67,6 +71,26 @@ class TunnelAnswer(Message):
     public_key: PublicKey | None = None
     signature: Annotated[str, StringConstraints(pattern=r"^([0-9a-f]{130})?$")] = ""
     refused: Annotated[str, Field(max_length=500)] = ""
+
+
+class TunnelToken(Message):
+    """The token of the customer's connection."""
+
+    token: Token
+
+
+class Invitation(Message):
+    """A customer's opening, and the token of the supervisor's connection."""
+
+    token: Token
+    job_id: int
+    opening: TunnelOpening
+
+
+class Invitations(Message):
+    """What customers opened since the last answer."""
+
+    invitations: Annotated[list[Invitation], Field(max_length=MOST_INVITATIONS)]
 
 
 class SealedChannel:

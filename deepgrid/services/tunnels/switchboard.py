@@ -13,22 +13,22 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Annotated
 
-from pydantic import Field, StringConstraints
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from deepgrid.lifecycle.job import Job
-from deepgrid.services.admission.limits import Shares
-from deepgrid.services.messages import Message
+from deepgrid.services.admission.limits import Pace, Shares
 from deepgrid.services.refusal import Refusal
-from deepgrid.services.tunnels.secure_channel import MAX_SEALED, TunnelOpening
+from deepgrid.services.tunnels.secure_channel import (
+    LONGEST_ANSWER,
+    MAX_SEALED,
+    MOST_INVITATIONS,
+    Invitation,
+    Invitations,
+    TunnelOpening,
+)
 
 END_PATH = re.compile(r"/v1/tunnels/0x[0-9a-fA-F]{40}/ends/([0-9a-f]{64})\Z")
-MOST_INVITATIONS = 64  # in one answer
-LONGEST_ANSWER = 4096  # bytes of the first message, which is in clear text and signed
-
-Token = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
 
 
 @dataclass(frozen=True)
@@ -44,26 +44,6 @@ class TunnelLimits:
     absent_after_s: float = 60.0  # since its last question, a supervisor counts as away
 
 
-class TunnelToken(Message):
-    """The token of the customer's connection."""
-
-    token: Token
-
-
-class Invitation(Message):
-    """A customer's opening, and the token of the supervisor's connection."""
-
-    token: Token
-    job_id: int
-    opening: TunnelOpening
-
-
-class Invitations(Message):
-    """What customers opened since the last answer."""
-
-    invitations: Annotated[list[Invitation], Field(max_length=MOST_INVITATIONS)]
-
-
 @dataclass(slots=True)
 class _Line:
     """The invitations of one provider."""
@@ -72,22 +52,6 @@ class _Line:
     news: asyncio.Event = field(default_factory=asyncio.Event)
     asking: int = 0
     asked_at: float = 0.0
-
-
-class Pace:
-    """Limits bytes per second by waiting."""
-
-    def __init__(self, per_s: float, burst: float, clock: Callable[[], float] = time.monotonic) -> None:
-        self._per_s, self._burst, self._clock = per_s, burst, clock
-        self._level, self._at = burst, clock()
-
-    async def wait(self, amount: int) -> None:
-        """Return when `amount` more may pass."""
-        now = self._clock()
-        self._level = min(self._burst, self._level + (now - self._at) * self._per_s) - amount
-        self._at = now
-        if self._level < 0:
-            await asyncio.sleep(-self._level / self._per_s)
 
 
 class Meeting:
