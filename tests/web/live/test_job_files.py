@@ -29,6 +29,7 @@ SCRIPT = b"1,<script>alert(1)</script>\n"
 LEFT = {"plots/a & b.svg": SVG, "table.csv": SCRIPT, "weights.bin": b"\0\1\2" * 1000}
 
 
+@pytest.mark.deep
 async def test_files_go_to_a_job_and_come_back(stage: Stage, browser: Browser, tmp_path: Path) -> None:
     folder = filled(tmp_path / "laptop", {"params.json": b'{"seed": 7}', "data.csv": b"1,2\n" * 300_000})
     async with opened(stage, browser) as page:
