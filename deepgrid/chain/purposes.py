@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -53,18 +54,19 @@ def with_own_deposits(
     locked = {job_id: max(0, job.locked_wei - topped_up[job_id]) for job_id, job in jobs.items()}
     found: list[Transfer] = []
     for one in transfers:
-        jobs_here, paid_here = created.get(one.tx_hash, []), deposits.get(one.tx_hash, [])
-        is_shared = one.purpose is Purpose.DEPOSIT and len(jobs_here) > len(paid_here)
-        found += _shares(one, jobs_here, paid_here, locked) if is_shared else [one]
+        if one.purpose is not Purpose.DEPOSIT:
+            found.append(one)
+            continue
+        end = min((at for at in deposits[one.tx_hash] if at > one.log_index), default=math.inf)
+        ids = [event.job_id for event in created[one.tx_hash] if one.log_index < event.log_index < end]
+        found += _shares(one, ids, locked)
     return tuple(found)
 
 
-def _shares(
-    paid: Transfer, created: Sequence[Event], deposits: Sequence[int], locked: Mapping[int, int]
-) -> list[Transfer]:
-    """Return the deposits of the jobs that were created between this transfer and the next one of `deposits`."""
-    end = min((at for at in deposits if at > paid.log_index), default=None)
-    ids = [one.job_id for one in created if paid.log_index < one.log_index and (end is None or one.log_index < end)]
+def _shares(paid: Transfer, ids: Sequence[int], locked: Mapping[int, int]) -> list[Transfer]:
+    """Return the deposits of the jobs that this transfer paid for."""
+    if len(ids) == 1:
+        return [paid]
     left, shares = paid.wei, dict[int, int]()
     for job_id in ids:
         shares[job_id] = min(left, locked.get(job_id, 0))
@@ -93,11 +95,14 @@ class _Reader:
     topped_up: int | None
     found: list[Transfer] = field(default_factory=list)
     taken: list[Event] = field(default_factory=list)  # transfers to the contract without an explanation so far
+    older: int = 0  # how many of them came before the last request
     due: list[tuple[Purpose, int, str]] = field(default_factory=list)  # expected payments: purpose, job, payee
 
     def read(self, log: Event) -> None:
-        if log.name == "JobCreated" and self.taken:
-            self._add(self.taken.pop(), Purpose.DEPOSIT, log.job_id)
+        if log.name == "JobCreated":
+            if len(self.taken) > self.older:  # else a transfer paid for a batch
+                self._add(self.taken.pop(), Purpose.DEPOSIT, log.job_id)
+            self.older = len(self.taken)
         elif log.name == "JobSettledEvent":
             args = log.args
             self.due += [(Purpose.PAID, log.job_id, args["provider"])] if args["paid"] else []

@@ -96,3 +96,14 @@ def test_one_transfer_for_a_batch_becomes_a_deposit_per_job() -> None:
     assert deposits({1: 10, 2: 20, 3: 29, 4: 5}) == [(1, 11), (2, 20), (3, 29), (4, 5)], "what is too much shows"
     assert deposits({1: 10, 2: 20, 3: 31, 4: 5}) == [(1, 10), (2, 20), (3, 30), (4, 5)], "what is missing shows"
     assert deposits({2: 20}) == [(1, 40), (2, 20), (4, 5)], "the rest belongs to jobs of others"
+
+
+def test_credits_sent_before_a_batch_are_no_deposit_of_its_jobs() -> None:
+    """A customer's own contract may send credits and request jobs in one transaction. That stopped all books."""
+    logs = [moved(ALICE, CONTRACT, 7), moved(ALICE, CONTRACT, 60), created(1), created(2), created(3)]
+    events, transfers = logs[2:], logs[:2]
+    for top_ups, first in (({}, (Purpose.STRAY, None, 7)), ({"0x1": 9}, (Purpose.TOP_UP, 9, 7))):
+        found = with_purposes(events, transfers, CONTRACT, top_ups)
+        jobs = {job_id: replace(JOB, id=job_id, locked_wei=20) for job_id in (1, 2, 3)}
+        shared = [(one.purpose, one.job_id, one.wei) for one in with_own_deposits(found, events, jobs)]
+        assert sorted(shared, key=str) == sorted([first, *((Purpose.DEPOSIT, n, 20) for n in (1, 2, 3))], key=str)
