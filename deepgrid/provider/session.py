@@ -158,6 +158,11 @@ class ProviderSession:
         """Return whether no carrier of this process drives a claim."""
         return not self._carried
 
+    @property
+    def runs_jobs(self) -> bool:
+        """Return whether a job that this process drives runs in Slurm now."""
+        return any(self.monitor.observe(key).phase is Phase.RUNNING for key in self._carried)
+
     def may_carry(self, key: JobKey) -> bool:
         """Return whether `driving` accepts the claim: no carrier drives it, or only a fallback, which gives way."""
         return self._carried.get(key) is not None or not self.carries(key)

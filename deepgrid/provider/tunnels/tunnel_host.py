@@ -79,15 +79,14 @@ class TunnelHost:
         try:
             async with asyncio.TaskGroup() as group:
                 while True:
-                    if self._session.is_idle:
+                    if not self._session.runs_jobs:
                         await asyncio.sleep(ASK_AGAIN_S)
                         continue
                     try:
                         found = await self._client.invitations(self._session.address, MAX_WAIT_S)
                         self._silence.end()
                     except GridError as error:
-                        if "has no job to get into" not in error.message:
-                            self._silence.note(error.message)
+                        self._silence.note(error.message)
                         await asyncio.sleep(ASK_AGAIN_S)
                         continue
                     for one in found:

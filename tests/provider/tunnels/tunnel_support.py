@@ -102,7 +102,7 @@ def _supervisor(grid: LiveGrid) -> ProviderSession:
         address=account.address,
         services=grid.services.clients["provider"],
         monitor=grid.monitor,
-        is_idle=False,
+        runs_jobs=True,
         settings=SimpleNamespace(login=grid.box.settings, sessions=True),
         sender=SimpleNamespace(wallet=SimpleNamespace(account=account)),
         chain=SimpleNamespace(job=grid.services.chain.job, book=SimpleNamespace(authorities=None)),
