@@ -107,7 +107,7 @@ class AgentLink:
 
     async def _read(self) -> None:
         buffered = bytearray()
-        why = "its node ended it"
+        why = "the job is over, or its node ended the session"
         try:
             while piece := await self._channel.read():
                 buffered += piece
