@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 PART_BYTES = 4 * 1024 * 1024  # files are sent and stored in parts of this size
 CHECKSUM_HEADER = "X-Grid-Checksum"  # CRC-32 or SHA-256 of a body, in 8 or 64 hexadecimal digits
 CHECKSUM_DIGITS = 8
+MOST_FOLDERS = 100  # of one file, each in the one before
+LONGEST_PATH = 3000  # bytes
 
 
 def part_count(size: int) -> int:

@@ -18,7 +18,7 @@ import jinja2
 
 from deepgrid.errors import InputError
 from deepgrid.sbatch.containers import Containers, Folders, Images, place_of
-from deepgrid.sbatch.file_addresses import PART_BYTES, GridFiles
+from deepgrid.sbatch.file_addresses import LONGEST_PATH, MOST_FOLDERS, PART_BYTES, GridFiles
 from deepgrid.sbatch.network import hubs, interface_secrets, memberships, uses_networks
 from deepgrid.sbatch.quoting import Quoted, only_quoted, quote
 from deepgrid.sbatch.step_commands import command_variables, srun_options, task
@@ -106,7 +106,7 @@ def _environment() -> jinja2.Environment:
         guard_mark=Quoted(GUARD_MARK), shell_names=Quoted("|".join(sorted(SHELL_NAMES))), srun_options=srun_options
     )
     environment.globals.update(longest_bytes=LONGEST_BYTES, most_bytes=MOST_BYTES, most_env_file=MOST_ENV_FILE_BYTES)
-    environment.globals.update(part_bytes=PART_BYTES)
+    environment.globals.update(part_bytes=PART_BYTES, most_folders=MOST_FOLDERS, longest_path=LONGEST_PATH)
     environment.globals.update(most_output=MOST_OUTPUT_BYTES, incomplete=INCOMPLETE)
     environment.globals.update(task=task, place_of=place_of, command_variables=command_variables)
     environment.globals.update(interface_secrets=interface_secrets, memberships=memberships)

@@ -140,6 +140,8 @@ async def download_output(
         return await _from_bucket(output.s3, to, wanted, settings)
     if output is not None and output.http is not None:
         return await _from_address(output.http, to, wanted, settings)
+    if output is not None and output.grid is not None:
+        raise NoOutput("The grid has no files of this job.", next_step="Read why at the end of its log.")
     raise NoOutput(
         "The workflow of the job names no output.", next_step="Add `output` with `grid`, `s3` or `http` to it."
     )

@@ -16,10 +16,11 @@ from itertools import accumulate
 from typing import Self
 
 from deepgrid.errors import InputError
+from deepgrid.sbatch.file_addresses import LONGEST_PATH, MOST_FOLDERS
 
 MAX_MANIFEST_BYTES = 16 * 1024 * 1024
-MOST_FOLDERS = 100  # of one file, each in the one before
-LONGEST_NAME_BYTES, LONGEST_PATH_BYTES = 255, 3000
+LONGEST_NAME = 255  # bytes
+_NOT_UTF8 = re.compile("[\udc80-\udcff]")
 _ENTRY = re.compile(rb"([0-9]{1,15}) ([0-7]{1,4}) ([0-9a-f]{64}) [ *](.+)", re.S)
 
 
@@ -88,19 +89,35 @@ def _entry(line: bytes) -> FileEntry:
     if not found:
         raise InputError("the list of files has an entry that is not SIZE MODE SHA256 PATH")
     size, mode, sha256, name = found.groups()
-    path = checked_path(name.removeprefix(b"./").decode(errors="replace"))
+    name = name.removeprefix(b"./")
+    _require_short(name)
+    path = _require_inside(_text_of(name))
     return FileEntry(path, int(size), int(mode, 8) & 0o777, sha256.decode())
 
 
+def _text_of(name: bytes) -> str:
+    """Return a name as text. Bytes that are not UTF-8 become `%FF`, so that two names never become one."""
+    text = name.decode(errors="surrogateescape")
+    return _NOT_UTF8.sub(lambda found: f"%{ord(found[0]) - 0xDC00:02X}", text)
+
+
 def checked_path(path: str) -> str:
-    """Return the path of a file in a bundle. Raises InputError for one that could lead elsewhere."""
+    """Return the path of a file in a bundle. Raises InputError for one that could lead elsewhere, or is too long."""
+    _require_short(path.encode())
+    return _require_inside(path)
+
+
+def _require_short(path: bytes) -> None:
+    if len(path) > LONGEST_PATH or any(len(part) > LONGEST_NAME for part in path.split(b"/")):
+        raise InputError(f"the name of a file is too long: {path[:100].decode(errors='replace')!r}")
+
+
+def _require_inside(path: str) -> str:
     parts = path.split("/")
     if "\0" in path or any(part in ("", ".", "..") for part in parts):
         raise InputError(f"{path[:100]!r} is no path of a file: it must not begin or end with /, nor have . or ..")
     if len(parts) - 1 > MOST_FOLDERS:
         raise InputError(f"a file is in {len(parts) - 1} folders; at most {MOST_FOLDERS} are kept")
-    if len(path.encode()) > LONGEST_PATH_BYTES or any(len(part.encode()) > LONGEST_NAME_BYTES for part in parts):
-        raise InputError(f"the name of a file is too long: {path[:100]!r}")
     return path
 
 

@@ -81,3 +81,16 @@ async def test_a_job_without_room_says_so_and_fails(files: FileGrid, bench: Benc
 @pytest.mark.parametrize("source", [{"job": 12}, {"grid": {"files": "a" * 32}}], ids=["job", "grid"])
 def test_scripts_with_files_of_the_grid_pass_the_checkers(source: object) -> None:
     lint(grid_job(":", source))
+
+
+async def test_odd_names_cost_no_other_file(files: FileGrid, bench: Bench) -> None:
+    """Two names that are not UTF-8 became one, and a file in too many folders was refused with all others."""
+    make = """cd "$DEEPSQUARE_OUTPUT"; for name in a '\\376' '\\377'; do echo x >"$(printf "$name")"; done
+for _ in $(seq 101); do mkdir d; cd d; done; echo deep >file; cd "$DEEPSQUARE_OUTPUT"
+name=$(printf '%0250d' 0); for _ in $(seq 13); do mkdir $name; cd $name; done; echo long >file"""
+    definition = grid_job(make)
+    await files.claimed(definition)
+    done = await files.run(bench, definition)
+    why = "is left out of the output, because it is in more than 100 folders, or its path has more than 3000 bytes"
+    assert (done.status, done.output.count(why)) == (74, 2), done.output
+    assert await files.names() == ["a", "%FE", "%FF"]
