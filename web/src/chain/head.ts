@@ -31,17 +31,31 @@ export const head = readable<Head>(current, (set) => {
   return listen(set);
 });
 
-/** Call `fn` for each new block, and once now if a block is known. Returns a function that ends it. */
-export function onBlock(fn: (head: Head) => void): () => void {
+/** Call `fn` for each new block, and once now if a block is known. Returns a function that ends it.
+ *
+ * While a promise of `fn` is open, `fn` is not called: after it, once, for the newest block if it is another one. */
+export function onBlock(fn: (head: Head) => void | Promise<void>): () => void {
   let last = 0;
-  const changed = (next: Head) => {
+  let busy = false;
+  let ended = false;
+  const changed = async (next: Head) => {
     if (next.trouble) last = 0; // after an outage the same block is told again, as its reads may have failed
-    if (next.number === 0 || next.number === last || next.trouble) return;
+    if (next.number === 0 || next.number === last || next.trouble || busy || ended) return;
     last = next.number;
-    fn(next);
+    busy = true;
+    try {
+      await fn(next);
+    } finally {
+      busy = false;
+      void changed(current);
+    }
   };
-  changed(current);
-  return listen(changed);
+  const stop = listen((next) => void changed(next));
+  queueMicrotask(() => void changed(current)); // not in the caller's effect, which would depend on all that `fn` reads
+  return () => {
+    ended = true;
+    stop();
+  };
 }
 
 /** Read the newest block now, for example after a transaction. */

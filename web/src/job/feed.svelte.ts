@@ -33,7 +33,7 @@ export class JobFeed {
   constructor(readonly customer: string) {}
 
   start(): void {
-    this.stop = onBlock((head) => void this.look(head.number));
+    this.stop = onBlock((head) => this.look(head.number));
   }
 
   close(): void {

@@ -14,7 +14,7 @@ import { tagsOf, tagWords } from "../wallet/kept";
 import type { JobOrder, Quoted, Wishes } from "../wallet/order";
 import { check, type Checked, type Fault, shapeOf, syntaxFaults } from "./check";
 import { example, FIRST } from "./gallery";
-import { type Draft, type DraftTerms, readDraft } from "./draft";
+import { type Draft, type DraftTerms, type LinkedLabels, readDraft } from "./draft";
 import { usesModules } from "./secrets";
 
 const PAUSE_MS = 600;
@@ -117,9 +117,17 @@ export class Desk {
     if (this.info?.local) this.#soon();
   }
 
-  /** What is typed now, so that it outlives Back, Forward and a reload. */
-  draft(): Draft {
-    const { text, name, uses, affinities, time, minTime, maxPrice, giveUpAfter, prefer, tags, note, delegate } = this;
+  /** Take over the labels of a link. */
+  label({ uses, affinities }: LinkedLabels): void {
+    this.uses = uses ?? this.uses;
+    this.affinities = affinities ?? this.affinities;
+  }
+
+  /** What is typed now, so that it outlives Back, Forward and a reload. Labels of the link stay with the link. */
+  draft(linked: LinkedLabels): Draft {
+    const { text, name, time, minTime, maxPrice, giveUpAfter, prefer, tags, note, delegate } = this;
+    const uses = this.uses === linked.uses ? "" : this.uses;
+    const affinities = this.affinities === linked.affinities ? "" : this.affinities;
     const terms = { uses, affinities, time, depositWei: String(this.depositWei), minTime, maxPrice, giveUpAfter, prefer, tags, note, delegate };
     return { text, name, terms };
   }

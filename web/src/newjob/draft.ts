@@ -20,6 +20,12 @@ export interface DraftTerms {
   delegate: boolean;
 }
 
+/** Labels of the address of the New job page, such as a link of the market gives; null if it names none. */
+export interface LinkedLabels {
+  uses: string | null;
+  affinities: string | null;
+}
+
 export interface Draft {
   text: string;
   name: string;
