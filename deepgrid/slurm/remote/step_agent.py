@@ -79,6 +79,8 @@ def received(kind: int, number: int, content: bytes) -> None:
         stream.take(content)
     elif kind == WINDOW:
         stream.credit += struct.unpack("!I", content)[0]
+        if stream.ended_at:  # what the command has left in its pipe comes first
+            stream.ended_at = time.monotonic()
         stream.watch()
     elif kind == EOF:
         stream.finish_input()
