@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 
+import aiohttp
 import pytest
 
 from deepgrid.client.tunnel.job_tunnel import SessionLost
 from deepgrid.errors import AccessDenied, ServiceError
 from deepgrid.services.client.tunnels_client import TunnelsClient
-from deepgrid.services.tunnels.secure_channel import OpeningTunnel, TunnelAnswer
+from deepgrid.services.tunnels.secure_channel import LONGEST_ANSWER, MAX_SEALED, OpeningTunnel, TunnelAnswer
 from deepgrid.services.tunnels.tunnel_frames import FIRST_WINDOW, StreamRequest
 from tests.provider.tunnels.tunnel_support import WITHIN_S, LiveGrid, live_grid, live_job, opened, until_true
 from tests.services.support import ACCOUNTS, client_of, session_key
@@ -54,6 +56,65 @@ async def test_another_customer_gets_into_no_job(live: LiveGrid) -> None:
     weak = live_job(job, client_of(live.services.url, session_key(rights="read,store")))
     with pytest.raises(AccessDenied, match="no right to shell"):
         await weak.exec(["id"])
+    assert not live.host.tunnels
+
+
+@pytest.mark.attack(
+    "opens WebSockets without a token, with an invented one, and with one that was used", attacker="a stranger",
+    gain="a refusal of the handshake",
+    defence="a WebSocket needs a token that is good once; only signed requests give tokens",
+)  # fmt: skip
+async def test_a_stranger_opens_no_websocket(live: LiveGrid) -> None:
+    job = await live.running_job()
+    used: list[str] = []
+    async with aiohttp.ClientSession() as stranger:
+        base = f"{live.services.url}/v1/tunnels/{job.provider}"
+        assert (await stranger.post(f"{base}/jobs/{job.id}", json={})).status == 401
+        assert (await stranger.get(f"{base}/invitations?wait=0")).status == 401
+        async with await opened(live.at(job)) as tunnel:
+            used.append(str(tunnel._socket._socket._response.url).rpartition("/")[2])  # type: ignore[attr-defined]
+            for token in ("", "0" * 64, "../" * 8, used[0]):
+                with pytest.raises(aiohttp.WSServerHandshakeError):
+                    await stranger.ws_connect(f"{base}/ends/{token}")
+            stream = await tunnel.stream(StreamRequest(kind="exec", command=("echo", "alive")))
+            assert await stream.read() is not None
+        with pytest.raises(aiohttp.WSServerHandshakeError):
+            await stranger.ws_connect(f"{base}/ends/{used[0]}")
+
+
+@pytest.mark.parametrize("junk", [b"x" * (MAX_SEALED + LONGEST_ANSWER + 1), b"x" * 40, "text"], ids=len)
+@pytest.mark.attack(
+    "sends messages that are too long, not encrypted, or text", attacker="a customer", gain="the end of this session",
+    defence="messages have a size; each is opened with the session's key and its number",
+)  # fmt: skip
+async def test_junk_ends_its_own_session(live: LiveGrid, junk: bytes | str) -> None:
+    job = live.at(await live.running_job())
+    async with await opened(job) as tunnel, await opened(job) as untouched:
+        socket = tunnel._socket._socket  # type: ignore[attr-defined]
+        await (socket.send_bytes(junk) if isinstance(junk, bytes) else socket.send_str(junk))
+        with pytest.raises(SessionLost):
+            async with asyncio.timeout(WITHIN_S):
+                await tunnel.until_lost()
+        stream = await untouched.stream(StreamRequest(kind="exec", command=("echo", "alive")))
+        assert await stream.read() is not None
+        await until_true(lambda: len(live.host.tunnels) == 1, "the session stays")
+
+
+@pytest.mark.attack(
+    "changes one digit of an opening's signature, its key or its time", attacker="the operator's services",
+    gain="a refusal", defence="the customer's signature covers all of an opening",
+)  # fmt: skip
+async def test_a_changed_opening_is_refused(live: LiveGrid) -> None:
+    job = await live.running_job()
+    signed = live.services.clients["customer"].open_tunnel(job)
+    opening = signed.opening
+    for change in (
+        {"signature": opening.signature[:-4] + ("00" if opening.signature[-4:-2] != "00" else "01") + "1b"},
+        {"public_key": "11" * 32},
+        {"issued_at": opening.issued_at - 1},
+    ):
+        changed = replace(signed, opening=opening.model_copy(update=change))
+        assert (await _answer_to(live, job.id, changed)).refused
     assert not live.host.tunnels
 
 
