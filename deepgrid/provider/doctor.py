@@ -122,7 +122,7 @@ async def _try_out(
         return None
     found = await look_at_node(cluster, settings.containers.apptainer)
     if found is not None:
-        findings += judge_features(found, settings.containers.apptainer)
+        findings += judge_features(found, settings.containers.apptainer, sessions=settings.sessions)
     return found
 
 

@@ -9,7 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from deepgrid.findings import Level
 from deepgrid.slurm.cluster import Cluster
+from deepgrid.slurm.setup.feature_findings import judge_features
 from deepgrid.slurm.setup.features import LOOK, NodeFeatures, look_at_node
 
 ALL = (
@@ -56,7 +58,7 @@ def look_in(folder: Path, config: str = "", programs: str = "") -> set[str]:
         (folder / name).write_text("#!/bin/sh\nexit 0\n")
         (folder / name).chmod(0o755)
     (folder / ".bash_profile").write_text(f"PATH={folder}\n")
-    script = f"{LOOK}\nconfig=$0\nlook_at_features {folder}/apptainer\n"
+    script = f"{LOOK}\nconfig=$0\nlook_at_features {folder}/apptainer {folder}\n"
     environment = {"PATH": str(folder), "HOME": str(folder), "SLURM_JOB_ID": "1"}
     command = ["/bin/sh", "-c", script, config]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True, timeout=60)
@@ -73,6 +75,34 @@ def test_a_bare_node_has_no_features(tmp_path: Path) -> None:
 def test_programs_of_a_login_shell_count(tmp_path: Path) -> None:
     found = look_in(tmp_path, programs="apptainer enroot s5cmd curl zip")
     assert found == {"containers.apptainer", "containers.enroot", "storage.s3", "storage.http"}
+
+
+def test_python_counts_where_steps_of_sessions_look(tmp_path: Path) -> None:
+    assert look_in(tmp_path, programs="python3") == {"python3"}
+
+
+def test_an_old_python_serves_no_sessions(tmp_path: Path) -> None:
+    (tmp_path / "python3").write_text("#!/bin/sh\nexit 1\n")
+    (tmp_path / "python3").chmod(0o755)
+    assert look_in(tmp_path) == set()
+
+
+@pytest.mark.parametrize(
+    ("names", "allowed", "level", "words"),
+    [
+        ("python3", True, Level.GOOD, "has python3"),
+        ("", True, Level.WARNING, "no python3"),
+        ("", False, Level.GOOD, "the provider block says so"),
+    ],
+)
+def test_the_doctor_compares_the_label_of_sessions_with_the_node(
+    names: str, allowed: bool, level: Level, words: str
+) -> None:
+    (found,) = [
+        one for one in judge_features(features(names), "apptainer", sessions=allowed) if one.subject == "shells"
+    ]
+    assert found.level is level
+    assert words in found.words
 
 
 @pytest.mark.situation("features", "a tool that is installed and cannot start", "it counts as missing")

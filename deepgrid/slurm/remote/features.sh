@@ -2,11 +2,12 @@
 # What a job finds on its node. POSIX sh, run as a job; needs config.sh before it, and the output of `scontrol show
 # config` in $config.
 
-# look_at_features APPTAINER: prints a line `feature NAME` for each thing that jobs may need and that works here.
-# APPTAINER is the program's name or path. Programs are looked up as jobs do, with the profile of a login shell.
+# look_at_features APPTAINER [PATH]: prints a line `feature NAME` for each thing that jobs may need and that works here.
+# APPTAINER is the program's name or path. Programs are looked up as jobs do, with the profile of a login shell. PATH is
+# where steps of sessions look for python3, without any profile.
 look_at_features() {
   # shellcheck disable=SC2016 # the inner shells expand it
-  timeout 60 bash -lc 'PATH=$PATH:$1; exec sh -c "$feature_checks" sh "$0"' "$1" "$PATH" 2> /dev/null < /dev/null
+  timeout 60 bash -lc 'PATH=$PATH:$1; exec sh -c "$feature_checks" sh "$0" "$2"' "$1" "$PATH" "${2:-/usr/local/bin:/usr/bin:/bin}" 2> /dev/null < /dev/null
   case $(setting JobAcctGatherType),$(setting JobAcctGatherParams) in
     jobacct_gather/none,*) ;;
     *[Oo]ver[Mm]emory[Kk]ill*) echo 'feature memory.sampled' ;;
@@ -29,6 +30,7 @@ wireguard() {
   has wg && has wg-quick || return
   works unshare --user --map-root-user --net ip link add wg0 type wireguard || has wireguard-go
 }
+python3_of_steps() { (PATH=$steps && works python3 -I -S -c "import sys; sys.exit(sys.version_info < (3, 7))"); }
 # Whether the kernel limits the memory of this job, by a cgroup of the job.
 cgroup() {
   job=/job_$SLURM_JOB_ID/
@@ -43,6 +45,8 @@ cgroup() {
   return 1
 }
 
+steps=$2
+check python3 python3_of_steps
 check containers.apptainer works "$1" --version
 check containers.enroot works enroot version
 check containers.pyxis pyxis

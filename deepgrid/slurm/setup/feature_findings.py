@@ -7,13 +7,16 @@ from collections.abc import Iterator
 from deepgrid.findings import Finding, Level
 from deepgrid.lifecycle import feature_labels as keys
 from deepgrid.slurm.commands.scontrol import PartitionNodes
-from deepgrid.slurm.setup.features import NodeFeatures
+from deepgrid.slurm.setup.features import PYTHON, NodeFeatures
 
 _NETWORKS = (keys.PASTA, keys.SLIRP4NETNS)
 
 
-def judge_features(found: NodeFeatures, apptainer: str) -> Iterator[Finding]:
-    """Yield a finding for each feature that jobs may need. Jobs that need a missing one go to other clusters."""
+def judge_features(found: NodeFeatures, apptainer: str, *, sessions: bool) -> Iterator[Finding]:
+    """Yield a finding for each feature that jobs may need. Jobs that need a missing one go to other clusters.
+
+    `sessions` is the provider's setting.
+    """
     node, elsewhere = found.node, "jobs that need it are not assigned here, and earn nothing"
     if found.runtimes:
         yield Finding("containers", Level.GOOD, f"The node {node} runs containers with {' and '.join(found.runtimes)}.")
@@ -38,6 +41,20 @@ def judge_features(found: NodeFeatures, apptainer: str) -> Iterator[Finding]:
         yield Finding("memory", Level.WARNING, words, step)
     else:
         yield Finding("memory", Level.GOOD, "Slurm ends jobs that take more memory than they asked for.")
+    yield _judge_sessions(found, sessions)
+
+
+def _judge_sessions(found: NodeFeatures, allowed: bool) -> Finding:
+    """Compare the setting, which customers see as the label `sessions`, with what the node has."""
+    if not allowed:
+        return Finding(
+            "shells", Level.GOOD, "Customers get no sessions in their running jobs: the provider block says so."
+        )
+    if PYTHON in found.found:
+        return Finding("shells", Level.GOOD, f"The node {found.node} has python3 for sessions in running jobs.")
+    words = f"The node {found.node} has no python3 (3.7 or later) in /usr/bin: the label sessions promises what fails."
+    step = "Install python3 on all nodes, or set sessions to false in the provider block."
+    return Finding("shells", Level.WARNING, words, step)
 
 
 def summary(partition: PartitionNodes | None, found: NodeFeatures | None) -> Finding:

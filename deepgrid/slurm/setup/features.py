@@ -20,8 +20,9 @@ from deepgrid.slurm.ssh.scripts import read_script
 FEATURE = "feature "  # begins each line of a node's answer that names a feature
 LOOK_TIMEOUT_S = 60.0
 LOOK = read_script("config.sh", "features.sh")
-"""Shell functions. `look_at_features APPTAINER` needs the output of `scontrol show config` in $config."""
+"""Shell functions. `look_at_features APPTAINER [PATH]` needs the output of `scontrol show config` in $config."""
 
+PYTHON = "python3"  # the feature that sessions in jobs need
 _FLAGS = (keys.HTTP, keys.PASTA, keys.S3, keys.SLIRP4NETNS, keys.WIREGUARD)  # found under the name of their label
 _LOOKED = "looked"
 
