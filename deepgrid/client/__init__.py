@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     )
     from deepgrid.client.grid import AsyncGrid
     from deepgrid.client.job import AsyncJob
+    from deepgrid.client.job_list import AsyncJobs
     from deepgrid.client.job_output import OutputFile, ShareLink
     from deepgrid.client.job_set import AsyncJobSet
     from deepgrid.client.job_values import Bill, JobChange, LogLine, LogStatus, MoneyEnding, Remark, Step, ViewMessage
@@ -45,7 +46,7 @@ if TYPE_CHECKING:
     from deepgrid.client.session import CustomerSession, CustomerSettings, customer_session
     from deepgrid.client.settings import ClientSettings
     from deepgrid.client.sweep.summary import Summary, Unsubmitted
-    from deepgrid.client.sync.classes import Grid, Job, JobSet, PortForward, Wallet
+    from deepgrid.client.sync.classes import Grid, Job, Jobs, JobSet, PortForward, Wallet
     from deepgrid.client.tunnel.live_job import CommandOutput
     from deepgrid.client.tunnel.port_forward import AsyncPortForward
     from deepgrid.client.wallet import AsyncWallet
@@ -71,6 +72,7 @@ _NAMES = {
     ),
     "deepgrid.client.grid": "AsyncGrid",
     "deepgrid.client.job": "AsyncJob",
+    "deepgrid.client.job_list": "AsyncJobs",
     "deepgrid.client.job_output": "OutputFile ShareLink",
     "deepgrid.client.job_set": "AsyncJobSet",
     "deepgrid.client.job_values": "Bill JobChange LogLine LogStatus MoneyEnding Remark Step ViewMessage",
@@ -79,7 +81,7 @@ _NAMES = {
     "deepgrid.client.session": "CustomerSession CustomerSettings customer_session",
     "deepgrid.client.settings": "ClientSettings",
     "deepgrid.client.sweep.summary": "Summary Unsubmitted",
-    "deepgrid.client.sync.classes": "Grid Job JobSet PortForward Wallet",
+    "deepgrid.client.sync.classes": "Grid Job JobSet Jobs PortForward Wallet",
     "deepgrid.client.tunnel.live_job": "CommandOutput",
     "deepgrid.client.tunnel.port_forward": "AsyncPortForward",
     "deepgrid.client.wallet": "AsyncWallet",
@@ -96,6 +98,7 @@ __all__ = [
     "AsyncGrid",
     "AsyncJob",
     "AsyncJobSet",
+    "AsyncJobs",
     "AsyncPortForward",
     "AsyncWallet",
     "Bill",
@@ -125,6 +128,7 @@ __all__ = [
     "JobRecord",
     "JobSet",
     "JobStatus",
+    "Jobs",
     "LogLine",
     "LogStatus",
     "Misfit",

@@ -7,7 +7,7 @@ import os
 import warnings
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 from deepgrid.chain.transactions.wallet import Wallet
 from deepgrid.client.cluster_offers import Cluster, Clusters, Offers, read_offers
@@ -22,17 +22,13 @@ from deepgrid.client.order import Preference, Terms, order_of
 from deepgrid.client.quotes import Quote, quote_for
 from deepgrid.client.repeat.deposit import Deposit, minutes_of, order_for, with_deposit
 from deepgrid.client.repeat.marks import Tags, mark_of
+from deepgrid.client.repeat.retries import Retries, checked_retries
 from deepgrid.client.settings import DEFAULTS, ClientSettings
 from deepgrid.client.sweep.driver import SweepLimits
 from deepgrid.client.sweep.job_history import JobHistory
 from deepgrid.client.wallet import AsyncWallet, checked_address
 from deepgrid.client.workflow import FilePath, Source, Workflow, read_workflow
 from deepgrid.errors import ChainError, GridError, InputError
-
-if TYPE_CHECKING:
-    import pandas as pd
-
-    from deepgrid.client.bills.job_usage import When
 
 KEY_VARIABLE = "DPS_KEY_FILE"
 DEFAULT_KEY = "~/.dps/key"
@@ -299,6 +295,7 @@ class AsyncGrid(JobHistory):
         note: str = "",
         send: FilePath | Sequence[FilePath] = (),
         input_from: int | None = None,
+        retries: int = 0,
     ) -> AsyncJob:
         """Submit a job, and lock credits for it. Credits that it does not use are returned.
 
@@ -324,6 +321,8 @@ class AsyncGrid(JobHistory):
             note: A note on the job, of at most 500 characters.
             send: Files and folders of this machine, which the job finds in `$DEEPSQUARE_INPUT`.
             input_from: Number of another job of the same customer, whose output becomes the input.
+            retries: While it is waited for, run the job again up to so many times if it fails for another reason than
+                its program. It then has the number of its last attempt.
 
         Returns:
             The job.
@@ -338,14 +337,14 @@ class AsyncGrid(JobHistory):
         """
         read = await read_workflow(workflow)
         terms = Terms.of(uses, affinities, delegate_spending, min_time, max_price, give_up_after, prefer)
-        mark = mark_of(tags, note)
+        mark, more = mark_of(tags, note), Retries(checked_retries(retries), read, tags or {}, note, approve, key)
         connection = await self._connect()
-        read = await _with_input(connection, read, send, input_from)
+        read = more.workflow = await _with_input(connection, read, send, input_from)
         order = await with_deposit(connection, order_of(read, 0, name, terms), credits, time)
         job_id = await submit(connection, order, approve=approve, quote=quote, key=key, mark=mark)
         with note_interruption(f"Job {job_id} was submitted."):
             try:
-                return await read_job(connection, job_id)
+                return await read_job(connection, job_id, more)
             except GridError as error:
                 words = f"Job {job_id} was submitted, but cannot be read: {error.message}"
                 next_step = f"Do not submit it again. See it with `dps job get {job_id}`."
@@ -392,6 +391,8 @@ class AsyncGrid(JobHistory):
         note: str = "",
         send: FilePath | Sequence[FilePath] = (),
         input_from: int | None = None,
+        retries: int = 0,
+        progress: bool = True,
     ) -> AsyncJobSet:
         """Submit one job per parameter set, a limited number at a time, in the background while the grid is open.
 
@@ -416,6 +417,8 @@ class AsyncGrid(JobHistory):
             note: A note on all jobs.
             send: Files and folders for each job, as for `submit`. They are sent and stored once.
             input_from: Number of another job, whose output becomes the input of each.
+            retries: Run a job again up to so many times if it fails for another reason than its program.
+            progress: Show a bar while `wait` or `results` waits, in a terminal or notebook.
 
         Returns:
             The set of the jobs.
@@ -426,27 +429,13 @@ class AsyncGrid(JobHistory):
         """
         read = await read_workflow(workflow)
         terms = Terms.of(uses, affinities, delegate_spending, min_time, max_price, give_up_after, prefer)
-        limits, mark = SweepLimits(at_once, None if most is None else wei_of(most), pack), mark_of(tags, note)
+        most_wei = None if most is None else wei_of(most)
+        limits, mark = SweepLimits(at_once, most_wei, pack, checked_retries(retries)), mark_of(tags, note)
         connection = await self._connect()
         read = await _with_input(connection, read, send, input_from)
         order = await with_deposit(connection, order_of(read, 0, name, terms), credits, time)
         sweep = await start_sweep(connection, order, parameters, limits, key, mark)
-        return AsyncJobSet(sweep, sweep.entries)
-
-    async def usage(self, since: When = None, until: When = None, by: str = "job") -> pd.DataFrame:
-        """Return what the own jobs cost, in the period in which they were settled.
-
-        Args:
-            since: Start, such as `"2026-11-01"`, in UTC unless it names a time zone; by default the first job.
-            until: End of the period, which is not part of it; by default now.
-            by: One row per `job`, `month`, `cluster` or `name`.
-
-        Returns:
-            The rows. Columns that end with `_wei` hold exact ints of wei.
-        """
-        from deepgrid.client.bills.job_usage import read_usage_frame  # here: few programs read their usage
-
-        return await read_usage_frame(await self._connect(), self.address, since, until, by)
+        return AsyncJobSet(sweep, sweep.entries, progress=progress)
 
     # -- jobs --------------------------------------------------------------------------------
 

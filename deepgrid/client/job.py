@@ -38,6 +38,7 @@ from deepgrid.client.job_values import (
 )
 from deepgrid.client.repeat.job_files import kept_output
 from deepgrid.client.repeat.repeatable import RepeatableJob
+from deepgrid.client.repeat.retries import Retries
 from deepgrid.client.tunnel.live_job import LiveJob
 from deepgrid.client.workflow import FilePath, Source, Workflow, read_workflow
 from deepgrid.errors import ChainError, GridError, InputError
@@ -55,13 +56,20 @@ class AsyncJob(RepeatableJob, JobFiles, LiveJob):
     """A job. Its attributes are what the client read last: `refresh`, `wait` and `watch` read it again."""
 
     def __init__(
-        self, connection: Connection, job: ChainJob, *, cluster: str = "", parameters: Parameters | None = None
+        self,
+        connection: Connection,
+        job: ChainJob,
+        *,
+        cluster: str = "",
+        parameters: Parameters | None = None,
+        retries: Retries | None = None,
     ) -> None:
         self._connection = connection
         self._job = job
         self._cluster = cluster  # its name
         self._remarks: tuple[Remark, ...] | None = None  # None if the services were not asked or did not answer
         self._parameters = parameters
+        self._retries = retries
         self._last_transaction = ""
 
     @property
@@ -183,6 +191,11 @@ class AsyncJob(RepeatableJob, JobFiles, LiveJob):
         return self._parameters
 
     @property
+    def earlier_attempts(self) -> list[int]:
+        """Numbers of the failed jobs that this one repeats, by `retries`, oldest first."""
+        return [] if self._retries is None else list(self._retries.earlier)
+
+    @property
     def last_transaction(self) -> str:
         """Hash of the last transaction that `cancel` or `top_up` sent; empty before."""
         return self._last_transaction
@@ -296,7 +309,7 @@ class AsyncJob(RepeatableJob, JobFiles, LiveJob):
     # -- waiting -----------------------------------------------------------------------------
 
     async def wait(self, timeout: Duration | None = None) -> Self:
-        """Wait until the job is over. Outages of the node only delay it.
+        """Wait until the job is over. Outages of the node only delay it. With `retries` it is run again here.
 
         Args:
             timeout: Longest wait, in seconds or as a text such as `2h`. None means without a limit.
@@ -306,17 +319,20 @@ class AsyncJob(RepeatableJob, JobFiles, LiveJob):
 
         Raises:
             WaitTimeout: The time limit is over. The job continues.
+            GridError: With `retries`, the job cannot be run again.
         """
-        if self.over:
-            return self
-        try:
-            with note_interruption(how_to_continue(self.id)):
-                async with asyncio.timeout(seconds_of(timeout)):
-                    async for job in self._connection.poller.until([self.id], lambda job: job.status.cold):
-                        self._job = job
-        except TimeoutError:
-            raise WaitTimeout(f"Job {self.id} is not over after {limit_words(timeout)}.", self) from None
-        return await self._with_details()
+        limit_s = seconds_of(timeout)
+        deadline = None if limit_s is None else asyncio.get_running_loop().time() + limit_s
+        while not self.over or await self._run_again():
+            try:
+                with note_interruption(how_to_continue(self.id)):
+                    async with asyncio.timeout_at(deadline):
+                        async for job in self._connection.poller.until([self.id], lambda job: job.status.cold):
+                            self._job = job
+            except TimeoutError:
+                raise WaitTimeout(f"Job {self.id} is not over after {limit_words(timeout)}.", self) from None
+            await self._with_details()
+        return self
 
     async def check(self) -> Self:
         """Raise an error unless the job finished successfully.
@@ -350,11 +366,14 @@ class AsyncJob(RepeatableJob, JobFiles, LiveJob):
         """
         screen = screen_here()
         try:
-            async for event in self.events():
-                show_event(screen, self.id, event)
-                if not isinstance(event, LogLine | ViewMessage):
-                    await self._connection.patiently(self.refresh, forever=True)
-                    screen.show_job(self)
+            more = True
+            while more:
+                async for event in self.events():
+                    show_event(screen, self.id, event)
+                    if not isinstance(event, LogLine | ViewMessage):
+                        await self._connection.patiently(self.refresh, forever=True)
+                        screen.show_job(self)
+                more = await self._run_again()
         finally:
             screen.close()
         return self
@@ -452,7 +471,7 @@ class AsyncJob(RepeatableJob, JobFiles, LiveJob):
     @property
     def _identity(self) -> tuple[int, str, int]:
         book = self._connection.chain.book
-        return book.chain_id, book.meta_scheduler, self.id
+        return book.chain_id, book.meta_scheduler, [*self.earlier_attempts, self.id][0]  # retries must not change it
 
     def __reduce__(self) -> NoReturn:
         words = f"Job {self.id} holds a connection to the grid, so it cannot be pickled or copied."
@@ -462,7 +481,7 @@ class AsyncJob(RepeatableJob, JobFiles, LiveJob):
         return f"{type(self).__name__}({self.id}, {self.name!r}, {self.status.words})"
 
 
-async def read_job(connection: Connection, job_id: object) -> AsyncJob:
+async def read_job(connection: Connection, job_id: object, retries: Retries | None = None) -> AsyncJob:
     """Read a job from the chain. Raises NotFound, and InputError if `job_id` is no number of a job."""
-    job = AsyncJob(connection, await connection.reads.job(job_number(job_id)))
+    job = AsyncJob(connection, await connection.reads.job(job_number(job_id)), retries=retries)
     return await job._with_details()

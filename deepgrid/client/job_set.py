@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Self
 
 from deepgrid.client.display.data_frames import JOB, frame_of
 from deepgrid.client.display.html import jobs_html
+from deepgrid.client.display.progress import progress_bar
 from deepgrid.client.engine.connection import Connection
 from deepgrid.client.engine.idempotency import random_key
 from deepgrid.client.errors import WaitTimeout, limit_words, note_interruption
@@ -38,9 +39,10 @@ class AsyncJobSet:
     requested so far, in the order of their parameters; `len` counts all.
     """
 
-    def __init__(self, sweep: Sweep, entries: Sequence[Entry]) -> None:
+    def __init__(self, sweep: Sweep, entries: Sequence[Entry], *, progress: bool = True) -> None:
         self._sweep = sweep
         self._entries = entries
+        self._progress = progress  # shows a bar while it waits
 
     def __len__(self) -> int:
         return len(self._entries)
@@ -110,8 +112,9 @@ class AsyncJobSet:
         Raises:
             GridError: No more jobs can be requested. The others are over.
         """
-        async for _ in self.as_completed():
-            pass
+        with progress_bar(len(self), shown=self._progress) as step:
+            async for job in self.as_completed():
+                step(job.status is JobStatus.FINISHED)
         return [entry.result for entry in self._entries]
 
     async def wait(self, timeout: Duration | None = None) -> Self:
@@ -154,9 +157,8 @@ class AsyncJobSet:
         return self._part(*(status for status in JobStatus if status.cold and status is not JobStatus.FINISHED))
 
     def _part(self, *statuses: JobStatus) -> Self:
-        return type(self)(
-            self._sweep, [entry for entry in self._entries if entry.over and entry.result.status in statuses]
-        )
+        part = [entry for entry in self._entries if entry.over and entry.result.status in statuses]
+        return type(self)(self._sweep, part, progress=self._progress)
 
     # -- changing ----------------------------------------------------------------------------
 
@@ -178,7 +180,7 @@ class AsyncJobSet:
         entries = [old.plan.again(entry) for entry in self._entries]
         sweep = Sweep(old.connection, old.plan, entries, old.limits)
         sweep.start()
-        return type(self)(sweep, entries)
+        return type(self)(sweep, entries, progress=self._progress)
 
     async def cancel(self) -> Self:
         """Cancel all jobs of the set that are not over, and request no more.

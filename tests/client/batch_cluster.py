@@ -28,6 +28,7 @@ class BatchCluster:
 
     Attributes:
         end: Decides how a job ends: its state and its wait status.
+        error: Error of each job that does not finish.
         settled: Number of settled jobs.
         last_at: Monotonic time of the last settlement.
     """
@@ -38,6 +39,7 @@ class BatchCluster:
         self._provider = provider
         self._next_id = first_id
         self.end = end
+        self.error = "as told"
         self.settled = 0
         self.last_at = 0.0
 
@@ -66,7 +68,7 @@ class BatchCluster:
         reports = []
         for job_id in claimed:
             status, wait_status = self.end(by_id[job_id])
-            reports.append(Report(job_id, status, 1, "" if status is JobStatus.FINISHED else "as told", wait_status))
+            reports.append(Report(job_id, status, 1, "" if status is JobStatus.FINISHED else self.error, wait_status))
         await self._provider.report_jobs(reports)
         self.settled, self.last_at = self.settled + len(claimed), time.monotonic()
 

@@ -19,7 +19,7 @@ from deepgrid.errors import GridError
 from tools.sync_client.stub import PATH, class_text, stub
 
 ROOT = Path(__file__).parents[2]
-NAMES = ("Grid", "Job", "JobSet", "PortForward", "Wallet")
+NAMES = ("Grid", "Job", "JobSet", "Jobs", "PortForward", "Wallet")
 PAIRS = [(getattr(deepgrid, f"Async{name}"), getattr(deepgrid, name)) for name in NAMES]
 RENAMED = {"__aenter__": "__enter__", "__aexit__": "__exit__", "__aiter__": "__iter__"}
 

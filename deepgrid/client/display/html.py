@@ -78,6 +78,12 @@ def summary_html(jobs: int, states: Mapping[str, int], cost: Decimal, refunds: D
     return _facts(Markup("{} jobs").format(jobs), [*states.items(), *money])
 
 
+def progress_html(over: int, unfinished: int, total: int) -> str:
+    """Return a bar of the jobs that are over, with the number of those that did not finish."""
+    words = f"{over} of {total} jobs are over" + (f", {unfinished} did not finish" if unfinished else "")
+    return Markup('<progress max="{}" value="{}"></progress> {}').format(total, over, words)
+
+
 def quote_html(quote: Quote) -> str:
     """Return a quote: the offers, the clusters that cannot run the job, and the credits to lock."""
     offers = _table(

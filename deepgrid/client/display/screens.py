@@ -42,7 +42,7 @@ class Screen:
 
 def screen_here() -> Screen:
     """Return the screen for where this program runs."""
-    return CellScreen() if _is_in_notebook() else Screen()
+    return CellScreen() if is_in_notebook() else Screen()
 
 
 def show_event(screen: Screen, job_id: int, event: JobEvent) -> None:
@@ -58,7 +58,7 @@ def show_event(screen: Screen, job_id: int, event: JobEvent) -> None:
             screen.show_change(event.at, event.text)
 
 
-def _is_in_notebook() -> bool:
+def is_in_notebook() -> bool:
     ipython = sys.modules.get("IPython")  # a notebook's kernel has imported it
     return ipython is not None and getattr(ipython.get_ipython(), "kernel", None) is not None
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import replace
@@ -14,11 +15,15 @@ from deepgrid.client.order import Order, Terms, order_of
 from deepgrid.client.repeat.deposit import Deposit, minutes_of, order_for, with_deposit
 from deepgrid.client.repeat.job_files import JobFile, read_job_file, terms_again, workflow_of
 from deepgrid.client.repeat.marks import Tags, mark_of
+from deepgrid.client.repeat.retries import Retries
 from deepgrid.client.workflow import Source, Workflow, read_workflow
+from deepgrid.lifecycle.ends import was_not_the_programs
 
 if TYPE_CHECKING:
     from deepgrid.client.engine.connection import Connection
     from deepgrid.lifecycle.job import Job
+
+logger = logging.getLogger("deepgrid.client")
 
 
 class RepeatableJob(JobLog, ABC):
@@ -28,8 +33,37 @@ class RepeatableJob(JobLog, ABC):
         self._connection = connection
         self._job = job
 
+        self._retries: Retries | None = None
+
+    @abstractmethod
+    def _update(self, job: Job, cluster: str) -> None: ...
+
     @abstractmethod
     async def _with_details(self) -> Self: ...
+
+    async def _run_again(self) -> bool:
+        """Submit the job again, and stand for the new one, if retries are left and its program was not the failure.
+
+        Returns whether the job is not over now. Raises what `again` raises.
+        """
+        if (retries := self._retries) is None:
+            return False
+        async with retries.deciding:
+            failed = self._job
+            if not retries.left or not was_not_the_programs(failed.status, failed.last_error):
+                return failed.status.hot
+            logger.warning("job %d failed, running it again: %s", failed.id, failed.last_error)
+            new = await self.again(
+                retries.workflow,
+                tags=retries.tags,
+                note=retries.note,
+                approve=retries.approve,
+                key=retries.next_key,
+            )
+            retries.left -= 1
+            retries.earlier.append(failed.id)
+            self._update(new._job, "")
+            return True
 
     async def file(self) -> JobFile:
         """Return the workflow file of an own job, with its tags and note. Secrets in it are masked.

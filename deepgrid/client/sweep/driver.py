@@ -9,20 +9,20 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable, Sequence, Sized
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from deepgrid.billing.credits import format_credits
-from deepgrid.chain.batches import MOST_AT_ONCE
 from deepgrid.client.engine.connection import Connection
 from deepgrid.client.engine.idempotency import Use, key_lock
 from deepgrid.client.engine.submission import note, record_use
 from deepgrid.client.job import AsyncJob
 from deepgrid.client.job_values import TOO_FEW_CREDITS
-from deepgrid.client.settings import pauses_s, wait_until_set
+from deepgrid.client.settings import pauses_s
+from deepgrid.client.sweep.free_places import Capacity
 from deepgrid.client.sweep.plan import Entry, Plan
 from deepgrid.client.sweep.summary import Unsubmitted
 from deepgrid.errors import AccessDenied, ChainError, ContractError, GridError, InputError, ServiceError
+from deepgrid.lifecycle.ends import was_not_the_programs
 from deepgrid.lifecycle.job import Job
 from deepgrid.lifecycle.states import JobStatus
 
@@ -39,11 +39,13 @@ class SweepLimits:
         at_once: Jobs that wait or run at the same time.
         most_wei: Wei of credits that are locked at the same time; None for no limit.
         pack: Parameter sets per job.
+        retries: How often a job is run again after a failure that was not its program's.
     """
 
     at_once: int
     most_wei: int | None = None
     pack: int = 1
+    retries: int = 0
 
 
 class Sweep:
@@ -64,6 +66,8 @@ class Sweep:
         self.entries = entries
         self.ended: list[Entry] = []
         self.error: GridError | None = None
+        for entry in entries:
+            entry.retries_left = limits.retries
         self._missing = {entry.definition_hash: entry for entry in entries}
         self._hot: dict[int, Entry] = {}
         self._look_up = plan.named
@@ -93,6 +97,7 @@ class Sweep:
         """Request no jobs for these entries any more."""
         async with self._requesting:
             for entry in entries:
+                entry.retries_left = 0
                 if entry.definition_hash in self._missing:
                     self._give_up(entry, InputError("It was cancelled before it was requested."), JobStatus.CANCELLED)
 
@@ -125,7 +130,10 @@ class Sweep:
         try:
             if self._look_up:
                 await self._adopt_earlier()
-            while self._missing:
+            while self._missing or (self.limits.retries and self._hot):
+                if not self._missing:  # a job that fails may be requested again
+                    await self._change.wait()
+                    continue
                 count = await self._capacity.wait(len(self._missing), self._hot, lambda: self._change)
                 try:
                     await self._request(count)
@@ -232,7 +240,12 @@ class Sweep:
         entry = self._hot.pop(job.id)
         assert entry.job is not None
         entry.job._update(job, cluster)
-        self.ended.append(entry)
+        if entry.retries_left and was_not_the_programs(job.status, job.last_error):
+            logger.warning("job %d failed, running it again: %s", job.id, job.last_error)
+            self.plan.repeat(entry)
+            self._missing[entry.definition_hash] = entry
+        else:
+            self.ended.append(entry)
         self._changed()
 
     def _changed(self) -> None:
@@ -246,52 +259,3 @@ def _first(errors: BaseExceptionGroup[GridError]) -> GridError:
         error = error.exceptions[0]
     assert isinstance(error, GridError)
     return error
-
-
-class Capacity:
-    """Limits the number of jobs that a sweep may request now, by its settings and the customer's credits.
-
-    Places are filled a quarter at a time, or after `refill_s` seconds, so that few transactions are needed.
-    """
-
-    def __init__(self, connection: Connection, credits_wei: int, at_once: int, most_wei: int | None) -> None:
-        self._connection = connection
-        self._credits_wei = credits_wei
-        self._limit = at_once if most_wei is None else min(at_once, most_wei // credits_wei)
-
-    async def wait(self, missing: int, hot: Sized, change: Callable[[], asyncio.Event]) -> int:
-        """Wait for free places; returns how many of the `missing` jobs to request.
-
-        `hot` are the jobs that are not over, and `change` gives an event that is set when one ends. Raises InputError
-        if there are too few credits for one job, and no job is hot that may return some.
-        """
-        clock, refill_s = asyncio.get_running_loop().time, self._connection.settings.refill_s
-        enough = min(missing, -(-self._limit // 4))
-        due: float | None = None
-        while True:
-            changed = change()
-            free = min(self._limit - len(hot), missing, MOST_AT_ONCE)
-            if free >= enough or (free > 0 and due is not None and clock() >= due):
-                affordable = await self.affordable()
-                if affordable >= min(free, enough) or (affordable and due is not None and clock() >= due):
-                    return min(free, affordable)
-                if not affordable and not len(hot):
-                    raise await self._too_few_credits(missing)
-            if free > 0 and due is None:
-                due = clock() + refill_s
-            await wait_until_set(changed, refill_s if due is None else max(0.05, due - clock()))
-
-    async def affordable(self) -> int:
-        """Return the number of jobs that the customer's credits suffice for now."""
-        return await self._balance() // self._credits_wei
-
-    async def _balance(self) -> int:
-        return await self._connection.reads_forever.balance(self._connection.session.address)
-
-    async def _too_few_credits(self, missing: int) -> InputError:
-        needed, has = format_credits(self._credits_wei), format_credits(await self._balance())
-        return InputError(
-            f"{needed} credits cannot be locked; {self._connection.session.address} has {has}. {missing} jobs were not"
-            " requested.",
-            next_step="Get more credits, then continue the sweep with its key.",
-        )

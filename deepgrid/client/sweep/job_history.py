@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator, Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from deepgrid.chain.client import JOBS_PER_CALL
-from deepgrid.client.job import AsyncJob
+from deepgrid.client.job_list import AsyncJobs, Matches
 from deepgrid.client.repeat.marks import Tags, tags_of
 from deepgrid.client.repeat.sweep_groups import SweepGroup, read_sweep, read_sweeps, retry_failed
 from deepgrid.errors import InputError
-from deepgrid.lifecycle.job import Job
 from deepgrid.lifecycle.states import JobStatus
 
 if TYPE_CHECKING:
+    import pandas as pd
+
+    from deepgrid.client.bills.job_usage import When
     from deepgrid.client.engine.connection import Connection
 
 States = JobStatus | str | Collection[JobStatus | str]
@@ -32,15 +33,15 @@ class JobHistory(ABC):
     @abstractmethod
     async def _connect(self) -> Connection: ...
 
-    async def jobs(
+    def jobs(
         self,
         status: States | None = None,
         since: datetime | None = None,
         *,
         customer: str | None = None,
         tags: Tags | None = None,
-    ) -> AsyncIterator[AsyncJob]:
-        """Yield the jobs of one customer, newest first. They are read in pages, as the caller asks for them.
+    ) -> AsyncJobs:
+        """Return the jobs of one customer, newest first. They are read in pages, as the caller asks for them.
 
         Args:
             status: Only jobs in this state, or one of these, such as `"running"`.
@@ -48,23 +49,38 @@ class JobHistory(ABC):
             customer: Address of the customer. The default is the own one.
             tags: Only own jobs with all of these tags, such as `["project=wing"]`. A name without `=` means any value.
 
-        Yields:
-            The jobs. What they wait for is known after `refresh`.
+        Returns:
+            The jobs, to iterate over. What they wait for is known after `refresh`. Reading them raises ChainError if
+            the node does not answer and, with `tags`, ServiceError if the services do not.
 
         Raises:
             InputError: A state, time or tag is wrong, or tags of another customer's jobs are asked for.
-            ChainError: The node does not answer.
-            ServiceError: With `tags`, the services do not answer.
         """
-        wanted, since_s = states_of(status), unix_s(since)
-        connection = await self._connect()
-        marked = await with_tags(connection, tags, customer)
-        async for job, cluster in newest_first(connection, customer or self.address):
-            if job.submitted_at < since_s:
-                return
-            is_marked = marked is None or job.definition.definition_hash in marked
-            if is_marked and (wanted is None or job.status in wanted):
-                yield AsyncJob(connection, job, cluster=cluster)
+        own = self.address if customer is None or tags is not None else ""
+        if tags is not None and customer not in (None, own):
+            raise InputError("Tags of another customer's jobs cannot be read.", next_step="Leave out the tags.")
+        texts = tag_texts(tags)
+
+        async def opening() -> tuple[Connection, Collection[str] | None]:
+            connection = await self._connect()
+            return connection, await with_tags(connection, texts)
+
+        return AsyncJobs(Matches(opening, customer or own, states_of(status), unix_s(since)))
+
+    async def usage(self, since: When = None, until: When = None, by: str = "job") -> pd.DataFrame:
+        """Return what the own jobs cost, in the period in which they were settled.
+
+        Args:
+            since: Start, such as `"2026-11-01"`, in UTC unless it names a time zone; by default the first job.
+            until: End of the period, which is not part of it; by default now.
+            by: One row per `job`, `month`, `cluster` or `name`.
+
+        Returns:
+            The rows. Columns that end with `_wei` hold exact ints of wei.
+        """
+        from deepgrid.client.bills.job_usage import read_usage_frame  # here: few programs read their usage
+
+        return await read_usage_frame(await self._connect(), self.address, since, until, by)
 
     # -- sweeps ------------------------------------------------------------------------------
 
@@ -118,27 +134,16 @@ class JobHistory(ABC):
         return await retry_failed(connection, await read_sweep(connection, sweep_id), secrets)
 
 
-async def with_tags(connection: Connection, tags: Tags | None, customer: str | None = None) -> Collection[str] | None:
-    """Return the hashes of the definitions of own jobs with these tags; None without tags. Raises InputError."""
-    if tags is None or not (found := tags_of(tags)):
+async def with_tags(connection: Connection, texts: Sequence[str]) -> Collection[str] | None:
+    """Return the hashes of the definitions of own jobs with these tags; None without tags."""
+    if not texts:
         return None
-    if customer is not None and customer != connection.session.address:
-        raise InputError("Tags of another customer's jobs cannot be read.", next_step="Leave out the tags.")
-    return await connection.patiently(lambda: connection.session.services.marks(tags=tag_texts(found)))
+    return await connection.patiently(lambda: connection.session.services.marks(tags=texts))
 
 
 def tag_texts(tags: Tags | None) -> list[str]:
     """Return tags as the services are asked for them. Raises InputError."""
     return [f"{name}={value}" if value else name for name, value in tags_of(tags).items()]
-
-
-async def newest_first(connection: Connection, customer: str) -> AsyncIterator[tuple[Job, str]]:
-    """Yield all jobs of a customer with the name of their cluster, newest first."""
-    ids = await connection.reads.jobs_by_customer(customer)
-    for last in range(len(ids), 0, -JOBS_PER_CALL):
-        page = ids[max(0, last - JOBS_PER_CALL) : last][::-1]
-        for job in await connection.reads.jobs(page):
-            yield job, await connection.cluster_names.of(job.provider)
 
 
 def states_of(status: States | None) -> frozenset[JobStatus] | None:

@@ -41,6 +41,7 @@ class Entry:
         at: Its place in the sweep, from 1.
         job: The job, once it was requested.
         unsubmitted: Why there will be no job.
+        retries_left: How often it is run again after a failure that was not its program's.
     """
 
     parameters: Parameters
@@ -52,6 +53,7 @@ class Entry:
     at: int
     job: AsyncJob | None = None
     unsubmitted: Unsubmitted | None = None
+    retries_left: int = 0
 
     @property
     def over(self) -> bool:
@@ -133,6 +135,13 @@ class Plan:
         salt = self.key.salt(entry.occurrence, attempt)
         definition_hash = hash_definition(salt, canonical(entry.definition))
         return Entry(entry.parameters, entry.definition, salt, definition_hash, entry.occurrence, attempt, entry.at)
+
+    def repeat(self, entry: Entry) -> None:
+        """Make an entry its own next attempt, without a job."""
+        new = self.again(entry)
+        entry.salt, entry.definition_hash, entry.attempt = new.salt, new.definition_hash, new.attempt
+        entry.retries_left -= 1
+        entry.job = None
 
     def order(self, entry: Entry) -> Order:
         """Return the order of an entry."""

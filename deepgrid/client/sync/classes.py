@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from deepgrid.client.grid import AsyncGrid
 from deepgrid.client.job import AsyncJob
+from deepgrid.client.job_list import AsyncJobs
 from deepgrid.client.job_set import AsyncJobSet
 from deepgrid.client.sync.sync_proxy import SyncProxy
 from deepgrid.client.tunnel.port_forward import AsyncPortForward
@@ -22,12 +23,13 @@ class JobSet(SyncProxy, of=AsyncJobSet):
     """`AsyncJobSet` without `await`."""
 
 
+class Jobs(SyncProxy, of=AsyncJobs):
+    """`AsyncJobs` without `await`."""
+
+
 class PortForward(SyncProxy, of=AsyncPortForward):
     """`AsyncPortForward` without `await`."""
 
 
 class Wallet(SyncProxy, of=AsyncWallet):
     """`AsyncWallet` without `await`."""
-
-    def _repr_html_(self) -> str:
-        return str(self._finish(self._async._html()))

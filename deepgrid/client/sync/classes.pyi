@@ -66,8 +66,8 @@ class Grid:
         *,
         customer: str | None = None,
         tags: Tags | None = None,
-    ) -> Iterator[Job]:
-        """Yield the jobs of one customer, newest first. They are read in pages, as the caller asks for them.
+    ) -> Jobs:
+        """Return the jobs of one customer, newest first. They are read in pages, as the caller asks for them.
 
         Args:
             status: Only jobs in this state, or one of these, such as `"running"`.
@@ -75,13 +75,23 @@ class Grid:
             customer: Address of the customer. The default is the own one.
             tags: Only own jobs with all of these tags, such as `["project=wing"]`. A name without `=` means any value.
 
-        Yields:
-            The jobs. What they wait for is known after `refresh`.
+        Returns:
+            The jobs, to iterate over. What they wait for is known after `refresh`. Reading them raises ChainError if
+            the node does not answer and, with `tags`, ServiceError if the services do not.
 
         Raises:
             InputError: A state, time or tag is wrong, or tags of another customer's jobs are asked for.
-            ChainError: The node does not answer.
-            ServiceError: With `tags`, the services do not answer.
+        """
+    def usage(self, since: When = None, until: When = None, by: str = "job") -> pd.DataFrame:
+        """Return what the own jobs cost, in the period in which they were settled.
+
+        Args:
+            since: Start, such as `"2026-11-01"`, in UTC unless it names a time zone; by default the first job.
+            until: End of the period, which is not part of it; by default now.
+            by: One row per `job`, `month`, `cluster` or `name`.
+
+        Returns:
+            The rows. Columns that end with `_wei` hold exact ints of wei.
         """
     def sweeps(self, *, tags: Tags | None = None) -> list[SweepGroup]:
         """Return the own sweeps, newest first, also those of other processes.
@@ -278,6 +288,7 @@ class Grid:
         note: str = "",
         send: FilePath | Sequence[FilePath] = (),
         input_from: int | None = None,
+        retries: int = 0,
     ) -> Job:
         """Submit a job, and lock credits for it. Credits that it does not use are returned.
 
@@ -303,6 +314,8 @@ class Grid:
             note: A note on the job, of at most 500 characters.
             send: Files and folders of this machine, which the job finds in `$DEEPSQUARE_INPUT`.
             input_from: Number of another job of the same customer, whose output becomes the input.
+            retries: While it is waited for, run the job again up to so many times if it fails for another reason than
+                its program. It then has the number of its last attempt.
 
         Returns:
             The job.
@@ -353,6 +366,8 @@ class Grid:
         note: str = "",
         send: FilePath | Sequence[FilePath] = (),
         input_from: int | None = None,
+        retries: int = 0,
+        progress: bool = True,
     ) -> JobSet:
         """Submit one job per parameter set, a limited number at a time, in the background while the grid is open.
 
@@ -377,6 +392,8 @@ class Grid:
             note: A note on all jobs.
             send: Files and folders for each job, as for `submit`. They are sent and stored once.
             input_from: Number of another job, whose output becomes the input of each.
+            retries: Run a job again up to so many times if it fails for another reason than its program.
+            progress: Show a bar while `wait` or `results` waits, in a terminal or notebook.
 
         Returns:
             The set of the jobs.
@@ -384,17 +401,6 @@ class Grid:
         Raises:
             InputError: The workflow, a parameter set or an argument is wrong. Nothing was locked.
             ChainError: The node does not answer.
-        """
-    def usage(self, since: When = None, until: When = None, by: str = "job") -> pd.DataFrame:
-        """Return what the own jobs cost, in the period in which they were settled.
-
-        Args:
-            since: Start, such as `"2026-11-01"`, in UTC unless it names a time zone; by default the first job.
-            until: End of the period, which is not part of it; by default now.
-            by: One row per `job`, `month`, `cluster` or `name`.
-
-        Returns:
-            The rows. Columns that end with `_wei` hold exact ints of wei.
         """
     def job(self, job_id: int) -> Job:
         """Return a job of any customer.
@@ -709,6 +715,9 @@ class Job:
     def parameters(self) -> Parameters | None:
         """The parameters that `map` gave to the job, with `pack` a tuple of them; None for other jobs."""
     @property
+    def earlier_attempts(self) -> list[int]:
+        """Numbers of the failed jobs that this one repeats, by `retries`, oldest first."""
+    @property
     def last_transaction(self) -> str:
         """Hash of the last transaction that `cancel` or `top_up` sent; empty before."""
     def refresh(self) -> Self:
@@ -782,7 +791,7 @@ class Job:
     def transactions(self) -> list[str]:
         """Hashes of the transactions that changed its state, oldest first."""
     def wait(self, timeout: Duration | None = None) -> Self:
-        """Wait until the job is over. Outages of the node only delay it.
+        """Wait until the job is over. Outages of the node only delay it. With `retries` it is run again here.
 
         Args:
             timeout: Longest wait, in seconds or as a text such as `2h`. None means without a limit.
@@ -792,6 +801,7 @@ class Job:
 
         Raises:
             WaitTimeout: The time limit is over. The job continues.
+            GridError: With `retries`, the job cannot be run again.
         """
     def check(self) -> Self:
         """Raise an error unless the job finished successfully.
@@ -963,6 +973,38 @@ class JobSet:
         """
     def _repr_html_(self) -> str: ...
 
+class Jobs:
+    """The jobs of one customer, newest first. `Grid.jobs` makes it.
+
+    Nothing is read before it is asked for. Only numbers of jobs are kept, so a long history needs little memory. The
+    first reading decides which jobs are in it; call `Grid.jobs` again to find newer ones.
+    """
+    def __iter__(self) -> Iterator[Job]:
+        """Yield the jobs. They are read in pages, as the caller asks for them."""
+    def count(self) -> int:
+        """Count the jobs. With a filter this reads all of them.
+
+        Returns:
+            Their number.
+
+        Raises:
+            GridError: The node or, with tags, the services do not answer.
+        """
+    def to_frame(self) -> pd.DataFrame:
+        """Return a table with one row per job. It needs pandas, which the extra `bills` installs.
+
+        Returns:
+            The table.
+
+        Raises:
+            ConfigurationError: pandas is not installed.
+            GridError: The node or, with tags, the services do not answer.
+        """
+    def __len__(self) -> int: ...
+    def __getitem__(self, at: int | slice) -> Any:
+        """Return one job, or a part such as `jobs[:20]`."""
+    def _repr_html_(self) -> str: ...
+
 class PortForward:
     """A port of the job's first node, which programs on this machine reach at `url`. Close it at the end."""
     @property
@@ -1027,4 +1069,5 @@ class Wallet:
             ContractError: There are too few credits.
             ChainError: The node does not answer.
         """
-    def _repr_html_(self) -> str: ...
+    def _repr_html_(self) -> str:
+        """Return the display of the sync class. While the node does not answer, it has the address only."""

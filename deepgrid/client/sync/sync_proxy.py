@@ -22,13 +22,17 @@ SPECIAL = {
     "__aenter__": "__enter__",
     "__aexit__": "__exit__",
     "__iter__": "__iter__",
+    "__aiter__": "__iter__",
     "__len__": "__len__",
     "_repr_html_": "_repr_html_",
+    "_html": "_repr_html_",  # these three wait for the grid
+    "_length": "__len__",
+    "_item": "__getitem__",
 }
 
 _ASYNC_WORDS = (
-    (re.compile(r"\b([Aa])n(\s+`?)(?=Async(Grid|JobSet|Job|PortForward|Wallet)\b)"), r"\1\2"),
-    (re.compile(r"\bAsync(Grid|JobSet|Job|PortForward|Wallet|Iterator)\b"), r"\1"),
+    (re.compile(r"\b([Aa])n(\s+`?)(?=Async(Grid|JobSet|Jobs|Job|PortForward|Wallet)\b)"), r"\1\2"),
+    (re.compile(r"\bAsync(Grid|JobSet|Jobs|Job|PortForward|Wallet|Iterator)\b"), r"\1"),
     (re.compile(r"\basync (with|for|def)\b"), r"\1"),
     (re.compile(r"\bawait "), ""),
 )
