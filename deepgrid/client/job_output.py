@@ -9,7 +9,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from deepgrid.client.engine.output import JobOutput, _silent, status_of
+from deepgrid.client.engine.output import JobOutput, Piece, _silent, status_of
 from deepgrid.client.errors import NoOutput
 from deepgrid.client.job_values import Duration, LogLine, LogStatus, moment_of, seconds_of
 from deepgrid.client.workflow import FilePath
@@ -71,6 +71,11 @@ class JobLog:
         """
         async for piece in JobOutput(self._connection, self.id, follow, say).pieces():
             yield piece.chunk.data
+
+    async def _pieces(self, follow: bool, say: Callable[[str], None]) -> AsyncIterator[Piece]:
+        """Yield the job's output in pieces, with their times and claims. `dps` prints them as JSON."""
+        async for piece in JobOutput(self._connection, self.id, follow, say).pieces():
+            yield piece
 
     async def download_log(self, to: FilePath, follow: bool = False) -> LogStatus:
         """Write the job's output to a file, byte by byte as the job wrote it. A file that is there is replaced.

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import json
 import re
 import signal
 import subprocess
+import time
 from pathlib import Path
 
 from deepgrid.billing.credits import format_credits
@@ -124,6 +126,25 @@ async def test_a_job_that_has_written_nothing_says_so(dps: Dps, job_id: int) -> 
     outcome = await dps.run("job", "logs", str(job_id))
     assert (outcome.status, outcome.out) == (0, "")
     assert f"job {job_id} is pending; it has no stored output" in outcome.err
+
+
+async def test_a_log_as_json_has_every_byte_and_its_time(dps: Dps, running_id: int, provider: Party) -> None:
+    odd = b"one\r\n\xff\x00\a\x1b[2Jtwo\n\xc3\xa9\n" + b"x" * 70_000 + b"\nend"
+    begun = int(time.time())
+    offset = await push_log(provider.services, running_id, 0, odd[:17])  # cut in the middle of a character
+    await push_log(provider.services, running_id, offset, odd[17:], final=True)
+    outcome = await dps.run("job", "logs", str(running_id), "--json", "--all")
+    assert (outcome.status, "\x1b" in outcome.out) == (0, False)
+    records = [json.loads(line) for line in outcome.out.splitlines()]
+    starts = ["one\r\n", "", "\N{LATIN SMALL LETTER E WITH ACUTE}\n", "xxxxx", "xxxxx", "end"]
+    assert [record.get("text", "")[:5] for record in records] == starts
+    written = b"".join(base64.b64decode(one["base64"]) if "base64" in one else one["text"].encode() for one in records)
+    assert written == odd
+    assert {record["claim"] for record in records} == {1}
+    assert all(begun - 60 <= record["written"] <= time.time() + 60 for record in records)
+    for other in ("--raw", "--timestamps", "--tail=2"):
+        refused = await dps.run("job", "logs", str(running_id), "--json", other)
+        assert (refused.status, refused.out) == (2, "") and "--json prints all lines" in refused.err
 
 
 async def test_another_customers_output_is_not_shown(live: Live, dps: Dps, job_id: int) -> None:

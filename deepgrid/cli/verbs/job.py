@@ -14,6 +14,7 @@ from deepgrid.billing.credits import format_credits
 from deepgrid.cli.access.confirmation import Force, confirm
 from deepgrid.cli.access.grid import amount, as_customer, as_sender
 from deepgrid.cli.display.job_display import newest_jobs, show_jobs, show_record, watch_jobs
+from deepgrid.cli.display.log_records import print_records
 from deepgrid.cli.display.screen import Screen, print_json
 from deepgrid.cli.error_boundary import FAILED, interruptions_explained, runs
 from deepgrid.cli.options import DEFAULT_KEY, AsJson, BookFile, InWei, JobId, KeyFile, NoApprove, NoTimestamp
@@ -98,6 +99,7 @@ async def logs(
         bool, typer.Option("--raw", help="Print the bytes as they were written. This is the default into a file.")
     ] = False,
     timestamps: Annotated[bool, typer.Option("--timestamps", help="Print when each line was written.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object per line of the output.")] = False,
     no_timestamp: NoTimestamp = False,
     key: KeyFile = DEFAULT_KEY,
     book: BookFile = None,
@@ -107,13 +109,17 @@ async def logs(
         raise InputError("--all prints the whole output.", next_step="Leave out --follow and --tail.")
     if raw and (timestamps or tail is not None):
         raise InputError("--raw prints bytes, not lines.", next_step="Leave out --tail and --timestamps.")
-    as_bytes = raw or (is_file(sys.stdout) and not (follow or timestamps or tail is not None))
+    if as_json and (raw or timestamps or tail is not None):
+        raise InputError("--json prints all lines.", next_step="Leave out --raw, --timestamps and --tail.")
+    as_bytes = raw or (is_file(sys.stdout) and not (follow or timestamps or as_json or tail is not None))
     aside = Screen(to_stderr=True)
     screen = Screen(timestamps=timestamps or (follow and not no_timestamp), dates=timestamps)
     async with as_customer(key, book, asks_services=True) as grid:
         job = await grid.job(number)
         before, printed = job.status.words, 0
-        if as_bytes:
+        if as_json:
+            printed = await print_records(job, follow=follow or whole, say=aside.remark)
+        elif as_bytes:
             async for data in job.output(follow or whole, say=aside.remark):
                 write_bytes(data)
                 printed += len(data)
@@ -122,7 +128,7 @@ async def logs(
                 screen.output(line)
                 printed += 1
         if whole:
-            await _end_of_whole(job, aside, printed if as_bytes else None)
+            await _end_of_whole(job, aside, printed if as_bytes or as_json else None)
         if not printed and tail != 0:
             aside.remark(f"job {number} is {before}; it has no stored output")
 
