@@ -16,6 +16,7 @@ from typing import Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
+from deepgrid.cli.narrow_help import fitted
 from deepgrid.errors import ConfigurationError
 from deepgrid.extras import needs
 
@@ -37,10 +38,10 @@ class LazyCommand(TyperCommand):
 def as_command(verb: Verb) -> Any:
     """Return the command that typer builds from a group, or from a function."""
     if isinstance(verb, typer.Typer):
-        return typer.main.get_group(verb)  # without the completion options of a root
+        return fitted(typer.main.get_group(verb))  # without the completion options of a root
     single = typer.Typer(add_completion=False)
     single.command()(verb)
-    return typer.main.get_command(single)
+    return fitted(typer.main.get_command(single))
 
 
 def group_with(base: type[TyperGroup], *commands: LazyCommand) -> type[TyperGroup]:
