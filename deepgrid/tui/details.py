@@ -78,9 +78,9 @@ def cost(job: AsyncJob, now_s: float) -> str:
     return f"~{amount(min(job.locked, job.rate * Decimal(minutes)))}"
 
 
-def matches(job: AsyncJob, wanted: str) -> bool:
-    """Return whether each word of a filter is part of the job's id, name, state or cluster."""
-    text = f"{job.id} {job.name} {state_words(job)} {job.cluster}".lower()
+def matches(job: AsyncJob, wanted: str, marks: str = "") -> bool:
+    """Return whether each word of a filter is part of the job's id, name, state, cluster or `marks`."""
+    text = f"{job.id} {job.name} {state_words(job)} {job.cluster} {marks}".lower()
     return all(word in text for word in wanted.lower().split())
 
 

@@ -29,6 +29,7 @@ class LiveData:
         terms: The grid's terms; None until they were read.
         ids: Ids of all jobs, newest first; None until they were read.
         jobs: The jobs that were read, by id.
+        marks: Tags, sweeps and parameters of jobs as texts, by the hash of their definition; read for a filter.
         outage: The error of an outage; empty while the grid answers.
         outage_since: When the outage began, in unix seconds.
     """
@@ -40,6 +41,7 @@ class LiveData:
         self.terms: ContractTerms | None = None
         self.ids: list[int] | None = None
         self.jobs: dict[int, AsyncJob] = {}
+        self.marks: dict[str, str] = {}
         self.outage = ""
         self.outage_since = 0.0
         self._changed = changed
@@ -76,6 +78,11 @@ class LiveData:
             await self._read(missing)
             self._changed()
             await asyncio.sleep(0)
+
+    async def read_marks(self) -> None:
+        """Read tags, sweeps and parameters, for a filter. Raises GridError."""
+        self.marks = await self.overview.marks()
+        self._changed()
 
     async def _look(self) -> None:
         known = self.ids or []

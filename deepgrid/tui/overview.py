@@ -10,12 +10,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import Decimal
+from typing import TYPE_CHECKING
 
 from deepgrid.chain.node.values import TrackRecord
 from deepgrid.client.engine.output import JobOutput
 from deepgrid.client.grid import AsyncGrid
 from deepgrid.client.job import AsyncJob
 from deepgrid.client.job_values import Remark, credits_of
+
+if TYPE_CHECKING:
+    from deepgrid.services.kept_messages import Mark
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +59,12 @@ class ContractTerms:
     minimum: Decimal
     cancellation_minutes: int
     answer_minutes: int
+
+
+def _mark_text(mark: Mark) -> str:
+    sets = [mark.tags, *(mark.sweep.parameters if mark.sweep else ())]
+    sweep = [mark.sweep.id, mark.sweep.name] if mark.sweep else []
+    return " ".join([*(f"{name}={value}" for one in sets for name, value in one.items()), *sweep])
 
 
 class Overview:
@@ -97,6 +107,17 @@ class Overview:
             return []
         notices = await connection.patiently(lambda: connection.session.services.notices(job_id))
         return [Remark(datetime.fromtimestamp(one.at, UTC), one.kind, one.text) for one in notices]
+
+    async def marks(self) -> dict[str, str]:
+        """Return tags, sweep and parameters of own jobs as one text, by the hash of their definition.
+
+        Without a key there are none. Raises ServiceError.
+        """
+        connection = await self.grid._connect()
+        if not connection.has_key:
+            return {}
+        marks = await connection.patiently(connection.session.services.marks)
+        return {name: _mark_text(mark) for name, mark in marks.items()}
 
     async def record(self, provider: str) -> TrackRecord:
         """Return the numbers of jobs that a cluster started, refused, panicked and let time out. Raises ChainError."""

@@ -90,6 +90,21 @@ async def test_a_filter_finds_jobs_by_words_and_esc_removes_it(app: GridApp, gri
         await shows(pilot, "No job matches 'zzz'")
 
 
+async def test_a_filter_finds_jobs_by_tag_sweep_and_parameter(app: GridApp, grid: AsyncGrid) -> None:
+    await grid.submit(EXAMPLE, credits=100, name="tagged", tags=["project=wing"])
+    await grid.submit(EXAMPLE, credits=100, name="other")
+    sweep = await (
+        await grid.map(EXAMPLE, [{"GREETING": "a"}, {"GREETING": "b"}], credits=100, name="greet")
+    ).requested()
+    async with app.run_test(size=NARROW) as pilot:
+        await shows(pilot, "tagged", "other")
+        for words, found in (("project=wing", 1), (sweep.sweep_id[:8], 2), ("greeting=b", 1)):
+            await pilot.press("slash", *words)
+            await shows(pilot, f"[{words}: {found} of 4]")
+            await pilot.press("enter", "escape")
+            await shows(pilot, "tagged", "other")
+
+
 async def test_copy_and_the_list_of_keys(app: GridApp, grid: AsyncGrid) -> None:
     job = await grid.submit(EXAMPLE, credits=100)
     async with app.run_test(size=NARROW) as pilot:

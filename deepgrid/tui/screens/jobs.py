@@ -56,7 +56,7 @@ class JobsScreen(JobActions):
 
     def below(self) -> Iterable[Widget]:
         yield Plain(id="remark")
-        yield Input(placeholder="part of id, name, state or cluster", id="filter", disabled=True)
+        yield Input(placeholder="part of id, name, state, cluster, tag or sweep", id="filter", disabled=True)
 
     def prepare(self) -> None:
         self.query_one("#filter").display = False
@@ -91,8 +91,10 @@ class JobsScreen(JobActions):
             return ids
         from deepgrid.tui.details import matches
 
-        jobs = self.live.jobs
-        return [job_id for job_id in ids if job_id in jobs and matches(jobs[job_id], self._filter)]
+        marks = self.live.marks
+        jobs = [self.live.jobs[job_id] for job_id in ids if job_id in self.live.jobs]
+        texts = (marks.get(job.on_chain.definition.definition_hash, "") for job in jobs)
+        return [job.id for job, text in zip(jobs, texts, strict=True) if matches(job, self._filter, text)]
 
     def _nothing(self) -> str:
         if self._filter:
@@ -109,11 +111,10 @@ class JobsScreen(JobActions):
             self.head(who)
             return
         block_age = age(live.now() - account.at.timestamp())
-        text = (
-            f"{who}  {amount(account.credits)} credits  allowance {amount(account.allowance)}"
-            f"  gas {amount(account.gas)}  block {block_age}"
-        )
-        if self._filter:
+        text = f"{who}  {amount(account.credits)} credits"
+        if not self._filter:  # which needs the room
+            text += f"  allowance {amount(account.allowance)}  gas {amount(account.gas)}  block {block_age}"
+        else:
             read, total = sum(job_id in live.jobs for job_id in live.ids or ()), len(live.ids or ())
             text += f"  [{plain(self._filter)}: {len(self._shown)} of {read if read < total else total}]"
         self.head(Content(text) if not self.stale else Content.styled(text, "dim"))
@@ -182,6 +183,15 @@ class JobsScreen(JobActions):
 
     def action_filter(self) -> None:
         self.ask_in(self.query_one("#filter", Input))
+        if self.live is not None:
+            self.run_worker(self._read_marks(), group="marks", exclusive=True)
+
+    async def _read_marks(self) -> None:
+        try:
+            if self.live is not None:
+                await self.live.read_marks()
+        except GridError:
+            return  # the filter finds what the chain says
 
     @on(Input.Changed, "#filter")
     def _filter_changed(self, event: Input.Changed) -> None:
