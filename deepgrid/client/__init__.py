@@ -21,6 +21,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from deepgrid.billing.resource_use import ResourceUse
     from deepgrid.client.bills.job_receipt import JobReceipt
     from deepgrid.client.cluster_offers import Cluster, ClusterOffer, Clusters, Offers
     from deepgrid.client.display.record import JobEnd, JobEvent, JobRecord
@@ -64,6 +65,7 @@ if TYPE_CHECKING:
     from deepgrid.lifecycle.states import JobStatus
 
 _NAMES = {
+    "deepgrid.billing.resource_use": "ResourceUse",
     "deepgrid.client.bills.job_receipt": "JobReceipt",
     "deepgrid.client.cluster_offers": "Cluster ClusterOffer Clusters Offers",
     "deepgrid.client.display.record": "JobEnd JobEvent JobRecord",
@@ -144,6 +146,7 @@ __all__ = [
     "Quote",
     "QuoteExpired",
     "Remark",
+    "ResourceUse",
     "ServiceError",
     "ShareLink",
     "Step",

@@ -47,6 +47,7 @@ from deepgrid.lifecycle.job import Job as ChainJob
 from deepgrid.lifecycle.states import JobStatus
 
 if TYPE_CHECKING:
+    from deepgrid.billing.resource_use import ResourceUse
     from deepgrid.client.bills.job_receipt import JobReceipt
 
 LAST_LINES = 20  # of a failed job's output, in its error
@@ -258,6 +259,17 @@ class AsyncJob(RepeatableJob, JobFiles, LiveJob):
         from deepgrid.client.bills.job_receipt import read_job_receipt  # here: few programs read receipts
 
         return await self._connection.patiently(lambda: read_job_receipt(self._connection, self.id))
+
+    async def resource_use(self) -> ResourceUse:
+        """Return what the job used of what it asked for, as its provider signed it in the receipt.
+
+        Returns:
+            The figures, each None if the cluster does not know it.
+
+        Raises:
+            GridError: As `receipt` does: NotFound while there is none.
+        """
+        return (await self.receipt()).resource_use
 
     async def download(
         self, to: FilePath, only: str | Sequence[str] | None = None, *, workflow: Source | Workflow | None = None

@@ -43,6 +43,7 @@ from deepgrid.slurm.ssh.login import Login, MeteredLogin
 from deepgrid.slurm.ssh.login_settings import LoginSettings
 from deepgrid.slurm.supervision.leader import Leader
 from deepgrid.slurm.supervision.monitor import SlurmMonitor
+from deepgrid.slurm.supervision.resource_uses import ResourceUses
 
 logger = logging.getLogger(__name__)
 
@@ -90,6 +91,7 @@ class Intervals:
     block_poll_s: float = 1.0  # between checks for a new block
     slurm_answers_s: float = 2.0  # a healthy cluster answers within this time
     look_at_node_s: float = 30.0  # longest wait for a look at a node; 0 for no look
+    use_known_s: float = 5.0  # longest wait for what a job used, before its log ends
 
     def until_observing_s(self, now: float) -> float:
         """Return seconds from the monotonic time `now` until all carriers observe again, with one request."""
@@ -119,6 +121,7 @@ class ProviderSession:
         metrics.epoch = lambda: cluster.term.epoch if cluster.term and leader.leads else None
         metrics.carried = lambda: {key: self.monitor.observe(key).phase for key in self._carried}
         self.monitor = SlurmMonitor(cluster)
+        self.uses = ResourceUses(metered, settings.login.slurm_timeout_s)
         self.services = ServicesClient.of(book, wallet.account, settings.services_url)
         self.features = SiteFeatures(settings.state / f"{settings.cluster}.features.json", settings.containers)
         self.registries = Registries(settings.registries, settings.containers.mirrors)
@@ -132,7 +135,7 @@ class ProviderSession:
             settings.claim_stays_s,
         )
         unsent = ReceiptJournal(settings.state / f"{settings.cluster}.receipts.json", like=self.key(0, 0))
-        self.receipts = ReceiptDesk(chain, cluster, self.services, signatory, unsent)
+        self.receipts = ReceiptDesk(chain, cluster, self.uses, self.services, signatory, unsent)
         self.services_fault = ""  # the reason why the services are not usable at all
         self.wakeups = Wakeups()
         self.patience = Patience(60.0 * settings.held_minutes, 3600.0 * settings.room_hours)

@@ -123,7 +123,7 @@ def accounting_columns(job: Job) -> dict[str, str]:
         "ExitCode": f"{code}:{signal}", "Start": str(job["start"] or "Unknown"), "End": str(job["end"] or "Unknown"),
         "Submit": str(job["submit"]), "NodeList": job["nodes"] or "None assigned", "Comment": job["comment"],
         "Suspended": "00:00:00", "AllocTRES": "", "ReqTRES": "", "JobName": job["name"], "WorkDir": job["workdir"],
-        "Account": job["account"],
+        "Account": job["account"], "TotalCPU": "00:00:00", "TRESUsageInTot": "", "TRESUsageOutTot": "",
     }  # fmt: skip
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from deepgrid import AsyncGrid
 from deepgrid import Grid as OpenGrid
 from deepgrid.billing.credits import format_credits
 from deepgrid.billing.entries import Allocation
+from deepgrid.billing.resource_use import Measured
 from deepgrid.chain.client import Chain
 from deepgrid.chain.job_trail import read_trails
 from deepgrid.chain.transactions.wallet import Wallet
@@ -24,9 +26,11 @@ from deepgrid.provider.shared.receipt_desk import ReceiptDesk, ReceiptJournal, S
 from deepgrid.services.receipts import read_receipt, sign_receipt
 from deepgrid.services.signing.request_signing import Domain
 from deepgrid.slurm.commands.job_row import Row
+from deepgrid.slurm.commands.sacct_use import Run
 from tests.cli.live import CREDIT, Dps, Live, Party
 
-TRES = "cpu=1,mem=128M,node=1"
+TRES = "cpu=1,mem=128M,node=1,used/cpu=27,used/mem=30M"
+USED = Measured(cpu_s=27, memory_mb=30)
 
 
 @dataclass(frozen=True)
@@ -40,6 +44,13 @@ class Accounting:
         return [Row(slurm_id, "1000", "COMPLETED", self.seen.started_at, given=given) for slurm_id in ids]
 
 
+class Uses:
+    """The accounting of a cluster, with what each run used."""
+
+    async def of_all(self, runs: Collection[Run]) -> dict[Run, Measured]:
+        return dict.fromkeys(runs, USED)
+
+
 async def send_receipt(chain: Chain, provider: Party, job_id: int, folder: Path) -> bytes:
     """Let the provider's desk sign the receipt of a settled job and send it. Returns what the services keep."""
     job, book = await chain.job(job_id), chain.book
@@ -48,7 +59,7 @@ async def send_receipt(chain: Chain, provider: Party, job_id: int, folder: Path)
     signatory = Signatory(Domain(book.chain_id, book.meta_scheduler), account, "alpha", "main", stable_s=0)
     key = JobKey(book.chain_id, book.meta_scheduler, job.id, job.claimed_at)
     journal = ReceiptJournal(folder / "alpha.receipts.json", key)
-    desk = ReceiptDesk(chain, Accounting(seen), provider.services, signatory, journal)  # type: ignore[arg-type]
+    desk = ReceiptDesk(chain, Accounting(seen), Uses(), provider.services, signatory, journal)  # type: ignore[arg-type]
     desk.add(key, seen)
     assert len(ReceiptJournal(folder / "alpha.receipts.json", key)) == 1, "a restart loses nothing"
     await desk.send({key: Seen.of(seen)})
@@ -78,6 +89,9 @@ async def test_a_receipt_of_a_real_job(
     written = await dps.run("job", "receipt", str(running_id), "--pdf", tmp_path / "receipt.pdf")
     assert written.status == 0, written
     assert (tmp_path / "receipt.pdf").read_bytes().startswith(b"%PDF-")
+    got = json.loads((await dps.run("job", "get", str(running_id), "--json")).out)["resource_use"]
+    assert (got["asked_cpus"], got["cpu_s"], got["memory_mb"], got["read_mb"]) == (1, 27, 30, None)
+    assert "asked 1 CPU, used 0.9; asked 128 MB, used 30 MB" in (await dps.run("job", "get", str(running_id))).out
     money = json.loads(as_json.out)["receipt"]["money"]
     job = await chain.job(running_id)
     assert (money["top_ups_wei"], money["locked_wei"]) == (str(7 * CREDIT), str(107 * CREDIT))

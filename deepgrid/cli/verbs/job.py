@@ -6,6 +6,7 @@ import math
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import asdict
 from typing import Annotated, NoReturn
 
 import typer
@@ -20,7 +21,7 @@ from deepgrid.cli.error_boundary import FAILED, interruptions_explained, runs
 from deepgrid.cli.options import DEFAULT_KEY, AsJson, BookFile, InWei, JobId, KeyFile, NoApprove, NoTimestamp
 from deepgrid.cli.standard_streams import is_file, print_result, with_transaction, write_bytes
 from deepgrid.cli.verbs import into_job, kept_output
-from deepgrid.cli.verbs.bills.receipt import job_receipt
+from deepgrid.cli.verbs.bills.receipt import job_receipt, use_of
 from deepgrid.cli.verbs.repeat.job_verbs import again, job_file, notes_of, tag_job
 from deepgrid.cli.verbs.repeat.repeat_options import WithTag
 from deepgrid.client.display.record import job_as_json, record_as_json
@@ -42,11 +43,12 @@ async def get(number: JobId, as_json: AsJson = False, key: KeyFile = DEFAULT_KEY
     async with as_customer(key, book, asks_services=True) as grid:
         found = await grid.job(number)
         record = await found.record()
-        noted = await notes_of(found) if found.customer == grid.address else {}
+        own = found.customer == grid.address
+        noted, use = (await notes_of(found), await use_of(found)) if own else ({}, None)
     if as_json:
-        print_json({**record_as_json(record), **noted})
+        print_json({**record_as_json(record), **noted, **({"resource_use": asdict(use)} if use else {})})
     else:
-        show_record(Screen(), record, noted)
+        show_record(Screen(), record, noted, use)
 
 
 @job.command("list")

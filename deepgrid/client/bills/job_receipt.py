@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from deepgrid.billing.credits import format_credits
+from deepgrid.billing.resource_use import Measured, ResourceUse, resource_use
 from deepgrid.chain.client import Chain
 from deepgrid.chain.job_trail import read_trails
 from deepgrid.client.display.receipt_text import receipt_text
@@ -63,6 +64,13 @@ class JobReceipt:
     def minutes(self) -> int:
         """Minutes on the bill."""
         return self._contents.minutes.billed
+
+    @property
+    def resource_use(self) -> ResourceUse:
+        """What the job used of what it asked for, as the provider's Slurm measured it."""
+        asked, ran = self._contents.asked, self._contents.evidence
+        cpus = asked.tasks * asked.cpus_per_task
+        return resource_use(cpus, cpus * asked.mem_per_cpu_mb, ran.run_s, Measured.of_tres(ran.tres))
 
     @property
     def text(self) -> str:

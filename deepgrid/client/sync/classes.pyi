@@ -8,6 +8,7 @@ from typing import Any, Self
 
 import pandas as pd
 
+from deepgrid.billing.resource_use import ResourceUse
 from deepgrid.client.bills.job_receipt import JobReceipt
 from deepgrid.client.bills.job_usage import When
 from deepgrid.client.cluster_offers import Clusters, Offers
@@ -759,6 +760,15 @@ class Job:
             NotFound: There is none: the job is not over, or its provider signs within the next minutes.
             AccessDenied: It is another customer's job.
             ServiceError: The services do not answer, or sent a receipt that does not fit the job.
+        """
+    def resource_use(self) -> ResourceUse:
+        """Return what the job used of what it asked for, as its provider signed it in the receipt.
+
+        Returns:
+            The figures, each None if the cluster does not know it.
+
+        Raises:
+            GridError: As `receipt` does: NotFound while there is none.
         """
     def download(
         self, to: FilePath, only: str | Sequence[str] | None = None, *, workflow: Source | Workflow | None = None

@@ -35,6 +35,7 @@ from deepgrid.provider.claims.job_story import JobStory, Tell
 from deepgrid.provider.claims.money_end import MoneyEnd
 from deepgrid.provider.claims.observer import ClaimObserver
 from deepgrid.provider.claims.step_runner import RunStep, call_step
+from deepgrid.provider.claims.use_line import say_use
 from deepgrid.provider.session import ProviderSession
 from deepgrid.provider.terms import why_unacceptable
 from deepgrid.slurm.submit.protocol import Submission, SubmitRequest
@@ -234,6 +235,8 @@ class Carrier:
             await self.session.cluster.acknowledge(self.key)
         except GridError as error:
             logger.warning("job %d: its completion record stays: %s", self.key.job_id, error.message)
+        if self.story.last is not None:
+            await say_use(self.session, self.story.last)
         await self.session.logs.finish(self.key)
 
     async def card(self) -> JobCard:

@@ -180,12 +180,12 @@ class LogShipper:
         at, most = stream.at, min(self._settings.max_bytes_per_job, stream.at.most)
         if page is None:
             page = OutputPage(0, b"")  # a job that never started has no output
-        if ended and page.size == at.source:
-            return _Move(b"", at, 0, final=True)
-        if stream.notes and not ended and (move := _note_move(stream, most, max(0, page.size - at.source))):
+        rest, is_over = max(0, page.size - at.source), ended and page.size == at.source
+        if stream.notes and (is_over or not ended) and (move := _note_move(stream, most, rest)):
             return move
+        if is_over:
+            return _Move(b"", at, 0, final=True)
         portion = next_portion(at, page.size, most, ended=ended)
-        rest = max(0, page.size - at.source)
         stream.waits = not ended and rest > 0 and portion.ship == 0
         if portion.leave_out:
             line = gap_line(portion.leave_out, new_line=stream.in_line)
@@ -195,7 +195,7 @@ class LogShipper:
             line = wait_line(new_line=stream.in_line)
             return _Move(line, at.after_gap(line, 0), rest)
         data = page.data[: portion.ship]
-        final = ended and at.source + len(data) == page.size
+        final = ended and at.source + len(data) == page.size and not stream.notes
         return _Move(data, at.after(data), rest - len(data), final) if data else None
 
     def _is_stuck(self, stream: _Stream) -> bool:

@@ -26,9 +26,10 @@ from deepgrid.lifecycle.job import Job, JobKey
 from deepgrid.lifecycle.slurm_state import Phase, SlurmJob
 from deepgrid.services.client import ServicesClient
 from deepgrid.services.receipts import sign_receipt
-from deepgrid.services.receipts.making import SettledJob, contents_of, evidence_of, place_of, tres_text
+from deepgrid.services.receipts.making import SettledJob, contents_of, evidence_of, place_of, tres_text, with_use
 from deepgrid.services.signing.request_signing import Domain
 from deepgrid.slurm.cluster import DAY_S, Cluster
+from deepgrid.slurm.supervision.resource_uses import ResourceUses
 
 logger = logging.getLogger(__name__)
 
@@ -129,6 +130,7 @@ class ReceiptDesk:
         self,
         chain: Chain,
         cluster: Cluster,
+        uses: ResourceUses,
         services: ServicesClient,
         signatory: Signatory,
         journal: ReceiptJournal,
@@ -136,6 +138,7 @@ class ReceiptDesk:
     ) -> None:
         self._chain = chain
         self._cluster = cluster
+        self._uses = uses
         self._services = services
         self._signatory = signatory
         self._journal = journal
@@ -189,12 +192,14 @@ class ReceiptDesk:
             self._journal.postpone([key for key in own if key not in ready])
         trails = await read_trails(self._chain, list(ready.values()))
         tres = await self._tres(some, ready)
+        used = await self._uses.of_all({(seen.slurm_id or 0, seen.started_at) for seen in map(some.__getitem__, ready)})
         for key, job in ready.items():
             if (settlement := trails[job.id].settlement) is None:
                 raise ChainError(f"The node does not show the settlement of job {job.id}.")
             settled, seen = SettledJob(job, settlement, trails[job.id]), some[key]
             place = place_of(self._signatory.cluster, self._signatory.partition, seen.nodes)
-            evidence = evidence_of(seen.job, tres.get((seen.slurm_id or 0, seen.started_at), ""))
+            run = (seen.slurm_id or 0, seen.started_at)
+            evidence = evidence_of(seen.job, with_use(tres.get(run, ""), used.get(run)))
             contents = contents_of(self._signatory.domain, settled, place, evidence)
             await self._deliver(key, sign_receipt(self._signatory.account, contents))
             self._journal.discard([key])

@@ -64,8 +64,8 @@ class Times(Part):
 class Evidence(Part):
     """What Slurm says of the run. `run_s` are the seconds that count, without suspensions.
 
-    `exit_status` is Slurm's wait status. `tres` is Slurm's text of the resources that the job held; empty if its
-    accounting does not say.
+    `exit_status` is Slurm's wait status. `tres` is Slurm's text of the resources that the job held, followed by what
+    it used of them (`used/cpu=12,used/mem=85M`); empty if its accounting does not say.
     """
 
     slurm_id: Count | None = None

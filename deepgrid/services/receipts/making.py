@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from deepgrid.billing.entries import Allocation, Settlement
+from deepgrid.billing.resource_use import Measured
 from deepgrid.chain.job_trail import Trail
 from deepgrid.lifecycle.job import Job
 from deepgrid.lifecycle.slurm_state import SlurmJob
@@ -100,6 +101,11 @@ def tres_text(given: Allocation) -> str:
     memory = None if given.mem_mb is None else f"{given.mem_mb}M"
     pairs = {"cpu": given.cpus, "gres/gpu": given.gpus or None, "mem": memory, "node": given.nodes}
     return ",".join(f"{name}={value}" for name, value in pairs.items() if value is not None)
+
+
+def with_use(tres: str, measured: Measured | None) -> str:
+    """Return `tres`, the resources of a job, with its measured use behind them."""
+    return ",".join(filter(None, (tres, measured.tres if measured else "")))
 
 
 def place_of(cluster: str, partition: str, nodes: str) -> Place:

@@ -54,6 +54,28 @@ async def test_everything_arrives_once_and_the_log_is_closed() -> None:
     assert (service.log, service.closed, service.at.left_out) == (cluster.output, True, 0)
 
 
+async def test_last_lines_of_the_supervisor_follow_the_output_and_close_the_log() -> None:
+    cluster, service = Cluster(b"without a line end"), Service()
+    async with LogShipper(cluster, service, QUICK) as shipper:
+        shipper.follow(KEY)
+        shipper.say(KEY, "first")
+        shipper.say(KEY, "second")
+        await shipper.finish(KEY)
+    assert service.log.count(b"[deepgrid: ") == 2
+    assert service.log.endswith(b"\n[deepgrid: second]\n")
+    assert (service.closed, service.at.source) == (True, len(cluster.output or b""))
+
+
+async def test_a_full_log_is_closed_without_last_lines() -> None:
+    cluster, service = Cluster(b"x" * 40), Service(most=40)
+    async with LogShipper(cluster, service, QUICK) as shipper:
+        shipper.follow(KEY)
+        shipper.say(KEY, "no room for it")
+        await shipper.finish(KEY)
+    assert service.closed
+    assert b"no room" not in service.log
+
+
 async def test_an_outage_of_the_service_delays_and_loses_nothing() -> None:
     cluster, service = Cluster(b"kept for later\n"), Service(outages=5)
     await shipped(cluster, service)

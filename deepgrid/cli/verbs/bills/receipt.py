@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from deepgrid.billing.resource_use import ResourceUse
 from deepgrid.chain.book import DEFAULT_BOOK
 from deepgrid.cli.access.address_book import find_book
 from deepgrid.cli.access.grid import as_anyone, as_customer
@@ -15,7 +17,10 @@ from deepgrid.cli.display.screen import Screen
 from deepgrid.cli.error_boundary import FAILED, complain, runs
 from deepgrid.cli.options import DEFAULT_KEY, BookFile, JobId, KeyFile
 from deepgrid.cli.standard_streams import print_result, write_bytes
-from deepgrid.errors import InputError, NotFound
+from deepgrid.client.job import AsyncJob
+from deepgrid.errors import GridError, InputError, NotFound
+
+USE_WITHIN_S = 5.0  # services that do not answer must not hold up the rest of the job
 
 receipt = typer.Typer(help="Verify receipts of jobs.", no_args_is_help=True)
 
@@ -45,6 +50,18 @@ async def job_receipt(
         for title, rows in receipt_sections(found.contents):
             screen.heading(title)
             screen.pairs(rows)
+
+
+async def use_of(job: AsyncJob) -> ResourceUse | None:
+    """Return what an own job used that is over, if its receipt says it. A missing answer is no error."""
+    if not job.over:
+        return None
+    try:
+        async with asyncio.timeout(USE_WITHIN_S):
+            use = await job.resource_use()
+    except (GridError, TimeoutError):
+        return None
+    return use if use.words else None
 
 
 @receipt.command("verify")

@@ -1,0 +1,42 @@
+"""The last lines of a job's log: what the job used of what it asked for."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+
+from deepgrid.billing.resource_use import LEAST_S, Measured, resource_use
+from deepgrid.lifecycle.decide import Observation
+from deepgrid.lifecycle.slurm_state import SlurmJob
+from deepgrid.provider.session import ProviderSession
+
+logger = logging.getLogger(__name__)
+
+
+async def say_use(session: ProviderSession, seen: Observation) -> None:
+    """Put what the job used into its log, if Slurm knows it soon. The job is settled already, so nothing waits for it.
+
+    Nothing is said where accounting is missing or gathers nothing, and of a short run.
+    """
+    if not session.logs.holds(seen.key) or seen.slurm.run_s < LEAST_S:
+        return
+    try:
+        async with asyncio.timeout(session.intervals.use_known_s):
+            measured = await _measured(session, seen.slurm)
+    except TimeoutError:
+        return
+    except Exception:  # a bug must not end the carrier of a settled job
+        logger.exception("job %d: its log lacks its resource use: unexpected error", seen.key.job_id)
+        return
+    asked = seen.job.definition
+    cpus = asked.ntasks * asked.cpus_per_task
+    use = resource_use(cpus, cpus * asked.mem_per_cpu_mb, seen.slurm.run_s, measured)
+    for line in filter(None, (use.words, use.hint)):
+        session.logs.say(seen.key, line)
+
+
+async def _measured(session: ProviderSession, ran: SlurmJob) -> Measured:
+    """Return what the run used, once accounting has its end."""
+    while (found := await session.uses.of((ran.slurm_id or 0, ran.started_at))) is None:  # noqa: ASYNC110 - accounting is late
+        await asyncio.sleep(1.0)
+    return found
