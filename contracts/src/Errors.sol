@@ -82,7 +82,12 @@ error InvalidJobDefinition();
 /// @param most Maximum number of labels.
 error TooManyLabels(uint256 count, uint256 most);
 
-/// @notice A job's definition, or a whole request, is longer than the code of one contract can be.
+/// @notice The name of a job's definition is longer than those who read or claim the job should pay for.
+/// @param length Length in bytes.
+/// @param most Maximum length in bytes.
+error LocationTooLong(uint256 length, uint256 most);
+
+/// @notice The texts and labels of a job are longer than those who read or claim it should pay for.
 /// @param length Length in bytes.
 /// @param most Maximum length in bytes.
 error BlobTooLong(uint256 length, uint256 most);
@@ -99,7 +104,8 @@ error InsufficientHardware(address provider);
 
 /// @notice The job would cost more per minute than its customer accepts.
 /// @param rate Rate of the job at this provider, in wei per minute.
-/// @param ceiling Highest rate that the customer accepts, in wei per minute.
+/// @param ceiling Highest rate that the customer accepts, in wei per minute. 0 means the prices of the time of the request,
+/// which the provider has raised since.
 error RateAboveCeiling(uint256 rate, uint256 ceiling);
 
 /// @notice The customer gave the job up, so it is not assigned any more.
@@ -111,6 +117,14 @@ error JobGivenUp(uint256 giveUpAt);
 /// @param earliest Earliest time that a request may name now, in unix seconds.
 error GiveUpTooSoon(uint256 giveUpAt, uint256 earliest);
 
+/// @notice The job waits for an earlier one, which has not ended as it should.
+/// @param afterJob Number of the earlier job.
+error JobWaits(uint32 afterJob);
+
+/// @notice A new job can only wait for a job that exists already.
+/// @param afterJob Number of the missing job.
+error NoEarlierJob(uint32 afterJob);
+
 // ---------------------------------------------------------------- top-ups
 
 /// @notice The customer requested to cancel the job, so it takes no more credits.
@@ -119,9 +133,14 @@ error CancelRequested();
 /// @notice The customer gave no spending authority.
 error NoSpendingAuthority();
 
-/// @notice More than one slice of time remains, so an automatic top-up is too early.
+/// @notice Automatic top-ups have taken what the customer allowed for this job.
+/// @param spendable Wei that they may still take.
+/// @param required Wei of one minute.
+error SpendingLimitReached(uint256 spendable, uint256 required);
+
+/// @notice An automatic top-up comes too early, or after the end of the bought time.
 /// @param remaining Minutes that remain.
-/// @param limit Minutes of one slice.
+/// @param limit Minutes from which on it is allowed.
 error RemainingTimeAboveLimit(uint256 remaining, uint256 limit);
 
 // ---------------------------------------------------------------- queues and lists

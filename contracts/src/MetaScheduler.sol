@@ -4,12 +4,21 @@ pragma solidity 0.8.37;
 import {IERC20} from "@openzeppelin/contracts/token/ERC20/IERC20.sol";
 import {Address} from "@openzeppelin/contracts/utils/Address.sol";
 import {Math} from "@openzeppelin/contracts/utils/math/Math.sol";
-import {InsufficientFunds, InsufficientHardware, NoJob, ProviderNotJoined, RunningColdStatusOnly} from "./Errors.sol";
+import {
+    InsufficientFunds,
+    InsufficientHardware,
+    JobWaits,
+    NoJob,
+    ProviderNotJoined,
+    RateAboveCeiling,
+    RunningColdStatusOnly
+} from "./Errors.sol";
 import {BilledTooMuchEvent} from "./Events.sol";
 import {RareCalls} from "./RareCalls.sol";
 import {Assignment, JobStatus, StatusReport} from "./Types.sol";
 import {Endings} from "./base/Endings.sol";
 import {Requests} from "./base/Requests.sol";
+import {TopUps} from "./base/TopUps.sol";
 import {IProviderManager} from "./interfaces/IProviderManager.sol";
 import {IUsualCalls} from "./interfaces/IUsualCalls.sol";
 import {Billing} from "./libraries/Billing.sol";
@@ -19,12 +28,12 @@ import {LineWord} from "./libraries/LineWord.sol";
 import {Refusals} from "./libraries/Refusals.sol";
 import {States} from "./libraries/States.sol";
 import {Terms} from "./libraries/Terms.sol";
-import {WishWords} from "./libraries/WishWord.sol";
+import {WishWord} from "./libraries/WishWord.sol";
 
 /// @notice The market of jobs. A customer requests jobs and locks credits for them. The meta-scheduler assigns each
 /// job to a provider. The provider claims it, reports on it and is paid for the minutes that it ran.
 /// @dev IMetaScheduler shows everything that clients can call here.
-contract MetaScheduler is Requests {
+contract MetaScheduler is Requests, TopUps {
     using Address for address;
 
     /// Address of RareCalls.
@@ -120,17 +129,36 @@ contract MetaScheduler is Requests {
         uint256 rate = terms.tariff.rateOf(core.sizes);
         uint256 locked = _lockedOf(jobId, word, core.deposit);
         if (locked < rate) return abi.encodeWithSelector(InsufficientFunds.selector, locked, rate);
-        if (core.wishesAt != 0) {
-            refusal = WishWords.read(_blobOf(word), core.wishesAt).refusal(rate, locked);
-            if (refusal.length != 0) return refusal;
-        }
-        if (terms.tariff.cutPercent() != _deepsquareCut) {
-            terms.tariff = terms.tariff.withCut(_deepsquareCut);
+        refusal = _refusalOfWishes(core, line, rate, locked);
+        if (refusal.length != 0) return refusal;
+        if (!terms.tariff.charges(_deepsquareCut, _cancellationFeeMinute)) {
+            terms.tariff = terms.tariff.withCharges(_deepsquareCut, _cancellationFeeMinute);
             number = _newTerms(terms);
-            line = line.withTerms(number, line.version());
+            line = line.withTerms(number);
         }
         word = _move(jobId, word, JobStatus.META_SCHEDULED).assigned(number, Billing.limitMinutes(locked, rate));
         (_lines[provider], _words[jobId]) = _enter(line, jobId, word);
+    }
+
+    /// The error for an assignment that breaks the job's wishes. A job without a ceiling of its own goes only to prices that
+    /// were in force when it was requested, or lower.
+    function _refusalOfWishes(JobRecord.Core memory core, LineWord line, uint256 rate, uint256 locked)
+        private
+        view
+        returns (bytes memory refusal)
+    {
+        WishWord wishes = core.wishes;
+        if (wishes.ceiling() == 0 && line.raisedAt() >= core.submittedAt) {
+            return abi.encodeWithSelector(RateAboveCeiling.selector, rate, 0);
+        }
+        if (WishWord.unwrap(wishes) == 0) return "";
+        uint32 earlier = wishes.afterJob();
+        if (earlier != 0) {
+            JobStatus status = _words[_toId(earlier)].status();
+            bool ready = wishes.afterAny() ? !States.isHot(status) : status == JobStatus.FINISHED;
+            if (!ready) return abi.encodeWithSelector(JobWaits.selector, earlier);
+        }
+        return wishes.refusal(rate, locked);
     }
 
     /// Claims the first waiting job and returns the one behind it. The caller moves the mark.
@@ -189,7 +217,7 @@ contract MetaScheduler is Requests {
         _end(jobId, word, deal, next, running ? _billableMinutes(jobId, word, deal, next, ranMinutes) : 0);
     }
 
-    /// Returns min(reported, started minutes since the start). Minutes count until now, but after a cancel request only
+    /// Returns min(reported, started minutes since the start), which is 0 for a job that ends as it starts. Minutes count until now, but after a cancel request only
     /// until the time for its answer ends. A cancel of a RUNNING job on request costs at least the cancellation fee.
     function _billableMinutes(bytes32 jobId, JobWord word, Deal memory deal, JobStatus next, uint256 reported)
         private
@@ -197,14 +225,14 @@ contract MetaScheduler is Requests {
     {
         uint256 until = block.timestamp;
         bool requested = word.cancelRequested();
-        if (requested) until = Math.min(until, _extras[jobId].cancelRequestedAt + _claimTimeout());
+        if (requested) until = Math.min(until, _extras[jobId].cancelRequestedAt + ANSWER_PERIOD);
         uint256 observed = Billing.startedMinutes(word.startedAt(), until);
         if (reported > observed + _billDurationDeltaMinute) {
             emit BilledTooMuchEvent(jobId, msg.sender, reported);
         }
         billed = Math.min(reported, observed);
         if (next == JobStatus.CANCELLED && requested) {
-            billed = Math.max(billed, Math.min(_cancellationFeeMinute, _limitMinutes(deal)));
+            billed = Math.max(billed, Math.min(_feeOf(word), _limitMinutes(deal)));
         }
     }
 }

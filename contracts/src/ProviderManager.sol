@@ -29,7 +29,8 @@ contract ProviderManager is AccessControl, MappingGetters {
 
     /// @notice Role that approves, removes and bans providers.
     bytes32 public constant METASCHEDULER_ROLE = keccak256("METASCHEDULER_ROLE");
-    /// @notice Role of the MetaScheduler contract. The contract that got the role last receives each change.
+    /// @notice Role of a MetaScheduler contract. Each holder receives each change. The one that got the role last counts the
+    /// jobs of providers.
     bytes32 public constant METASCHEDULER_CONTRACT_ROLE = keccak256("METASCHEDULER_CONTRACT_ROLE");
     /// @notice Price of a registration, which is free.
     uint256 public constant PROVIDER_REGISTRATION_TAX = 0;
@@ -136,16 +137,25 @@ contract ProviderManager is AccessControl, MappingGetters {
         _setBanned(provider, false);
     }
 
-    /// The account that gets the role of the MetaScheduler contract receives changes from then on.
+    /// The account that gets the role of a MetaScheduler contract receives changes from then on. So does the one before it,
+    /// which may still have jobs.
     function _grantRole(bytes32 role, address account) internal override returns (bool granted) {
         granted = super._grantRole(role, account);
-        if (granted && role == METASCHEDULER_CONTRACT_ROLE) metaScheduler = IMetaScheduler(account);
+        if (!granted || role != METASCHEDULER_CONTRACT_ROLE) return granted;
+        if (address(metaScheduler) != address(0)) _earlier.push(metaScheduler);
+        metaScheduler = IMetaScheduler(account);
     }
 
     /// The account that loses the role receives no more changes.
     function _revokeRole(bytes32 role, address account) internal override returns (bool revoked) {
         revoked = super._revokeRole(role, account);
-        if (role == METASCHEDULER_CONTRACT_ROLE && account == address(metaScheduler)) delete metaScheduler;
+        if (role != METASCHEDULER_CONTRACT_ROLE) return revoked;
+        if (account == address(metaScheduler)) delete metaScheduler;
+        for (uint256 i = _earlier.length; i != 0; --i) {
+            if (address(_earlier[i - 1]) != account) continue;
+            _earlier[i - 1] = _earlier[_earlier.length - 1];
+            _earlier.pop();
+        }
     }
 
     /// Stores the proposal's sums, hash and time of change. The time stays if the same proposal already waits.
@@ -198,6 +208,10 @@ contract ProviderManager is AccessControl, MappingGetters {
 
     function _tell(address provider) private {
         if (address(metaScheduler) != address(0)) metaScheduler.noteStanding(provider);
+        for (uint256 i; i < _earlier.length; ++i) {
+            // an earlier contract that fails must not stop a ban in the present one
+            try _earlier[i].noteStanding(provider) {} catch {}
+        }
     }
 
     function _setBanned(address provider, bool banned) private {

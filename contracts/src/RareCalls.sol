@@ -17,8 +17,8 @@ import {CutChanges} from "./base/CutChanges.sol";
 import {Endings} from "./base/Endings.sol";
 import {JobViews} from "./base/JobViews.sol";
 import {ProviderQueues} from "./base/ProviderQueues.sol";
+import {SpendingLimits} from "./base/SpendingLimits.sol";
 import {Standings} from "./base/Standings.sol";
-import {TopUps} from "./base/TopUps.sol";
 import {IProviderManager} from "./interfaces/IProviderManager.sol";
 import {IRareCalls} from "./interfaces/IRareCalls.sol";
 import {Billing} from "./libraries/Billing.sol";
@@ -26,12 +26,13 @@ import {IdList} from "./libraries/IdList.sol";
 import {JobWord} from "./libraries/JobWord.sol";
 import {Refusals} from "./libraries/Refusals.sol";
 import {States} from "./libraries/States.sol";
+import {WishWord} from "./libraries/WishWord.sol";
 
 /// @notice The calls that a usual job does not need, and the views.
 /// @dev One contract would be longer than the limit of EIP-170. So the MetaScheduler hands these calls over by
 /// delegatecall, and this code works on the MetaScheduler's storage. Both contracts share their base contracts, which
 /// declare all variables; neither declares one itself. A direct call to this contract finds no jobs, roles or credits.
-contract RareCalls is TopUps, CutChanges, ProviderQueues, Standings, JobViews {
+contract RareCalls is CutChanges, ProviderQueues, SpendingLimits, Standings, JobViews {
     using IdList for IdList.List;
     using SafeERC20 for IERC20;
 
@@ -42,6 +43,9 @@ contract RareCalls is TopUps, CutChanges, ProviderQueues, Standings, JobViews {
     /// @param credit_ Token that pays for jobs.
     /// @param providerManager_ Registry of the providers.
     constructor(IERC20 credit_, IProviderManager providerManager_) Endings(credit_, providerManager_) {}
+
+    /// @inheritdoc IRareCalls
+    uint256 public constant CANCEL_ANSWER_PERIOD = ANSWER_PERIOD;
 
     // ---------------------------------------------------------------- addresses of the other parts
 
@@ -141,12 +145,19 @@ contract RareCalls is TopUps, CutChanges, ProviderQueues, Standings, JobViews {
         JobWord word = _word(jobId);
         JobStatus status = word.status();
         if (status != JobStatus.PENDING) return abi.encodeWithSelector(PendingStatusOnly.selector, status);
-        uint256 giveUpAt = _wishesOf(word).giveUpAt();
-        if (giveUpAt == 0 || block.timestamp < giveUpAt) {
-            return abi.encodeWithSelector(NotGivenUp.selector, giveUpAt);
-        }
+        WishWord wishes = _wishesOf(word);
+        uint256 giveUpAt = wishes.giveUpAt();
+        bool due = giveUpAt != 0 && block.timestamp >= giveUpAt;
+        if (!due && !_waitsInVain(wishes)) return abi.encodeWithSelector(NotGivenUp.selector, giveUpAt);
         _end(jobId, word, _dealOf(jobId, word), JobStatus.CANCELLED, 0);
         return "";
+    }
+
+    /// Whether the job waits for another one to finish, which ended in another way.
+    function _waitsInVain(WishWord wishes) private view returns (bool) {
+        if (wishes.afterJob() == 0 || wishes.afterAny()) return false;
+        JobStatus status = _words[_toId(wishes.afterJob())].status();
+        return !States.isHot(status) && status != JobStatus.FINISHED;
     }
 
     /// Asks the provider to end the job.
@@ -159,7 +170,7 @@ contract RareCalls is TopUps, CutChanges, ProviderQueues, Standings, JobViews {
     /// Returns to the customer what no report can bill any more, if the time for the answer is over. A repeated call finds
     /// nothing more. The time added by a top-up is of no use now, so its hint goes too.
     function _release(bytes32 jobId, JobWord word, Deal memory deal, uint256 requested) private {
-        uint256 answerDue = requested + _claimTimeout();
+        uint256 answerDue = requested + ANSWER_PERIOD;
         if (block.timestamp < answerDue) return;
         uint256 held = _mostBillable(word, deal, answerDue);
         uint256 released = deal.locked - held;
@@ -175,7 +186,7 @@ contract RareCalls is TopUps, CutChanges, ProviderQueues, Standings, JobViews {
     /// the cancellation fee. A job that was not reported as RUNNING may have run since its claim.
     function _mostBillable(JobWord word, Deal memory deal, uint256 answerDue) private view returns (uint256) {
         uint256 most = Billing.startedMinutes(word.mayRunSince(), answerDue);
-        most = Billing.charged(Math.max(most, _cancellationFeeMinute), deal.locked, deal.rate);
+        most = Billing.charged(Math.max(most, _feeOf(word)), deal.locked, deal.rate);
         return Billing.cost(most, deal.rate, deal.locked);
     }
 

@@ -93,19 +93,22 @@ struct Job {
 }
 
 /// @notice Conditions of a customer for the assignment of a job. A field of 0 asks for nothing, and a job whose fields are
-/// all 0 has no wishes. The contract keeps the first three: it refuses an assignment above `maxRatePerMinute` wei, one that
+/// all 0 has no wishes. The contract keeps all but `prefer`: it refuses an assignment above `maxRatePerMinute` wei, one that
 /// buys less than `minMinutes`, and any at or after `giveUpAt`, in unix seconds. From then on, anyone may end the job while
 /// it is PENDING. `giveUpAt` is at least 5 minutes after the request. `prefer` is only for the scheduler: 0 balanced,
-/// 1 price, 2 start, 3 speed.
+/// 1 price, 2 start, 3 speed. The job is assigned only when job `afterJob`, an earlier one, is FINISHED, or with `afterAny`
+/// when it has ended in any way. If it ended in another way than FINISHED, anyone may end the job without `afterAny`.
 struct Wishes {
     uint96 maxRatePerMinute;
     uint32 minMinutes;
     uint40 giveUpAt;
     uint8 prefer;
+    uint32 afterJob;
+    bool afterAny;
 }
 
-/// @notice What the assignment of a job fixed. Without one, all fields but `lastRefuser` are 0. `startedAt` is 0 unless
-/// the job ran. `released` is what came back to the customer before the end, in wei: `maxCost` has the rest.
+/// @notice What the assignment of a job fixed. Without one, all fields but `lastRefuser` are 0. `feeMinutes` is the minimum
+/// bill of a cancel while it runs. `startedAt` is 0 unless the job ran. `released` is what came back to the customer before the end, in wei: `maxCost` has the rest.
 struct JobTerms {
     uint256 ratePerMinute;
     uint64 limitMinutes;
@@ -115,6 +118,7 @@ struct JobTerms {
     uint8 cutPercent;
     address lastRefuser;
     uint256 released;
+    uint8 feeMinutes;
 }
 
 /// @notice Hardware of a provider. Each array has one number per node.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity 0.8.37;
 
+import {RateAboveCeiling} from "../src/Errors.sol";
 import {JobStatus} from "../src/Types.sol";
 import {Grid} from "./Grid.sol";
 import {vm} from "./Vm.sol";
@@ -27,6 +28,62 @@ contract AttacksTest is Grid {
         skip(13 minutes + 1);
         report(id, JobStatus.OUT_OF_CREDITS, 14);
         checkGain("running_nothing", credit.balanceOf(provider), 0);
+    }
+
+    /// As often as the contract lets it, for a day. The allowance has no limit.
+    function test_topping_up_a_job_that_runs_nothing() external {
+        bytes32 id = running(200 ether);
+        vm.prank(customer);
+        rare.setDelegateSpendingAuthority(id, true);
+        uint256 paidMinutes = 13;
+        for (uint256 i; i < 24 * 60; ++i) {
+            skip(1 minutes);
+            vm.prank(provider);
+            try grid.topUpJobDelegate(id) {
+                paidMinutes = rare.jobTerms(id).limitMinutes;
+            } catch {}
+        }
+        report(id, JobStatus.OUT_OF_CREDITS, uint64(paidMinutes + 1));
+        checkGain("topping_up_a_job_that_runs_nothing", credit.balanceOf(provider), 0);
+    }
+
+    /// A job without a ceiling. The operator approves and assigns.
+    function test_dear_prices_for_a_waiting_job() external {
+        bytes32 id = request(1000 ether);
+        skip(1);
+        reprice(60);
+        vm.expectRevert(abi.encodeWithSelector(RateAboveCeiling.selector, 60 * RATE, 0));
+        assign(id);
+        address newcomer = address(0x2002);
+        join(newcomer);
+        vm.prank(operator);
+        vm.expectRevert(abi.encodeWithSelector(RateAboveCeiling.selector, RATE, 0));
+        grid.metaSchedule(id, newcomer);
+        reprice(1);
+        id = running(1000 ether);
+        report(id, JobStatus.FINISHED, type(uint64).max);
+        checkGain("dear_prices_for_a_waiting_job", credit.balanceOf(provider), 0);
+    }
+
+    /// A cancel after a minute costs the fee of the assignment.
+    function test_raising_the_fee_of_a_running_job() external {
+        uint256 honest = earnedByFee(5);
+        checkGain("raising_the_fee_of_a_running_job", earnedByFee(60), honest);
+        rare.setClaimJobTimeout(7 days / 60);
+        uint256 answered = earnedWhenCancelled(10 minutes, 30);
+        vm.assertEq(earnedWhenCancelled(7 days, 10_100), answered, "the time for an answer is no setting");
+    }
+
+    function earnedByFee(uint256 fee) private returns (uint256) {
+        uint256 before = credit.balanceOf(provider);
+        rare.setCancellationFeeMinute(5);
+        bytes32 id = running(DEPOSIT);
+        rare.setCancellationFeeMinute(fee);
+        vm.assertEq(rare.jobTerms(id).feeMinutes, 5, "the fee of the assignment");
+        skip(1 minutes);
+        cancel(id);
+        report(id, JobStatus.CANCELLED, 1);
+        return credit.balanceOf(provider) - before;
     }
 
     function test_ignoring_a_cancel() external {

@@ -2,7 +2,7 @@
 pragma solidity 0.8.37;
 
 import {
-    BlobTooLong,
+    LocationTooLong,
     InvalidJob,
     InvalidJobDefinition,
     JobHotStatusOnly,
@@ -21,7 +21,10 @@ import {vm} from "./Vm.sol";
 contract BatchTest is Grid {
     function test_each_job_of_a_batch_reads_as_requested_through_its_life() external {
         JobRequest[] memory requests = manyRequests(60, 1000 ether);
-        requests[7].definition.batchLocationHash = string(new bytes(23_000)); // needs a second blob
+        for (uint256 i = 7; i < 15; ++i) {
+            requests[i].definition.uses[0].value = string(new bytes(3000)); // together they need a second blob
+        }
+        requests[6].definition.batchLocationHash = string(new bytes(256));
         requests[8].jobName = "another name that fills 32 bytes";
         vm.prank(customer);
         bytes32[] memory ids = grid.requestNewJobs(requests);
@@ -55,8 +58,8 @@ contract BatchTest is Grid {
         grid.requestNewJobs(requests);
         vm.assertEq(rare.jobIdCounter(), 0, "no job");
         requests = manyRequests(1, 1000 ether);
-        requests[0].definition.batchLocationHash = string(new bytes(24_576));
-        vm.expectRevert(abi.encodeWithSelector(BlobTooLong.selector, 24_576, 24_575));
+        requests[0].definition.batchLocationHash = string(new bytes(257));
+        vm.expectRevert(abi.encodeWithSelector(LocationTooLong.selector, 257, 256));
         vm.prank(customer);
         grid.requestNewJobs(requests);
     }

@@ -61,11 +61,11 @@ contract BillingTest is Grid {
 
     function test_started_minutes() external pure {
         uint256[7] memory elapsed = [uint256(0), 1, 59, 60, 61, 120, 121];
-        uint256[7] memory expected = [uint256(1), 1, 1, 1, 2, 2, 3];
+        uint256[7] memory expected = [uint256(0), 1, 1, 1, 2, 2, 3];
         for (uint256 i; i < elapsed.length; ++i) {
             vm.assertEq(Billing.startedMinutes(1000, 1000 + elapsed[i]), expected[i], "minutes");
         }
-        vm.assertEq(Billing.startedMinutes(1000, 10), 1, "the end is before the start");
+        vm.assertEq(Billing.startedMinutes(1000, 10), 0, "the end is before the start");
     }
 
     /// Compares bills of any size with the documented formulas, written a second time. A bill never exceeds the deposit

@@ -123,11 +123,11 @@ contract CasesTest is Grid {
             uint256[] memory row = rows[i];
             bytes32 id = running(row[0] * RATE);
             vm.prank(customer);
-            rare.setDelegateSpendingAuthority(id, true);
+            rare.setSpendingLimit(id, 1000 ether);
             skip(row[1]);
-            if (row[3] == 0) vm.expectRevert(abi.encodeWithSelector(RemainingTimeAboveLimit.selector, row[2], 30));
+            if (row[3] == 0) vm.expectRevert(abi.encodeWithSelector(RemainingTimeAboveLimit.selector, row[2], 10));
             vm.prank(operator);
-            rare.topUpJobDelegate(id);
+            grid.topUpJobDelegate(id);
             vm.assertEq(rare.jobTerms(id).limitMinutes, row[4], "limit");
             report(id, JobStatus.FINISHED, 0);
         }
@@ -180,7 +180,7 @@ contract CasesTest is Grid {
 
     function topUp(bytes32 id, uint256 amount) private {
         vm.prank(customer);
-        rare.topUpJob(id, amount);
+        grid.topUpJob(id, amount);
     }
 
     function rowsOf(string memory key) private view returns (uint256[][] memory) {

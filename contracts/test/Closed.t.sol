@@ -24,7 +24,7 @@ contract ClosedTest is Grid {
         grid.requestNewJobs(requests);
 
         vm.prank(customer);
-        rare.topUpJob(ids[0], 1 ether);
+        grid.topUpJob(ids[0], 1 ether);
         skip(2 minutes);
         report(ids[0], JobStatus.FINISHED, 2);
         assign(ids[1]);

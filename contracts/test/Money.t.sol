@@ -210,7 +210,7 @@ contract MoneyTest is Grid {
         report(id, JobStatus.RUNNING, how.backdated);
         if (how.topUp != 0) {
             vm.prank(customer);
-            rare.topUpJob(id, how.topUp);
+            grid.topUpJob(id, how.topUp);
         }
         if (how.cancelled) cancel(id);
         skip(how.ran);

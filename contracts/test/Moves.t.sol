@@ -62,7 +62,7 @@ contract MovesTest is Grid {
         vm.revertToState(base);
         vm.prank(customer);
         grid.requestNewJobWithWishes(
-            definition(), 1000 ether, "job", false, Wishes(0, 0, uint40(block.timestamp + 1 days), 0)
+            definition(), 1000 ether, "job", false, Wishes(0, 0, uint40(block.timestamp + 1 days), 0, 0, false)
         );
         skip(2 days);
         made[4] = vm.snapshotState();

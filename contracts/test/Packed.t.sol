@@ -120,6 +120,18 @@ contract PackedTest {
         }
     }
 
+    function test_block_numbers_end_at_32_bits() external {
+        uint256[4] memory heights = [uint256(2 ** 32 - 1), 2 ** 32, 2 ** 32 + 7, type(uint64).max];
+        for (uint256 i; i < 4; ++i) {
+            vm.roll(heights[i]);
+            JobWord word = JobWords.create(7, 9, true);
+            vm.assertEq(word.changedInBlock(), 2 ** 32 - 1, "created");
+            vm.assertEq(word.blob(), 7, "no other field of a new job");
+            vm.assertEq(uint256(word.status()), 0, "nor its state");
+            vm.assertEq(word.moved(JobStatus.RUNNING).changedInBlock(), 2 ** 32 - 1, "moved");
+        }
+    }
+
     function test_delays_end_at_24_bits() external pure {
         JobWord word = JobWord.wrap(uint256(1000) << 112 | 1);
         uint256[5] memory delays = [uint256(0), 1, 2 ** 24 - 2, 2 ** 24 - 1, 2 ** 24];
@@ -130,7 +142,7 @@ contract PackedTest {
         vm.assertEq(word.startedFrom(999).startedAt(), 1000, "not before its claim");
     }
 
-    function test_the_fields_of_a_line() external pure {
+    function test_the_fields_of_a_line() external view {
         for (uint256 i; i < 16; ++i) {
             uint256 bits = words()[i % 4];
             LineWord line = LineWord.wrap(bits);
@@ -140,7 +152,8 @@ contract PackedTest {
             check(bits, LineWord.unwrap(line.withNextToClaim(value)), 64, 32, value);
             check(bits, LineWord.unwrap(line.withClaimable(value)), 96, 32, value);
             check(bits, LineWord.unwrap(line.withClaimed(value)), 128, 32, value);
-            check(put(bits, 160, 24, short), LineWord.unwrap(line.withTerms(short, value)), 184, 32, value);
+            check(bits, LineWord.unwrap(line.withTerms(short)), 160, 24, short);
+            check(bits, LineWord.unwrap(line.withRaise()), 184, 32, NOW);
             check(bits, LineWord.unwrap(line.withValid(i < 8)), 216, 8, i < 8 ? 1 : 0);
             if (field(bits, 224, 32) == type(uint32).max) bits ^= 1 << 255;
             uint256 counted = field(bits, 224, 32) + 1;
@@ -157,7 +170,7 @@ contract PackedTest {
         vm.assertEq(line.claimable(), field(bits, 96, 32), "claimable");
         vm.assertEq(line.claimed(), field(bits, 128, 32), "claimed");
         vm.assertEq(line.terms(), field(bits, 160, 24), "terms");
-        vm.assertEq(line.version(), field(bits, 184, 32), "version");
+        vm.assertEq(line.raisedAt(), field(bits, 184, 32), "raisedAt");
         vm.assertTrue(line.valid() == (field(bits, 216, 8) != 0), "valid");
         vm.assertEq(line.started(), field(bits, 224, 32), "started");
     }
@@ -189,10 +202,14 @@ contract PackedTest {
         uint256[3] memory values = [uint256(1), 2 ** 79 + 1, 2 ** 80 - 2];
         for (uint256 i; i < 27; ++i) {
             (uint256 gpu, uint256 cpu, uint256 mem) = (values[i % 3], values[i / 3 % 3], values[i / 9]);
-            Tariff tariff = TermsFields.tariffOf(ProviderPrices(gpu, cpu, mem), 50);
-            uint256 bits = gpu | cpu << 80 | mem << 160 | 50 << 240;
+            Tariff tariff = TermsFields.tariffOf(ProviderPrices(gpu, cpu, mem), 50, 60);
+            uint256 bits = gpu | cpu << 80 | mem << 160 | 50 << 240 | 60 << 248;
             vm.assertEq(Tariff.unwrap(tariff), bits, "places");
-            check(bits, Tariff.unwrap(tariff.withCut(255)), 240, 8, 255);
+            check(put(bits, 248, 8, 1), Tariff.unwrap(tariff.withCharges(255, 1)), 240, 8, 255);
+            check(put(bits, 248, 8, 255), Tariff.unwrap(tariff.withCharges(0, 255)), 240, 8, 0);
+            vm.assertTrue(tariff.charges(50, 60), "both charges");
+            vm.assertTrue(!tariff.charges(51, 60) && !tariff.charges(50, 61), "another charge");
+            vm.assertEq(tariff.feeMinutes(), 60, "fee");
             vm.assertEq(tariff.cutPercent(), 50, "cut");
             vm.assertEq(tariff.rateOf(Sizes(3, 0, 0, 0)), 3 * gpu, "GPUs");
             vm.assertEq(tariff.rateOf(Sizes(0, 0, 5, 1)), 5 * cpu, "CPUs");
@@ -202,12 +219,16 @@ contract PackedTest {
 
     function test_the_fields_of_wishes() external pure {
         for (uint256 i; i < 4; ++i) {
-            uint256 bits = words()[i] % 2 ** 176;
+            uint256 bits = words()[i] % 2 ** 216;
             WishWord word = WishWord.wrap(bits);
             vm.assertEq(word.asWishes().prefer, field(bits, 0, 8), "prefer");
             vm.assertEq(word.asWishes().giveUpAt, field(bits, 8, 40), "giveUpAt");
             vm.assertEq(word.asWishes().minMinutes, field(bits, 48, 32), "minMinutes");
             vm.assertEq(word.asWishes().maxRatePerMinute, field(bits, 80, 96), "maxRatePerMinute");
+            vm.assertEq(word.ceiling(), field(bits, 80, 96), "ceiling");
+            vm.assertEq(word.asWishes().afterJob, field(bits, 176, 32), "afterJob");
+            vm.assertTrue(word.asWishes().afterAny == (field(bits, 208, 8) != 0), "afterAny");
+            vm.assertEq(word.widthOf(), field(bits, 176, 32) == 0 ? 22 : 27, "width");
         }
     }
 

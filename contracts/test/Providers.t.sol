@@ -14,12 +14,46 @@ import {
 } from "../src/Errors.sol";
 import {MetaScheduler} from "../src/MetaScheduler.sol";
 import {ProviderManager} from "../src/ProviderManager.sol";
+import {RareCalls} from "../src/RareCalls.sol";
 import {HardwareTotals, JobStatus, Label, ProviderHardware, ProviderPrices, ProviderRecord} from "../src/Types.sol";
 import {Registry} from "./Registry.sol";
 import {vm} from "./Vm.sol";
 
+/// A contract that answers nothing.
+contract Deaf {}
+
 /// Proposal, approval, removal and ban.
 contract ProvidersTest is Registry {
+    /// The registry's role has moved to another MetaScheduler. The jobs of the first one go on.
+    function test_a_ban_reaches_each_contract_that_has_the_role() external {
+        MetaScheduler next = new MetaScheduler(credit, manager);
+        bytes32 role = manager.METASCHEDULER_CONTRACT_ROLE();
+        bytes32 id = request(200 ether);
+        manager.grantRole(role, address(new Deaf()));
+        manager.grantRole(role, address(next));
+        vm.assertEq(address(manager.metaScheduler()), address(next), "the present one");
+        setBanned(true);
+        vm.expectRevert(ProviderNotJoined.selector);
+        assign(id);
+        setBanned(false);
+        assign(id);
+        manager.revokeRole(role, address(grid));
+        setBanned(true);
+        vm.prank(provider);
+        grid.claimNextJob(); // without the role it hears nothing any more
+        vm.assertTrue(!RareCalls(address(next)).hasNextClaimableJob(provider), "the other one does");
+        rare.noteStanding(provider); // anyone may still tell it
+        id = request(200 ether);
+        vm.expectRevert(ProviderNotJoined.selector);
+        assign(id);
+    }
+
+    function setBanned(bool banned) private {
+        vm.prank(operator);
+        if (banned) manager.ban(provider);
+        else manager.unban(provider);
+    }
+
     function test_a_proposal_waits_until_it_is_approved() external {
         vm.expectEmit(address(manager));
         emit ProviderManager.ProviderWaitingForApproval(rival);

@@ -106,6 +106,6 @@ contract ReceiversTest is Grid {
 
     function topUp(bytes32 id, uint256 amount) private {
         vm.prank(customer);
-        rare.topUpJob(id, amount);
+        grid.topUpJob(id, amount);
     }
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity 0.8.37;
 
-import {CancelRequested, JobHotStatusOnly, NoJob} from "../src/Errors.sol";
+import {CancelRequested, JobHotStatusOnly, NoJob, RemainingTimeAboveLimit} from "../src/Errors.sol";
 import {CancelReleasedEvent, JobSettledEvent} from "../src/Events.sol";
 import {JobStatus} from "../src/Types.sol";
 import {Grid} from "./Grid.sol";
@@ -107,9 +107,10 @@ contract ReleasesTest is Grid {
         uint256 requested = block.timestamp;
         skip(10 minutes);
         cancel(id);
+        uint256 held = rare.get(id).cost.maxCost;
         rare.setClaimJobTimeout(1);
         cancel(id);
-        vm.assertEq(rare.get(id).cost.maxCost, 21 * RATE, "what can be billed with the shorter time for an answer");
+        vm.assertEq(rare.get(id).cost.maxCost, held, "the time for an answer is no setting");
         rare.setClaimJobTimeout(7 days / 60);
         vm.warp(requested + 1 days - 1);
         cancel(id);
@@ -130,12 +131,15 @@ contract ReleasesTest is Grid {
             for (uint256 j; j < 2; ++j) {
                 vm.expectRevert(CancelRequested.selector);
                 vm.prank(payers[j]);
-                rare.topUpJob(id, 100 ether);
+                grid.topUpJob(id, 100 ether);
             }
-            skip(60 minutes);
-            vm.expectRevert(CancelRequested.selector);
+            uint256 end = rare.get(id).time.start + rare.jobTerms(id).limitMinutes * 1 minutes;
+            vm.warp(i == 0 ? end : block.timestamp);
+            bytes memory refusal = abi.encodeWithSelector(CancelRequested.selector);
+            if (i == 1) refusal = abi.encodeWithSelector(RemainingTimeAboveLimit.selector, 0, 10); // a part came back
+            vm.expectRevert(refusal);
             vm.prank(provider);
-            rare.topUpJobDelegate(id);
+            grid.topUpJobDelegate(id);
             vm.assertEq(credit.balanceOf(customer), before, "nothing was taken");
             cancel(id);
         }
@@ -144,7 +148,7 @@ contract ReleasesTest is Grid {
     function test_a_release_returns_earlier_top_ups_with_their_hint() external {
         bytes32 id = running(1000 ether);
         vm.prank(customer);
-        rare.topUpJob(id, 500 ether);
+        grid.topUpJob(id, 500 ether);
         skip(20 minutes);
         cancel(id);
         skip(10 minutes);
@@ -205,7 +209,7 @@ contract ReleasesTest is Grid {
         if (!life.toldLate) report(id, JobStatus.RUNNING, life.datedBack);
         if (life.topUp != 0) {
             vm.prank(customer);
-            rare.topUpJob(id, life.topUp);
+            grid.topUpJob(id, life.topUp);
         }
         skip(life.ran);
         cancel(id);

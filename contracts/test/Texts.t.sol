@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity 0.8.37;
 
-import {TooManyLabels} from "../src/Errors.sol";
+import {BlobTooLong, LocationTooLong, TooManyLabels} from "../src/Errors.sol";
 import {Affinity, JobDefinition, JobRequest, JobStatus, Label} from "../src/Types.sol";
 import {Grid} from "./Grid.sol";
 import {vm} from "./Vm.sol";
@@ -17,6 +17,43 @@ contract TextsTest is Grid {
         checkRefused(labelled(0, 65), 65);
         checkRefused(labelled(64, 1), 65);
         checkRefused(labelled(40, 40), 80);
+    }
+
+    function test_the_name_of_a_definition_has_at_most_256_bytes() external {
+        JobDefinition memory asked = labelled(0, 0);
+        asked.batchLocationHash = string(filled(256, "x"));
+        vm.assertEq(rare.get(ask(asked)).definition.batchLocationHash, asked.batchLocationHash, "kept");
+        asked.batchLocationHash = string(filled(257, "x"));
+        vm.expectRevert(abi.encodeWithSelector(LocationTooLong.selector, 257, 256));
+        vm.prank(customer);
+        grid.requestNewJob(asked, 100 ether, "", false);
+    }
+
+    /// So a claim and a page of jobs cost at most a few times the usual gas, whatever was asked for.
+    function test_all_texts_of_a_job_have_at_most_4096_bytes() external {
+        JobDefinition memory asked = labelled(1, 0);
+        asked.batchLocationHash = "";
+        uint256 rest = 4096 - lengthWithout(asked);
+        asked.uses[0].value = string(filled(rest, "x"));
+        bytes32 id = ask(asked);
+        vm.assertEq(bytes(rare.get(id).definition.uses[0].value).length, rest, "kept");
+        assign(id);
+        vm.prank(provider);
+        uint256 before = gasleft();
+        grid.claimNextJob();
+        vm.assertTrue(before - gasleft() < 130_000, "gas of the claim");
+        asked.uses[0].value = string(filled(rest + 1, "x"));
+        vm.expectRevert(abi.encodeWithSelector(BlobTooLong.selector, 4097, 4096));
+        vm.prank(customer);
+        grid.requestNewJob(asked, 100 ether, "job", false);
+    }
+
+    /// Bytes of a record with one use, without the bytes of its value: 5 for length and widths, 9 for 100 credits, a byte
+    /// for each other number, one size byte each for name, location, both lists and the key, two for the value, and three
+    /// for the name.
+    function lengthWithout(JobDefinition memory asked) private pure returns (uint256) {
+        uint256 numbers = (asked.gpus == 0 ? 0 : 1) + (asked.memPerCpu > 255 ? 2 : 1) + 1 + 1;
+        return 5 + 9 + numbers + 5 + bytes(asked.uses[0].key).length + 2 + 3;
     }
 
     function test_a_batch_is_refused_as_a_whole() external {

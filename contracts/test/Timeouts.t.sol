@@ -114,7 +114,7 @@ contract TimeoutsTest is Grid {
     function test_a_top_up_gives_the_provider_more_time() external {
         bytes32 id = running(200 ether);
         vm.prank(customer);
-        rare.topUpJob(id, 146 ether);
+        grid.topUpJob(id, 146 ether);
         checkTooEarly(id, operator, block.timestamp + 23 minutes + 1 days);
     }
 

@@ -70,14 +70,14 @@ contract UnansweredTest is Grid {
         honestCancel();
         bytes32 id = running(DEPOSIT);
         vm.prank(customer);
-        rare.topUpJob(id, DEPOSIT);
+        grid.topUpJob(id, DEPOSIT);
         skip(20 minutes);
         cancel(id);
         skip(10 minutes);
         cancel(id);
         vm.expectRevert(CancelRequested.selector);
         vm.prank(customer);
-        rare.topUpJob(id, DEPOSIT);
+        grid.topUpJob(id, DEPOSIT);
         skip(50 minutes);
         report(id, JobStatus.CANCELLED, 80);
         check("topping_up_while_it_blocks", id, 80);

@@ -104,8 +104,6 @@ class Ledger:
     transfers: tuple[Transfer, ...]
     reported_too_much: dict[int, int]  # job -> minutes, not billed
     jobs: dict[int, Job]
-    cancellation_fee_minutes: int
-    claim_timeout_minutes: int
     balance_wei: int
     platform_cut_wei: int
     older_strays_wei: int = 0

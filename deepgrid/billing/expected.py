@@ -10,7 +10,7 @@ from __future__ import annotations
 from deepgrid.billing.entries import Run
 from deepgrid.billing.formulas import Bill, bill
 from deepgrid.lifecycle.job import Job
-from deepgrid.lifecycle.minutes import minutes_begun, started_minutes
+from deepgrid.lifecycle.minutes import elapsed_minutes, minutes_begun, started_minutes
 
 
 def run_minutes(run: Run | None) -> int:
@@ -26,7 +26,7 @@ def releasable_wei(job: Job, *, answer_minutes: int, fee_minutes: int) -> int:
     0 if it returned them already, or if the answer is due after the bought time.
     """
     answer_due = job.cancel_requested_at + 60 * answer_minutes
-    minutes = max(started_minutes(job.started_at or job.claimed_at, answer_due), fee_minutes)
+    minutes = max(elapsed_minutes(job.started_at or job.claimed_at, answer_due), fee_minutes)
     return bill(minutes, job.rate_wei_per_minute, job.held_wei, job.cut_percent).refunded
 
 

@@ -27,6 +27,7 @@ from deepgrid.lifecycle.states import JobStatus
 T = TypeVar("T")
 Item = bytes | tuple[Any, ...]  # a job's id on chain, or that with more arguments behind it
 
+PAYMENT_GAS, NEXT_PAYMENT_GAS = 60_000, 12_000
 MOST_AT_ONCE = 100  # at most about 5 million gas; a transaction may have 16 million, a block 30
 MOST_IN_FLIGHT = 8  # transactions of one call: more than a block holds, and few enough to encode without a pause
 LONGEST_ERROR_BYTES = 500  # each byte on chain costs gas
@@ -170,7 +171,8 @@ class BatchWriter:
 
     async def _send(self, contract: str, function: str, *args: Any, gas: int | None = None) -> Receipt:
         data = interface(contract).encode(function, *args)
-        return await self.sender.send(Call(function, self.chain.book.contracts[contract], data), gas=gas)
+        call = Call(function, self.chain.book.contracts[contract], data, spare_gas=_spare_gas(function, args))
+        return await self.sender.send(call, gas=gas)
 
     def _skipped(self, receipt: Receipt) -> list[Skipped]:
         return [_skipped(event) for event in self._events(receipt, "BatchItemSkippedEvent")]
@@ -201,6 +203,15 @@ async def all_of(parts: Iterable[Awaitable[T]]) -> list[T]:
 def request_args(request: Request) -> tuple[Any, ...]:
     """Return a request as arguments of `requestNewJob`, and as an item of `requestNewJobs`."""
     return coded_definition(request.definition), request.locked_wei, coded_name(request.name), request.delegate
+
+
+def _spare_gas(function: str, args: Sequence[Any]) -> int:
+    """Return the gas of payments that an estimate may miss: in the second of its start, a job costs nothing yet."""
+    if function == "providerSetJobStatus":
+        return PAYMENT_GAS
+    if function == "providerSetJobStatuses":
+        return PAYMENT_GAS + NEXT_PAYMENT_GAS * (len(args[0]) - 1)
+    return 0
 
 
 def report_args(report: Report) -> tuple[Any, ...]:

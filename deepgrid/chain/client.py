@@ -103,6 +103,19 @@ class Chain(Reader):
         """Return the number of jobs that wait for a claim by `provider`."""
         return int(await self._read("MetaScheduler", "getClaimableJobQueueSize", provider))
 
+    async def spendable(self, job_ids: Sequence[int]) -> dict[int, int]:
+        """Return what automatic top-ups of these jobs may still take, in wei, from one request."""
+        found = await self._read_many([("MetaScheduler", "spendable", coded_id(job_id)) for job_id in job_ids])
+        return dict(zip(job_ids, found, strict=True))
+
+    async def raised_at(self, providers: Sequence[str]) -> dict[str, int]:
+        """Return the unix time of each provider's last raise of a price, from one request.
+
+        A job without a ceiling goes to a provider only if it was requested later.
+        """
+        found = await self._read_many([("MetaScheduler", "raisedAt", provider) for provider in providers])
+        return dict(zip(providers, found, strict=True))
+
     async def queues(self, provider: str) -> Queues:
         """Return lengths of the queues of `provider`, from one request."""
         names = ("getClaimableJobQueueSize", "getCancellingJobQueueSize", "getTopUpJobQueueSize")

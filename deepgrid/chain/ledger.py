@@ -60,9 +60,7 @@ async def read_ledger(
     events, moved = events + later[0], moved + later[1]
     ids = sorted({event.job_id for event in events if provider in (None, event.args.get("provider"))} | set(hot))
     contract, at = chain.book.meta_scheduler, newest.number
-    jobs, constants, balance, cut = await asyncio.gather(
-        chain.jobs(ids, at), chain.constants(), chain.balance(contract, at), chain.platform_cut(at)
-    )
+    jobs, balance, cut = await asyncio.gather(chain.jobs(ids, at), chain.balance(contract, at), chain.platform_cut(at))
     by_id = {job.id: job for job in jobs}
     transfers = with_own_deposits(await read_transfers(chain, events, moved, settings), events, by_id)
     times = await _times(chain, events, (head, newest), settings)
@@ -78,8 +76,6 @@ async def read_ledger(
         transfers=transfers,
         reported_too_much={one.job_id: one.args["billingAmount"] for one in named["BilledTooMuchEvent"]},
         jobs=by_id,
-        cancellation_fee_minutes=constants.cancellation_fee_minutes,
-        claim_timeout_minutes=constants.claim_timeout_minutes,
         balance_wei=balance,
         platform_cut_wei=cut,
     )

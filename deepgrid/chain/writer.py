@@ -82,8 +82,12 @@ class Writer(BatchWriter):
         return await self._send_approved(approve_first, TOP_UP_GAS, "topUpJob", coded_id(job_id), amount_wei)
 
     async def set_delegate_spending(self, job_id: int, allowed: bool) -> Receipt:
-        """Allow or forbid the grid to top an own job up from the own allowance."""
+        """Allow or forbid the grid to top an own job up from the own allowance, by at most the deposit in total."""
         return await self._send("MetaScheduler", "setDelegateSpendingAuthority", coded_id(job_id), allowed)
+
+    async def set_spending_limit(self, job_id: int, limit_wei: int) -> Receipt:
+        """Let the grid top an own job up by at most `limit_wei` from now on; 0 forbids it."""
+        return await self._send("MetaScheduler", "setSpendingLimit", coded_id(job_id), limit_wei)
 
     async def time_out(self, job_id: int) -> Receipt:
         """Take a job from a provider that did not act in time. It becomes PENDING, or PANICKED if it was running."""

@@ -7,7 +7,7 @@ import os
 import warnings
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, SupportsIndex
 
 from deepgrid.chain.transactions.wallet import Wallet
 from deepgrid.client.cluster_offers import Cluster, Clusters, Offers, read_offers
@@ -296,6 +296,8 @@ class AsyncGrid(JobHistory):
         send: FilePath | Sequence[FilePath] = (),
         input_from: int | None = None,
         retries: int = 0,
+        after: SupportsIndex | None = None,
+        after_any: SupportsIndex | None = None,
     ) -> AsyncJob:
         """Submit a job, and lock credits for it. Credits that it does not use are returned.
 
@@ -323,6 +325,8 @@ class AsyncGrid(JobHistory):
             input_from: Number of another job of the same customer, whose output becomes the input.
             retries: While it is waited for, run the job again up to so many times if it fails for another reason than
                 its program. It then has the number of its last attempt.
+            after: A job, or its number, that must finish first. If it does not, the new job ends with a refund.
+            after_any: A job that must end first, in any way.
 
         Returns:
             The job.
@@ -337,6 +341,7 @@ class AsyncGrid(JobHistory):
         """
         read = await read_workflow(workflow)
         terms = Terms.of(uses, affinities, delegate_spending, min_time, max_price, give_up_after, prefer)
+        terms = terms.following(after, after_any)
         mark, more = mark_of(tags, note), Retries(checked_retries(retries), read, tags or {}, note, approve, key)
         connection = await self._connect()
         read = more.workflow = await _with_input(connection, read, send, input_from)

@@ -416,7 +416,7 @@ class AsyncJob(RepeatableJob, JobFiles, LiveJob):
         Raises:
             ChainError: The node does not answer.
         """
-        return story.cancel_words(self.on_chain, await self._connection.reads.constants())
+        return story.cancel_words(self.on_chain)
 
     async def top_up(self, credits: Credits, *, approve: bool = True) -> Self:
         """Buy more time for a job that a cluster has claimed. What it does not use is returned.
@@ -439,6 +439,26 @@ class AsyncJob(RepeatableJob, JobFiles, LiveJob):
             ):
                 receipt = await self._connection.session.top_up(self.id, wei_of(credits), approve=approve)
         return await self._changed_by(receipt)
+
+    async def limit_top_ups(self, credits: Credits) -> Self:
+        """Let the grid top up the job from the allowance by at most this much from now on.
+
+        Args:
+            credits: Credits in total; 0 forbids automatic top-ups.
+
+        Returns:
+            The job itself.
+
+        Raises:
+            ContractError: The job is over, or belongs to another customer.
+            ChainError: The node does not answer. If it is not transient, the transaction may have been sent.
+        """
+        return await self._changed_by(
+            await self._connection.session.writer.set_spending_limit(self.id, wei_of(credits))
+        )
+
+    def __index__(self) -> int:
+        return self.id
 
     # -- parts -------------------------------------------------------------------------------
 

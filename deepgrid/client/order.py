@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from operator import index
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, SupportsIndex
 
 from deepgrid.billing.formulas import MAX_LIMIT_MINUTES, affordable_minutes
 from deepgrid.chain.batches import Request
@@ -46,6 +47,8 @@ class Terms:
         max_rate_wei: Highest price per minute; 0 for any, None for the dearest that the grid quotes.
         give_up_after_s: Seconds from the request on, at least LEAST_WAIT_S; 0 for never.
         prefer: What counts most when a cluster is chosen.
+        after: Number of the job that must finish first; 0 for none.
+        after_any: Whether that job may end in any way.
     """
 
     uses: tuple[Label, ...] = ()
@@ -55,6 +58,8 @@ class Terms:
     max_rate_wei: int | None = None
     give_up_after_s: int = 0
     prefer: Prefer = Prefer.BALANCED
+    after: int = 0
+    after_any: bool = False
 
     @classmethod
     def of(
@@ -92,7 +97,21 @@ class Terms:
     def wishes(self, now: int) -> Wishes:
         """Return the wishes that the contract keeps for a job that is requested at the unix time `now`."""
         give_up_at = now + self.give_up_after_s if self.give_up_after_s else 0
-        return Wishes(self.max_rate_wei or 0, self.min_minutes, give_up_at, self.prefer)
+        return Wishes(self.max_rate_wei or 0, self.min_minutes, give_up_at, self.prefer, self.after, self.after_any)
+
+    def following(self, after: SupportsIndex | None, after_any: SupportsIndex | None) -> Terms:
+        """Return the terms of a job that waits for another one: until it finishes, or ends in any way.
+
+        Raises InputError if both are given, or one is no number of a job.
+        """
+        if after is not None and after_any is not None:
+            raise InputError("A job waits for one other job.", next_step="Give after or after_any, not both.")
+        first = after if after is not None else after_any
+        if first is None:
+            return self
+        if (number := index(first)) < 1:
+            raise InputError(f"{number} is not the id of a job.")
+        return replace(self, after=number, after_any=after_any is not None)
 
 
 def _max_rate(max_price: Credits | None) -> int | None:

@@ -75,19 +75,28 @@ class Wishes:
     """A customer's conditions on the choice of a cluster for one job.
 
     `max_rate_wei` is the ceiling of the price per minute, 0 for none. `min_minutes` is the least time that the
-    locked credits must buy. After `give_up_at` (unix time, 0 for never) a pending job may be cancelled.
+    locked credits must buy. After `give_up_at` (unix time, 0 for never) a pending job may be cancelled. `after_job` is
+    the job that must finish first, or with `after_any` end in any way; 0 for none.
     """
 
     max_rate_wei: int = 0
     min_minutes: int = 1
     give_up_at: int = 0
     prefer: Prefer = Prefer.BALANCED
+    after_job: int = 0
+    after_any: bool = False
 
 
 NO_WISHES = Wishes()
 
 # The contract's TIMEOUT_GRACE: a silent provider may still bill a job that may have run, for this time.
 HELD_FOR_S = 86_400
+
+# The contract's CANCEL_ANSWER_PERIOD: minutes after it are not billed.
+ANSWER_MINUTES = 10
+
+# The contract's TOP_UP_WINDOW_MINUTES: an automatic top-up is possible this long before the end of the bought time.
+TOP_UP_WINDOW_MINUTES = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +105,8 @@ class Job:
 
     `locked_wei` is everything that was locked for it. `released_wei` of this came back before its end, because its
     provider did not answer a cancel request in time. `exit_status` is Slurm's wait status (768 for exit code 3).
-    `granted_minutes` is floor(locked / rate), 0 while no provider is assigned.
+    `granted_minutes` is floor(locked / rate), 0 while no provider is assigned. `fee_minutes` is the minimum bill of a
+    cancel while it runs.
     """
 
     id: int
@@ -124,6 +134,7 @@ class Job:
     pending_top_up_wei: int = 0  # part of `locked_wei` that the provider has not seen yet
     wishes: Wishes = Wishes()
     released_wei: int = 0
+    fee_minutes: int = 0
 
     @property
     def held_wei(self) -> int:

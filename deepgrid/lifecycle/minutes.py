@@ -11,6 +11,11 @@ def started_minutes(started_at: int, ended_at: int) -> int:
     return minutes_begun(ended_at - started_at)
 
 
+def elapsed_minutes(start: int, end: int) -> int:
+    """Return the most minutes that the contract bills between two of its times, 0 if no time passed."""
+    return max(0, -(-(end - start) // 60))
+
+
 def minutes_begun(seconds: int) -> int:
     """Return the started minutes within this many seconds, at least 1."""
     return max(1, -(-seconds // 60))

@@ -17,7 +17,7 @@ logger = logging.getLogger(__name__)
 # Contract errors for a job that ended, and for credits or authority that were withdrawn meanwhile.
 OUT_OF_CREDITS = {"ERC20InsufficientAllowance", "ERC20InsufficientBalance"}
 OVERTAKEN = OUT_OF_CREDITS | {"NoSpendingAuthority", "RunningScheduledStatusOnly", "RemainingTimeAboveLimit"}
-OVERTAKEN |= {"CancelRequested"}
+OVERTAKEN |= {"CancelRequested", "SpendingLimitReached"}
 
 
 async def plan_slices(session: OperatorSession, ahead_minutes: int) -> list[Slice | Unpaid]:
@@ -30,7 +30,7 @@ async def plan_slices(session: OperatorSession, ahead_minutes: int) -> list[Slic
     due = near_end(jobs, slice_minutes, ahead_minutes, now)
     funds = await _funds(session, sorted({job.customer for job in due}))
     due = near_end(await session.chain.jobs([job.id for job in due]), slice_minutes, ahead_minutes, now)
-    return plan(due, funds, slice_minutes)
+    return plan(due, funds, await session.chain.spendable([job.id for job in due]), slice_minutes)
 
 
 async def needs_slices(session: OperatorSession, ahead_minutes: int) -> bool:

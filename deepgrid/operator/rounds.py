@@ -9,13 +9,14 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from deepgrid.chain.node.values import TrackRecord
 from deepgrid.chain.transactions.contract_errors import unless_overtaken
-from deepgrid.lifecycle.job import Job, Provider
+from deepgrid.lifecycle.job import Job
 from deepgrid.lifecycle.states import JobStatus
 from deepgrid.observability.action_taken import ActionTaken
+from deepgrid.operator.chained_jobs import NOT_CHAINED, Chained, read_chained
 from deepgrid.operator.session import Entry, OperatorSession
 from deepgrid.operator.use_ledger import holds_of
 from deepgrid.scheduling.expiry import gives_up_at, in_turns
@@ -32,6 +33,8 @@ SOONEST_S = 5.0  # pause before a round for a job that becomes due
 # Contract errors of a panic: the job ended, or another operator assigned it meanwhile.
 OVERTAKEN = frozenset({"JobHotStatusOnly", "InvalidTransition", "SameStatusError"})
 
+GIVEN_UP = "no cluster took it before the time to give up; it is cancelled with a full refund"
+
 
 class Snapshot:
     """The input of a round. Not a dataclass: Prefect would search its jobs for task runs, which takes seconds."""
@@ -44,23 +47,30 @@ class Snapshot:
         refusals: Refusals,
         exhausted: Sequence[Job] = (),
         given_up: Sequence[Job] = (),
+        chained: Chained = NOT_CHAINED,
+        raised_at: Mapping[str, int] = {},
     ) -> None:
-        """Pending jobs: `exhausted` were given back by too many providers, `given_up` must not be assigned any more."""
-        over = {job.id for job in (*exhausted, *given_up)}
+        """Pending jobs: `exhausted` were given back by too many providers, `given_up` must not be assigned any more.
+
+        `raised_at` has the time of each provider's last raise of a price, if a job depends on it.
+        """
+        over = {job.id for job in (*exhausted, *given_up, *chained.waiting, *chained.in_vain)}
         self.now = now
         self.hot = hot
         self.providers = providers
         self.refusals = refusals
         self.exhausted = exhausted
         self.given_up = given_up
+        self.in_vain = chained.in_vain
+        self.raised_at = raised_at
         self.pending = [job for job in hot if job.status is JobStatus.PENDING and job.id not in over]
         due = [job for job in given_up if gives_up_at(job) <= _latest(now)]
-        self.to_end = in_turns([*exhausted, *due])
+        self.to_end = in_turns([*exhausted, *due, *chained.in_vain])
 
     @property
     def is_empty(self) -> bool:
         """Whether a round has nothing to do."""
-        return not (self.pending or self.exhausted or self.given_up)
+        return not (self.pending or self.exhausted or self.given_up or self.in_vain)
 
 
 class Decision:
@@ -78,12 +88,16 @@ async def read_market(session: OperatorSession) -> Snapshot:
     await _resolve_promises(session)
     hot, providers, now = await asyncio.gather(session.hot(), session.providers(), session.chain.now())
     pending = [job for job in hot if job.status is JobStatus.PENDING]
+    chained = await read_chained(session, pending)
     given_up = [job for job in pending if 0 < job.wishes.give_up_at <= _latest(now)]
-    over = {job.id for job in given_up}
+    over = {job.id for job in (*given_up, *chained.waiting, *chained.in_vain)}
+    vain = {job.id for job in chained.in_vain}
+    given_up = [job for job in given_up if job.id not in vain]
     rest = [job for job in pending if job.id not in over]
     most = session.settings.scheduler.max_tries
     exhausted = [job for job in rest if len(session.memory.given_back(job.id)) >= most]
-    return Snapshot(now, hot, providers, await session.refusals(rest), exhausted, given_up)
+    refusals, raised_at = await asyncio.gather(session.refusals(rest), _raised_at(session, rest, providers))
+    return Snapshot(now, hot, providers, refusals, exhausted, given_up, chained, raised_at)
 
 
 async def decide(session: OperatorSession, seen: Snapshot) -> Decision:
@@ -92,7 +106,7 @@ async def decide(session: OperatorSession, seen: Snapshot) -> Decision:
     accounts = session.memory.use.accounts()
 
     def match() -> tuple[Round, Usage]:
-        market = _market_of(seen.hot, [provider for provider, _ in seen.providers], records, seen.now)
+        market = _market_of(seen, records)
         use = usage_at(seen.now, accounts, holds_of(seen.hot), session.settings.scheduler)
         with session.deciding:  # a thread cannot be cancelled: an earlier attempt may still run
             return session.scheduler.round(seen.pending, market, seen.refusals, use), use
@@ -128,12 +142,13 @@ async def end_jobs(session: OperatorSession, seen: Snapshot) -> list[ActionTaken
     """End the jobs that wait in vain, with a full refund and a notice. Returns the ended ones.
 
     A job that too many providers gave back panics with the reason. A job is cancelled when its customer's time to give
-    up has come. Customers take turns.
+    up has come, and when it waits for a job to finish that ended in another way. Customers take turns.
     """
     exhausted = {job.id for job in seen.exhausted}
     ends = seen.to_end[:ENDS_PER_ROUND]
     panics = [_panic(session, job) for job in ends if job.id in exhausted]
-    done = await asyncio.gather(_give_up(session, [job for job in ends if job.id not in exhausted]), *panics)
+    in_vain = {job.id for job in seen.in_vain}
+    done = await asyncio.gather(_give_up(session, [job for job in ends if job.id not in exhausted], in_vain), *panics)
     await session.until_followed((await session.chain.head()).number)
     return [one for ended in done for one in ended]
 
@@ -164,20 +179,31 @@ def _next_round(session: OperatorSession, decision: Decision, ended: int) -> flo
     return asyncio.get_running_loop().time() + max(SOONEST_S, min(due)) if due else None
 
 
-def _market_of(
-    hot: Sequence[Job], providers: Sequence[Provider], records: Mapping[str, Reliability], now: int
-) -> Market:
+async def _raised_at(session: OperatorSession, jobs: Sequence[Job], providers: Sequence[Entry]) -> dict[str, int]:
+    """Return when each provider raised its prices, if a job without a highest price depends on it."""
+    if all(job.wishes.max_rate_wei for job in jobs):
+        return {}
+    return await session.chain.raised_at([provider.address for provider, _ in providers if provider.in_force])
+
+
+def _market_of(seen: Snapshot, records: Mapping[str, Reliability]) -> Market:
     """Return the clusters in force, each with its hot jobs: running ones first, then its queue in order."""
     busy: dict[str, list[HotJob]] = {}
-    for job in sorted(hot, key=lambda job: (-job.status, job.assigned_at, job.id)):
+    for job in sorted(seen.hot, key=lambda job: (-job.status, job.assigned_at, job.id)):
         if job.provider is not None:
-            busy.setdefault(job.provider, []).append(HotJob.of(job, now))
+            busy.setdefault(job.provider, []).append(HotJob.of(job, seen.now))
     clusters = [
-        ClusterState(one, busy.get(one.address, ()), records.get(one.address, Reliability()), measured_speeds(one))
-        for one in providers
+        ClusterState(
+            one,
+            busy.get(one.address, ()),
+            records.get(one.address, Reliability()),
+            measured_speeds(one),
+            seen.raised_at.get(one.address, 0),
+        )
+        for one, _ in seen.providers
         if one.in_force
     ]
-    return Market(clusters, now)
+    return Market(clusters, seen.now)
 
 
 def _whole_life(record: TrackRecord) -> Reliability:
@@ -201,15 +227,19 @@ async def _panic(session: OperatorSession, job: Job) -> list[ActionTaken]:
     return [ActionTaken("ended", "job", reason, job.id, customer=job.customer)]
 
 
-async def _give_up(session: OperatorSession, jobs: Sequence[Job]) -> list[ActionTaken]:
+async def _give_up(session: OperatorSession, jobs: Sequence[Job], in_vain: Collection[int]) -> list[ActionTaken]:
     """Cancel jobs. Returns the ended ones: one that changed meanwhile, or is early by the chain's clock, is skipped."""
     skipped = {lost.job_id: lost.reason for lost in await session.writer.give_up_jobs([job.id for job in jobs])}
     for job_id, reason in skipped.items():
         logger.info("job %d: not ended: %s", job_id, reason.message)
     ended = [job for job in jobs if job.id not in skipped]
-    text = "no cluster took it before the time to give up; it is cancelled with a full refund"
-    session.notices.add([(job.id, "ended", text) for job in ended])
-    return [ActionTaken("ended", "job", text, job.id, customer=job.customer) for job in ended]
+    texts = {job.id: _in_vain(job) if job.id in in_vain else GIVEN_UP for job in ended}
+    session.notices.add([(job_id, "ended", text) for job_id, text in texts.items()])
+    return [ActionTaken("ended", "job", texts[job.id], job.id, customer=job.customer) for job in ended]
+
+
+def _in_vain(job: Job) -> str:
+    return f"it waited for job {job.wishes.after_job} to finish, which did not; it is cancelled with a full refund"
 
 
 async def _resolve_promises(session: OperatorSession) -> None:

@@ -64,6 +64,8 @@ def _obstacle(job: Job, cluster: ClusterState, rate: int, minutes: int, refused:
         return f"{wanted} {format_credits(rate)} credits, {format_credits(job.locked_wei)} are locked"
     if wishes.max_rate_wei and rate > wishes.max_rate_wei:
         return f"costs {format_credits(rate)} credits per minute, above {format_credits(wishes.max_rate_wei)}"
+    if not wishes.max_rate_wei and cluster.raised_at and cluster.raised_at >= job.submitted_at:
+        return "raised its prices after the request, which has no highest price"
     return ""
 
 

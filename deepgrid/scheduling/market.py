@@ -97,12 +97,14 @@ class ClusterState:
         busy: Its hot jobs. Running jobs in any order, the others in the order of its queue.
         record: How reliable it was lately.
         speed: Measured speed per kind of job (`speed.kind_of`); higher is faster. Kinds may be missing.
+        raised_at: Unix time of the last raise of its prices, 0 if no job depends on it.
     """
 
     provider: Provider
     busy: Sequence[HotJob] = ()
     record: Reliability = Reliability()
     speed: Mapping[str, float] = field(default_factory=dict)
+    raised_at: int = 0
 
 
 @dataclass(frozen=True, slots=True)

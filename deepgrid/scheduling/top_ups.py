@@ -1,8 +1,8 @@
 """Selects the jobs that get another slice of time from their customers' allowances. Pure.
 
-A slice is the contract's `topUpSliceDurationMin`. Jobs that end first get a slice first, while the
-customer's allowance and balance last. Jobs of one customer share both, so no slice of a plan is refused
-for lack of credits.
+A slice is the contract's `topUpSliceDurationMin`, or less if the customer's limit for the job has less left. Jobs
+that end first get a slice first, while the customer's allowance and balance last. Jobs of one customer share both,
+so no slice of a plan is refused for lack of credits.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from deepgrid.billing.credits import format_credits
-from deepgrid.lifecycle.job import Job
+from deepgrid.lifecycle.job import TOP_UP_WINDOW_MINUTES, Job
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,35 +43,55 @@ def near_end(jobs: Iterable[Job], slice_minutes: int, ahead_minutes: int, now: i
     """Return jobs with spending authority and at most `ahead_minutes` left at `now` (the chain's time), first end
     first.
 
-    `ahead_minutes` is capped at one slice, because the contract sells no slice earlier.
+    `ahead_minutes` is capped at one slice and at ten minutes, because the contract sells no slice earlier. It sells
+    none after the end of the bought time either.
     """
-    ahead = min(ahead_minutes, slice_minutes)
-    due = [job for job in jobs if _may_be_topped_up(job) and remaining_minutes(job, now) <= ahead]
+    ahead = min(ahead_minutes, slice_minutes, TOP_UP_WINDOW_MINUTES)
+    due = [job for job in jobs if _may_be_topped_up(job) and 0 <= job.granted_minutes - _used(job, now) <= ahead]
     return sorted(due, key=lambda job: (remaining_minutes(job, now), job.id))
 
 
 def remaining_minutes(job: Job, now: int) -> int:
     """Return the unused minutes of a claimed job. As in the contract, only full minutes count as used."""
-    used = max(0, now - job.started_at) // 60 if job.started_at else 0
-    return max(0, job.granted_minutes - used)
+    return max(0, job.granted_minutes - _used(job, now))
 
 
-def plan(due: Iterable[Job], funds: Mapping[str, Funds], slice_minutes: int) -> list[Slice | Unpaid]:
-    """Return one slice for each job of `due`, in this order, while its customer's funds last."""
+def _used(job: Job, now: int) -> int:
+    return max(0, now - job.started_at) // 60 if job.started_at else 0
+
+
+def plan(
+    due: Iterable[Job], funds: Mapping[str, Funds], spendable_wei: Mapping[int, int], slice_minutes: int
+) -> list[Slice | Unpaid]:
+    """Return one slice for each job of `due`, in this order, while its customer's funds last.
+
+    `spendable_wei` is what the customer allows for each job.
+    """
     left = dict(funds)
     planned: list[Slice | Unpaid] = []
     for job in due:
-        has, cost = left[job.customer], slice_minutes * job.rate_wei_per_minute
+        has, rate, most = left[job.customer], job.rate_wei_per_minute, spendable_wei.get(job.id, 0)
+        if most < rate:
+            planned.append(Unpaid(job, _limited(job)))
+            continue
+        cost = min(slice_minutes * rate, most)
         if cost > min(has.allowance_wei, has.balance_wei):
             planned.append(Unpaid(job, _why(job, has, slice_minutes, cost)))
             continue
         left[job.customer] = Funds(has.allowance_wei - cost, has.balance_wei - cost)
-        planned.append(Slice(job, slice_minutes, cost))
+        planned.append(Slice(job, cost // rate if rate else slice_minutes, cost))
     return planned
 
 
 def _may_be_topped_up(job: Job) -> bool:
     return job.status.claimed and job.delegate_spending and not job.has_cancel_request
+
+
+def _limited(job: Job) -> str:
+    return (
+        f"automatic top-ups have taken what you allowed: the job ends at its limit of {job.granted_minutes} min;"
+        f" to continue it, allow more with `dps job auto-top-up {job.id} --limit CREDITS`"
+    )
 
 
 def _why(job: Job, has: Funds, minutes: int, cost_wei: int) -> str:

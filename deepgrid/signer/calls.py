@@ -80,6 +80,8 @@ def _costs(contract: str, function: str, arguments: dict[str, Any], book: Addres
             return Costs(locks=arguments["amount"])
         case "MetaScheduler", "setDelegateSpendingAuthority":
             return Costs(delegates=arguments["delegateSpendingAuthority"])
+        case "MetaScheduler", "setSpendingLimit":
+            return Costs(delegates=arguments["limit"] != 0)
         case "MetaScheduler", name if name in REQUESTS:
             permit, delegates = arguments.get("permit"), arguments["delegateSpendingAuthority"]
             return Costs(arguments["lockedCredits"], allows=permit["value"] if permit else None, delegates=delegates)

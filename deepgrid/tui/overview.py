@@ -17,6 +17,7 @@ from deepgrid.client.engine.output import JobOutput
 from deepgrid.client.grid import AsyncGrid
 from deepgrid.client.job import AsyncJob
 from deepgrid.client.job_values import Remark, credits_of
+from deepgrid.lifecycle.job import ANSWER_MINUTES
 
 if TYPE_CHECKING:
     from deepgrid.services.kept_messages import Mark
@@ -141,5 +142,5 @@ class Overview:
             credit=connection.chain.book.credit,
             minimum=credits_of(constants.minimum_wei),
             cancellation_minutes=constants.cancellation_fee_minutes,
-            answer_minutes=constants.claim_timeout_minutes,
+            answer_minutes=ANSWER_MINUTES,
         )

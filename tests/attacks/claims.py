@@ -19,7 +19,7 @@ from deepgrid.errors import GridError
 from deepgrid.lifecycle.actions import Action
 from deepgrid.lifecycle.drive import drive
 from deepgrid.lifecycle.job import Job, JobDefinition, JobKey
-from deepgrid.lifecycle.minutes import started_minutes
+from deepgrid.lifecycle.minutes import elapsed_minutes
 from deepgrid.lifecycle.pending_reasons import DEFAULT_PATIENCE
 from deepgrid.lifecycle.states import JobStatus, may_move
 from deepgrid.provider.claims.carrier import Carrier
@@ -123,7 +123,7 @@ class Books:
         self._move(job_id, status, last_error=error, exit_status=exit_status, ended_at=now)
         billed = 0
         if job.status is JobStatus.RUNNING and status is not JobStatus.PANICKED:
-            billed = min(minutes, started_minutes(job.started_at, now))
+            billed = min(minutes, elapsed_minutes(job.started_at, now))
             if status is JobStatus.CANCELLED and job.has_cancel_request:
                 billed = max(billed, min(FEE_MINUTES, job.granted_minutes))
         self.billed[job_id] = billed

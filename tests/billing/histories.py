@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from deepgrid.billing.entries import Claim, GivenBack, Ledger, Purpose, Run, Runs, Settlement, Span, Transfer
 from deepgrid.billing.formulas import affordable_minutes, bill
 from deepgrid.lifecycle.job import Job, JobDefinition
-from deepgrid.lifecycle.minutes import started_minutes
+from deepgrid.lifecycle.minutes import elapsed_minutes, started_minutes
 from deepgrid.lifecycle.states import JobStatus
 
 S = JobStatus
@@ -77,7 +77,8 @@ class History:
             submitted_at=plan.submit, assigned_at=plan.submit + 1 if claimed else 0,
             claimed_at=claimed_at if claimed else 0, started_at=0, ended_at=0, cancel_requested_at=0,
             has_cancel_request=False, rate_wei_per_minute=plan.rate if claimed else 0,
-            cut_percent=CUT_PERCENT if claimed else 0, granted_minutes=0, last_refuser=None, delegate_spending=False,
+            cut_percent=CUT_PERCENT if claimed else 0,
+            fee_minutes=FEE_MINUTES if claimed else 0, granted_minutes=0, last_refuser=None, delegate_spending=False,
             last_error="", exit_status=0,
         )  # fmt: skip
         if claimed:
@@ -96,8 +97,8 @@ class History:
             given_back=tuple(one for one in self.given_back if one.block >= first),
             settlements=tuple(one for one in self.settlements if one.block >= first),
             transfers=tuple(one for one in self.transfers if one.block >= first),
-            reported_too_much={}, jobs=self._remembered(first), cancellation_fee_minutes=FEE_MINUTES,
-            claim_timeout_minutes=TIMEOUT_MINUTES, balance_wei=self.balance, platform_cut_wei=self.platform_cut,
+            reported_too_much={}, jobs=self._remembered(first), balance_wei=self.balance,
+            platform_cut_wei=self.platform_cut,
         )  # fmt: skip
 
     def slurm(self) -> Runs:
@@ -143,7 +144,7 @@ class History:
         return self._settle(job, plan, reported, ended_at)
 
     def _settle(self, job: Job, plan: Plan, reported: int, at: int) -> Job:
-        minutes = min(reported, started_minutes(job.started_at, at))
+        minutes = min(reported, elapsed_minutes(job.started_at, at))
         if plan.cancel_requested and plan.end is S.CANCELLED:
             minutes = max(minutes, min(FEE_MINUTES, job.granted_minutes))
         parts = bill(minutes, plan.rate, job.locked_wei, CUT_PERCENT)

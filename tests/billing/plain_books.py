@@ -10,8 +10,8 @@ from deepgrid.billing.expected import run_minutes
 from deepgrid.billing.rules.differences import Side, findings
 from deepgrid.billing.rules.kinds import Finding
 from deepgrid.lifecycle.ends import is_fault
-from deepgrid.lifecycle.job import Job
-from deepgrid.lifecycle.minutes import started_minutes
+from deepgrid.lifecycle.job import ANSWER_MINUTES, Job
+from deepgrid.lifecycle.minutes import elapsed_minutes
 from deepgrid.lifecycle.states import JobStatus
 
 
@@ -95,9 +95,11 @@ def _expected(ledger: Ledger, job: Job, runs: tuple[Run, ...]) -> int:
         return 0
     is_free = bool(runs) and is_fault((begun or runs)[0].state)
     minutes = min(0 if is_free or not begun else run_minutes(begun[0]), job.granted_minutes)
+    if job.ended_at <= job.started_at:
+        minutes = 0
     if job.has_cancel_request:
-        until = min(job.ended_at, job.cancel_requested_at + 60 * ledger.claim_timeout_minutes)
-        minutes = min(minutes, started_minutes(job.started_at, until))
+        until = min(job.ended_at, job.cancel_requested_at + 60 * ANSWER_MINUTES)
+        minutes = min(minutes, elapsed_minutes(job.started_at, until))
         if job.status is JobStatus.CANCELLED:
-            return max(minutes, min(ledger.cancellation_fee_minutes, job.granted_minutes))
+            return max(minutes, min(job.fee_minutes, job.granted_minutes))
     return minutes

@@ -21,7 +21,7 @@ async def offer(people: People, hardware: Hardware) -> int:
     """Let the operator approve another offer of the provider. Returns the time of the approval."""
     await people.provider.register(hardware, PRICES, LABELS)
     await approve_waiting(people.operator, people.provider.address)
-    return await people.chain.now()
+    return await people.chain.now() - 1  # a second passes after it
 
 
 async def test_an_offer_is_known_before_and_after_its_change(grid: Grid, people: People) -> None:

@@ -10,7 +10,7 @@ from deepgrid.billing.expected import releasable_wei
 from deepgrid.chain.node.contract import interface
 from deepgrid.chain.node.values import Queues, TrackRecord
 from deepgrid.errors import ContractError, NotFound
-from deepgrid.lifecycle.job import HELD_FOR_S
+from deepgrid.lifecycle.job import ANSWER_MINUTES, HELD_FOR_S
 from deepgrid.lifecycle.minutes import started_minutes
 from deepgrid.lifecycle.states import JobStatus
 from tests.chain.grid import CREDIT, DEFINITION, RATE, Grid, People
@@ -48,7 +48,7 @@ async def test_an_unanswered_cancel_releases_what_cannot_be_billed_and_holds_the
     chain, job_id = people.chain, await people.running()
     await people.customer.cancel_job(job_id)
     before = await chain.balance(people.customer.address)
-    answer_s = 60 * (await chain.constants()).claim_timeout_minutes
+    answer_s = 60 * ANSWER_MINUTES
     grid.anvil.pass_time(answer_s)
     await people.customer.cancel_job(job_id)
     job = await chain.job(job_id)
@@ -78,7 +78,7 @@ async def test_what_a_release_returns_is_known_before(
     job, constants = await people.chain.job(job_id), await people.chain.constants()
     grid.anvil.pass_time(60 * (job.granted_minutes - asked_before_end))
     await people.customer.cancel_job(job_id)
-    answer_minutes, fee_minutes = constants.claim_timeout_minutes, constants.cancellation_fee_minutes
+    answer_minutes, fee_minutes = ANSWER_MINUTES, constants.cancellation_fee_minutes
     known = releasable_wei(await people.chain.job(job_id), answer_minutes=answer_minutes, fee_minutes=fee_minutes)
     grid.anvil.pass_time(60 * answer_minutes)
     await people.customer.cancel_job(job_id)
@@ -101,18 +101,23 @@ async def test_the_rest_comes_back_a_day_after_an_unanswered_cancel(grid: Grid, 
     assert await people.chain.track_record(people.provider.address) == TrackRecord(1, 0, 0, 1)
 
 
-async def test_slices_are_bought_only_with_authority_and_allowance(people: People) -> None:
+async def test_slices_are_bought_only_with_authority_and_allowance(grid: Grid, people: People) -> None:
     job_id = await people.running()
     with pytest.raises(ContractError, match="authority"):
         await people.operator.top_up_delegated(job_id)
-    await people.customer.set_delegate_spending(job_id, True)
-    with pytest.raises(ContractError):
+    await people.customer.set_spending_limit(job_id, 2000 * CREDIT)
+    assert await people.chain.spendable([job_id]) == {job_id: 2000 * CREDIT}
+    with pytest.raises(ContractError, match="at most 10, before its end"):
+        await people.operator.top_up_delegated(job_id)
+    grid.anvil.pass_time(240)
+    with pytest.raises(ContractError, match="spend"):
         await people.operator.top_up_delegated(job_id)
     slice_minutes = (await people.chain.constants()).top_up_slice_minutes
     await people.customer.approve(slice_minutes * RATE)
     await people.operator.top_up_delegated(job_id)
     assert (await people.chain.job(job_id)).locked_wei == 200 * CREDIT + slice_minutes * RATE
     assert await people.chain.allowance(people.customer.address) == 0
+    assert await people.chain.spendable([job_id]) == {job_id: 2000 * CREDIT - slice_minutes * RATE}
 
 
 async def test_an_unclaimed_job_is_pending_again_after_the_timeout(grid: Grid, people: People) -> None:

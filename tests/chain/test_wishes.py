@@ -84,14 +84,16 @@ async def test_pages_of_pending_jobs_have_all_of_them(people: People) -> None:
 
 
 def test_wishes_are_coded_exactly() -> None:
-    assert coded_wishes(Wishes()) == (0, 0, 0, 0), "no wishes take no space"
-    fields = ("maxRatePerMinute", "minMinutes", "giveUpAt", "prefer")
-    for one in (Wishes(), ASKED, Wishes(2**96 - 1, 2**32 - 1, 2**40 - 1, Prefer.SPEED)):
+    assert coded_wishes(Wishes()) == (0, 0, 0, 0, 0, False), "no wishes take no space"
+    fields = ("maxRatePerMinute", "minMinutes", "giveUpAt", "prefer", "afterJob", "afterAny")
+    for one in (Wishes(), ASKED, Wishes(2**96 - 1, 2**32 - 1, 2**40 - 1, Prefer.SPEED, 2**32 - 1, True)):
         assert wishes_of(dict(zip(fields, coded_wishes(one), strict=True))) == one
     assert wishes_of({**dict.fromkeys(fields, 0), "prefer": 200}) == Wishes(), "later preferences count as none"
 
 
-@pytest.mark.parametrize("wrong", [Wishes(max_rate_wei=2**96), Wishes(min_minutes=2**32), Wishes(give_up_at=-1)])
+@pytest.mark.parametrize(
+    "wrong", [Wishes(max_rate_wei=2**96), Wishes(min_minutes=2**32), Wishes(give_up_at=-1), Wishes(after_job=2**32)]
+)
 def test_wishes_that_do_not_fit_are_refused(wrong: Wishes) -> None:
     with pytest.raises(InputError, match="is out of range"):
         coded_wishes(wrong)

@@ -59,14 +59,13 @@ class Evidence:
 async def judge(world: World, batch: Batch, allows: Collection[Allowed]) -> list[str]:
     """Return one sentence for each violated invariant; empty when all hold."""
     wrong: list[str] = []
-    fee = (await world.chain.constants()).cancellation_fee_minutes
     found = await _once_gone(world, batch, ending_only=True)
     if Allowed.LOST in allows and any(seen.left for seen in found):
         await _collect(world)
         found = await _once_gone(world, batch)
     for seen in found:
         wrong += [f"job {seen.job.id} ({batch.kinds[seen.job.id].name}): {what}" for what in faults_of(
-            seen, batch, allows, fee)]  # fmt: skip
+            seen, batch, allows)]  # fmt: skip
     queues = await world.chain.queues(world.provider)
     if queues != Queues(0, 0, 0):
         wrong.append(f"the provider's queues on chain hold {queues}")
@@ -124,7 +123,7 @@ async def gather(world: World, batch: Batch) -> list[Evidence]:
     ]
 
 
-def faults_of(seen: Evidence, batch: Batch, allows: Collection[Allowed], fee_minutes: int) -> list[str]:
+def faults_of(seen: Evidence, batch: Batch, allows: Collection[Allowed]) -> list[str]:
     job, wrong = seen.job, []
     if not job.status.cold:
         return [f"is {job.status.words}"]
@@ -139,7 +138,7 @@ def faults_of(seen: Evidence, batch: Batch, allows: Collection[Allowed], fee_min
         wrong.append(f"was submitted for {len(seen.rows)} claims of {len(seen.claims)}")
     if seen.left:
         wrong.append(f"is still in Slurm: {', '.join(seen.left)}")
-    return [*wrong, *_wrong_end(seen, batch, allows), *_wrong_bill(seen, allows, fee_minutes)]
+    return [*wrong, *_wrong_end(seen, batch, allows), *_wrong_bill(seen, allows)]
 
 
 def _wrong_end(seen: Evidence, batch: Batch, allows: Collection[Allowed]) -> list[str]:
@@ -169,7 +168,7 @@ def _wrong_end(seen: Evidence, batch: Batch, allows: Collection[Allowed]) -> lis
     return wrong
 
 
-def _wrong_bill(seen: Evidence, allows: Collection[Allowed], fee_minutes: int) -> list[str]:
+def _wrong_bill(seen: Evidence, allows: Collection[Allowed]) -> list[str]:
     """Check the billed minutes, and that the amounts add up to the wei."""
     job, args = seen.job, seen.settlements[0].args
     wrong = []
@@ -177,7 +176,7 @@ def _wrong_bill(seen: Evidence, allows: Collection[Allowed], fee_minutes: int) -
         wrong.append(f"{args['paid']} + {args['cut']} + {args['refunded']} wei are not the locked {job.locked_wei}")
     if args["paid"] + args["cut"] != job.final_cost_wei:
         wrong.append(f"{args['paid']} + {args['cut']} wei are not the cost {job.final_cost_wei}")
-    if args["billedMinutes"] != (minutes := ran_minutes(seen, allows, fee_minutes)):
+    if args["billedMinutes"] != (minutes := ran_minutes(seen, allows)):
         wrong.append(f"was billed {args['billedMinutes']} minutes for {minutes}")
     if job.final_cost_wei != min(minutes * job.rate_wei_per_minute, job.locked_wei):
         wrong.append(f"cost {job.final_cost_wei} wei for {minutes} minutes at {job.rate_wei_per_minute}")
@@ -190,7 +189,7 @@ def _wrong_bill(seen: Evidence, allows: Collection[Allowed], fee_minutes: int) -
     return wrong
 
 
-def ran_minutes(seen: Evidence, allows: Collection[Allowed], fee_minutes: int) -> int:
+def ran_minutes(seen: Evidence, allows: Collection[Allowed]) -> int:
     """Return the minutes in Slurm's first final record of the last claim, at most the granted ones. The result is 0 for
     faults of the provider.
 
@@ -212,7 +211,7 @@ def ran_minutes(seen: Evidence, allows: Collection[Allowed], fee_minutes: int) -
         if not job.started_at:
             return 0
         # Without a request there is no fee. A reorganisation may drop the request, and the answer is mined again first.
-        return max(minutes, min(fee_minutes, job.granted_minutes)) if job.has_cancel_request else minutes
+        return max(minutes, min(job.fee_minutes, job.granted_minutes)) if job.has_cancel_request else minutes
     return minutes
 
 

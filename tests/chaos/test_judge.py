@@ -45,7 +45,7 @@ RIGHT = Evidence(JOB, [settled()], [CLAIM], {COMMENT: [RAN, RAN]}, ["5"], [])
 
 def judged(seen: Evidence, kind: str = "instant", allows: Collection[Allowed] = ()) -> str:
     batch = cast(Batch, SimpleNamespace(kinds={7: KINDS[kind]}, topped_up=set()))
-    return "; ".join(faults_of(seen, batch, allows, 1))
+    return "; ".join(faults_of(seen, batch, allows))
 
 
 def test_a_right_history_passes() -> None:

@@ -85,7 +85,7 @@ async def job_id(dps: Dps) -> int:
 
 
 @pytest.fixture
-async def running_id(job_id: int, operator: Party, provider: Party) -> int:
+async def running_id(operator: Party, provider: Party, job_id: int) -> int:
     """The same job, running at alpha."""
     await operator.writer.meta_schedule(job_id, provider.address)
     await provider.writer.claim_next()

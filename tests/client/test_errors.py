@@ -46,7 +46,7 @@ ENDS: dict[JobStatus, type[JobError] | None] = {
 # Errors of the contracts that a customer's calls can meet. Each names what to do next.
 MET_BY_CUSTOMERS = {
     "SameStatusError", "InvalidTransition", "RunningScheduledStatusOnly", "TimeoutTooEarly", "CustomerOnly",
-    "NotGivenUp", "CancelRequested", "GiveUpTooSoon",
+    "NotGivenUp", "CancelRequested", "GiveUpTooSoon", "NoEarlierJob",
     "CustomerMetaSchedulerProviderOnly", "NewJobRequestDisabled", "InsufficientFunds", "InvalidJobDefinition",
     "TooMuchLocked", "BlobTooLong", "TooManyLabels", "LabelTooLong", "InvalidJob", "ERC20InsufficientBalance",
     "ERC20InsufficientAllowance", "ERC20InvalidReceiver", "SafeERC20FailedOperation", "FailedCall",
@@ -55,7 +55,7 @@ MET_BY_CUSTOMERS = {
 }  # fmt: skip
 NOTHING_TO_DO = {"JobHotStatusOnly"}  # the job is over, as its customer wanted
 MET_BY_OTHERS = {
-    "RateAboveCeiling", "JobGivenUp", "PendingStatusOnly",
+    "RateAboveCeiling", "JobGivenUp", "PendingStatusOnly", "JobWaits", "SpendingLimitReached", "LocationTooLong",
     "MetaScheduledScheduledStatusOnly", "RunningColdStatusOnly", "JobProviderOnly", "ProviderNotJoined",
     "InsufficientHardware", "NoSpendingAuthority", "RemainingTimeAboveLimit", "NoJob", "OutOfBounds",
     "TooManyNodes", "ProposalChanged", "ProposalTooRecent", "InvalidNodesCount", "ArrayLengthMismatch",

@@ -25,6 +25,7 @@ def join(scene: Scene, provider: str) -> None:
     client.send(provider, client.providers.functions.register(HARDWARE, PRICES, LABELS))
     scene.anvil.pass_time(UNCHANGED_S)
     client.send(scene.operator, client.providers.functions.approve(provider))
+    scene.anvil.pass_time(1)  # jobs without a ceiling go only to prices that were in force before their request
 
 
 def request(scene: Scene, locked: int = 200 * CREDIT, *, delegate: bool = False) -> bytes:

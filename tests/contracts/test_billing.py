@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from deepgrid.billing.formulas import bill, rate_wei_per_minute
-from deepgrid.lifecycle.minutes import started_minutes
+from deepgrid.lifecycle.minutes import elapsed_minutes
 from tests.contracts.rates import CUT_PERCENT, DEFINITION, HUNDREDTH, PRICES
 
 ROOT = Path(__file__).parents[2]
@@ -23,7 +23,7 @@ SCALES = (100, 1, 1, 1, 100, 100, 100, 100)
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: "-".join(map(str, row[:3])))
 def test_python_computes_the_contracts_bill(row: list[int]) -> None:
     locked, elapsed_seconds, reported, billed, cost, provider, cut, refund = row
-    assert min(reported, started_minutes(0, elapsed_seconds)) == billed
+    assert min(reported, elapsed_minutes(0, elapsed_seconds)) == billed
     divided = bill(billed, rate_wei_per_minute(DEFINITION, PRICES), locked * HUNDREDTH, CUT_PERCENT)
     parts = (divided.cost, divided.paid, divided.cut, divided.refunded)
     assert parts == tuple(part * HUNDREDTH for part in (cost, provider, cut, refund))

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from deepgrid.billing.formulas import bill, rate_wei_per_minute
-from deepgrid.lifecycle.minutes import started_minutes
+from deepgrid.lifecycle.minutes import elapsed_minutes
 from deepgrid.lifecycle.states import JobStatus
 from tests.contracts.rates import CUT_PERCENT, DEFINITION, HUNDREDTH, PRICES
 
@@ -92,7 +92,7 @@ def test_the_documented_cases_equal_the_computed_rows(table: str) -> None:
 def test_python_counts_the_same_minutes(row: list[int]) -> None:
     waited, dated_back, ran, reported, billed, cost = row
     start = -min(waited, dated_back * 60)  # seconds before the RUNNING report, not before the claim
-    assert min(reported, started_minutes(start, ran)) == billed
+    assert min(reported, elapsed_minutes(start, ran)) == billed
     assert bill(billed, RATE_WEI, 1000 * 100 * HUNDREDTH, CUT_PERCENT).cost == cost * HUNDREDTH
 
 

@@ -30,6 +30,7 @@ REFUSALS = {
         "giveUpJob": "PendingStatusOnly",  # open to any caller from the wished time on
         "giveUpJobs": OPEN,  # skips jobs that are not given up
         "cancelJob": "CustomerOnly", "setDelegateSpendingAuthority": "CustomerOnly",
+        "setSpendingLimit": "CustomerOnly",
         "topUpJobDelegate": "CustomerMetaSchedulerProviderOnly",
         "metaSchedule": ROLE, "metaScheduleJobs": ROLE, "panicJob": ROLE, "timeoutJob": ROLE,
         "claimNextJob": "ProviderNotJoined", "claimNextJobs": "ProviderNotJoined",
@@ -57,6 +58,9 @@ REFUSALS = {
 }  # fmt: skip
 
 
+WISHES = (1, 1, 2**40 - 1, 1, 0, False)
+
+
 def _changing(contract: str) -> dict[str, dict[str, Any]]:
     return {
         entry["name"]: entry
@@ -76,14 +80,14 @@ def _arguments(entry: dict[str, Any], job_id: bytes, scene: Scene) -> list[Any]:
     by_name: dict[str, Any] = {
         "jobId": job_id, "definition": DEFINITION, "lockedCredits": 100 * CREDIT, "jobName": NAME,
         "delegateSpendingAuthority": False, "requests": [(DEFINITION, 100 * CREDIT, NAME, False)],
-        "wishes": [(1, 1, 2**40 - 1, 1)] if entry["name"] == "requestNewJobsWithWishes" else (1, 1, 2**40 - 1, 1),
+        "wishes": [WISHES] if entry["name"] == "requestNewJobsWithWishes" else WISHES,
         "provider": scene.provider, "assignments": [(job_id, scene.provider)], "most": 1, "next": 5,
         "lastError": "", "jobIds": [job_id],
         "exitCode": 0, "reports": [report], "enabled": False, "newOwner": scene.rival, "role": bytes(32),
         "hash": bytes(32), "callerConfirmation": scene.customer, "hardware": HARDWARE, "prices": PRICES,
         "labels": LABELS, "owner": scene.customer, "from": scene.customer, "to": scene.rival, "spender": scene.rival,
         "account": scene.rival, "v": 27, "r": bytes(32), "s": bytes(32), "deadline": 0, "percent": 1,
-        "amount": 20 * CREDIT, "durationMinute": 1, "value": 1, "permit": (0, 0, 27, bytes(32), bytes(32)),
+        "amount": 20 * CREDIT, "limit": 1, "durationMinute": 1, "value": 1, "permit": (0, 0, 27, bytes(32), bytes(32)),
     }  # fmt: skip
     return [by_name[field["name"]] for field in entry["inputs"]]
 

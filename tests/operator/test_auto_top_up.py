@@ -22,7 +22,7 @@ BOUGHT_MINUTES = 200 * CREDIT // RATE
 async def near_end(office: Office) -> int:
     """A running job with authority to spend, ten minutes from its end."""
     job_id = await office.people.running()
-    await office.people.customer.set_delegate_spending(job_id, True)
+    await office.people.customer.set_spending_limit(job_id, 10_000 * CREDIT)
     office.pass_time((BOUGHT_MINUTES - 10) * MINUTE_S)
     return job_id
 
@@ -82,7 +82,7 @@ async def test_a_job_that_ends_later_or_has_no_authority_gets_nothing(office: Of
 async def test_jobs_of_one_customer_share_the_allowance_and_no_transaction_reverts(office: Office) -> None:
     first, second = [await office.people.running() for _ in range(2)]
     for job_id in (first, second):
-        await office.people.customer.set_delegate_spending(job_id, True)
+        await office.people.customer.set_spending_limit(job_id, 10_000 * CREDIT)
     office.pass_time((BOUGHT_MINUTES - 10) * MINUTE_S)
     await office.people.customer.approve(SLICE_WEI)
     sent = _transactions(office)

@@ -39,7 +39,7 @@ def ledger(jobs: list[Job]) -> Ledger:
     ends = [Settlement(job.id, job.provider or "", job.customer, 2, 0, 0, 0, job.ended_at, 5, "0x") for job in jobs]
     return Ledger(
         first_block=1, last_block=9, head_block=9, requested={}, claims=(), given_back=(), settlements=tuple(ends),
-        transfers=(), reported_too_much={}, jobs={}, cancellation_fee_minutes=5, claim_timeout_minutes=10,
+        transfers=(), reported_too_much={}, jobs={},
         balance_wei=0, platform_cut_wei=0,
     )  # fmt: skip
 

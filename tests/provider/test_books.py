@@ -20,7 +20,7 @@ from deepgrid.lifecycle.states import JobStatus
 from deepgrid.operator.operator_books import OperatorBooks
 from deepgrid.operator.session import OperatorSettings, operator_session
 from deepgrid.provider.provider_books import ProviderBooks
-from tests.chain.grid import CREDIT, Grid
+from tests.chain.grid import CREDIT, Grid, pass_a_second
 from tests.provider.scene import SMALL_JOB, Scene
 from tests.slurm.support import SMALL, WAIT_S, Box, bash, ended
 
@@ -81,6 +81,7 @@ async def test_honest_bills_agree_for_provider_and_operator(approved: Scene, ope
 async def test_a_bill_for_what_never_ran_is_named(approved: Scene) -> None:
     key = await approved.claimed()
     await approved.session.writer.set_running(key.job_id, 1)
+    await pass_a_second(approved.session.chain)
     await approved.session.writer.settle(key.job_id, JobStatus.FINISHED, 1)
     result = await books(ProviderBooks(approved.session))
     assert found(result) == [(key.job_id, Kind.NO_RUN)]

@@ -29,7 +29,8 @@ JOB = replace(
         (JOB, True),
         (replace(JOB, started_at=NOW - 50 * 60), True),  # exactly ten minutes are left
         (replace(JOB, started_at=NOW - 50 * 60 + 1), False),  # a minute begun is not used yet
-        (replace(JOB, started_at=NOW - 90 * 60), True),  # over its time, and not reported yet
+        (replace(JOB, started_at=NOW - 60 * 60 - 59), True),  # its last minute is not used up
+        (replace(JOB, started_at=NOW - 61 * 60), False),  # over its time, and not reported yet
         (replace(JOB, delegate_spending=False), False),
         (replace(JOB, status=S.OUT_OF_CREDITS), False),
         (replace(JOB, status=S.META_SCHEDULED, granted_minutes=1, started_at=0), False),
@@ -47,10 +48,15 @@ def test_the_look_ahead_is_capped_at_one_slice() -> None:
     assert near_end([long_ahead], slice_minutes=1, ahead_minutes=10, now=NOW) == []
 
 
+def test_the_look_ahead_is_capped_at_the_contracts_ten_minutes() -> None:
+    early = replace(JOB, started_at=NOW - 49 * 60)
+    assert near_end([early], slice_minutes=30, ahead_minutes=20, now=NOW) == []
+
+
 def test_the_funds_are_shared_and_jobs_that_end_first_are_served_first() -> None:
     jobs = [replace(JOB, id=number, started_at=NOW - used * 60) for number, used in ((1, 55), (2, 58), (3, 52))]
     due = near_end(jobs, 30, 10, NOW)
-    planned = plan(due, {"0xc": Funds(60 * CREDIT, 1000 * CREDIT)}, 30)
+    planned = plan(due, {"0xc": Funds(60 * CREDIT, 1000 * CREDIT)}, {1: CREDIT**2, 2: CREDIT**2, 3: CREDIT**2}, 30)
     assert [(type(one).__name__, one.job.id) for one in planned] == [("Slice", 2), ("Slice", 1), ("Unpaid", 3)]
 
 
@@ -70,12 +76,22 @@ def test_the_funds_are_shared_and_jobs_that_end_first_are_served_first() -> None
     ],
 )  # fmt: skip
 def test_a_customer_who_cannot_pay_gets_the_reason(funds: Funds, reason: str) -> None:
-    assert plan([JOB], {"0xc": funds}, 30) == [Unpaid(JOB, reason)]
+    assert plan([JOB], {"0xc": funds}, {JOB.id: CREDIT**2}, 30) == [Unpaid(JOB, reason)]
+
+
+def test_a_slice_is_at_most_what_the_customer_allows_for_the_job() -> None:
+    rich = {"0xc": Funds(1000 * CREDIT, 1000 * CREDIT)}
+    assert plan([JOB], rich, {JOB.id: 30 * CREDIT}, 30) == [Slice(JOB, 30, 30 * CREDIT)]
+    assert plan([JOB], rich, {JOB.id: 7 * CREDIT + 1}, 30) == [Slice(JOB, 7, 7 * CREDIT + 1)]
+    assert plan([JOB], rich, {JOB.id: CREDIT}, 30) == [Slice(JOB, 1, CREDIT)]
+    (refused,) = plan([JOB], rich, {JOB.id: CREDIT - 1}, 30)
+    assert isinstance(refused, Unpaid)
+    assert f"`dps job auto-top-up {JOB.id} --limit CREDITS`" in refused.reason
 
 
 def test_a_small_job_may_still_be_paid_where_a_large_one_is_not() -> None:
     large, small = replace(JOB, id=1, rate_wei_per_minute=9 * CREDIT), replace(JOB, id=2)
-    planned = plan([large, small], {"0xc": Funds(40 * CREDIT, 40 * CREDIT)}, 30)
+    planned = plan([large, small], {"0xc": Funds(40 * CREDIT, 40 * CREDIT)}, {1: CREDIT**2, 2: CREDIT**2}, 30)
     assert [type(one) for one in planned] == [Unpaid, Slice]
 
 
@@ -98,12 +114,14 @@ def test_a_plan_never_spends_more_than_the_funds(
     jobs: list[Job], funds: dict[str, Funds], slice_minutes: int, ahead: int
 ) -> None:
     due = near_end(jobs, slice_minutes, ahead, NOW)
-    planned = plan(due, funds, slice_minutes)
+    allowed = {job.id: job.id * 700 for job in jobs}
+    planned = plan(due, funds, allowed, slice_minutes)
     spent: Counter[str] = Counter()
     for one in planned:
         if isinstance(one, Slice):
             spent[one.job.customer] += one.cost_wei
-            assert one.cost_wei == slice_minutes * one.job.rate_wei_per_minute
+            assert one.cost_wei == min(slice_minutes * one.job.rate_wei_per_minute, allowed[one.job.id])
+            assert one.cost_wei >= one.job.rate_wei_per_minute
             assert remaining_minutes(one.job, NOW) <= slice_minutes  # or the contract refuses it
     for who, own in funds.items():
         assert spent[who] <= min(own.allowance_wei, own.balance_wei)
@@ -112,4 +130,6 @@ def test_a_plan_never_spends_more_than_the_funds(
         if isinstance(one, Unpaid):
             own = funds[one.job.customer]
             left = min(own.allowance_wei, own.balance_wei) - spent[one.job.customer]
-            assert slice_minutes * one.job.rate_wei_per_minute > left  # every job that can be paid gets a slice
+            cost, most = slice_minutes * one.job.rate_wei_per_minute, allowed[one.job.id]
+            # every job that can be paid gets a slice
+            assert most < one.job.rate_wei_per_minute or min(cost, most) > left

@@ -6,6 +6,13 @@ import {ISharedCalls} from "../interfaces/ISharedCalls.sol";
 
 /// @notice The settings that the owner may change, and the counters in the same slots. Settings serves them to clients.
 abstract contract Constants is Ownable, ISharedCalls {
+    /// Seconds that a provider has to answer a cancel request. Minutes after them are not billed. No account can change
+    /// this, because bills depend on it.
+    uint256 internal constant ANSWER_PERIOD = 10 minutes;
+
+    /// Minutes before the end of the bought time from which on an automatic top-up is allowed.
+    uint256 internal constant TOP_UP_WINDOW = 10;
+
     // slot read and written with each request | minimumAmount 96 | lastJob 32 | lastBlob 32 | closed 8 |
     /// Minimum deposit of a job, in wei.
     uint96 internal _minimumAmount = 100 ether;
@@ -25,7 +32,7 @@ abstract contract Constants is Ownable, ISharedCalls {
     uint32 internal _billDurationDeltaMinute = 15;
     /// Minimum bill of a RUNNING job that its customer cancelled, in minutes.
     uint32 internal _cancellationFeeMinute = 5;
-    /// Minutes in which a provider has to claim a job, and to answer a cancel request.
+    /// Minutes in which a provider has to claim a job.
     uint32 internal _claimJobTimeout = 10;
     /// Minutes that one automatic top-up buys.
     uint32 internal _topUpSliceDurationMin = 30;

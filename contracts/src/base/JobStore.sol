@@ -9,7 +9,7 @@ import {IdRuns} from "../libraries/IdRuns.sol";
 import {JobRecord} from "../libraries/JobRecord.sol";
 import {JobWord, JobWords} from "../libraries/JobWord.sol";
 import {States} from "../libraries/States.sol";
-import {WishWord, WishWords} from "../libraries/WishWord.sol";
+import {WishWord} from "../libraries/WishWord.sol";
 import {Constants} from "./Constants.sol";
 
 /// @notice Stores all jobs. A job is a record, a word and perhaps an extra. The record never changes and is in a
@@ -17,7 +17,7 @@ import {Constants} from "./Constants.sol";
 abstract contract JobStore is Constants {
     // slot 0 | lastRefuser 160 | toppedUp 96 |                            wei
     // slot 1 | pendingTopUp 96 | cancelRequestedAt 40 | exitCode 64 |     wei
-    // slot 2 | released 96 |                                               wei
+    // slot 2 | released 96 | spendable 96 | limited 8 |                    wei
     // slot 3   lastError
     struct Extra {
         address lastRefuser;
@@ -26,6 +26,8 @@ abstract contract JobStore is Constants {
         uint40 cancelRequestedAt;
         int64 exitCode;
         uint96 released;
+        uint96 spendable; // what automatic top-ups may still take, if it is `limited`
+        bool limited; // until then they may take as much as the deposit
         string lastError;
     }
 
@@ -149,7 +151,13 @@ abstract contract JobStore is Constants {
 
     /// The job's wishes; 0 for none.
     function _wishesOf(JobWord word) internal view returns (WishWord) {
-        return WishWords.read(_blobOf(word), _coreOf(word).wishesAt);
+        return _coreOf(word).wishes;
+    }
+
+    /// What automatic top-ups may still take, if the job has spending authority.
+    function _spendable(bytes32 jobId, JobWord word) internal view returns (uint256) {
+        Extra storage extra = _extras[jobId];
+        return word.hasExtra() && extra.limited ? extra.spendable : _coreOf(word).deposit;
     }
 
     /// The wei that the job holds: its deposit with its top-ups, without the amount released to its customer.

@@ -142,6 +142,7 @@ abstract contract JobViews is Lines, IRareCalls {
         terms.claimedAt = uint64(word.claimedAt());
         terms.startedAt = uint64(word.startedAt());
         terms.cutPercent = uint8(deal.cutPercent);
+        terms.feeMinutes = uint8(_feeOf(word));
     }
 
     /// Time of the cancel request; 0 for none. A cancel that took effect at once stored no time: the end has it.

@@ -40,6 +40,8 @@ abstract contract Lines is JobStore {
     uint24 private _lastTerms;
     mapping(uint256 number => Terms) internal _terms;
     mapping(address provider => LineWord) internal _lines;
+    /// Version of the offer that each provider's terms come from.
+    mapping(address provider => uint32) internal _versions;
     /// Counters of each provider's faults. Its line counts the jobs that it started.
     mapping(address provider => ProviderRecord) internal _faults;
     /// Queue of claimed jobs with a cancel request, until the provider takes it.
@@ -74,6 +76,11 @@ abstract contract Lines is JobStore {
         deal.provider = terms.seller.provider();
         deal.cutPercent = terms.tariff.cutPercent();
         deal.rate = terms.tariff.rateOf(core.sizes);
+    }
+
+    /// Minimum bill of a cancel while the job runs, in minutes.
+    function _feeOf(JobWord word) internal view returns (uint256) {
+        return _terms[word.terms()].tariff.feeMinutes();
     }
 
     /// Whole minutes that the job's credits buy.

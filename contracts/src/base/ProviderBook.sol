@@ -59,6 +59,8 @@ abstract contract ProviderBook is IProviderManager {
     mapping(address provider => Proposal) internal _proposals;
     mapping(uint64 listId => address) internal _addressOf;
     IdList.List internal _list;
+    /// Earlier contracts in that role, which receive each change too.
+    IMetaScheduler[] internal _earlier;
 
     /// @inheritdoc IProviderManager
     function isValidForScheduling(address provider) public view returns (bool) {

@@ -46,7 +46,9 @@ abstract contract Requests is Endings, IUsualCalls {
         bool delegateSpendingAuthority,
         Wishes calldata wishes
     ) external returns (bytes32 jobId) {
-        return _request(definition, lockedCredits, jobName, delegateSpendingAuthority, WishWords.wordOf(wishes));
+        return _request(
+            definition, lockedCredits, jobName, delegateSpendingAuthority, WishWords.wordOf(wishes, _lastJob)
+        );
     }
 
     /// @inheritdoc IUsualCalls
@@ -59,7 +61,8 @@ abstract contract Requests is Endings, IUsualCalls {
         Permit calldata permit
     ) external returns (bytes32 jobId) {
         _usePermit(permit);
-        return _request(definition, lockedCredits, jobName, delegateSpendingAuthority, WishWords.wordOf(wishes));
+        return
+            _request(definition, lockedCredits, jobName, delegateSpendingAuthority, WishWords.wordOf(wishes, _lastJob));
     }
 
     /// @inheritdoc IUsualCalls
@@ -70,7 +73,7 @@ abstract contract Requests is Endings, IUsualCalls {
         if (wishes.length != requests.length) revert ArrayLengthMismatch();
         WishWord[] memory words = new WishWord[](wishes.length);
         for (uint256 i; i < words.length; ++i) {
-            words[i] = WishWords.wordOf(wishes[i]);
+            words[i] = WishWords.wordOf(wishes[i], _lastJob);
         }
         return _requestMany(requests, words);
     }

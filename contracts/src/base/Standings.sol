@@ -4,7 +4,7 @@ pragma solidity 0.8.37;
 import {HardwareTotals, ProviderPrices, ProviderRecord} from "../Types.sol";
 import {IRareCalls} from "../interfaces/IRareCalls.sol";
 import {LineWord} from "../libraries/LineWord.sol";
-import {Terms, TermsFields} from "../libraries/Terms.sol";
+import {Tariff, Terms, TermsFields} from "../libraries/Terms.sol";
 import {Lines} from "./Lines.sol";
 
 /// @notice Copies of each provider's standing and offer, made at each change in the ProviderManager. So no call of a
@@ -14,13 +14,20 @@ abstract contract Standings is Lines, IRareCalls {
     function noteStanding(address provider) external {
         (bool valid, uint32 version, HardwareTotals memory totals) = providerManager.standingOf(provider);
         LineWord line = _lines[provider];
-        if (valid && (line.terms() == 0 || line.version() != version)) {
+        if (valid && _versions[provider] != version) {
             (ProviderPrices memory prices,) = providerManager.offer(provider);
-            Terms memory terms =
-                Terms(TermsFields.sellerOf(provider, totals), TermsFields.tariffOf(prices, _deepsquareCut));
-            line = line.withTerms(_newTerms(terms), version);
+            Tariff tariff = TermsFields.tariffOf(prices, _deepsquareCut, _cancellationFeeMinute);
+            uint256 before = line.terms();
+            if (before == 0 || tariff.isDearerThan(_terms[before].tariff)) line = line.withRaise();
+            line = line.withTerms(_newTerms(Terms(TermsFields.sellerOf(provider, totals), tariff)));
+            _versions[provider] = version;
         }
         _lines[provider] = line.withValid(valid);
+    }
+
+    /// @inheritdoc IRareCalls
+    function raisedAt(address provider) external view returns (uint256) {
+        return _lines[provider].raisedAt();
     }
 
     /// @inheritdoc IRareCalls

@@ -1,26 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity 0.8.37;
 
+import {Math} from "@openzeppelin/contracts/utils/math/Math.sol";
 import {
     CancelRequested,
     CustomerMetaSchedulerProviderOnly,
-    CustomerOnly,
     InsufficientFunds,
     NoSpendingAuthority,
     RemainingTimeAboveLimit,
-    RunningScheduledStatusOnly
+    RunningScheduledStatusOnly,
+    SpendingLimitReached
 } from "../Errors.sol";
-import {IRareCalls} from "../interfaces/IRareCalls.sol";
+import {IUsualCalls} from "../interfaces/IUsualCalls.sol";
 import {IdList} from "../libraries/IdList.sol";
 import {JobWord} from "../libraries/JobWord.sol";
 import {States} from "../libraries/States.sol";
 import {Endings} from "./Endings.sol";
 
 /// @notice More credits for a claimed job, by hand or automatically. A top-up never lowers the job's limit.
-abstract contract TopUps is Endings, IRareCalls {
+abstract contract TopUps is Endings, IUsualCalls {
     using IdList for IdList.List;
 
-    /// @inheritdoc IRareCalls
+    /// @inheritdoc IUsualCalls
     function topUpJob(bytes32 jobId, uint256 amount) external {
         JobWord word = _word(jobId);
         if (!States.isClaimed(word.status())) revert RunningScheduledStatusOnly(word.status());
@@ -29,7 +30,7 @@ abstract contract TopUps is Endings, IRareCalls {
         _topUp(jobId, word, deal, msg.sender, amount);
     }
 
-    /// @inheritdoc IRareCalls
+    /// @inheritdoc IUsualCalls
     function topUpJobDelegate(bytes32 jobId) external {
         JobWord word = _word(jobId);
         Deal memory deal = _dealOf(jobId, word);
@@ -39,17 +40,12 @@ abstract contract TopUps is Endings, IRareCalls {
         if (!word.delegateSpending()) revert NoSpendingAuthority();
         if (!States.isClaimed(word.status())) revert RunningScheduledStatusOnly(word.status());
         uint256 slice = _topUpSliceDurationMin;
-        uint256 remaining = _remainingMinutes(word, deal);
-        if (remaining > slice) revert RemainingTimeAboveLimit(remaining, slice);
-        _topUp(jobId, word, deal, deal.customer, slice * deal.rate);
-    }
-
-    /// @inheritdoc IRareCalls
-    function setDelegateSpendingAuthority(bytes32 jobId, bool delegateSpendingAuthority) external {
-        JobWord word = _hotWord(jobId);
-        address customer = _customerOf(word);
-        if (msg.sender != customer) revert CustomerOnly(msg.sender, customer);
-        _words[jobId] = word.withDelegateSpending(delegateSpendingAuthority);
+        _checkWindow(word, deal, Math.min(slice, TOP_UP_WINDOW));
+        uint256 most = _spendable(jobId, word);
+        if (most < deal.rate) revert SpendingLimitReached(most, deal.rate);
+        uint256 amount = Math.min(slice * deal.rate, most);
+        (_extras[jobId].spendable, _extras[jobId].limited) = (uint96(most - amount), true);
+        _topUp(jobId, word, deal, deal.customer, amount);
     }
 
     /// Books and takes a top-up. Queues a hint only if the job may run longer, so each hint costs at least a minute.
@@ -67,11 +63,12 @@ abstract contract TopUps is Endings, IRareCalls {
         _lock(payer, amount);
     }
 
-    /// Remaining minutes of the bought time. Only full minutes since the start count as used.
-    function _remainingMinutes(JobWord word, Deal memory deal) private view returns (uint256) {
+    /// Reverts unless the bought time ends within `window` minutes. Only full minutes since the start count as used.
+    function _checkWindow(JobWord word, Deal memory deal, uint256 window) private view {
         uint256 bought = _limitMinutes(deal);
-        if (!word.started() || block.timestamp < word.startedAt()) return bought;
-        uint256 used = (block.timestamp - word.startedAt()) / 1 minutes;
-        return used < bought ? bought - used : 0;
+        bool runs = word.started() && block.timestamp >= word.startedAt();
+        uint256 used = runs ? (block.timestamp - word.startedAt()) / 1 minutes : 0;
+        if (used > bought) revert RemainingTimeAboveLimit(0, window);
+        if (bought - used > window) revert RemainingTimeAboveLimit(bought - used, window);
     }
 }

@@ -59,8 +59,9 @@ interface IRareCalls {
     /// @param jobId Id of the job.
     function cancelJob(bytes32 jobId) external;
 
-    /// @notice Ends a PENDING job as CANCELLED with a full refund, from the time on that its customer wished. Anyone may.
-    /// @dev Reverts with PendingStatusOnly, or with NotGivenUp before that time and without such a wish.
+    /// @notice Ends a PENDING job as CANCELLED with a full refund: from the time on that its customer wished, or when it waits
+    /// for a job to finish that ended in another way. Anyone may.
+    /// @dev Reverts with PendingStatusOnly, or with NotGivenUp in all other cases.
     /// @param jobId Id of the job.
     function giveUpJob(bytes32 jobId) external;
 
@@ -69,24 +70,25 @@ interface IRareCalls {
     /// @param jobIds Ids of the jobs.
     function giveUpJobs(bytes32[] calldata jobIds) external;
 
-    /// @notice Locks more credits on a claimed job. Anyone may; the caller pays. The customer gets the rest. Reverts
-    /// with CancelRequested after a cancel request.
-    /// @dev The customer adds at least 1 wei, any other account at least a minute at the job's rate. Less reverts with
-    /// InsufficientFunds. Only a claimed job can be topped up, so a rate always exists.
-    /// @param jobId Id of the job.
-    /// @param amount Amount in wei.
-    function topUpJob(bytes32 jobId, uint256 amount) external;
+    /// @notice Minutes before the end of the bought time from which on an automatic top-up is allowed.
+    /// @return Duration in minutes.
+    function TOP_UP_WINDOW_MINUTES() external view returns (uint256);
 
-    /// @notice Buys one slice of time from the customer's allowance, for a job with spending authority.
-    /// @dev The customer, the provider and the meta-scheduler may call this. Reverts with RemainingTimeAboveLimit while
-    /// more than one slice remains.
-    /// @param jobId Id of the job.
-    function topUpJobDelegate(bytes32 jobId) external;
-
-    /// @notice Allows or forbids automatic top-ups of a job of the caller.
+    /// @notice Allows or forbids automatic top-ups of a job of the caller. They may take as much as the deposit at the
+    /// request, from now on and in total. `setSpendingLimit` allows another amount.
     /// @param jobId Id of the job.
     /// @param delegateSpendingAuthority True to allow them.
     function setDelegateSpendingAuthority(bytes32 jobId, bool delegateSpendingAuthority) external;
+
+    /// @notice Allows automatic top-ups of a job of the caller up to an amount, from now on and in total.
+    /// @param jobId Id of the job.
+    /// @param limit Amount in wei; 0 forbids them.
+    function setSpendingLimit(bytes32 jobId, uint256 limit) external;
+
+    /// @notice What automatic top-ups of a job may still take.
+    /// @param jobId Id of the job.
+    /// @return Amount in wei; 0 for a job without spending authority, and for one that has ended.
+    function spendable(bytes32 jobId) external view returns (uint256);
 
     // ---------------------------------------------------------------- time-outs and panics
 
@@ -94,6 +96,10 @@ interface IRareCalls {
     /// cancel request, or when the bought time ends. No account can change it.
     /// @return Duration in seconds.
     function TIMEOUT_GRACE() external view returns (uint256);
+
+    /// @notice Time that a provider has to answer a cancel request. Minutes after it are not billed. No account can change it.
+    /// @return Duration in seconds.
+    function CANCEL_ANSWER_PERIOD() external view returns (uint256);
 
     /// @notice Takes a job from a provider that does not act.
     /// @dev META_SCHEDULED: by anyone, after `claimJobTimeout`. Claimed: by the meta-scheduler or the customer,
@@ -177,6 +183,12 @@ interface IRareCalls {
     /// @dev The ProviderManager calls it at each change. Anyone may, because it only copies the registry's values.
     /// @param provider The provider's address.
     function noteStanding(address provider) external;
+
+    /// @notice Time since when the provider's prices are at most what they are now. A job without a ceiling of its own goes
+    /// to this provider only if it was requested later.
+    /// @param provider The provider's address.
+    /// @return Unix seconds; 0 for a provider that was never approved.
+    function raisedAt(address provider) external view returns (uint256);
 
     /// @notice Numbers of jobs that the provider started, refused, panicked and let time out.
     /// @param provider The provider's address.

@@ -101,6 +101,22 @@ interface IUsualCalls {
         external
         returns (bytes32[] memory jobIds);
 
+    /// @notice Locks more credits on a claimed job. Anyone may; the caller pays. The customer gets the rest. Reverts
+    /// with CancelRequested after a cancel request.
+    /// @dev The customer adds at least 1 wei, any other account at least a minute at the job's rate. Less reverts with
+    /// InsufficientFunds. Only a claimed job can be topped up, so a rate always exists.
+    /// @param jobId Id of the job.
+    /// @param amount Amount in wei.
+    function topUpJob(bytes32 jobId, uint256 amount) external;
+
+    /// @notice Buys one slice of time from the customer's allowance, for a job with spending authority. Takes less if the
+    /// customer's limit has less left.
+    /// @dev The customer, the provider and the meta-scheduler may call this. Reverts with RemainingTimeAboveLimit unless the
+    /// bought time ends within TOP_UP_WINDOW_MINUTES, and after its end. Reverts with SpendingLimitReached if the limit
+    /// buys no minute any more.
+    /// @param jobId Id of the job.
+    function topUpJobDelegate(bytes32 jobId) external;
+
     // ---------------------------------------------------------------- meta-scheduler
 
     /// @notice Assigns a PENDING job to a provider and fixes its rate per minute and the platform's cut.

@@ -56,9 +56,9 @@ library Billing {
         return uint64((locked / rate).min(MAX_LIMIT_MINUTES));
     }
 
-    /// Started minutes between two times, at least 1.
+    /// Started minutes between two times; 0 if no time passed.
     function startedMinutes(uint256 start, uint256 end) internal pure returns (uint256) {
-        return end <= start ? 1 : (end - start).ceilDiv(60);
+        return end <= start ? 0 : (end - start).ceilDiv(60);
     }
 
     /// Start of a job that is reported as RUNNING: `ranMinutes` ago, but not before its claim.

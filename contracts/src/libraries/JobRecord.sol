@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity 0.8.37;
 
-import {BlobTooLong, TooManyLabels} from "../Errors.sol";
+import {BlobTooLong, LocationTooLong, TooManyLabels} from "../Errors.sol";
 import {Affinity, JobDefinition, Label, Sizes, StorageType} from "../Types.sol";
 import {Blob, Pen, Pens} from "./Blob.sol";
 import {IdRuns} from "./IdRuns.sol";
@@ -10,23 +10,29 @@ import {WishWord, WishWords} from "./WishWord.sol";
 /// @notice The part of a job that never changes, as bytes. The jobs of one request follow each other in one blob:
 ///
 /// * header    | customer 20 | submittedAt 5 |, in some blobs followed by | IdRuns 32 |
-/// * record    numbers, then texts, then labels, then, in a record with wishes, | WishWord 22 |
+/// * record    numbers, then texts, then labels, then, in a record with wishes, | WishWord 22 or 27 |
 /// * numbers   | length 2 | widths 3 | deposit | gpus | memPerCpu | cpusPerTask | ntasks |
 /// * texts     | name | location | uses | affinities |
 /// * labels    | key | value | for each use, then | key | value | op 2 | for each affinity
 ///
-/// All widths are in bytes. `widths` has one bit for wishes, three bits for the storage type itself and four bits for the
-/// width of each of the five numbers. Name, location, key and value are | size | bytes |. Uses and affinities are the sizes of the two
+/// All widths are in bytes. The top bit of `length` says that the wishes are long. `widths` has one bit for wishes, three
+/// bits for the storage type itself and four bits for the width of each of the five numbers. Name, location, key and value are | size | bytes |. Uses and affinities are the sizes of the two
 /// lists. A size below 128 has one byte; a larger one has two, with the top bit set. Names lose their zeros at the end.
 library JobRecord {
     /// Maximum number of uses and affinities of a definition. The provider pays gas for each when it claims the job.
     uint256 internal constant MAX_LABELS = 64;
+    /// Maximum number of bytes of a record. All who read or claim the job pay for them.
+    uint256 internal constant LONGEST = 4096;
+    /// Maximum number of bytes of the name of the definition.
+    uint256 internal constant LONGEST_LOCATION = 256;
     /// Bytes of a header.
     uint256 internal constant HEADER = 25;
     uint256 private constant FIXED = 5;
     uint256 private constant LONGEST_NUMBERS = 12 + 4 * 8;
     uint256 private constant LONG = 0x8000;
     uint256 private constant WISHED = 1 << 23;
+    uint256 private constant LONG_WISHES = 1 << 39;
+    uint256 private constant LENGTH = 0x7fff;
 
     /// The numbers of a record and the header of its blob.
     struct Core {
@@ -34,7 +40,7 @@ library JobRecord {
         uint256 submittedAt;
         uint256 deposit;
         Sizes sizes;
-        uint256 wishesAt; // their place in the blob; 0 for none
+        WishWord wishes;
     }
 
     // ---------------------------------------------------------------- writing
@@ -58,14 +64,17 @@ library JobRecord {
         (pen, widths) = _putNumber(pen, widths, definition.cpusPerTask);
         (pen, widths) = _putNumber(pen, widths, definition.ntasks);
         pen = _putName(pen, name);
+        uint256 size = bytes(definition.batchLocationHash).length;
+        if (size > LONGEST_LOCATION) revert LocationTooLong(size, LONGEST_LOCATION);
         pen = _putText(pen, definition.batchLocationHash);
         pen = _putLabels(pen, definition);
         if (WishWord.unwrap(wishes) != 0) {
-            pen = pen.number(WishWord.unwrap(wishes), WishWords.WIDTH);
-            widths |= WISHED;
+            uint256 width = wishes.widthOf();
+            pen = pen.number(WishWord.unwrap(wishes), width);
+            widths |= width == WishWords.WIDTH ? WISHED : WISHED | LONG_WISHES;
         }
         uint256 length = start.lengthTo(pen);
-        if (length > Blob.LONGEST) revert BlobTooLong(length, Blob.LONGEST);
+        if (length > LONGEST) revert BlobTooLong(length, LONGEST);
         start.overwrite(0, length << 24 | widths, FIXED);
     }
 
@@ -147,7 +156,10 @@ library JobRecord {
         uint256 source = Blob.read(blob, place, FIXED + LONGEST_NUMBERS);
         uint256 widths;
         (widths, source) = Pens.take(source, FIXED);
-        if (widths & WISHED != 0) found.wishesAt = place + (widths >> 24) - WishWords.WIDTH;
+        if (widths & WISHED != 0) {
+            uint256 width = widths & LONG_WISHES == 0 ? WishWords.WIDTH : WishWords.LONG_WIDTH;
+            found.wishes = WishWords.read(blob, place + (widths >> 24 & LENGTH) - width, width);
+        }
         (found.deposit, source) = Pens.take(source, widths >> 16 & 15);
         (sizes.gpus, source) = _take64(source, widths >> 12);
         (sizes.memPerCpu, source) = _take64(source, widths >> 8);
@@ -262,7 +274,7 @@ library JobRecord {
 
     function _read(address blob, uint256 place) private view returns (uint256 source) {
         (uint256 word,) = Blob.peek(blob, place);
-        return Blob.read(blob, place, word >> 240);
+        return Blob.read(blob, place, word >> 240 & LENGTH);
     }
 
     /// Address of the first text of a record.

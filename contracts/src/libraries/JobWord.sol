@@ -11,6 +11,7 @@ import {Bits} from "./Bits.sol";
 // | changedInBlock 32 | since 32 | assignedFor 24 | waitedFor 24 | next 32 | previous 32 |
 //
 // * blob, position    where its definition and deposit lie: the number of the blob, the byte in it
+// * changedInBlock    number of the block of its last change of state; a block above 2^32 - 1 counts as that
 // * terms             number of the terms with its provider, prices and cut; 0 while it has no provider
 // * phase             how far it came, which the status of a cold job does not say
 // * since             META_SCHEDULED: time of its assignment; from its claim on: time of its claim
@@ -29,6 +30,7 @@ library JobWords {
     uint256 internal constant STARTED = 3;
 
     uint256 private constant LONGEST_DELAY = type(uint24).max;
+    uint256 private constant HIGHEST_BLOCK = type(uint32).max;
 
     // Where each field begins.
     uint256 private constant PHASE = 4;
@@ -47,7 +49,7 @@ library JobWords {
 
     /// A new job, PENDING.
     function create(uint256 blob_, uint256 position_, bool delegateSpending_) internal view returns (JobWord) {
-        uint256 word = blob_ << BLOB | position_ << POSITION | block.number << CHANGED_IN_BLOCK;
+        uint256 word = blob_ << BLOB | position_ << POSITION | _height() << CHANGED_IN_BLOCK;
         return JobWord.wrap(delegateSpending_ ? word | 1 << DELEGATE_SPENDING : word);
     }
 
@@ -143,7 +145,7 @@ library JobWords {
 
     /// In another state from this block on.
     function moved(JobWord word, JobStatus to) internal view returns (JobWord) {
-        word = _set(word, CHANGED_IN_BLOCK, 32, block.number);
+        word = _set(word, CHANGED_IN_BLOCK, 32, _height());
         return JobWord.wrap(JobWord.unwrap(word) & ~uint256(15) | uint256(to));
     }
 
@@ -195,6 +197,11 @@ library JobWords {
     /// Ended now, outside of its provider's line.
     function ended(JobWord word, uint256 billedMinutes_) internal view returns (JobWord) {
         return _set(_set(word, NEXT, 32, block.timestamp), PREVIOUS, 32, billedMinutes_);
+    }
+
+    /// Number of this block, at most HIGHEST_BLOCK.
+    function _height() private view returns (uint256) {
+        return block.number < HIGHEST_BLOCK ? block.number : HIGHEST_BLOCK;
     }
 
     /// Seconds between two times, at most LONGEST_DELAY.

@@ -5,12 +5,13 @@ import {Bits} from "./Bits.sol";
 
 // A provider's line of jobs and its standing. Most calls need both, so they share one slot. From bit 0:
 //
-// | first 32 | last 32 | nextToClaim 32 | claimable 32 | claimed 32 | terms 24 | version 32 | valid 8 | started 32 |
+// | first 32 | last 32 | nextToClaim 32 | claimable 32 | claimed 32 | terms 24 | raisedAt 32 | valid 8 | started 32 |
 //
 // * first, last            the ends of the line; 0 when it is empty
 // * nextToClaim            the mark: the first job that is not claimed; 0 for none
 // * claimable, claimed     number of jobs behind and before the mark
-// * terms, version         number of the terms of the next assignment, and the version of the offer that they come from
+// * terms                  number of the terms of the next assignment
+// * raisedAt               time of its first approval, or of the last one that raised a price
 // * valid                  whether jobs may be assigned to this provider and claimed by it
 // * started                number of jobs that it started so far
 type LineWord is uint256;
@@ -26,7 +27,7 @@ library LineWords {
     uint256 private constant CLAIMABLE = 96;
     uint256 private constant CLAIMED = 128;
     uint256 private constant TERMS = 160;
-    uint256 private constant VERSION = 184;
+    uint256 private constant RAISED_AT = 184;
     uint256 private constant VALID = 216;
     uint256 private constant STARTED = 224;
 
@@ -62,9 +63,9 @@ library LineWords {
         return _get(line, TERMS, 24);
     }
 
-    /// Version of the offer that those terms come from.
-    function version(LineWord line) internal pure returns (uint256) {
-        return _get(line, VERSION, 32);
+    /// Time of its first approval, or of the last one that raised a price.
+    function raisedAt(LineWord line) internal pure returns (uint256) {
+        return _get(line, RAISED_AT, 32);
     }
 
     /// Whether the provider is approved and not banned.
@@ -104,9 +105,14 @@ library LineWords {
         return _set(line, CLAIMED, 32, count);
     }
 
-    /// With other terms for the next assignments, which come from that version of the offer.
-    function withTerms(LineWord line, uint256 number, uint256 version_) internal pure returns (LineWord) {
-        return _set(_set(line, TERMS, 24, number), VERSION, 32, version_);
+    /// With other terms for the next assignments.
+    function withTerms(LineWord line, uint256 number) internal pure returns (LineWord) {
+        return _set(line, TERMS, 24, number);
+    }
+
+    /// With prices that were raised now.
+    function withRaise(LineWord line) internal view returns (LineWord) {
+        return _set(line, RAISED_AT, 32, block.timestamp);
     }
 
     /// Open or closed for jobs.

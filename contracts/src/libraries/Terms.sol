@@ -18,9 +18,9 @@ struct Terms {
 // The sums are capped at 16 million GPUs, 4 billion CPUs and 1 billion GB.
 type Seller is uint256;
 
-// The prices, and the platform's cut. From bit 0:
+// The prices, the platform's cut, and the fee of a cancel in minutes. From bit 0:
 //
-// | gpuPrice 80 | cpuPrice 80 | memPrice 80 | cutPercent 8 |     wei per minute
+// | gpuPrice 80 | cpuPrice 80 | memPrice 80 | cutPercent 8 | feeMinutes 8 |     wei per minute
 type Tariff is uint256;
 
 using TermsFields for Seller global;
@@ -34,6 +34,7 @@ library TermsFields {
     uint256 private constant CPU_PRICE = 80;
     uint256 private constant MEM_PRICE = 160;
     uint256 private constant CUT = 240;
+    uint256 private constant FEE = 248;
 
     /// A provider with the sums over its nodes.
     function sellerOf(address provider_, HardwareTotals memory totals) internal pure returns (Seller) {
@@ -43,17 +44,33 @@ library TermsFields {
         );
     }
 
-    /// These prices and that cut.
-    function tariffOf(ProviderPrices memory prices, uint256 cutPercent_) internal pure returns (Tariff) {
+    /// These prices, that cut and that fee.
+    function tariffOf(ProviderPrices memory prices, uint256 cutPercent_, uint256 feeMinutes_)
+        internal
+        pure
+        returns (Tariff)
+    {
         return Tariff.wrap(
             uint256(Billing.packed(prices.gpuPricePerMin)) | uint256(Billing.packed(prices.cpuPricePerMin)) << CPU_PRICE
-                | uint256(Billing.packed(prices.memPricePerMin)) << MEM_PRICE | cutPercent_ << CUT
+                | uint256(Billing.packed(prices.memPricePerMin)) << MEM_PRICE | cutPercent_ << CUT | feeMinutes_ << FEE
         );
     }
 
-    /// The same prices with another cut.
-    function withCut(Tariff tariff, uint256 cutPercent_) internal pure returns (Tariff) {
-        return Tariff.wrap(Bits.set(Tariff.unwrap(tariff), CUT, 8, cutPercent_));
+    /// The same prices with another cut and another fee.
+    function withCharges(Tariff tariff, uint256 cutPercent_, uint256 feeMinutes_) internal pure returns (Tariff) {
+        return Tariff.wrap(Bits.set(Bits.set(Tariff.unwrap(tariff), CUT, 8, cutPercent_), FEE, 8, feeMinutes_));
+    }
+
+    /// Whether it has that cut and that fee.
+    function charges(Tariff tariff, uint256 cutPercent_, uint256 feeMinutes_) internal pure returns (bool) {
+        return Tariff.unwrap(tariff) >> CUT == (feeMinutes_ << FEE - CUT | cutPercent_);
+    }
+
+    /// Whether a price is higher than in an earlier tariff.
+    function isDearerThan(Tariff tariff, Tariff earlier) internal pure returns (bool) {
+        (uint256 word, uint256 old) = (Tariff.unwrap(tariff), Tariff.unwrap(earlier));
+        return uint80(word) > uint80(old) || uint80(word >> CPU_PRICE) > uint80(old >> CPU_PRICE)
+            || uint80(word >> MEM_PRICE) > uint80(old >> MEM_PRICE);
     }
 
     /// The provider's address.
@@ -73,6 +90,11 @@ library TermsFields {
     /// Percent of a job's cost that the platform keeps.
     function cutPercent(Tariff tariff) internal pure returns (uint256) {
         return Bits.get(Tariff.unwrap(tariff), CUT, 8);
+    }
+
+    /// Minimum bill of a RUNNING job that its customer cancelled, in minutes.
+    function feeMinutes(Tariff tariff) internal pure returns (uint256) {
+        return Bits.get(Tariff.unwrap(tariff), FEE, 8);
     }
 
     /// Wei per minute of a job.

@@ -52,9 +52,10 @@ contract Cold is World {
         attempt(abi.encodeCall(rare.giveUpJobs, (ids)));
         attempt(abi.encodeCall(rare.timeoutJob, (id)));
         attempt(abi.encodeCall(rare.panicJob, (id, "late")));
-        attempt(abi.encodeCall(rare.topUpJob, (id, amount)));
-        attempt(abi.encodeCall(rare.topUpJobDelegate, (id)));
+        attempt(abi.encodeCall(grid.topUpJob, (id, amount)));
+        attempt(abi.encodeCall(grid.topUpJobDelegate, (id)));
         attempt(abi.encodeCall(rare.setDelegateSpendingAuthority, (id, flag)));
+        attempt(abi.encodeCall(rare.setSpendingLimit, (id, amount)));
         attempt(abi.encodeCall(rare.claimNextCancellingJob, ()));
         attempt(abi.encodeCall(rare.claimNextTopUpJob, ()));
     }

@@ -59,7 +59,7 @@ contract Settlement is World {
     function check_any_top_up(uint96 more) external {
         bytes32 id = runningJob(DEPOSIT);
         vm.prank(CUSTOMER);
-        rare.topUpJob(id, more);
+        grid.topUpJob(id, more);
         vm.warp(block.timestamp + 365 days);
         report(id, JobStatus.FAILED, 100_000);
         assertLockIsDivided(DEPOSIT + uint256(more));

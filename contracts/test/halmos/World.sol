@@ -36,6 +36,7 @@ abstract contract World {
         rare.applyDeepsquareCut();
         manager.register(node(), ProviderPrices(0, RATE, 0), new Label[](0));
         manager.approveProposal(address(this), manager.proposalHash(address(this)));
+        vm.warp(block.timestamp + 1); // the prices are in force before the first request
         credit.mint(CUSTOMER, SUPPLY);
         vm.prank(CUSTOMER);
         credit.approve(address(grid), type(uint256).max);

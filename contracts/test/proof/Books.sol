@@ -47,6 +47,8 @@ abstract contract Books {
         job.wishes = wishes;
         job.customer = customer;
         job.delegateSpending = asked.delegateSpendingAuthority;
+        (job.deposit, job.spendable) = (asked.lockedCredits, asked.lockedCredits);
+        job.submittedAt = vm.getBlockTimestamp();
         idsOf[customer].push(bytes32(jobCount()));
         lock(job, customer, asked.lockedCredits);
     }
@@ -89,9 +91,11 @@ abstract contract Books {
         vm.assertTrue(job.rate <= job.locked, "the deposit buys a minute");
         vm.assertTrue(job.wishes.maxRatePerMinute == 0 || job.rate <= job.wishes.maxRatePerMinute, "below the ceiling");
         vm.assertTrue(Reference.limit(job.locked, job.rate) >= job.wishes.minMinutes || job.rate == 0, "enough minutes");
+        vm.assertTrue(job.wishes.maxRatePerMinute != 0 || to.raisedAt < job.submittedAt, "no price was raised since");
         vm.assertTrue(!isOverdue(job), "not given up");
+        vm.assertTrue(job.wishes.afterJob == 0 || isReady(job), "the earlier job has ended as it should");
         vm.assertTrue(Reference.fits(job.sizes, 8, 32, 128_000), "the hardware is large enough");
-        job.cut = rare.deepsquareCut();
+        (job.cut, job.fee) = (rare.deepsquareCut(), rare.cancellationFeeMinute());
         job.assignedAt = time;
         to.claimable.push(id);
     }
@@ -109,6 +113,7 @@ abstract contract Books {
     function released(Ghost storage job) private {
         job.lastRefuser = job.provider;
         (job.provider, job.rate, job.cut, job.assignedAt, job.claimedAt) = (address(0), 0, 0, 0, 0);
+        job.fee = 0;
         job.pendingTopUp = 0;
     }
 
@@ -148,13 +153,12 @@ abstract contract Books {
     function mostBillable(Ghost storage job) internal view returns (uint256) {
         uint256 from = job.status == JobStatus.RUNNING ? job.startedAt : job.claimedAt;
         uint256 most = Reference.startedMinutes(from, answerDue(job));
-        uint256 fee = rare.cancellationFeeMinute();
-        return Reference.cost(most > fee ? most : fee, job.locked, job.rate);
+        return Reference.cost(most > job.fee ? most : job.fee, job.locked, job.rate);
     }
 
     /// When the provider's answer to a cancel request is due.
     function answerDue(Ghost storage job) internal view returns (uint256) {
-        return job.cancelAt + uint256(rare.claimJobTimeout()) * 60;
+        return job.cancelAt + 10 minutes;
     }
 
     /// Billed minutes of a report, from the documented formula.
@@ -165,7 +169,7 @@ abstract contract Books {
         billed = Reference.startedMinutes(job.startedAt, until);
         if (reported < billed) billed = reported;
         if (job.cancelAt == 0 || job.status != JobStatus.CANCELLED) return billed;
-        uint256 fee = rare.cancellationFeeMinute();
+        uint256 fee = job.fee;
         uint256 bought = Reference.limit(job.locked, job.rate);
         if (bought < fee) fee = bought;
         return billed < fee ? fee : billed;
@@ -190,13 +194,25 @@ abstract contract Books {
         if (caller == job.provider) who |= Reference.PROVIDER;
         if (grid.hasRole(grid.METASCHEDULER_ROLE(), caller)) who |= Reference.ROLE;
         if (vm.getBlockTimestamp() >= job.assignedAt + uint256(rare.claimJobTimeout()) * 60) who |= Reference.ANYONE;
-        if (isOverdue(job)) who |= Reference.OVERDUE;
+        if (isOverdue(job) || waitsInVain(job)) who |= Reference.OVERDUE;
         vm.assertTrue(who & Reference.movers(job.status, to) != 0, "only the named role moves an edge");
     }
 
     /// Whether the customer wished to give the job up by now.
     function isOverdue(Ghost storage job) internal view returns (bool) {
         return job.wishes.giveUpAt != 0 && vm.getBlockTimestamp() >= job.wishes.giveUpAt;
+    }
+
+    /// Whether the job that this one waits for has ended as it should.
+    function isReady(Ghost storage job) internal view returns (bool) {
+        JobStatus earlier = jobs[job.wishes.afterJob].status;
+        return job.wishes.afterAny ? earlier > JobStatus.RUNNING : earlier == JobStatus.FINISHED;
+    }
+
+    /// Whether that job has ended, and not as it should.
+    function waitsInVain(Ghost storage job) internal view returns (bool) {
+        if (job.wishes.afterJob == 0) return false;
+        return jobs[job.wishes.afterJob].status > JobStatus.RUNNING && !isReady(job);
     }
 
     function hashOf(uint256 id) internal view returns (bytes32) {

@@ -53,7 +53,7 @@ abstract contract CustomerHandler is Player {
     }
 
     function requested(address caller, JobRequest memory asked, bytes memory call) private returns (bool passed) {
-        return requested(caller, asked, Wishes(0, 0, 0, 0), call);
+        return requested(caller, asked, Wishes(0, 0, 0, 0, 0, false), call);
     }
 
     function requested(address caller, JobRequest memory asked, Wishes memory wishes, bytes memory call)
@@ -75,7 +75,7 @@ abstract contract CustomerHandler is Player {
         }
         if (!playGrid(caller, abi.encodeCall(grid.requestNewJobs, (asked)))) return;
         for (uint256 i; i < asked.length; ++i) {
-            bookRequest(caller, asked[i], Wishes(0, 0, 0, 0));
+            bookRequest(caller, asked[i], Wishes(0, 0, 0, 0, 0, false));
         }
     }
 
@@ -111,22 +111,30 @@ abstract contract CustomerHandler is Player {
         uint256 id = pickClaimed(number);
         address caller = customers[who % 2];
         amount = amount % 64 == 0 ? amount : amount % 500 ether;
-        if (!playGrid(caller, abi.encodeCall(rare.topUpJob, (bytes32(id), amount)))) return;
+        if (!playGrid(caller, abi.encodeCall(grid.topUpJob, (bytes32(id), amount)))) return;
         vm.assertTrue(caller == jobs[id].customer || amount >= jobs[id].rate, "other accounts add at least a minute");
         bookTopUp(id, caller, amount);
     }
 
-    function topUpDelegate(uint256 number, uint256 chance) external {
+    function topUpDelegate(uint256 number, uint256 chance) public {
         uint256 id = pickClaimed(number);
         Ghost storage job = jobs[id];
         address[3] memory entitled = [job.customer, job.provider, operator];
         address caller = perhaps(entitled[chance / 64 % 3], chance);
-        if (chance % 2 == 0) allowSpending(number, 1, 1);
+        if (chance % 2 == 0) allowSpending((id - 1) * 16, 1, 1);
         uint256 slice = rare.topUpSliceDurationMin();
-        if (!playGrid(caller, abi.encodeCall(rare.topUpJobDelegate, (bytes32(id))))) return;
+        if (chance % 8 < 3) waitUntil(endOf(job) - chance / 8 % 12 minutes);
+        if (!playGrid(caller, abi.encodeCall(grid.topUpJobDelegate, (bytes32(id))))) return;
         vm.assertTrue(job.delegateSpending, "only with authority");
         vm.assertTrue(caller == entitled[0] || caller == entitled[1] || caller == operator, "by an entitled account");
-        bookTopUp(id, job.customer, slice * job.rate);
+        uint256 amount = slice * job.rate < job.spendable ? slice * job.rate : job.spendable;
+        vm.assertTrue(amount >= job.rate, "at least a minute");
+        uint256 end = endOf(job) + (job.startedAt == 0 ? vm.getBlockTimestamp() : 0);
+        uint256 window = slice < 10 ? slice : 10;
+        vm.assertTrue(end + 1 minutes > vm.getBlockTimestamp(), "not after the bought time");
+        vm.assertTrue(end < vm.getBlockTimestamp() + (window + 1) * 1 minutes, "only near its end");
+        job.spendable -= amount;
+        bookTopUp(id, job.customer, amount);
     }
 
     function allowSpending(uint256 number, uint256 allow, uint256 chance) public {
@@ -135,7 +143,22 @@ abstract contract CustomerHandler is Player {
         bool allowed = allow % 4 != 0;
         if (!playGrid(caller, abi.encodeCall(rare.setDelegateSpendingAuthority, (bytes32(id), allowed)))) return;
         vm.assertEq(caller, jobs[id].customer, "only the customer gives authority");
-        jobs[id].delegateSpending = allowed;
+        (jobs[id].delegateSpending, jobs[id].spendable) = (allowed, jobs[id].deposit);
+    }
+
+    function limitSpending(uint256 number, uint256 limit, uint256 chance) external {
+        uint256 id = pickHot(number);
+        address caller = perhaps(jobs[id].customer, chance);
+        limit = limit % 8 == 0 ? 0 : limit % 64 == 1 ? limit : limit % 2000 ether;
+        if (!playGrid(caller, abi.encodeCall(rare.setSpendingLimit, (bytes32(id), limit)))) return;
+        vm.assertEq(caller, jobs[id].customer, "only the customer sets a limit");
+        if (limit > type(uint96).max - 1) limit = type(uint96).max - 1;
+        (jobs[id].delegateSpending, jobs[id].spendable) = (limit != 0, limit);
+    }
+
+    /// End of the bought time of a started job; of another one, its duration.
+    function endOf(Ghost storage job) private view returns (uint256) {
+        return job.startedAt + Reference.limit(job.locked, job.rate) * 1 minutes;
     }
 
     // ---------------------------------------------------------------- requests and their bookings

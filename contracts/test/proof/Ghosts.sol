@@ -14,12 +14,16 @@ struct Ghost {
     address provider;
     address lastRefuser;
     bool delegateSpending;
+    uint256 deposit;
+    uint256 spendable; // by automatic top-ups, while they are allowed
+    uint256 submittedAt;
     uint256 locked; // without what was released
     uint256 released;
     uint256 pendingTopUp;
     uint256 told; // minutes that its provider was told
     uint256 rate;
     uint256 cut;
+    uint256 fee;
     uint256 cost;
     uint256 assignedAt;
     uint256 claimedAt;
@@ -38,6 +42,8 @@ struct GhostProvider {
     bytes32 proposalHash;
     uint256 changedAt; // the proposal
     ProviderPrices inForce;
+    ProviderPrices last; // of the last approval
+    uint256 raisedAt;
     uint256[] claimable; // in the order of assignment
     uint256[] cancelling; // hints, in the order of the requests
     uint256[] toppedUp;

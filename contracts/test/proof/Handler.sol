@@ -9,6 +9,7 @@ import {vm} from "../Vm.sol";
 import {JobHandler} from "./JobHandler.sol";
 import {GhostProvider} from "./Ghosts.sol";
 import {Player} from "./Player.sol";
+import {Reference} from "./Reference.sol";
 
 /// All actions of a history: jobs, providers that come, go and are banned, changed constants, withdrawals of the cut,
 /// clocks that jump in both directions, and optional gifts to the contract.
@@ -40,18 +41,21 @@ contract Handler is JobHandler {
             register(i, i + 1);
             approve(i, 1);
         }
+        vm.warp(vm.getBlockTimestamp() + 1); // these prices are in force before the first request
         request(0, 1000 ether + 1, 64, 0); // there is always a job to pick
     }
 
     // ---------------------------------------------------------------- providers
 
-    /// Proposes prices: mostly usual ones, sometimes 0, sometimes infinite ones.
+    /// Proposes prices: often the same again, mostly usual ones, sometimes 0, sometimes infinite ones.
     function register(uint256 who, uint256 price) public {
         price = dice(price);
         address caller = providers[who % 2];
         ProviderPrices memory prices = ProviderPrices(price % 10 ether, price % 3 ether, price % 0.001 ether);
         if (price % 16 == 0) prices = ProviderPrices(0, price % 2, 0);
         if (price % 16 == 5) prices = ProviderPrices(price, type(uint80).max - price % 2, price);
+        // a raise leaves all waiting jobs without a ceiling behind
+        if (price / 16 % 4 != 0 && providerOf[caller].raisedAt != 0) prices = providerOf[caller].last;
         ProviderHardware memory hardware = ProviderHardware(
             uint64(NODES), filled(price % 64 == 7 ? 1 : NODES, 4), filled(NODES, 16), filled(NODES, 64_000)
         );
@@ -78,7 +82,21 @@ contract Handler is JobHandler {
         vm.assertTrue(ghost.waiting && !ghost.banned, "a waiting proposal, provider not banned");
         bool safe = unseen ? vm.getBlockTimestamp() >= approvable : seen == ghost.proposalHash;
         vm.assertTrue(safe, "only the proposal that was read, or an unchanged one");
-        (ghost.waiting, ghost.approved, ghost.inForce) = (false, true, ghost.proposed);
+        if (ghost.raisedAt == 0 || isDearer(ghost.proposed, ghost.last)) ghost.raisedAt = vm.getBlockTimestamp();
+        (ghost.waiting, ghost.approved) = (false, true);
+        ghost.inForce = ghost.proposed;
+        ghost.last = ghost.proposed;
+    }
+
+    /// Prices from an endless one on count as equal.
+    function isDearer(ProviderPrices memory prices, ProviderPrices memory earlier) private pure returns (bool) {
+        return more(prices.gpuPricePerMin, earlier.gpuPricePerMin)
+            || more(prices.cpuPricePerMin, earlier.cpuPricePerMin)
+            || more(prices.memPricePerMin, earlier.memPricePerMin);
+    }
+
+    function more(uint256 price, uint256 earlier) private pure returns (bool) {
+        return price > earlier && earlier < Reference.ENDLESS_PRICE;
     }
 
     /// Rare and soon undone, like the next two, so that jobs go on.

@@ -66,8 +66,8 @@ abstract contract Invariants is Grid {
 contract InvariantsTest is Invariants {
     /// A long deterministic history, so that a change that makes something unreachable is found at once.
     function test_a_long_history_reaches_every_function_and_every_cold_state() external {
-        bytes4[34] memory all = moves();
-        for (uint256 i; i < 2500; ++i) {
+        bytes4[36] memory all = moves();
+        for (uint256 i; i < 3500; ++i) {
             bytes32 dice = keccak256(abi.encode(i));
             bytes4 move = all[uint256(dice) % all.length];
             bytes memory arguments;
@@ -80,7 +80,7 @@ contract InvariantsTest is Invariants {
         vm.assertEq(handler.missed(), "", "function or state not reached");
     }
 
-    function moves() private view returns (bytes4[34] memory) {
+    function moves() private view returns (bytes4[36] memory) {
         return [
             handler.request.selector,
             handler.requestMany.selector,
@@ -93,6 +93,7 @@ contract InvariantsTest is Invariants {
             handler.topUp.selector,
             handler.topUpDelegate.selector,
             handler.allowSpending.selector,
+            handler.limitSpending.selector,
             handler.assign.selector,
             handler.assignMany.selector,
             handler.panic.selector,
@@ -105,6 +106,7 @@ contract InvariantsTest is Invariants {
             handler.hear.selector,
             handler.advance.selector,
             handler.carry.selector,
+            handler.runToTopUp.selector,
             handler.look.selector,
             handler.register.selector,
             handler.remove.selector,

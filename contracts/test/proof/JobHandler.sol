@@ -118,10 +118,25 @@ abstract contract JobHandler is WishHandler {
         uint256 id = pickHot(number);
         Ghost storage job = jobs[id];
         number = (id - 1) * 16;
-        if (job.status == JobStatus.PENDING) return assign(number, end, 1);
+        bool isLate = job.wishes.maxRatePerMinute == 0 && providerOf[providers[end % 2]].raisedAt >= job.submittedAt;
+        if (job.status == JobStatus.PENDING) return isLate ? cancel(number, 5) : assign(number, end, 1);
         if (job.status == JobStatus.META_SCHEDULED) return claim(job.provider == providers[0] ? 0 : 1, 1);
         if (job.status == JobStatus.SCHEDULED) return report(number, 0, ran, 1);
         report(number, 1 + end % 5, ran, 1);
+    }
+
+    /// A new job that runs at once and is topped up near its end. Jobs that wait long for that are overdue.
+    function runToTopUp(uint256 who, uint256 amount, uint256 size, uint256 ran) external {
+        request(who, amount, size, 0);
+        uint256 id = jobCount();
+        assign((id - 1) * 16, who, 1);
+        for (uint256 i; i < 8 && jobs[id].status == JobStatus.META_SCHEDULED; ++i) {
+            claim(who, 1);
+        }
+        if (jobs[id].status != JobStatus.SCHEDULED) return;
+        report((id - 1) * 16, 0, 0, 1);
+        topUpDelegate((id - 1) * 16, 2);
+        if (ran % 2 == 0) report((id - 1) * 16, 1 + ran % 5, ran, 1);
     }
 
     /// Up to five such steps, so that some jobs end.

@@ -31,6 +31,7 @@ abstract contract Model is Books {
         vm.assertEq(job.time.cancelRequestTimestamp, ghost.cancelAt, "cancel request");
         vm.assertTrue(job.hasCancelRequest == (ghost.cancelAt != 0), "cancel flag");
         vm.assertTrue(job.cost.delegateSpendingAuthority == ghost.delegateSpending, "authority");
+        vm.assertEq(rare.spendable(bytes32(id)), ghost.delegateSpending ? ghost.spendable : 0, "spendable");
         checkTerms(ghost, rare.jobTerms(bytes32(id)));
         checkWishes(id, ghost);
     }
@@ -62,6 +63,7 @@ abstract contract Model is Books {
     function checkTerms(Ghost storage ghost, JobTerms memory terms) private view {
         vm.assertEq(terms.ratePerMinute, ghost.rate, "rate");
         vm.assertEq(terms.cutPercent, ghost.cut, "cut");
+        vm.assertEq(terms.feeMinutes, ghost.fee, "fee");
         vm.assertEq(terms.assignedAt, ghost.assignedAt, "assigned");
         vm.assertEq(terms.claimedAt, ghost.claimedAt, "claimed");
         vm.assertEq(terms.startedAt, ghost.startedAt, "started");
@@ -78,6 +80,7 @@ abstract contract Model is Books {
         vm.assertTrue(manager.isWaitingForApproval(provider) == ghost.waiting, "waiting");
         vm.assertTrue(manager.isBanned(provider) == ghost.banned, "banned");
         vm.assertEq(abi.encode(manager.getProviderPrices(provider)), abi.encode(ghost.inForce), "prices");
+        vm.assertEq(rare.raisedAt(provider), ghost.raisedAt, "raised");
         vm.assertEq(abi.encode(manager.getRecord(provider)), abi.encode(ghost.record), "record");
         vm.assertEq(rare.getClaimableJobQueueSize(provider), ghost.claimable.length, "claimable");
         vm.assertEq(rare.getCancellingJobQueueSize(provider), ghost.cancelling.length, "cancel hints");

@@ -68,9 +68,8 @@ library Reference {
         return locked / rate_ > YEAR_MINUTES ? YEAR_MINUTES : locked / rate_;
     }
 
-    /// Started minutes, at least one.
+    /// Started minutes; 0 if no time passed.
     function startedMinutes(uint256 start, uint256 end) internal pure returns (uint256 count) {
-        count = 1;
         if (end > start) count = (end - start) / 60 + ((end - start) % 60 == 0 ? 0 : 1);
     }
 

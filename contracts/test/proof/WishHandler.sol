@@ -55,7 +55,7 @@ abstract contract WishHandler is CustomerHandler {
         uint256 id = pick(number, JobStatus.PENDING, JobStatus.PENDING);
         uint256 due = jobs[id].wishes.giveUpAt;
         if (due != 0) waitUntil(due - chance % 2);
-        bool overdue = jobs[id].status == JobStatus.PENDING && isOverdue(jobs[id]);
+        bool overdue = mayBeGivenUp(id);
         givingUp();
         bool passed = playGrid(perhaps(nobody, chance / 2), abi.encodeCall(rare.giveUpJob, (bytes32(id))));
         vm.assertTrue(passed == overdue, "given up exactly from the wished time on");
@@ -71,7 +71,7 @@ abstract contract WishHandler is CustomerHandler {
         for (uint256 i; i < ids.length; ++i) {
             uint256 id = 1 + (first - 1 + i) % jobCount();
             ids[i] = bytes32(id);
-            overdue[i] = jobs[id].status == JobStatus.PENDING && isOverdue(jobs[id]);
+            overdue[i] = mayBeGivenUp(id);
         }
         if (count % 32 == 9) ids[0] = bytes32(jobCount() + 1);
         givingUp();
@@ -81,12 +81,19 @@ abstract contract WishHandler is CustomerHandler {
         }
     }
 
-    /// Mostly wishes that some assignment can keep.
+    function mayBeGivenUp(uint256 id) private view returns (bool) {
+        return jobs[id].status == JobStatus.PENDING && (isOverdue(jobs[id]) || waitsInVain(jobs[id]));
+    }
+
+    /// Mostly wishes that some assignment can keep. One job in eight waits for another one, which sometimes does not exist.
     function someWishes(uint256 wanted) private view returns (Wishes memory wishes) {
         wanted = dice(wanted);
         if (wanted % 4 != 0) wishes.maxRatePerMinute = uint96(wanted % 128 == 1 ? wanted : wanted % 60 ether);
         if (wanted >> 96 & 3 == 0) wishes.minMinutes = uint32(wanted >> 98 & 31 == 0 ? wanted : wanted % 20);
         if (wanted >> 128 & 1 == 0) wishes.giveUpAt = uint40(vm.getBlockTimestamp() + 5 minutes + wanted % 3 hours);
         wishes.prefer = uint8(wanted >> 200);
+        if (wanted >> 208 & 7 != 0) return wishes;
+        wishes.afterJob = uint32(1 + (wanted >> 211) % (jobCount() + (wanted >> 240 & 15 == 0 ? 1 : 0)));
+        wishes.afterAny = wanted >> 250 & 1 == 0;
     }
 }

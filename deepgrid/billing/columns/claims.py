@@ -29,6 +29,7 @@ from deepgrid.billing.columns.job_sums import JobSums, job_sums, match
 from deepgrid.billing.columns.run_groups import RunGroups, group_runs
 from deepgrid.billing.entries import Ledger, Run
 from deepgrid.lifecycle.ends import ENDS
+from deepgrid.lifecycle.job import ANSWER_MINUTES
 from deepgrid.lifecycle.states import JobStatus
 
 Array = np.ndarray[Any, Any]
@@ -40,24 +41,16 @@ _FAULTS = [state for state, end in ENDS.items() if not end.billed]
 
 @dataclass(frozen=True)
 class Window:
-    """The period of the books in blocks, whose books they are, and the contract's constants."""
+    """The period of the books in blocks, and whose books they are."""
 
     first_block: int
     last_block: int
     provider: str | None
-    cancellation_fee_minutes: int
-    claim_timeout_minutes: int
 
     @classmethod
     def of(cls, ledger: Ledger, provider: str | None) -> Window:
         """Return the window of a ledger."""
-        return cls(
-            ledger.first_block,
-            ledger.last_block,
-            provider,
-            ledger.cancellation_fee_minutes,
-            ledger.claim_timeout_minutes,
-        )
+        return cls(ledger.first_block, ledger.last_block, provider)
 
 
 @dataclass(frozen=True)
@@ -130,7 +123,7 @@ def join(tables: EntryTables, window: Window) -> Claims:
         runs=runs,
         money=_money(tables, sums, job, outcome, settled),
         billed=_taken(numbers(tables.settlements, "billed_minutes"), settled),
-        expected=_expected(tables, window, job, outcome, runs),
+        expected=_expected(tables, job, outcome, runs),
     )
 
 
@@ -236,8 +229,8 @@ def _money(tables: EntryTables, sums: JobSums, job: Array, outcome: Array, settl
     return found
 
 
-def _expected(tables: EntryTables, window: Window, job: Array, outcome: Array, runs: RunGroups) -> Array:
-    """Return the minutes that each settled row should bill, by the contract's current constants."""
+def _expected(tables: EntryTables, job: Array, outcome: Array, runs: RunGroups) -> Array:
+    """Return the minutes that each settled row should bill, by the terms of its job."""
 
     def of(name: str) -> Array:
         return _taken(numbers(tables.jobs, name), job)
@@ -247,10 +240,11 @@ def _expected(tables: EntryTables, window: Window, job: Array, outcome: Array, r
     is_fault = faults[_taken(states, runs.first, -1)]
     minutes = np.minimum(np.where(is_fault, 0, runs.minutes), of("granted_minutes"))
     status, asked = of("status"), _taken(flags(tables.jobs, "has_cancel_request"), job)
-    until = np.minimum(of("ended_at"), of("cancel_requested_at") + 60 * window.claim_timeout_minutes)
-    passed = np.maximum(1, -((of("started_at") - until) // 60))
+    until = np.minimum(of("ended_at"), of("cancel_requested_at") + 60 * ANSWER_MINUTES)
+    passed = np.maximum(0, -((of("started_at") - until) // 60))
     minutes = np.where(asked, np.minimum(minutes, passed), minutes)
-    fee = np.minimum(window.cancellation_fee_minutes, of("granted_minutes"))
+    minutes = np.where(of("ended_at") <= of("started_at"), 0, minutes)  # no time passed on the chain
+    fee = np.minimum(of("fee_minutes"), of("granted_minutes"))
     cancelled = (status == int(JobStatus.CANCELLED)) & asked
     minutes = np.where(cancelled, np.maximum(minutes, fee), minutes)
     free = (of("started_at") == 0) | (status == int(JobStatus.PANICKED)) | (outcome != IS_SETTLED)

@@ -14,7 +14,7 @@ ZERO_ADDRESS = "0x" + 40 * "0"
 LONGEST_NAME_BYTES = 32
 MOST_LABELS = 64  # of one job on chain, required labels and conditions together
 
-WISH_BITS = (96, 32, 40, 8)  # of each field of Wishes on chain
+WISH_BITS = (96, 32, 40, 8, 32, 1)  # of each field of Wishes on chain
 
 # An operator is two ASCII bytes on chain, padded with zeros.
 OPERATORS = {"<": b"<\0", "<=": b"<=", "==": b"==", ">=": b">=", ">": b">\0", "!=": b"!=", "in": b"in"}
@@ -75,14 +75,14 @@ def coded_prices(prices: Prices) -> tuple[int, int, int]:
     return prices.gpu_wei_per_minute, prices.cpu_wei_per_minute, prices.mem_wei_per_mb_minute
 
 
-def coded_wishes(wishes: Wishes) -> tuple[int, int, int, int]:
+def coded_wishes(wishes: Wishes) -> tuple[int, ...]:
     """Return the struct Wishes. All fields are 0 if the wishes ask for nothing.
 
     Raises InputError if a number does not fit.
     """
     least = wishes.min_minutes if wishes.min_minutes > 1 else 0  # every assignment buys a minute
-    numbers = (wishes.max_rate_wei, least, wishes.give_up_at, int(wishes.prefer))
-    names = ("highest price per minute", "least time", "time to give the job up", "preference")
+    numbers = (wishes.max_rate_wei, least, wishes.give_up_at, int(wishes.prefer), wishes.after_job, wishes.after_any)
+    names = ("highest price per minute", "least time", "time to give the job up", "preference", "job to wait for", "")
     for name, number, bits in zip(names, numbers, WISH_BITS, strict=True):
         if not 0 <= number < 2**bits:
             raise InputError(f"The {name} is out of range: {number}.")
@@ -92,7 +92,8 @@ def coded_wishes(wishes: Wishes) -> tuple[int, int, int, int]:
 def wishes_of(raw: dict[str, int]) -> Wishes:
     """Return wishes from their struct. An unknown preference counts as none."""
     prefer = Prefer(raw["prefer"]) if raw["prefer"] < len(Prefer) else Prefer.BALANCED
-    return Wishes(raw["maxRatePerMinute"], max(1, raw["minMinutes"]), raw["giveUpAt"], prefer)
+    least = max(1, raw["minMinutes"])
+    return Wishes(raw["maxRatePerMinute"], least, raw["giveUpAt"], prefer, raw["afterJob"], bool(raw["afterAny"]))
 
 
 def job_of(raw: dict[str, Any], terms: dict[str, Any], wishes: dict[str, int]) -> Job:
@@ -124,6 +125,7 @@ def job_of(raw: dict[str, Any], terms: dict[str, Any], wishes: dict[str, int]) -
         exit_status=raw["exitCode"],
         wishes=wishes_of(wishes),
         released_wei=terms["released"],
+        fee_minutes=terms["feeMinutes"],
     )
 
 

@@ -43,8 +43,19 @@ SENTENCES: dict[str, tuple[str, str]] = {
     "ProviderNotJoined": ("The provider is not approved, or is banned.", ""),
     "InsufficientHardware": ("The nodes of {provider} together are too small for the job.", ""),
     "RateAboveCeiling": (
-        "The job would cost {rate:credits} credits per minute; its customer pays at most {ceiling:credits}.",
+        "The job would cost {rate:credits} credits per minute; its customer pays at most {ceiling:credits}"
+        " (0: the prices at its request, which rose since).",
         "Wait for a cheaper cluster, or submit it with a higher --max-price.",
+    ),
+    "LocationTooLong": ("The name of the job definition has {length} bytes; the chain takes at most {most}.", ""),
+    "JobWaits": (
+        "The job waits for job {afterJob}, which has not ended as it should.",
+        "Wait, or cancel it with `dps job cancel`.",
+    ),
+    "NoEarlierJob": ("There is no job {afterJob} to wait for.", "Look at `dps job list`."),
+    "SpendingLimitReached": (
+        "Automatic top-ups of the job may take {spendable:credits} credits more; a minute costs {required:credits}.",
+        "Allow more with `dps job auto-top-up`.",
     ),
     "JobGivenUp": ("The job's customer gave it up at unix second {giveUpAt}, so it is not assigned any more.", ""),
     "GiveUpTooSoon": (
@@ -58,7 +69,10 @@ SENTENCES: dict[str, tuple[str, str]] = {
     ),
     "CancelRequested": ("The customer has cancelled the job, so it takes no more credits.", "Submit it again."),
     "NoSpendingAuthority": ("The customer gave no authority to top the job up.", ""),
-    "RemainingTimeAboveLimit": ("The job has {remaining} minutes left; a top-up is possible with at most {limit}.", ""),
+    "RemainingTimeAboveLimit": (
+        "The job has {remaining} minutes left; an automatic top-up is possible with at most {limit}, before its end.",
+        "Top it up by hand with `dps job topup`.",
+    ),
     "NoJob": ("No job is waiting for this provider.", ""),
     "OutOfBounds": ("The list has changed since its last page was read.", "Read it from the start."),
     "TooManyNodes": ("A provider has at most {most} nodes on chain, not {count}.", "Offer a smaller partition."),

@@ -178,7 +178,8 @@ class Sender:
         except ChainError as error:
             outgoing.fail(refusal(error))
             return
-        outgoing.gas = min(estimate * (100 + self._settings.margin_percent) // 100, LARGEST_GAS)
+        margin = estimate * self._settings.margin_percent // 100 + outgoing.call.spare_gas
+        outgoing.gas = min(estimate + margin, LARGEST_GAS)
         if estimate > LARGEST_GAS:
             what = f"{outgoing.call.title} takes {estimate} gas; a transaction may have {LARGEST_GAS}."
             outgoing.fail(ContractError(what, name=OUT_OF_GAS))

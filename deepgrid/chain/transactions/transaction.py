@@ -18,13 +18,15 @@ BUMP_NUMERATOR, BUMP_DENOMINATOR = 5, 4
 class Call:
     """A call to `to` (None: a deployment) with ABI-encoded `data`. Messages name it by its `title`.
 
-    It transfers `value_wei` of the chain's own currency.
+    It transfers `value_wei` of the chain's own currency. `spare_gas` is added to the node's estimate, for a call that
+    does more when it is mined a second later.
     """
 
     title: str
     to: str | None
     data: str
     value_wei: int = 0
+    spare_gas: int = 0
 
     def as_params(self, sender: str) -> dict[str, str]:
         """Return the call as a parameter of JSON-RPC."""

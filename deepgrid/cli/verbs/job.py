@@ -208,6 +208,25 @@ async def topup(
             print_result(*lines)
 
 
+@job.command("auto-top-up")
+@runs
+async def auto_top_up(
+    number: JobId,
+    limit: Annotated[str, typer.Option("--limit", metavar="CREDITS", help="Most from now on; 0 forbids top-ups.")],
+    wei: InWei = False,
+    key: KeyFile = DEFAULT_KEY,
+    book: BookFile = None,
+) -> None:
+    """Let the grid top up a job from your allowance, up to a limit."""
+    most_wei = amount(limit, wei=wei)
+    async with as_customer(key, book) as grid:
+        job = await grid.job(number)
+        with _with_last_transaction(job):
+            await job.limit_top_ups(credits_of(most_wei))
+            text = f"by at most {format_credits(most_wei)} credits from now on" if most_wei else "no more"
+            print_result(f"the grid tops job {number} up {text}.")
+
+
 job.command("receipt")(job_receipt)
 job.command("file")(job_file)
 job.command("again")(again)

@@ -60,6 +60,11 @@ DelegateSpending = Annotated[
     bool, typer.Option("--delegate-spending", help="Let the grid top up the job from your allowance.")
 ]
 
+After = Annotated[int | None, typer.Option("--after", metavar="JOB", help="Start only when this job has finished.")]
+AfterAny = Annotated[
+    int | None, typer.Option("--after-any", metavar="JOB", help="Start only when this job has ended in any way.")
+]
+
 
 @runs
 async def submit(
@@ -82,6 +87,8 @@ async def submit(
     no_timestamp: options.NoTimestamp = False,
     no_approve: options.NoApprove = False,
     delegate_spending: DelegateSpending = False,
+    after: After = None,
+    after_any: AfterAny = None,
     ignore_unknown_fields: options.IgnoreUnknownFields = False,
     time: Time = None,
     tag: Tag = None,
@@ -96,7 +103,8 @@ async def submit(
     """Submit a job, and lock credits for it. Credits that it does not use are returned."""
     locked_wei = _locked(credits, credits_wei, time)
     preferred = cast(Preference, prefer)  # checked with the other terms, before the question
-    Terms.of(uses or (), affinities or (), delegate_spending, min_time, max_price, give_up_after, preferred)
+    terms = Terms.of(uses or (), affinities or (), delegate_spending, min_time, max_price, give_up_after, preferred)
+    terms.following(after, after_any)
     mark_of(tag, note or "")
     numbers = None if array is None else parse_array(array)
     workflow = await _valid_workflow(file, ignore_unknown_fields=ignore_unknown_fields)
@@ -113,12 +121,15 @@ async def submit(
     follows = watch or exit_on_job_exit or bool(retries)
     if follows and (as_json or numbers):
         raise InputError("--watch, --exit-on-job-exit and --retries follow one job.", next_step="Leave them out.")
+    if numbers and (after or after_any):
+        raise InputError("--after and --after-any are for one job.", next_step="Leave out --array.")
     async with as_customer(key, book, asks_services=True) as grid:
         if time:
             locked_wei = await _explain_deposit(grid, workflow, time, choice)
             choice["min_time"] = min_time or time
         _confirm(grid, workflow.name if job_name is None else job_name, locked_wei, numbers, force=force)
         choice |= {"give_up_after": give_up_after, "prefer": preferred, "delegate_spending": delegate_spending}
+        choice |= {"after": after, "after_any": after_any}
         choice |= {"credits": credits_of(locked_wei), "name": job_name, "tags": tag, "note": note or ""}
         choice |= {"send": send or (), "input_from": input_from}
         if numbers is not None:

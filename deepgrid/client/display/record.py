@@ -231,6 +231,8 @@ def job_as_json(job: Job, cluster: str) -> dict[str, Any]:
             "min_minutes": job.wishes.min_minutes,
             "give_up_at": job.wishes.give_up_at or None,
             "prefer": job.wishes.prefer.name.lower(),
+            "after": job.wishes.after_job or None,
+            "after_any": job.wishes.after_any,
         },
         "location_hash": wanted.definition_hash,
         "locked_wei": str(job.locked_wei),

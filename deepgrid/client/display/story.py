@@ -10,12 +10,11 @@ from deepgrid.billing.expected import releasable_wei
 from deepgrid.billing.formulas import MAX_LIMIT_MINUTES, affordable_minutes
 from deepgrid.chain.client import Chain
 from deepgrid.chain.history import Transition
-from deepgrid.chain.node.values import Constants
 from deepgrid.client.display.text import moment, moment_utc, plural
 from deepgrid.client.job_values import Remark, Step, datetime_of, wei_of
 from deepgrid.errors import NotFound
 from deepgrid.lifecycle.exits import outcome, own_exit_status
-from deepgrid.lifecycle.job import Affinity, Job, Label
+from deepgrid.lifecycle.job import ANSWER_MINUTES, Affinity, Job, Label
 from deepgrid.lifecycle.states import JobStatus
 
 if TYPE_CHECKING:
@@ -124,13 +123,13 @@ def held_words(job: Job) -> str:
     )
 
 
-def cancel_words(job: Job, constants: Constants) -> str:
+def cancel_words(job: Job) -> str:
     """Return the effect of a job's cancellation: how much came back, or what its cluster does next and by when."""
     if job.status.cold:
         return f"job {job.id} is {job.status.words}; {format_credits(job.returned_wei)} credits came back."
     if job.released_wei:
         return f"job {job.id} is {job.status.words}: its cluster did not answer; {held_words(job)}."
-    answer_minutes, fee_minutes = constants.claim_timeout_minutes, constants.cancellation_fee_minutes
+    answer_minutes, fee_minutes = ANSWER_MINUTES, job.fee_minutes
     asked = (
         f"job {job.id} is {job.status.words}: its cluster has been asked to stop it, and settles what it ran"
         f" (at least {plural(fee_minutes, 'minute')} if it ran)"
@@ -168,6 +167,8 @@ def wishes(job: Job) -> list[str]:
         words.append(f"{kept.prefer.name.lower()} first")
     if kept.give_up_at:
         words.append(f"given up if no cluster has it by {moment(kept.give_up_at)}")
+    if kept.after_job:
+        words.append(f"after job {kept.after_job} has {'ended' if kept.after_any else 'finished'}")
     return words
 
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from decimal import Decimal
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, SupportsIndex
 
 import pandas as pd
 
@@ -290,6 +290,8 @@ class Grid:
         send: FilePath | Sequence[FilePath] = (),
         input_from: int | None = None,
         retries: int = 0,
+        after: SupportsIndex | None = None,
+        after_any: SupportsIndex | None = None,
     ) -> Job:
         """Submit a job, and lock credits for it. Credits that it does not use are returned.
 
@@ -317,6 +319,8 @@ class Grid:
             input_from: Number of another job of the same customer, whose output becomes the input.
             retries: While it is waited for, run the job again up to so many times if it fails for another reason than
                 its program. It then has the number of its last attempt.
+            after: A job, or its number, that must finish first. If it does not, the new job ends with a refund.
+            after_any: A job that must end first, in any way.
 
         Returns:
             The job.
@@ -874,6 +878,20 @@ class Job:
             InputError: There are too few credits.
             ChainError: The node does not answer. If it is not transient, the transaction may have been sent.
         """
+    def limit_top_ups(self, credits: Credits) -> Self:
+        """Let the grid top up the job from the allowance by at most this much from now on.
+
+        Args:
+            credits: Credits in total; 0 forbids automatic top-ups.
+
+        Returns:
+            The job itself.
+
+        Raises:
+            ContractError: The job is over, or belongs to another customer.
+            ChainError: The node does not answer. If it is not transient, the transaction may have been sent.
+        """
+    def __index__(self) -> int: ...
     def _repr_html_(self) -> str: ...
 
 class JobSet:

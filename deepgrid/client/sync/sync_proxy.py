@@ -24,6 +24,7 @@ SPECIAL = {
     "__iter__": "__iter__",
     "__aiter__": "__iter__",
     "__len__": "__len__",
+    "__index__": "__index__",
     "_repr_html_": "_repr_html_",
     "_html": "_repr_html_",  # these three wait for the grid
     "_length": "__len__",

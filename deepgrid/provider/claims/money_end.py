@@ -23,7 +23,7 @@ SCARCE_MINUTES = 60  # of further time that the allowance buys
 
 @dataclass(frozen=True, slots=True)
 class Further:
-    """Minutes that the grid can still buy from the customer's allowance, in whole slices."""
+    """Minutes that the grid can still buy from the customer's allowance, within the customer's limit for the job."""
 
     minutes: int
 
@@ -54,12 +54,15 @@ class MoneyEnd:
 
     async def _further(self, job: Job) -> Further:
         chain = self.session.chain
-        constants, allowance, balance = await asyncio.gather(
-            chain.constants(), chain.allowance(job.customer), chain.balance(job.customer)
+        constants, allowance, balance, spendable = await asyncio.gather(
+            chain.constants(), chain.allowance(job.customer), chain.balance(job.customer), chain.spendable([job.id])
         )
-        cost_wei = constants.top_up_slice_minutes * job.rate_wei_per_minute
-        slices = min(allowance, balance) // cost_wei if cost_wei else 0
-        return Further(slices * constants.top_up_slice_minutes)
+        minutes, rate = constants.top_up_slice_minutes, job.rate_wei_per_minute
+        has, most = min(allowance, balance), spendable[job.id]
+        slices, rest = divmod(most, minutes * rate)  # the last slice is the rest of the limit
+        bought = min(slices, has // (minutes * rate))
+        whole = bought * minutes
+        return Further(whole + rest // rate if bought == slices and has >= most else whole)
 
 
 def end_of_bought_time(seen: Observation) -> int | None:
@@ -76,5 +79,8 @@ def ending_words(job: Job, ends_at: int, further: Further | None) -> str:
     if further is None:
         return f"{begin}; `dps job topup {job.id} --time 1h` buys more"
     if not further.minutes:
-        return f"{begin}, and your allowance buys no more time; raise it with `dps allowance set`"
-    return f"{begin}; the grid buys more from your allowance, which lasts for {further.minutes} more minutes"
+        return (
+            f"{begin}, and the grid may buy no more time: raise the allowance with `dps allowance set`, and the limit"
+            f" of this job with `dps job auto-top-up {job.id} --limit CREDITS`"
+        )
+    return f"{begin}; the grid buys more, as you allowed: {further.minutes} more minutes at most"

@@ -121,6 +121,8 @@ class Board:
         changed = before != (self.fits, self.conditions, self.prices)
         self.known, self._suitable = {} if changed else self._suitable, {}
         self.reliabilities = np.array([one.record.value for one in self.states])
+        self.raised = np.array([one.raised_at for one in self.states], np.int64)
+        self.last_raise = int(self.raised.max(initial=0))
         self.hashes = np.array([_hash(one.provider.address) for one in self.states], np.uint64)
         self._speeds: dict[str, Floats] = {}
         return changed
@@ -144,13 +146,20 @@ class Board:
         limit = affordable_wei(job)
         if job.wishes.max_rate_wei:
             limit = min(limit, job.wishes.max_rate_wei)
-        if suitable.dearest * (1 + SLACK) < limit and not refused:
+        raised = self.has_raised(job)
+        if suitable.dearest * (1 + SLACK) < limit and not refused and not raised:
             return Task(job, asks, suitable, suitable.suits, suitable.count, refused)
         able = self.within(limit, suitable)
         if refused:
             able &= ~self.refusing(refused, suitable)
+        if raised:
+            able &= self.raised < job.submitted_at
         count = int(np.count_nonzero(able))
         return Task(job, asks, suitable, suitable.suits if count == suitable.count else able, count, refused)
+
+    def has_raised(self, job: Job) -> bool:
+        """Return whether a price was raised since the request of a job that relies on the prices of that time."""
+        return not job.wishes.max_rate_wei and self.last_raise >= job.submitted_at
 
     def within(self, limit_wei: int, suitable: Suitable) -> Mask:
         """Return which of the suitable clusters cost at most this."""

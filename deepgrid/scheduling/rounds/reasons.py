@@ -52,7 +52,12 @@ def too_expensive(clusters: int) -> Count:
 
 
 def above_ceiling(clusters: int, ceiling_wei: int) -> Count:
-    """Return the count of clusters above the highest price that the customer accepts."""
+    """Return the count of clusters above the highest price that the customer accepts.
+
+    Without one (0), the job accepts the prices at its request.
+    """
+    if not ceiling_wei:
+        return Count(clusters, "raised their prices after the request", "raised its prices after the request")
     words = f"above the ceiling of {format_credits(ceiling_wei)} credits per minute"
     return Count(clusters, f"are {words}", f"is {words}")
 

@@ -8,7 +8,6 @@ import pytest
 
 from deepgrid.billing.entries import Settlement
 from deepgrid.chain.history import Transition
-from deepgrid.chain.node.values import Constants
 from deepgrid.client.display.record import bill_as_json, bill_rows, running_cost
 from deepgrid.client.display.story import (
     cancel_words,
@@ -64,9 +63,8 @@ def test_what_a_job_waits_for(status: JobStatus) -> None:
 
 UNANSWERED = replace(
     JOB, status=S.RUNNING, locked_wei=10 * CREDIT, has_cancel_request=True, cancel_requested_at=1_800_000_000, id=7,
-    started_at=1_799_999_400, rate_wei_per_minute=CREDIT // 5,
+    started_at=1_799_999_400, rate_wei_per_minute=CREDIT // 5, fee_minutes=5,
 )  # fmt: skip
-CONSTANTS = Constants(0, 20, 10, 5, 30, 15)
 
 
 def test_what_stays_locked_after_an_unanswered_cancel_is_said_with_its_end() -> None:
@@ -75,7 +73,7 @@ def test_what_stays_locked_after_an_unanswered_cancel_is_said_with_its_end() -> 
         "to be cancelled: alpha has been asked to stop it; 4 credits stay locked until 2027-01-16 08:00:00 UTC,"
         " or until the cluster reports; 6 credits came back. After that time, cancel it again"
     )
-    assert cancel_words(released, CONSTANTS) == (
+    assert cancel_words(released) == (
         "job 7 is running: its cluster did not answer; 4 credits stay locked until 2027-01-16 08:00:00 UTC, or until"
         " the cluster reports; 6 credits came back. After that time, cancel it again."
     )
@@ -84,7 +82,7 @@ def test_what_stays_locked_after_an_unanswered_cancel_is_said_with_its_end() -> 
 def test_a_cancel_that_can_return_nothing_early_says_so() -> None:
     """The answer is due after the bought time."""
     late = replace(UNANSWERED, started_at=UNANSWERED.cancel_requested_at - 40 * 60)
-    assert cancel_words(late, CONSTANTS) == (
+    assert cancel_words(late) == (
         "job 7 is running: its cluster has been asked to stop it, and settles what it ran (at least 5 minutes if it"
         " ran); all 10 credits stay locked until 2027-01-16 08:00:00 UTC, or until the cluster reports. After that"
         " time, cancel it again."
@@ -92,13 +90,13 @@ def test_a_cancel_that_can_return_nothing_early_says_so() -> None:
 
 
 def test_a_cancel_says_what_a_further_one_does() -> None:
-    assert cancel_words(UNANSWERED, CONSTANTS) == (
+    assert cancel_words(UNANSWERED) == (
         "job 7 is running: its cluster has been asked to stop it, and settles what it ran (at least 5 minutes if it"
         " ran). If it is not settled in 10 minutes, cancel it again: then everything beyond that time comes back."
         " The rest stays locked until 2027-01-16 08:00:00 UTC, or until the cluster reports."
     )
     over = replace(UNANSWERED, status=S.CANCELLED, released_wei=6 * CREDIT, final_cost_wei=CREDIT)
-    assert cancel_words(over, CONSTANTS) == "job 7 is cancelled; 9 credits came back."
+    assert cancel_words(over) == "job 7 is cancelled; 9 credits came back."
 
 
 def test_what_a_job_asks_for_is_said_as_it_is_written() -> None:

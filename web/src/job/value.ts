@@ -31,6 +31,8 @@ export interface Job extends Billed {
   hasCancelRequest: boolean;
   /** What came back before the end, because the cluster did not answer a cancel request in time. */
   releasedWei: bigint;
+  /** Minimum bill of a cancel while it runs, in minutes. */
+  feeMinutes: number;
   lastChangeBlock: number;
   delegateSpending: boolean;
   lastError: string;
@@ -54,7 +56,7 @@ interface RawJob {
   time: { submit: bigint; end: bigint; cancelRequestTimestamp: bigint; blockNumberStateChange: bigint };
 }
 interface RawTerms {
-  ratePerMinute: bigint; limitMinutes: bigint; assignedAt: bigint; claimedAt: bigint; startedAt: bigint; cutPercent: number;
+  ratePerMinute: bigint; limitMinutes: bigint; assignedAt: bigint; claimedAt: bigint; startedAt: bigint; cutPercent: number; feeMinutes: number;
   released: bigint;
 }
 interface RawWishes { maxRatePerMinute: bigint; minMinutes: number; giveUpAt: number; prefer: number }
@@ -82,7 +84,7 @@ function jobOf(raw: RawJob, terms: RawTerms, wishes: RawWishes): Job {
     submittedAt: Number(time.submit), endedAt: Number(time.end), cancelRequestedAt: Number(time.cancelRequestTimestamp),
     lastChangeBlock: Number(time.blockNumberStateChange), hasCancelRequest: raw.hasCancelRequest,
     lastError: raw.lastError, exitStatus: Number(raw.exitCode),
-    rateWei: terms.ratePerMinute, cutPercent: terms.cutPercent, grantedMinutes: Number(terms.limitMinutes),
+    rateWei: terms.ratePerMinute, cutPercent: terms.cutPercent, feeMinutes: terms.feeMinutes, grantedMinutes: Number(terms.limitMinutes),
     assignedAt: Number(terms.assignedAt), claimedAt: Number(terms.claimedAt), startedAt: Number(terms.startedAt),
     maxRateWei: wishes.maxRatePerMinute, minMinutes: Math.max(1, wishes.minMinutes), giveUpAt: Number(wishes.giveUpAt), prefer: wishes.prefer,
   };

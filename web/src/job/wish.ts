@@ -15,6 +15,9 @@ export function whyNotCancel(job: Job, own: boolean, now: number): string {
   return job.hasCancelRequest && job.releasedWei > 0n && now < heldUntil(job) ? heldWords(job) : "";
 }
 
+/** The contract's CANCEL_ANSWER_PERIOD. */
+export const ANSWER_MINUTES = 10;
+
 /** Why a cancel request cannot be repeated now; empty if it can, or if there is none. */
 export function whyNotAgain(job: Job, answerMinutes: number, feeMinutes: number, now: number): string {
   const due = job.cancelRequestedAt + 60 * answerMinutes;

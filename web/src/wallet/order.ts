@@ -75,7 +75,7 @@ export function requestArguments(order: JobOrder, hash: string, nowS = 0): unkno
   };
   const { minMinutes, giveUpAfterS, prefer } = order.wishes;
   const giveUpAt = giveUpAfterS ? Math.max(nowS, Math.floor(Date.now() / 1000)) + giveUpAfterS : 0;
-  const wishes = { maxRatePerMinute: ceilingOf(order), minMinutes, giveUpAt, prefer };
+  const wishes = { maxRatePerMinute: ceilingOf(order), minMinutes, giveUpAt, prefer, afterJob: 0, afterAny: false };
   return [definition, order.lockedWei, codedName(order.name), order.delegate, wishes];
 }
 

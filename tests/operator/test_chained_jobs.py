@@ -1,0 +1,101 @@
+"""Jobs that wait for an earlier one: not proposed before, assigned after it, and ended with a refund if it failed."""
+
+from __future__ import annotations
+
+import pytest
+
+from deepgrid.chain.batches import Request
+from deepgrid.chain.offers import proposal_hash
+from deepgrid.errors import ContractError
+from deepgrid.lifecycle.job import JobDefinition, Wishes
+from deepgrid.lifecycle.states import JobStatus
+from deepgrid.operator import rounds
+from tests.chain.grid import CREDIT, RATE
+from tests.operator.office import Office
+
+RUNS = JobDefinition(0, 100, 1, 1, "f", 4)
+
+
+async def one_round(office: Office) -> tuple[int, list[int | None]]:
+    """Return how many jobs a round assigned, and the ids of those that it ended."""
+    await office.catch_up()
+    seen = await rounds.read_market(office.session)
+    decision = await rounds.decide(office.session, seen)
+    assigned = await rounds.assign(office.session, decision)
+    return assigned, [one.job_id for one in await rounds.end_jobs(office.session, seen)]
+
+
+async def requested(office: Office, *wishes: Wishes) -> list[int]:
+    await office.people.customer.approve(len(wishes) * 200 * CREDIT)
+    wanted = [Request(RUNS, 200 * CREDIT, "a job", False, one) for one in wishes]
+    return await office.people.customer.request_jobs(wanted)
+
+
+async def status(office: Office, job_id: int) -> JobStatus:
+    return (await office.job(job_id)).status
+
+
+async def test_a_chain_goes_on_when_the_earlier_job_has_finished(office: Office) -> None:
+    first = await office.people.claimed()
+    then, later = await requested(office, Wishes(RATE, after_job=first), Wishes(RATE, after_job=first, after_any=True))
+    assert await one_round(office) == (0, [])
+    assert (await office.job(later)).wishes == Wishes(RATE, after_job=first, after_any=True)
+    with pytest.raises(ContractError, match=f"waits for job {first}") as refused:
+        await office.people.operator.meta_schedule(then, office.people.provider.address)
+    assert refused.value.name == "JobWaits"
+    await office.people.provider.set_running(first, 0)
+    await office.people.provider.settle(first, JobStatus.FINISHED, 1)
+    assert await one_round(office) == (2, [])
+    assert await status(office, then) is JobStatus.META_SCHEDULED
+
+
+async def test_a_failure_ends_a_whole_chain_with_its_deposits(office: Office) -> None:
+    first = await office.people.claimed()
+    (second,) = await requested(office, Wishes(RATE, after_job=first))
+    (third,) = await requested(office, Wishes(RATE, after_job=second))
+    (last,) = await requested(office, Wishes(RATE, after_job=third, after_any=True))
+    await office.people.provider.refuse_job(first)
+    assert await one_round(office) == (0, [])  # pending again, and this provider has just refused it
+    await office.people.customer.cancel_job(first)
+    before = await office.people.chain.balance(office.people.customer.address)
+    assert await one_round(office) == (0, [second])
+    assert await one_round(office) == (0, [third])
+    assert await one_round(office) == (1, [])
+    assert await office.people.chain.balance(office.people.customer.address) == before + 400 * CREDIT
+    assert await status(office, last) is JobStatus.META_SCHEDULED
+    await office.session.notices.post()
+    text = f"it waited for job {first} to finish, which did not; it is cancelled with a full refund"
+    assert (second, "ended", text) in office.notices
+
+
+async def test_a_thousand_jobs_that_wait_for_one_cost_a_round_one_read(office: Office) -> None:
+    first = await office.people.claimed()
+    ids: list[int] = []
+    while len(ids) < 1000:
+        await office.people.operator.mint(office.people.customer.address, 100 * 200 * CREDIT)
+        ids += await requested(office, *[Wishes(RATE, after_job=first)] * 100)
+    assert await one_round(office) == (0, [])
+    await office.people.customer.cancel_job(first)
+    await office.people.provider.settle(first, JobStatus.CANCELLED, 0)
+    ended = [job_id for _ in range(10) for job_id in (await one_round(office))[1]]
+    assert sorted(ended) == ids  # a hundred per round
+
+
+async def test_a_raise_of_prices_leaves_jobs_without_a_ceiling_to_others(office: Office) -> None:
+    open_one, bounded = await requested(office, Wishes(), Wishes(10 * RATE))
+    people = office.people
+    raised = await people.chain.raised_at([people.provider.address])
+    assert raised[people.provider.address] < (await office.job(open_one)).submitted_at
+    prices = (await people.chain.provider(people.provider.address)).prices
+    dearer = type(prices)(2 * prices.gpu_wei_per_minute, prices.cpu_wei_per_minute, prices.mem_wei_per_mb_minute)
+    provider = await people.chain.provider(people.provider.address)
+    await people.provider.register(provider.hardware, dearer, provider.labels)
+    proposal = await people.chain.proposal(people.provider.address)
+    assert proposal is not None
+    await people.operator.approve_proposal(people.provider.address, proposal_hash(proposal))
+    assert await one_round(office) == (1, [])
+    assert await status(office, bounded) is JobStatus.META_SCHEDULED
+    assert await status(office, open_one) is JobStatus.PENDING
+    seen = await rounds.read_market(office.session)
+    (waiting,) = (await rounds.decide(office.session, seen)).found.waiting
+    assert "raised its prices after the request" in waiting.reason
