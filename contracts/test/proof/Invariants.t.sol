@@ -67,7 +67,7 @@ contract InvariantsTest is Invariants {
     /// A long deterministic history, so that a change that makes something unreachable is found at once.
     function test_a_long_history_reaches_every_function_and_every_cold_state() external {
         bytes4[36] memory all = moves();
-        for (uint256 i; i < 3500; ++i) {
+        for (uint256 i; i < 2500; ++i) {
             bytes32 dice = keccak256(abi.encode(i));
             bytes4 move = all[uint256(dice) % all.length];
             bytes memory arguments;

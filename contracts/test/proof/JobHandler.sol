@@ -11,12 +11,21 @@ import {WishHandler} from "./WishHandler.sol";
 abstract contract JobHandler is WishHandler {
     // ---------------------------------------------------------------- meta-scheduler
 
+    /// Mostly a job that can be assigned: its customer cancels another one, so that histories go on.
     function assign(uint256 number, uint256 who, uint256 chance) public {
+        uint256 id = pick(number, JobStatus.PENDING, JobStatus.PENDING);
+        if (jobs[id].status == JobStatus.PENDING && isStuck(id, who) && chance / 8 % 8 != 0) {
+            return cancel((id - 1) * 16, 5);
+        }
         assigning(providers[who % 2]);
-        bytes memory call = abi.encodeCall(
-            grid.metaSchedule, (bytes32(pick(number, JobStatus.PENDING, JobStatus.PENDING)), providers[who % 2])
-        );
-        playGrid(perhaps(operator, chance), call);
+        playGrid(perhaps(operator, chance), abi.encodeCall(grid.metaSchedule, (bytes32(id), providers[who % 2])));
+    }
+
+    /// Whether no assignment to this provider succeeds any more, or not before another job has ended.
+    function isStuck(uint256 id, uint256 who) private view returns (bool) {
+        Ghost storage job = jobs[id];
+        bool isLate = job.wishes.maxRatePerMinute == 0 && providerOf[providers[who % 2]].raisedAt >= job.submittedAt;
+        return isLate || isOverdue(job) || (job.wishes.afterJob != 0 && !isReady(job));
     }
 
     function assignMany(uint256 number, uint256 count, uint256 who, uint256 chance) external {
@@ -118,8 +127,7 @@ abstract contract JobHandler is WishHandler {
         uint256 id = pickHot(number);
         Ghost storage job = jobs[id];
         number = (id - 1) * 16;
-        bool isLate = job.wishes.maxRatePerMinute == 0 && providerOf[providers[end % 2]].raisedAt >= job.submittedAt;
-        if (job.status == JobStatus.PENDING) return isLate ? cancel(number, 5) : assign(number, end, 1);
+        if (job.status == JobStatus.PENDING) return assign(number, end, 9);
         if (job.status == JobStatus.META_SCHEDULED) return claim(job.provider == providers[0] ? 0 : 1, 1);
         if (job.status == JobStatus.SCHEDULED) return report(number, 0, ran, 1);
         report(number, 1 + end % 5, ran, 1);
