@@ -15,6 +15,8 @@ contract ConstantsTest is Grid {
         vm.assertEq(rare.claimJobTimeout(), 10, "claimJobTimeout");
         vm.assertEq(rare.deepsquareCut(), 20, "deepsquareCut");
         vm.assertEq(rare.topUpSliceDurationMin(), 30, "topUpSliceDurationMin");
+        vm.assertEq(rare.CANCEL_ANSWER_PERIOD(), 10 minutes, "no setting");
+        vm.assertEq(rare.TOP_UP_WINDOW_MINUTES(), 10, "no setting");
         vm.assertEq(grid.owner(), address(this), "owner");
     }
 
