@@ -129,9 +129,8 @@ async def submit(
             choice["min_time"] = min_time or time
         _confirm(grid, workflow.name if job_name is None else job_name, locked_wei, numbers, force=force)
         choice |= {"give_up_after": give_up_after, "prefer": preferred, "delegate_spending": delegate_spending}
-        choice |= {"after": after, "after_any": after_any}
         choice |= {"credits": credits_of(locked_wei), "name": job_name, "tags": tag, "note": note or ""}
-        choice |= {"send": send or (), "input_from": input_from}
+        choice |= {"send": send or (), "input_from": input_from, "after": after, "after_any": after_any}
         if numbers is not None:
             await submit_array(grid, workflow, numbers, choice, as_json=as_json)
             return

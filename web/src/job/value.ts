@@ -42,6 +42,10 @@ export interface Job extends Billed {
   giveUpAt: number;
   /** 0 balanced, 1 price, 2 start, 3 speed. */
   prefer: number;
+  /** The job that must be over first; 0 for none. */
+  afterJob: number;
+  /** Whether that job may end in any way. Else it must finish. */
+  afterAny: boolean;
 }
 
 interface RawLabel { key: string; value: string }
@@ -59,7 +63,7 @@ interface RawTerms {
   ratePerMinute: bigint; limitMinutes: bigint; assignedAt: bigint; claimedAt: bigint; startedAt: bigint; cutPercent: number; feeMinutes: number;
   released: bigint;
 }
-interface RawWishes { maxRatePerMinute: bigint; minMinutes: number; giveUpAt: number; prefer: number }
+interface RawWishes { maxRatePerMinute: bigint; minMinutes: number; giveUpAt: number; prefer: number; afterJob: number; afterAny: boolean }
 export type RawMany = readonly [readonly RawJob[], readonly RawTerms[], readonly RawWishes[]];
 
 /** Jobs from the structs that `getMany` returns. */
@@ -87,6 +91,7 @@ function jobOf(raw: RawJob, terms: RawTerms, wishes: RawWishes): Job {
     rateWei: terms.ratePerMinute, cutPercent: terms.cutPercent, feeMinutes: terms.feeMinutes, grantedMinutes: Number(terms.limitMinutes),
     assignedAt: Number(terms.assignedAt), claimedAt: Number(terms.claimedAt), startedAt: Number(terms.startedAt),
     maxRateWei: wishes.maxRatePerMinute, minMinutes: Math.max(1, wishes.minMinutes), giveUpAt: Number(wishes.giveUpAt), prefer: wishes.prefer,
+    afterJob: Number(wishes.afterJob), afterAny: wishes.afterAny,
   };
 }
 

@@ -19,6 +19,7 @@ import { usesModules } from "./secrets";
 
 const PAUSE_MS = 600;
 const LEAST_WAIT_S = 600; // the contract's 5 minutes, and time for the request to be mined
+const JOB_NUMBER = /^[1-9][0-9]{0,8}$/;
 const MOST_WEI = 2n ** 96n - 2n;
 export const QUOTE_AGE_S = 60;
 const LARGEST_FILE = 256 * 1024;
@@ -47,6 +48,9 @@ export class Desk {
   maxPrice = $state("");
   giveUpAfter = $state("");
   prefer = $state(0);
+  /** Number of the job that must be over first, as typed. */
+  after = $state("");
+  afterAny = $state(false);
   tags = $state("");
   note = $state("");
   delegate = $state(false);
@@ -74,10 +78,15 @@ export class Desk {
       this.minTime && minutes === null ? "The least time is written like 2h or 90m." : "",
       this.maxPrice && !isAny && !price ? "The highest price is credits per minute, or any." : "",
       this.giveUpAfter && (wait === null || wait < LEAST_WAIT_S) ? "A job is given up after 10 minutes at the earliest, such as 1d." : "",
+      this.after && !JOB_NUMBER.test(this.after.trim()) ? "The earlier job is its number, such as 12." : "",
       tagsOf(this.tags) === null ? "A tag is written like project=wing." : "",
     ].filter(Boolean);
     const atLeast = minutes ?? (this.time ? minutesOf(this.time) : null) ?? 1;
-    const value: Wishes = { minMinutes: atLeast, maxRateWei: isAny ? 0n : price, giveUpAfterS: wait ?? 0, prefer: this.prefer };
+    const afterJob = JOB_NUMBER.test(this.after.trim()) ? Number(this.after) : 0;
+    const value: Wishes = {
+      minMinutes: atLeast, maxRateWei: isAny ? 0n : price, giveUpAfterS: wait ?? 0, prefer: this.prefer,
+      afterJob, afterAny: this.afterAny,
+    };
     return { value, faults };
   });
   /** What follows from the checked file. Labels that the user names are the user's choice. */
@@ -125,10 +134,10 @@ export class Desk {
 
   /** What is typed now, so that it outlives Back, Forward and a reload. Labels of the link stay with the link. */
   draft(linked: LinkedLabels): Draft {
-    const { text, name, time, minTime, maxPrice, giveUpAfter, prefer, tags, note, delegate } = this;
+    const { text, name, time, minTime, maxPrice, giveUpAfter, prefer, after, afterAny, tags, note, delegate } = this;
     const uses = this.uses === linked.uses ? "" : this.uses;
     const affinities = this.affinities === linked.affinities ? "" : this.affinities;
-    const terms = { uses, affinities, time, depositWei: String(this.depositWei), minTime, maxPrice, giveUpAfter, prefer, tags, note, delegate };
+    const terms = { uses, affinities, time, depositWei: String(this.depositWei), minTime, maxPrice, giveUpAfter, prefer, after, afterAny, tags, note, delegate };
     return { text, name, terms };
   }
 

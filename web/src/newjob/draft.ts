@@ -15,6 +15,8 @@ export interface DraftTerms {
   maxPrice: string;
   giveUpAfter: string;
   prefer: number;
+  after: string;
+  afterAny: boolean;
   tags: string;
   note: string;
   delegate: boolean;

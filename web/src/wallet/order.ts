@@ -29,6 +29,10 @@ export interface Wishes {
   giveUpAfterS: number;
   /** 0 balanced, 1 price, 2 start, 3 speed. */
   prefer: number;
+  /** The job that must be over first; 0 for none. */
+  afterJob: number;
+  /** Whether that job may end in any way. Else it must finish. */
+  afterAny: boolean;
 }
 
 export interface JobOrder {
@@ -73,9 +77,9 @@ export function requestArguments(order: JobOrder, hash: string, nowS = 0): unkno
     batchLocationHash: hash, storageType: STORAGE_TYPE, uses: order.uses,
     affinity: order.affinities.map(({ key, op, value }) => ({ label: { key, value }, op: codedOperator(op) })),
   };
-  const { minMinutes, giveUpAfterS, prefer } = order.wishes;
+  const { minMinutes, giveUpAfterS, prefer, afterJob, afterAny } = order.wishes;
   const giveUpAt = giveUpAfterS ? Math.max(nowS, Math.floor(Date.now() / 1000)) + giveUpAfterS : 0;
-  const wishes = { maxRatePerMinute: ceilingOf(order), minMinutes, giveUpAt, prefer, afterJob: 0, afterAny: false };
+  const wishes = { maxRatePerMinute: ceilingOf(order), minMinutes, giveUpAt, prefer, afterJob, afterAny };
   return [definition, order.lockedWei, codedName(order.name), order.delegate, wishes];
 }
 

@@ -61,7 +61,7 @@ function orderOf(job: Job, definition: string, mark: Mark): JobOrder {
       return [];
     },
     permit: false,
-    wishes: { minMinutes: job.minMinutes, maxRateWei: job.maxRateWei, giveUpAfterS, prefer: job.prefer ?? 0 },
+    wishes: { minMinutes: job.minMinutes, maxRateWei: job.maxRateWei, giveUpAfterS, prefer: job.prefer ?? 0, afterJob: 0, afterAny: false },
     mark,
   };
 }
