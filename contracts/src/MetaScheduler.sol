@@ -217,8 +217,8 @@ contract MetaScheduler is Requests, TopUps {
         _end(jobId, word, deal, next, running ? _billableMinutes(jobId, word, deal, next, ranMinutes) : 0);
     }
 
-    /// Returns min(reported, started minutes since the start), which is 0 for a job that ends as it starts. Minutes count until now, but after a cancel request only
-    /// until the time for its answer ends. A cancel of a RUNNING job on request costs at least the cancellation fee.
+    /// Returns min(reported, started minutes since the start). This is zero if the job ends as it starts. Minutes count until
+    /// now, but after a cancel request only until the time for its answer ends. A cancel of a RUNNING job on request costs at least the cancellation fee.
     function _billableMinutes(bytes32 jobId, JobWord word, Deal memory deal, JobStatus next, uint256 reported)
         private
         returns (uint256 billed)

@@ -137,8 +137,8 @@ contract ProviderManager is AccessControl, MappingGetters {
         _setBanned(provider, false);
     }
 
-    /// The account that gets the role of a MetaScheduler contract receives changes from then on. So does the one before it,
-    /// which may still have jobs.
+    /// The account that gets the role of a MetaScheduler contract receives changes from then on. The one before it, which
+    /// may still have jobs, receives them too.
     function _grantRole(bytes32 role, address account) internal override returns (bool granted) {
         granted = super._grantRole(role, account);
         if (!granted || role != METASCHEDULER_CONTRACT_ROLE) return granted;

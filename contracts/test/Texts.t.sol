@@ -48,9 +48,9 @@ contract TextsTest is Grid {
         grid.requestNewJob(asked, 100 ether, "job", false);
     }
 
-    /// Bytes of a record with one use, without the bytes of its value: 5 for length and widths, 9 for 100 credits, a byte
-    /// for each other number, one size byte each for name, location, both lists and the key, two for the value, and three
-    /// for the name.
+    /// Bytes of a record with one use, without the bytes of its value. There are 5 for length and widths, 9 for 100 credits,
+    /// and a byte for each other number. Name, location, both lists and the key have one size byte each, the value has two,
+    /// and the name itself has three bytes.
     function lengthWithout(JobDefinition memory asked) private pure returns (uint256) {
         uint256 numbers = (asked.gpus == 0 ? 0 : 1) + (asked.memPerCpu > 255 ? 2 : 1) + 1 + 1;
         return 5 + 9 + numbers + 5 + bytes(asked.uses[0].key).length + 2 + 3;

@@ -1,4 +1,4 @@
-"""Jobs that wait for an earlier one: which of them must wait longer, and which wait in vain.
+"""Jobs that wait for an earlier one: some must wait longer, others wait in vain.
 
 The contract refuses to assign a job before, so the scheduler does not count it. If the earlier job fails, the contract
 lets anyone end the later one with a full refund.

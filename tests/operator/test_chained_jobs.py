@@ -17,7 +17,7 @@ RUNS = JobDefinition(0, 100, 1, 1, "f", 4)
 
 
 async def one_round(office: Office) -> tuple[int, list[int | None]]:
-    """Return how many jobs a round assigned, and the ids of those that it ended."""
+    """Run a round. Return the count of jobs that it assigned, and the ids of the jobs that it ended."""
     await office.catch_up()
     seen = await rounds.read_market(office.session)
     decision = await rounds.decide(office.session, seen)

@@ -87,7 +87,7 @@ interface IRareCalls {
 
     /// @notice What automatic top-ups of a job may still take.
     /// @param jobId Id of the job.
-    /// @return Amount in wei; 0 for a job without spending authority, and for one that has ended.
+    /// @return Amount in wei; zero without spending authority, and after the job's end.
     function spendable(bytes32 jobId) external view returns (uint256);
 
     // ---------------------------------------------------------------- time-outs and panics
@@ -187,7 +187,7 @@ interface IRareCalls {
     /// @notice Time since when the provider's prices are at most what they are now. A job without a ceiling of its own goes
     /// to this provider only if it was requested later.
     /// @param provider The provider's address.
-    /// @return Unix seconds; 0 for a provider that was never approved.
+    /// @return Unix seconds; zero before the first approval.
     function raisedAt(address provider) external view returns (uint256);
 
     /// @notice Numbers of jobs that the provider started, refused, panicked and let time out.
