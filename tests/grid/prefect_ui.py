@@ -26,6 +26,7 @@ async def browser_page(prefect: PrefectServer) -> AsyncIterator[Page]:
         browser = await playwright.chromium.launch(executable_path=CHROMIUM, args=QUIET)
         try:
             page = await browser.new_page(viewport={"width": 1400, "height": 900})
+            page.set_default_timeout(PATIENCE_MS)
             await log_in(page, prefect)
             yield page
         finally:

@@ -26,7 +26,7 @@ QUIET = [
 ]
 
 
-PATIENCE_MS = 60_000
+PATIENCE_MS = 120_000
 
 
 @dataclass(frozen=True)
