@@ -156,7 +156,7 @@ async def test_reorganisation_of_depth_four(own_grid: Grid, index: JobIndex) -> 
             own_grid.anvil.call("anvil_reorg", 4, [])
             await watcher.sees(old, S.META_SCHEDULED)
             assert await chain.job_count() == old
-            assert index.hot() == [old]
+            await until(lambda: index.hot() == [old])
             # The jobs continue on the new branch, with the same ids.
             await people.provider.claim_next()
             await watcher.sees(old, S.SCHEDULED)

@@ -97,7 +97,7 @@ async def test_minutes_are_billed_although_the_chain_dropped_the_running_report(
     """The supervisor that reported RUNNING is gone, so the report is not sent again. Another one settles the job."""
     job_id = await people.running()
     await people.provider.sender.close()
-    grid.anvil.call("anvil_rollback", 1)
+    grid.anvil.call("anvil_rollback", 2)  # the report, and the block behind it
     assert (await people.chain.job(job_id)).status is S.SCHEDULED
     grid.anvil.pass_time(200)
     await people.provider.settle(job_id, end, 3, "", 768)

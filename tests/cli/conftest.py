@@ -15,7 +15,7 @@ from deepgrid.chain.transactions.wallet import Wallet
 from deepgrid.cli.access.environment import NAMES
 from deepgrid.cli.main import app
 from tests.chain.anvil import Anvil
-from tests.chain.grid import approve_waiting, build
+from tests.chain.grid import approve_waiting, build, pass_a_second
 from tests.cli.live import CREDIT, EXAMPLE, HARDWARE, LABELS, PRICES, Dps, Live, Party, forking, party, services_of
 from tests.cli.support import Invoke
 
@@ -90,6 +90,7 @@ async def running_id(operator: Party, provider: Party, job_id: int) -> int:
     await operator.writer.meta_schedule(job_id, provider.address)
     await provider.writer.claim_next()
     await provider.writer.set_running(job_id, 0)
+    await pass_a_second(provider.writer.chain)
     return job_id
 
 

@@ -14,6 +14,7 @@ from deepgrid.chain.client import Chain
 from deepgrid.chain.transactions.wallet import Wallet
 from deepgrid.lifecycle.states import JobStatus
 from tests.appending import push_log
+from tests.chain.grid import pass_a_second
 from tests.cli.live import CREDIT, EXAMPLE, Dps, Live, Party, Wire, finished
 
 SUBMITTED = re.compile(r"^job (\d+) submitted$", re.MULTILINE)
@@ -41,6 +42,7 @@ async def _carry(chain: Chain, job_id: int, operator: Party, provider: Party, en
     claimed = await provider.writer.claim_next()
     assert claimed is not None and claimed.job_id == job_id
     await provider.writer.set_running(job_id, 0)
+    await pass_a_second(chain)
     offset = await push_log(provider.services, job_id, 0, b"Hello\r\n10%\r100%\n\x1b[2Jbye")
     await provider.writer.settle(job_id, end, 1, "", wait_status)
     await push_log(provider.services, job_id, offset, b"", final=True)

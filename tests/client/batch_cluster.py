@@ -13,6 +13,7 @@ from deepgrid.chain.writer import Writer
 from deepgrid.errors import NotFound
 from deepgrid.lifecycle.job import Job
 from deepgrid.lifecycle.states import JobStatus
+from tests.chain.grid import pass_a_second
 
 MOST = 100
 End = Callable[[Job], tuple[JobStatus, int]]
@@ -64,6 +65,7 @@ class BatchCluster:
         await self._operator.meta_schedule_jobs([(job.id, self._provider.address) for job in jobs])
         claimed = [job.job_id for job in await self._provider.claim_next_jobs(MOST)]
         await self._provider.report_jobs([Report(job_id, JobStatus.RUNNING, 0) for job_id in claimed])
+        await pass_a_second(self._chain)
         by_id = {job.id: job for job in jobs}
         reports = []
         for job_id in claimed:

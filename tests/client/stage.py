@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from deepgrid.client import AsyncJob
+from tests.chain.grid import pass_a_second
 from tests.cli.live import Party
 
 
@@ -29,3 +30,4 @@ class Stage:
         await self.operator.writer.meta_schedule(job.id, self.provider.address)
         await self.provider.writer.claim_next()
         await self.provider.writer.set_running(job.id, 0)
+        await pass_a_second(self.provider.writer.chain)

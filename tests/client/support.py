@@ -20,7 +20,7 @@ from deepgrid.errors import NotFound
 from deepgrid.lifecycle.job import Job, Label
 from deepgrid.lifecycle.states import JobStatus
 from tests.appending import push_log
-from tests.chain.grid import approve_waiting
+from tests.chain.grid import approve_waiting, pass_a_second
 from tests.cli.live import HARDWARE, LABELS, PRICES, Live, Party, party
 
 WITHIN_S = 60
@@ -79,6 +79,7 @@ class SimulatedCluster:
         await asyncio.gather(*(operator.writer.meta_schedule(job_id, provider.address) for job_id in pending))
         while await chain.next_claimable(provider.address) and (claimed := await provider.writer.claim_next()):
             await provider.writer.set_running(claimed.job_id, 0)
+            await pass_a_second(chain)
             self.began.append(claimed.job_id)
         running = [job for job in jobs if job.status is JobStatus.RUNNING and job.provider == provider.address]
         await asyncio.gather(*(self._end(provider, job) for job in running))

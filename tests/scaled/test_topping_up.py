@@ -110,6 +110,7 @@ async def test_a_job_gets_slices_while_its_allowance_lasts(customer: Customer, s
         job = await customer.until(sliced_job, lambda job: job.status is JobStatus.RUNNING)
         assert job.granted_minutes == 1
         try:
+            await purse.set_spending_limit(sliced_job, 2 * SLICES * job.rate_wei_per_minute)
             await purse.approve(SLICES * job.rate_wei_per_minute)
             said = await _top_up_while_paid(customer)
             assert said.count(f"Bought time for 1 job ({sliced_job}).") == SLICES

@@ -130,12 +130,12 @@ async def submit(
         _confirm(grid, workflow.name if job_name is None else job_name, locked_wei, numbers, force=force)
         choice |= {"give_up_after": give_up_after, "prefer": preferred, "delegate_spending": delegate_spending}
         choice |= {"credits": credits_of(locked_wei), "name": job_name, "tags": tag, "note": note or ""}
-        choice |= {"send": send or (), "input_from": input_from, "after": after, "after_any": after_any}
+        choice |= {"send": send or (), "input_from": input_from}
         if numbers is not None:
             await submit_array(grid, workflow, numbers, choice, as_json=as_json)
             return
         with interruptions_explained():
-            job = await grid.submit(workflow, approve=not no_approve, **choice)
+            job = await grid.submit(workflow, approve=not no_approve, after=after, after_any=after_any, **choice)
         _print_submitted(job, as_json=as_json)
         if delegate_spending:
             await _remind_of_allowance(grid)

@@ -28,7 +28,7 @@ async def test_only_what_is_new_after_a_reorganisation_is_reported(own_grid: Gri
         job_id = await people.running()
         assert [change.status for change in await everything(reader)] == [P, M, S, R]
         await people.rest()
-        own_grid.anvil.call("anvil_reorg", 2, [])  # the claim and the report are gone
+        own_grid.anvil.call("anvil_reorg", 3, [])  # the claim and the report are gone
         assert await everything(reader) == []
         await people.provider.claim_next()
         assert [(change.job_id, change.status) for change in await everything(reader)] == [(job_id, S)]
@@ -42,7 +42,7 @@ async def test_a_restart_after_a_reorganisation_reports_the_last_blocks_again(ow
         await people.running()
         changes = await everything(first)
         await people.rest()
-        own_grid.anvil.call("anvil_reorg", 1, [])
+        own_grid.anvil.call("anvil_reorg", 2, [])
         kept = ChangeReader(chain, people.customer.address, Cursor.read(changes[2].cursor), 0)
         assert await everything(kept) == []  # the cursor's block is still there
         lost = ChangeReader(chain, people.customer.address, Cursor.read(changes[3].cursor), 0)

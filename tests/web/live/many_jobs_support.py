@@ -5,6 +5,7 @@ from __future__ import annotations
 from deepgrid.chain.batches import MOST_AT_ONCE, BatchWriter, Report, Request
 from deepgrid.lifecycle.job import JobDefinition
 from deepgrid.lifecycle.states import JobStatus
+from tests.chain.grid import pass_a_second
 from tests.cli.live import CREDIT, Party
 from tests.web.live.stage import Stage
 
@@ -35,6 +36,7 @@ async def run_jobs(stage: Stage, job_ids: list[int]) -> None:
     claimed = await cluster.claim_next_jobs(len(job_ids))
     assert len(claimed) == len(job_ids)
     await cluster.report_jobs([Report(one, JobStatus.RUNNING, 0) for one in job_ids])
+    await pass_a_second(stage.chain)
 
 
 def _batch(party: Party) -> BatchWriter:

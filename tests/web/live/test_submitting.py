@@ -7,6 +7,7 @@ from playwright.async_api import Browser, expect
 
 from deepgrid.lifecycle.states import JobStatus
 from tests.appending import push_log
+from tests.chain.grid import pass_a_second
 from tests.cli.live import CREDIT
 from tests.web.live.stage import PATIENCE_MS, Stage, opened
 from tests.web.live.submitting import PERMIT, SEND, SESSION, go_on, start, submitted
@@ -47,6 +48,7 @@ async def run_on_cluster(stage: Stage, job_id: int) -> None:
     await stage.operator.writer.meta_schedule(job_id, stage.provider.address)
     await stage.provider.writer.claim_next_jobs(1)
     await stage.provider.writer.set_running(job_id, 0)
+    await pass_a_second(stage.chain)
     await push_log(stage.provider.services, job_id, 0, b"Hello from the cluster\n", final=True)
     await stage.provider.writer.settle(job_id, JobStatus.FINISHED, 1)
 
