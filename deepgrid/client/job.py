@@ -8,9 +8,10 @@ from contextlib import aclosing
 from datetime import datetime
 from decimal import Decimal
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn, Self
+from typing import NoReturn, Self
 
 from deepgrid.chain.transactions.transaction import Receipt
+from deepgrid.client.bills.receipted_job import ReceiptedJob
 from deepgrid.client.display import story
 from deepgrid.client.display.html import job_html
 from deepgrid.client.display.record import JobEnd, JobEvent, JobRecord
@@ -46,14 +47,10 @@ from deepgrid.lifecycle import exits
 from deepgrid.lifecycle.job import Job as ChainJob
 from deepgrid.lifecycle.states import JobStatus
 
-if TYPE_CHECKING:
-    from deepgrid.billing.resource_use import ResourceUse
-    from deepgrid.client.bills.job_receipt import JobReceipt
-
 LAST_LINES = 20  # of a failed job's output, in its error
 
 
-class AsyncJob(RepeatableJob, JobFiles, LiveJob):
+class AsyncJob(RepeatableJob, JobFiles, LiveJob, ReceiptedJob):
     """A job. Its attributes are what the client read last: `refresh`, `wait` and `watch` read it again."""
 
     def __init__(
@@ -244,32 +241,6 @@ class AsyncJob(RepeatableJob, JobFiles, LiveJob):
         record = await self._connection.patiently(lambda: read_record(self._connection, self.id))
         self._job, self._cluster, self._remarks = record.job, record.cluster, record.remarks
         return record
-
-    async def receipt(self) -> JobReceipt:
-        """Fetch the receipt that the job's provider signed at its end. It is checked: by signature, and by the chain.
-
-        Returns:
-            The receipt, as JSON, text or PDF.
-
-        Raises:
-            NotFound: There is none: the job is not over, or its provider signs within the next minutes.
-            AccessDenied: It is another customer's job.
-            ServiceError: The services do not answer, or sent a receipt that does not fit the job.
-        """
-        from deepgrid.client.bills.job_receipt import read_job_receipt  # here: few programs read receipts
-
-        return await self._connection.patiently(lambda: read_job_receipt(self._connection, self.id))
-
-    async def resource_use(self) -> ResourceUse:
-        """Return what the job used of what it asked for, as its provider signed it in the receipt.
-
-        Returns:
-            The figures, each None if the cluster does not know it.
-
-        Raises:
-            GridError: As `receipt` does: NotFound while there is none.
-        """
-        return (await self.receipt()).resource_use
 
     async def download(
         self, to: FilePath, only: str | Sequence[str] | None = None, *, workflow: Source | Workflow | None = None

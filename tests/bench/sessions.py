@@ -1,11 +1,11 @@
-"""`./run bench sessions`: 100 shells in running jobs, each of which echoes one byte per 50 ms.
+"""`./run bench sessions`: 100 shells in running jobs. Each echoes one byte per 50 ms.
 
 Two customers hold the shells, in eight jobs of a real Slurm, on a development chain. The bytes pass the services behind
 nginx, the supervisor's host of sessions, SSH and `srun --overlap`. The services and the host run in processes of their
 own, with default limits. The comparison is as many shells by OpenSSH on the same login node, in the same run. They run
 before and after the sessions, and all wait for the same terminals and programs.
 
-The share of CPU is that of the host's process: what sessions cost a supervisor, as a share of one processor. Exit
+The share of CPU counts the host's process: what sessions cost a supervisor, as a share of one processor. Exit
 status 1: an echo was lost, the p99 is 60 ms or more above OpenSSH's, or the host used 30 % or more.
 """
 

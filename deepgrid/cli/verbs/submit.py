@@ -119,10 +119,7 @@ async def submit(
     if provider is not None:
         raise InputError("--provider only narrows --plan.", next_step="Name the cluster with --uses name=CLUSTER.")
     follows = watch or exit_on_job_exit or bool(retries)
-    if follows and (as_json or numbers):
-        raise InputError("--watch, --exit-on-job-exit and --retries follow one job.", next_step="Leave them out.")
-    if numbers and (after or after_any):
-        raise InputError("--after and --after-any are for one job.", next_step="Leave out --array.")
+    _check_array(numbers, follows=follows, as_json=as_json, chained=after is not None or after_any is not None)
     async with as_customer(key, book, asks_services=True) as grid:
         if time:
             locked_wei = await _explain_deposit(grid, workflow, time, choice)
@@ -142,6 +139,14 @@ async def submit(
         if follows:
             exits = exit_on_job_exit
             await follow(job, workflow, timestamps=not no_timestamp, exits=exits, retries=retries)
+
+
+def _check_array(numbers: ArrayRange | None, *, follows: bool, as_json: bool, chained: bool) -> None:
+    """Raise InputError for options that cannot be used with many jobs, or with JSON."""
+    if follows and (as_json or numbers):
+        raise InputError("--watch, --exit-on-job-exit and --retries follow one job.", next_step="Leave them out.")
+    if numbers and chained:
+        raise InputError("--after and --after-any are for one job.", next_step="Leave out --array.")
 
 
 def _print_submitted(job: AsyncJob, *, as_json: bool) -> None:

@@ -438,6 +438,26 @@ class Grid:
 
 class Job:
     """A job. Its attributes are what the client read last: `refresh`, `wait` and `watch` read it again."""
+    def receipt(self) -> JobReceipt:
+        """Fetch the receipt that the job's provider signed at its end. It is checked: by signature, and by the chain.
+
+        Returns:
+            The receipt, as JSON, text or PDF.
+
+        Raises:
+            NotFound: There is none: the job is not over, or its provider signs within the next minutes.
+            AccessDenied: It is another customer's job.
+            ServiceError: The services do not answer, or sent a receipt that does not fit the job.
+        """
+    def resource_use(self) -> ResourceUse:
+        """Return what the job used of what it asked for, as its provider signed it in the receipt.
+
+        Returns:
+            The figures, each None if the cluster does not know it.
+
+        Raises:
+            GridError: As `receipt` does: NotFound while there is none.
+        """
     def exec(self, command: Sequence[str] | str, *, input: bytes | str = b"") -> CommandOutput:
         """Run a command in the running job, on its first node, as the job's account.
 
@@ -753,26 +773,6 @@ class Job:
 
         Raises:
             ChainError: The node does not answer.
-        """
-    def receipt(self) -> JobReceipt:
-        """Fetch the receipt that the job's provider signed at its end. It is checked: by signature, and by the chain.
-
-        Returns:
-            The receipt, as JSON, text or PDF.
-
-        Raises:
-            NotFound: There is none: the job is not over, or its provider signs within the next minutes.
-            AccessDenied: It is another customer's job.
-            ServiceError: The services do not answer, or sent a receipt that does not fit the job.
-        """
-    def resource_use(self) -> ResourceUse:
-        """Return what the job used of what it asked for, as its provider signed it in the receipt.
-
-        Returns:
-            The figures, each None if the cluster does not know it.
-
-        Raises:
-            GridError: As `receipt` does: NotFound while there is none.
         """
     def download(
         self, to: FilePath, only: str | Sequence[str] | None = None, *, workflow: Source | Workflow | None = None
