@@ -12,10 +12,17 @@ from deepgrid.services.admission.limits import Pace
 from deepgrid.services.client.tunnels_client import TunnelSocket
 from deepgrid.services.tunnels import tunnel_frames as frames
 from deepgrid.services.tunnels.secure_channel import SealedChannel, TunnelBroken
-from deepgrid.services.tunnels.tunnel_frames import FIRST_WINDOW, MOST_WINDOW, WITH_DATA, BrokenFrame, Kind
+from deepgrid.services.tunnels.tunnel_frames import (
+    FIRST_WINDOW,
+    MOST_CONTENT,
+    MOST_WINDOW,
+    WITH_DATA,
+    BrokenFrame,
+    Kind,
+)
 
 CHECK_S = 5.0  # between checks whether the tunnel is idle or too old
-MOST_QUEUED = 8192  # frames; the windows limit their bytes
+MOST_QUEUED = 8192  # frames of a customer that does not read; the windows limit their bytes
 
 
 @dataclass(frozen=True)
@@ -38,6 +45,24 @@ class _Stream:
 
 
 @dataclass(slots=True)
+class _Queued:
+    """A frame that waits for the customer's connection. Data that follow of the same stream are added to it."""
+
+    kind: Kind
+    number: int
+    content: bytearray
+
+    def takes(self, kind: Kind, number: int, content: bytes) -> bool:
+        if (kind, number) != (self.kind, self.number) or kind not in WITH_DATA:
+            return False
+        return len(self.content) + len(content) <= MOST_CONTENT
+
+    @property
+    def frame(self) -> bytes:
+        return frames.pack(self.kind, self.number, bytes(self.content))
+
+
+@dataclass(slots=True)
 class Traffic:
     """What a tunnel has carried: bytes of data to the job and from it, and its streams by kind."""
 
@@ -52,8 +77,9 @@ class ServedTunnel:
     def __init__(self, link: AgentLink, socket: TunnelSocket, channel: SealedChannel, bounds: TunnelBounds) -> None:
         self._link, self._socket, self._channel, self._bounds = link, socket, channel, bounds
         self._streams: dict[int, _Stream] = {}
-        self._queue: deque[bytes] = deque()
+        self._queue: deque[_Queued] = deque()
         self._queued = asyncio.Event()
+        self._overfull = False
         self._active_at = time.monotonic()
         self.traffic = Traffic()
 
@@ -88,7 +114,7 @@ class ServedTunnel:
         try:
             async with asyncio.timeout(CHECK_S):
                 while self._queue:
-                    await self._socket.send(self._channel.seal(self._queue.popleft()))
+                    await self._socket.send(self._channel.seal(self._queue.popleft().frame))
                 await self._socket.send(self._channel.seal(frames.pack(Kind.END, 0, why.encode()[:500])))
         except (TimeoutError, ConnectionError):
             pass
@@ -138,7 +164,7 @@ class ServedTunnel:
             raise BrokenFrame("the number of a stream is used twice")
         if len(self._streams) >= self._bounds.streams:
             end = frames.StreamEnd(error=f"a session has at most {self._bounds.streams} connections at once")
-            self._put(frames.pack(Kind.EXIT, number, end.model_dump_json().encode()))
+            self._put(Kind.EXIT, number, end.model_dump_json().encode())
             return
         kinds = self.traffic.opened
         kinds[request.kind] = kinds.get(request.kind, 0) + 1
@@ -163,12 +189,15 @@ class ServedTunnel:
             content = frames.end_in(content).model_dump_json().encode()
         elif kind is not Kind.EOF:
             raise BrokenFrame(f"a job sends no {kind.name}")
-        self._put(frames.pack(kind, number, content))
+        self._put(kind, number, content)
 
-    def _put(self, frame: bytes) -> None:
-        if len(self._queue) >= MOST_QUEUED:
-            raise BrokenFrame("too many frames")
-        self._queue.append(frame)
+    def _put(self, kind: Kind, number: int, content: bytes) -> None:
+        if self._queue and self._queue[-1].takes(kind, number, content):
+            self._queue[-1].content += content
+        elif len(self._queue) < MOST_QUEUED:
+            self._queue.append(_Queued(kind, number, bytearray(content)))
+        else:
+            self._overfull = True  # only this customer's tunnel ends
         self._queued.set()
 
     async def _write(self) -> str:
@@ -179,7 +208,9 @@ class ServedTunnel:
                 await self._queued.wait()
                 self._queued.clear()
                 while self._queue:
-                    frame = self._queue.popleft()
+                    if self._overfull:
+                        return "the customer does not read"
+                    frame = self._queue.popleft().frame
                     await pace.wait(len(frame))
                     await self._socket.send(self._channel.seal(frame))
         except ConnectionError:
