@@ -19,6 +19,7 @@ from deepgrid.services.signing.signatures import Domain, digest
 from tests.web.vector_job import bills, log_lines, reasons
 from tests.web.vector_newjob import newjob
 from tests.web.vector_usage import usage
+from tests.web.vector_use import uses
 
 FOLDER = Path(__file__).parent / "vectors"
 CONTRACT = "0x5FbDB2315678afecb367f032d93F642f64180aa3"
@@ -63,7 +64,7 @@ def texts() -> dict[str, Any]:
 
 ALL = {
     "bills": bills, "log_lines": log_lines, "newjob": newjob, "reasons": reasons, "signatures": signatures,
-    "texts": texts, "usage": usage,
+    "texts": texts, "usage": usage, "use": uses,
 }  # fmt: skip
 
 
