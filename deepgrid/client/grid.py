@@ -298,6 +298,7 @@ class AsyncGrid(JobHistory):
         retries: int = 0,
         after: SupportsIndex | None = None,
         after_any: SupportsIndex | None = None,
+        cache: bool = False,
     ) -> AsyncJob:
         """Submit a job, and lock credits for it. Credits that it does not use are returned.
 
@@ -327,6 +328,7 @@ class AsyncGrid(JobHistory):
                 its program. It then has the number of its last attempt.
             after: A job, or its number, that must finish first. If it does not, the new job ends with a refund.
             after_any: A job that must end first, in any way.
+            cache: If an equal job that was submitted so has finished, return it, and lock nothing.
 
         Returns:
             The job.
@@ -346,7 +348,7 @@ class AsyncGrid(JobHistory):
         connection = await self._connect()
         read = more.workflow = await _with_input(connection, read, send, input_from)
         order = await with_deposit(connection, order_of(read, 0, name, terms), credits, time)
-        job_id = await submit(connection, order, approve=approve, quote=quote, key=key, mark=mark)
+        job_id = await submit(connection, order, approve=approve, quote=quote, key=key, mark=mark, cache=cache)
         with note_interruption(f"Job {job_id} was submitted."):
             try:
                 return await read_job(connection, job_id, more)

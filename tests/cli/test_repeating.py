@@ -85,6 +85,22 @@ async def test_an_array_is_a_sweep_and_secrets_are_asked_for(dps: Dps, provider:
     assert (retried.status, "env.HF_TOKEN" in retried.err, "fill them in" in retried.err) == (2, True, True)
 
 
+async def test_the_result_of_an_equal_job_is_taken(dps: Dps, operator: Party, provider: Party) -> None:
+    submit = ("submit", EXAMPLE, "--credits", "100", "--cache")
+    first = json.loads((await dps.run(*submit, "--json")).out)
+    assert "cached" not in first
+    await operator.writer.meta_schedule(first["job"], provider.address)
+    await provider.writer.claim_next()
+    await provider.writer.set_running(first["job"], 0)
+    await provider.writer.settle(first["job"], JobStatus.FINISHED, 1)
+    said = f"job {first['job']} was equal and has finished: nothing is locked. See `dps job receipt {first['job']}`.\n"
+    assert (await dps.run(*submit)).out == said
+    again = json.loads((await dps.run(*submit, "--json")).out)
+    assert (again["job"], again["cached"], again["locked_wei"]) == (first["job"], True, "0")
+    refused = await dps.run(*submit, "--array", "1-3")
+    assert (refused.status, "for one job" in refused.err) == (2, True)
+
+
 @pytest.mark.parametrize(
     ("text", "variable", "numbers", "at_once"),
     [

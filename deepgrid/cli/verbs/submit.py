@@ -37,6 +37,9 @@ JobName = Annotated[
 ]
 Watch = Annotated[bool, typer.Option("--watch", "-w", help="Show the job's states and output until it is over.")]
 ExitOnJobExit = Annotated[bool, typer.Option("--exit-on-job-exit", "-e", help="Watch, and exit with the job's status.")]
+Cache = Annotated[
+    bool, typer.Option("--cache", help="Take the result of an equal job that was submitted so and has finished.")
+]
 GiveUpAfter = Annotated[
     str | None,
     typer.Option(
@@ -89,6 +92,7 @@ async def submit(
     delegate_spending: DelegateSpending = False,
     after: After = None,
     after_any: AfterAny = None,
+    cache: Cache = False,
     ignore_unknown_fields: options.IgnoreUnknownFields = False,
     time: Time = None,
     tag: Tag = None,
@@ -119,7 +123,7 @@ async def submit(
     if provider is not None:
         raise InputError("--provider only narrows --plan.", next_step="Name the cluster with --uses name=CLUSTER.")
     follows = watch or exit_on_job_exit or bool(retries)
-    _check_array(numbers, follows=follows, as_json=as_json, chained=after is not None or after_any is not None)
+    _check_array(numbers, follows=follows, as_json=as_json, single=cache or after is not None or after_any is not None)
     async with as_customer(key, book, asks_services=True) as grid:
         if time:
             locked_wei = await _explain_deposit(grid, workflow, time, choice)
@@ -132,8 +136,10 @@ async def submit(
             await submit_array(grid, workflow, numbers, choice, as_json=as_json)
             return
         with interruptions_explained():
-            job = await grid.submit(workflow, approve=not no_approve, after=after, after_any=after_any, **choice)
-        _print_submitted(job, as_json=as_json)
+            job = await grid.submit(
+                workflow, approve=not no_approve, after=after, after_any=after_any, cache=cache, **choice
+            )
+        _print_submitted(job, as_json=as_json, cached=cache and job.over)
         if delegate_spending:
             await _remind_of_allowance(grid)
         if follows:
@@ -141,17 +147,21 @@ async def submit(
             await follow(job, workflow, timestamps=not no_timestamp, exits=exits, retries=retries)
 
 
-def _check_array(numbers: ArrayRange | None, *, follows: bool, as_json: bool, chained: bool) -> None:
+def _check_array(numbers: ArrayRange | None, *, follows: bool, as_json: bool, single: bool) -> None:
     """Raise InputError for options that cannot be used with many jobs, or with JSON."""
     if follows and (as_json or numbers):
         raise InputError("--watch, --exit-on-job-exit and --retries follow one job.", next_step="Leave them out.")
-    if numbers and chained:
-        raise InputError("--after and --after-any are for one job.", next_step="Leave out --array.")
+    if numbers and single:
+        raise InputError("--cache, --after and --after-any are for one job.", next_step="Leave out --array.")
 
 
-def _print_submitted(job: AsyncJob, *, as_json: bool) -> None:
+def _print_submitted(job: AsyncJob, *, as_json: bool, cached: bool) -> None:
     if as_json:
-        print_json({"job": job.id, "name": job.name, "locked_wei": str(job.on_chain.locked_wei)})
+        locked_wei = 0 if cached else job.on_chain.locked_wei
+        said = {"cached": True} if cached else {}
+        print_json({"job": job.id, "name": job.name, "locked_wei": str(locked_wei), **said})
+    elif cached:
+        print_result(f"job {job.id} was equal and has finished: nothing is locked. See `dps job receipt {job.id}`.")
     else:
         print_result(f"job {job.id} submitted")
 

@@ -6,11 +6,14 @@ import asyncio
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from deepgrid.client.engine import result_cache
 from deepgrid.client.engine.connection import Connection
 from deepgrid.client.engine.idempotency import IdempotencyKey, Journal, Use, key_lock
+from deepgrid.client.engine.result_cache import check_cacheable, finished_equal
 from deepgrid.client.errors import IdempotencyConflict, note_interruption
 from deepgrid.client.job_values import wei_of
 from deepgrid.client.quotes import Quote, check_quote
+from deepgrid.errors import InputError
 
 if TYPE_CHECKING:
     from deepgrid.client.order import Order
@@ -27,12 +30,15 @@ async def submit(
     quote: Quote | None = None,
     key: str | None = None,
     mark: Mark | None = None,
+    cache: bool = False,
 ) -> int:
-    """Submit an order; returns the id of its job.
+    """Submit an order; returns the id of its job, or with `cache` of an equal one that finished.
 
     Only checks are retried. An interruption of the request carries a note, because the job may exist then.
     Raises what `AsyncGrid.submit` raises.
     """
+    if cache:
+        return await _submit_new(connection, order, approve=approve, quote=quote, key=key, mark=mark)
     if key is None:
         return await _submit(connection, order, approve=approve, quote=quote, salt=None, mark=mark)
     from deepgrid.workflow import canonical, hash_definition  # here: the language takes 0.3 s to load
@@ -47,6 +53,25 @@ async def submit(
             connection.outputs[existing] = order.job.output
             return existing
         record_use(connection, named, Use(named.fingerprint(content), definition_hash))
+        return await _submit(connection, order, approve=approve, quote=quote, salt=salt, mark=mark)
+
+
+async def _submit_new(
+    connection: Connection, order: Order, *, approve: bool, quote: Quote | None, key: str | None, mark: Mark | None
+) -> int:
+    """Submit an order, unless an equal job finished."""
+    from deepgrid.workflow import canonical
+
+    if key is not None:
+        raise InputError("A job is found by a key, or by cache.", next_step="Give one of them.")
+    content = canonical(order.job)
+    check_cacheable(content)
+    named = connection.idempotency_key(result_cache.USE, result_cache.KEY)
+    async with key_lock(named.folder, named.id, connection.settings.key_wait_s):
+        existing, salt = await finished_equal(connection, order, content)
+        if existing is not None:
+            connection.outputs[existing] = order.job.output
+            return existing
         return await _submit(connection, order, approve=approve, quote=quote, salt=salt, mark=mark)
 
 

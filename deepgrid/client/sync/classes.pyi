@@ -292,6 +292,7 @@ class Grid:
         retries: int = 0,
         after: SupportsIndex | None = None,
         after_any: SupportsIndex | None = None,
+        cache: bool = False,
     ) -> Job:
         """Submit a job, and lock credits for it. Credits that it does not use are returned.
 
@@ -321,6 +322,7 @@ class Grid:
                 its program. It then has the number of its last attempt.
             after: A job, or its number, that must finish first. If it does not, the new job ends with a refund.
             after_any: A job that must end first, in any way.
+            cache: If an equal job that was submitted so has finished, return it, and lock nothing.
 
         Returns:
             The job.

@@ -1,0 +1,91 @@
+"""Jobs that are not run again, because an equal one of the same customer has finished (`cache=True`).
+
+An equal job has the same definition on chain, under a salt that the customer's key gives. So it is found from any
+machine. What may change behind the same name, such as an image without a digest, is refused.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from deepgrid.errors import InputError, NotFound
+from deepgrid.lifecycle.states import JobStatus
+
+if TYPE_CHECKING:
+    from deepgrid.client.engine.connection import Connection
+    from deepgrid.client.order import Order
+
+USE, KEY = "cache", "results"
+MUTABLE = ("http", "s3")
+
+
+def check_cacheable(definition: bytes) -> None:
+    """Raise InputError if something in a definition (canonical JSON) may change while its name stays."""
+    values = json.loads(definition)
+    for kind in MUTABLE:
+        if (values.get("input") or {}).get(kind):
+            raise _refusal(f"the input by {kind} may change", "Send the files with the job")
+        if (values.get("output") or {}).get(kind):
+            raise _refusal(f"the output goes to a place of yours by {kind}", "Write `output: {grid: {}}`")
+    for image in _images(values):
+        if "@sha256:" not in image:
+            raise _refusal(f"the image {image} may change", "Name it with its digest (`@sha256:`)")
+
+
+def _refusal(why: str, remedy: str) -> InputError:
+    return InputError(
+        f"The result cannot be taken from an earlier job: {why}.",
+        next_step=f"{remedy}, or submit it without the cache.",
+    )
+
+
+def _images(values: Any) -> Iterator[str]:
+    """Yield the images of all containers in a definition."""
+    if isinstance(values, list):
+        for one in values:
+            yield from _images(one)
+    if not isinstance(values, dict):
+        return
+    for name, value in values.items():
+        if name == "container" and isinstance(value, dict):
+            yield str(value.get("image", ""))
+        else:
+            yield from _images(value)
+
+
+async def finished_equal(connection: Connection, order: Order, content: bytes) -> tuple[int | None, bytes]:
+    """Return an equal job that finished and whose results are kept, or None; and the salt for a new one.
+
+    Raises ChainError or ServiceError.
+    """
+    from deepgrid.workflow import hash_definition  # here: the language takes 0.3 s to load
+
+    key = connection.idempotency_key(USE, KEY)
+    await connection.refresh_requested()
+    for attempt in itertools.count():
+        salt = key.salt(0, attempt)
+        job_id = connection.requested.find(hash_definition(salt, content))
+        if job_id is None:
+            return None, salt
+        if (await connection.reads.job(job_id)).status is JobStatus.FINISHED and await _is_kept(
+            connection, order, job_id
+        ):
+            return job_id, salt
+    raise AssertionError
+
+
+async def _is_kept(connection: Connection, order: Order, job_id: int) -> bool:
+    """Return whether the results of a job are there, if the grid keeps them."""
+    if order.job.output is None or order.job.output.grid is None:
+        return True
+    from deepgrid.services.client import FilesClient
+
+    files = FilesClient(connection.session.services)
+    try:
+        await connection.patiently(lambda: files.of_job(job_id))
+    except NotFound:
+        return False
+    return True

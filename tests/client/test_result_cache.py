@@ -1,0 +1,78 @@
+"""`cache=True`: an equal job that finished is returned in place of a new one, and nothing is locked."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from deepgrid.client import AsyncGrid, AsyncJob, InputError
+from deepgrid.client.engine.result_cache import check_cacheable
+from deepgrid.lifecycle.states import JobStatus
+from tests.cli.live import EXAMPLE
+from tests.client.stage import Customer, Stage
+
+
+async def ended(stage: Stage, job: AsyncJob, status: JobStatus) -> int:
+    await stage.run(job)
+    await stage.provider.writer.settle(job.id, status, 1, "", 0 if status is JobStatus.FINISHED else 256)
+    return job.id
+
+
+async def test_only_a_finished_equal_job_takes_the_place_of_a_new_one(
+    grid: AsyncGrid, stage: Stage, customer: Customer, tmp_path: Path
+) -> None:
+    async def submit(workflow: object = EXAMPLE, **options: bool) -> AsyncJob:
+        return await grid.submit(workflow, credits=100, **{"cache": True, **options})  # type: ignore[arg-type]
+
+    failed = await submit()
+    await ended(stage, failed, JobStatus.FAILED)
+    waiting = await submit()
+    assert (waiting.id, waiting.status) == (failed.id + 1, JobStatus.PENDING)
+    beside = await submit()
+    assert beside.id == waiting.id + 1  # the other one has not finished
+    await ended(stage, beside, JobStatus.FINISHED)
+    again = await submit()
+    assert (again.id, again.status) == (beside.id, JobStatus.FINISHED)
+    assert [job.id async for job in grid.jobs()] == [beside.id, waiting.id, failed.id]
+    shutil.copy(customer.key, tmp_path / "elsewhere")
+    async with AsyncGrid(tmp_path / "elsewhere", customer.book) as elsewhere:
+        assert (await elsewhere.submit(EXAMPLE, credits=100, cache=True)).id == beside.id
+    other = await submit((await grid.workflow(EXAMPLE)).env(OTHER="1"))
+    plain = await submit(cache=False)
+    assert [other.id, plain.id] == [beside.id + 1, beside.id + 2]
+
+
+async def test_a_key_and_the_cache_exclude_each_other(grid: AsyncGrid) -> None:
+    with pytest.raises(InputError, match="by a key, or by cache"):
+        await grid.submit(EXAMPLE, credits=100, key="one", cache=True)
+
+
+DIGEST = "busybox@sha256:" + "ab" * 32
+CONTAINER = {"run": {"command": "true", "container": {"image": DIGEST}}}
+CHANGEABLE = {
+    "the input by http": {"input": {"http": {"url": "https://data.example/a"}}},
+    "the input by s3": {"input": {"s3": {"bucketUrl": "s3://a"}}},
+    "the output goes to a place of yours by s3": {"output": {"s3": {"bucketUrl": "s3://a"}}},
+    "the image busybox:1.36": {"steps": [{"run": {"command": "true", "container": {"image": "busybox:1.36"}}}]},
+    "the image x": {
+        "steps": [CONTAINER, {"for": {"items": ["1"], "steps": [{"launch": {"container": {"image": "x"}}}]}}]
+    },
+    "the image y": {"steps": [{"finally": [{"steps": [{"run": {"container": {"image": "y"}}}]}]}]},
+}
+
+
+@pytest.mark.parametrize("what", CHANGEABLE)
+def test_what_may_change_behind_its_name_is_refused(what: str) -> None:
+    with pytest.raises(InputError, match=what) as refused:
+        check_cacheable(json.dumps(CHANGEABLE[what]).encode())
+    assert "or submit it without the cache" in (refused.value.next_step or "")
+
+
+@pytest.mark.parametrize(
+    "definition", [{"steps": [CONTAINER]}, {"input": {"job": 7}, "output": {"grid": {}}}, {"input": None}]
+)
+def test_what_cannot_change_is_accepted(definition: dict[str, object]) -> None:
+    check_cacheable(json.dumps(definition).encode())
