@@ -126,7 +126,7 @@ class TunnelHost:
         self._admit(job, held)
         self._users[key] = self._users.get(key, 0) + 1
         held.callback(self._leave, key)
-        link = await self._link(key, slurm_id, job.customer)
+        link = await self._link(job, key, slurm_id)
         domain, account = self._session.services.domain, self._session.sender.wallet.account
         answer, channel = answer_opening(invitation.opening, account, domain)
         await socket.send(answer.model_dump_json().encode())
@@ -175,15 +175,15 @@ class TunnelHost:
             if not held.enter_context(shares.hold(key)):
                 raise Refusal(429, f"too many sessions are open here; end one of {of}")
 
-    async def _link(self, key: JobKey, slurm_id: int, customer: str) -> AgentLink:
+    async def _link(self, job: Job, key: JobKey, slurm_id: int) -> AgentLink:
         """Return the line to the agent of this job. The first session starts it."""
         task = self._links.get(key)
         if task is None or (task.done() and (task.exception() is not None or task.result().over.done())):
-            task = self._links[key] = asyncio.create_task(self._start(key, slurm_id, customer))
+            task = self._links[key] = asyncio.create_task(self._start(job, key, slurm_id))
         return await asyncio.shield(task)
 
-    async def _start(self, key: JobKey, slurm_id: int, customer: str) -> AgentLink:
-        link = AgentLink(await start_agent(self._login, key, slurm_id, customer))
+    async def _start(self, job: Job, key: JobKey, slurm_id: int) -> AgentLink:
+        link = AgentLink(await start_agent(self._login, key, slurm_id, job))
         try:
             await link.ready()
         except BaseException:

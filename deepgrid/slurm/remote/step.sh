@@ -1,9 +1,9 @@
 # shellcheck shell=sh disable=SC2034,SC2154 # variables are shared with account.sh
 # Starts a program in the allocation of a running job, as the job's account, and joins it to our standard streams. POSIX
 # sh, run on the login node; needs as_user.sh and account.sh before it.
-# Arguments: ACCOUNT BECOME FOLDER SLURM_ID PROGRAM. PROGRAM is Python. Slurm itself refuses jobs of other accounts.
+# Arguments: ACCOUNT BECOME FOLDER SLURM_ID TASKS PROGRAM. TASKS are those of the job, PROGRAM is Python. Slurm itself refuses jobs of other accounts.
 export LC_ALL=C
-become=$2 folder=$3 id=$4 program=$5
+become=$2 folder=$3 id=$4 tasks=$5 program=$6
 if ! know_account "$1"; then
   echo "$complaint" >&2
   exit 1
@@ -17,7 +17,7 @@ fi
 # All memory and GPUs of the job: a step gets none that other steps hold, unless it shares them.
 set -- srun "--jobid=$id" --overlap --nodes=1 --ntasks=1 --relative=0 --mem=0 --unbuffered --mpi=none --cpu-bind=none \
   --quiet --job-name=session "--chdir=$folder/run" python3 -I -S -c "$program"
-set -- env -i "PATH=$(dirname "$(command -v srun)"):$path:/usr/sbin:/sbin" "HOME=$folder/run" "USER=$user" "LOGNAME=$user" LANG=C.UTF-8 \
+set -- env -i "PATH=$(dirname "$(command -v srun)"):$path:/usr/sbin:/sbin" "HOME=$folder/run" "USER=$user" "LOGNAME=$user" LANG=C.UTF-8 "DEEPGRID_TASKS=$tasks" \
   ${SLURM_CONF:+"SLURM_CONF=$SLURM_CONF"} ${SLURM_CLUSTERS:+"SLURM_CLUSTERS=$SLURM_CLUSTERS"} "$@"
 case $me in
   "$uid") exec "$@" ;;

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ from deepgrid.client.tunnel.job_tunnel import JobStream, SessionLost
 from deepgrid.errors import InputError
 from deepgrid.services.tunnels.tunnel_frames import FIRST_WINDOW, Kind, StreamRequest
 from tests.provider.tunnels.tunnel_support import WITHIN_S, LiveGrid, live_grid, opened, until_true
-from tests.slurm.support import Box
+from tests.slurm.support import SMALL, Box
 
 # A page server that counts nothing and keeps nothing: it answers each line with the line, until its input ends.
 ECHO_SERVER = """python3 -c '
@@ -72,6 +73,21 @@ async def test_much_data_passes_both_ways_and_waits_for_its_reader(grid: LiveGri
         (served,) = grid.host.tunnels
         assert served.traffic.from_job == FIRST_WINDOW
         assert not served._queue
+
+
+async def test_programs_start_on_all_nodes_of_the_job_from_a_shell(grid: LiveGrid) -> None:
+    """The shell is on the first of two nodes. In it, Slurm's variables name the job, and not the shell's own step."""
+    both = replace(SMALL, ntasks=2, cpus_per_task=8)
+    async with await opened(grid.at(await grid.running_job(asked=both))) as tunnel:
+        stream = await tunnel.stream(StreamRequest(kind="shell", rows=24, columns=200, term="xterm"))
+        await stream.write(
+            b"srun sh -c 'echo on $SLURMD_NODENAME, $SLURM_NTASKS tasks'; echo here: $SLURMD_NODENAME.\n"
+        )
+        shown = await _shown(stream, "here: unit-n1.")
+        found = {line for line in shown.splitlines() if line.startswith("on ")}
+        assert found == {"on unit-n1, 2 tasks", "on unit-n2, 2 tasks"}
+        await stream.write(b"env | grep -c '^SLURM_STEP'; echo $SLURM_JOB_NODELIST over\n")
+        assert "0\r\nunit-n[1-2] over" in await _shown(stream, "] over")
 
 
 async def test_a_shell_has_a_terminal_of_the_right_size(grid: LiveGrid) -> None:

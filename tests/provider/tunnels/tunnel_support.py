@@ -12,7 +12,7 @@ from typing import Any, cast
 
 from deepgrid.client.tunnel.job_tunnel import JobTunnel
 from deepgrid.client.tunnel.live_job import LiveJob
-from deepgrid.lifecycle.job import Job, JobKey
+from deepgrid.lifecycle.job import Job, JobDefinition, JobKey
 from deepgrid.lifecycle.slurm_state import Phase
 from deepgrid.lifecycle.states import JobStatus
 from deepgrid.provider.session import ProviderSession
@@ -21,6 +21,7 @@ from deepgrid.services.client import ServicesClient
 from deepgrid.services.edge.proxy_file import EdgeLimits
 from deepgrid.slurm.cluster import Cluster
 from deepgrid.slurm.ssh.login import Login
+from deepgrid.slurm.submit.protocol import SubmitRequest
 from deepgrid.slurm.supervision.monitor import SlurmMonitor
 from tests.services.support import ACCOUNTS, DOMAIN, Grid, starting
 from tests.slurm.support import SMALL, Box, bash, new_key, until
@@ -40,17 +41,20 @@ class LiveGrid:
     serving: asyncio.Task[None]
     keys: dict[int, JobKey] = field(default_factory=dict)
 
-    async def running_job(self, script: str = "sleep 600", customer: str = "customer") -> Job:
+    async def running_job(
+        self, script: str = "sleep 600", customer: str = "customer", asked: SubmitRequest = SMALL
+    ) -> Job:
         """Start a job in Slurm that the chain calls running, and return it."""
         made = new_key()
         key = JobKey(DOMAIN.chain_id, DOMAIN.verifying_contract, made.job_id, made.claimed_at)
         self.monitor.watch(key)
-        await self.cluster.submit(key, bash(script), SMALL)
+        await self.cluster.submit(key, bash(script), asked)
         await until(self.monitor, key, Phase.RUNNING)
         self.keys[key.job_id] = key
-        return self.services.chain.put(
-            key.job_id, "ab" * 32, JobStatus.RUNNING, claimed_at=key.claimed_at, customer=ACCOUNTS[customer].address
-        )
+        definition = JobDefinition(0, asked.mem_per_cpu_mb, asked.cpus_per_task, asked.ntasks, "ab" * 32)
+        address = ACCOUNTS[customer].address
+        changes = {"claimed_at": key.claimed_at, "customer": address, "definition": definition}
+        return self.services.chain.put(key.job_id, "ab" * 32, JobStatus.RUNNING, **changes)
 
     def at(self, job: Job, customer: str = "customer") -> LiveJob:
         """Return the job as this customer's program has it."""
