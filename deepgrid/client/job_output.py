@@ -72,7 +72,7 @@ class JobLog:
         async for piece in JobOutput(self._connection, self.id, follow, say).pieces():
             yield piece.chunk.data
 
-    async def _pieces(self, follow: bool, say: Callable[[str], None]) -> AsyncIterator[Piece]:
+    async def pieces(self, follow: bool, say: Callable[[str], None]) -> AsyncIterator[Piece]:
         """Yield the job's output in pieces, with their times and claims. `dps` prints them as JSON."""
         async for piece in JobOutput(self._connection, self.id, follow, say).pieces():
             yield piece

@@ -27,7 +27,7 @@ JOB = Job(
     id=7, status=JobStatus.FINISHED, customer="c", provider="p", definition=JobDefinition(0, 100, 1, 1, "h"), name="n",
     locked_wei=10 * RATE, final_cost_wei=2 * RATE, submitted_at=1, assigned_at=1, claimed_at=1000, started_at=1001,
     ended_at=1100, cancel_requested_at=0, has_cancel_request=False, rate_wei_per_minute=RATE, cut_percent=20,
-    granted_minutes=10, last_refuser=None, delegate_spending=False, last_error="", exit_status=0,
+    granted_minutes=10, last_refuser=None, delegate_spending=False, last_error="", exit_status=0, fee_minutes=1,
 )  # fmt: skip
 RAN = Row(5, "0", "COMPLETED", 1001, 1062, name="name", comment=COMMENT)
 

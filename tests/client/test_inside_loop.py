@@ -102,7 +102,7 @@ LEFT = {
     "unclosed": "job = grid.job(job_id)",
     "half-consumed log": "lines = grid.job(job_id).logs(follow=True);"
     " threading.Thread(target=lambda: next(lines), daemon=True).start()",
-    "half-consumed list": "jobs = grid.jobs(); next(jobs)",
+    "half-consumed list": "jobs = iter(grid.jobs()); next(jobs)",
     "waiting thread": "threading.Thread(target=grid.job(job_id).wait, daemon=True).start()",
     "closed at exit": "grid.clusters(); import atexit; atexit.register(grid.close)",
 }

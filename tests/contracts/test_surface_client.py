@@ -128,9 +128,9 @@ def test_top_ups_by_hand_and_by_authority(scene: Scene) -> None:
     client.send(customer, f.setDelegateSpendingAuthority(job_id, True))
     assert _refused(scene, scene.rival, f.topUpJobDelegate(job_id)) == ("CustomerMetaSchedulerProviderOnly",)
     name, remaining, limit = _refused(scene, provider, f.topUpJobDelegate(job_id))
-    assert (name, limit) == ("RemainingTimeAboveLimit", 30)
+    assert (name, limit) == ("RemainingTimeAboveLimit", 10)
     assert 30 < remaining <= 41
-    scene.anvil.pass_time(15 * 60)
+    scene.anvil.pass_time(35 * 60)
     client.send(provider, f.topUpJobDelegate(job_id))
     assert client.jobs.functions.get(job_id).call().cost.maxCost == 71 * RATE
     client.send(provider, f.providerSetJobStatus(job_id, OUT_OF_CREDITS, 1, "", 0))

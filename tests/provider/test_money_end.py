@@ -25,6 +25,7 @@ class Session:
     """A session, its chain and its logs in one: the customer's allowance, and what the customer was told."""
 
     funds: int = 0
+    limit: int = 10**30
     down: bool = False
     lines: list[str] = field(default_factory=list)
     notices: list[tuple[int, str, str]] = field(default_factory=list)
@@ -48,6 +49,9 @@ class Session:
 
     async def balance(self, _customer: str) -> int:
         return 10**30
+
+    async def spendable(self, job_ids: list[int]) -> dict[int, int]:
+        return dict.fromkeys(job_ids, self.limit)
 
 
 def running(left_s: int, *, bought: int = BOUGHT, delegate: bool = False) -> Observation:
@@ -78,15 +82,20 @@ async def test_a_job_that_the_grid_tops_up_says_how_long_the_allowance_lasts(ses
     watch = MoneyEnd(session)  # type: ignore[arg-type]
     session.funds = 5 * SLICE * RATE + 7
     await watch.observed(running(600, delegate=True))
-    assert session.lines[0].endswith("the grid buys more from your allowance, which lasts for 150 more minutes")
+    assert session.lines[0].endswith("the grid buys more, as you allowed: 150 more minutes at most")
     await watch.observed(running(600, bought=90, delegate=True))
     assert len(session.lines) == 1, "it lasts for more than an hour"
     session.funds = SLICE * RATE
     await watch.observed(running(600, bought=120, delegate=True))
-    assert session.lines[1].endswith("which lasts for 30 more minutes")
+    assert session.lines[1].endswith("as you allowed: 30 more minutes at most")
     session.funds = SLICE * RATE - 1
     await watch.observed(running(600, bought=150, delegate=True))
-    assert session.lines[2].endswith("your allowance buys no more time; raise it with `dps allowance set`")
+    assert session.lines[2].endswith("the limit of this job with `dps job auto-top-up 7 --limit CREDITS`")
+    session.funds, session.limit = 10**30, SLICE * RATE + 3 * RATE + 1
+    await watch.observed(running(600, bought=180, delegate=True))
+    assert session.lines[3].endswith(f"as you allowed: {SLICE + 3} more minutes at most"), (
+        "the rest of the limit counts"
+    )
 
 
 async def test_an_outage_of_the_chain_only_delays_it(session: Session) -> None:

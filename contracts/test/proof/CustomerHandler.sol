@@ -123,7 +123,8 @@ abstract contract CustomerHandler is Player {
         address caller = perhaps(entitled[chance / 64 % 3], chance);
         if (chance % 2 == 0) allowSpending((id - 1) * 16, 1, 1);
         uint256 slice = rare.topUpSliceDurationMin();
-        if (chance % 8 < 3) waitUntil(endOf(job) - chance / 8 % 12 minutes);
+        uint256 early = chance / 8 % 12 minutes;
+        if (chance % 8 < 3 && endOf(job) > early) waitUntil(endOf(job) - early);
         if (!playGrid(caller, abi.encodeCall(grid.topUpJobDelegate, (bytes32(id))))) return;
         vm.assertTrue(job.delegateSpending, "only with authority");
         vm.assertTrue(caller == entitled[0] || caller == entitled[1] || caller == operator, "by an entitled account");

@@ -13,7 +13,7 @@ from deepgrid.client.bills.job_receipt import JobReceipt
 from deepgrid.client.bills.job_usage import When
 from deepgrid.client.cluster_offers import Clusters, Offers
 from deepgrid.client.display.record import JobEvent, JobRecord
-from deepgrid.client.engine.output import _silent
+from deepgrid.client.engine.output import Piece, _silent
 from deepgrid.client.job_output import LINK_FOR, OutputFile, ShareLink
 from deepgrid.client.job_values import Bill, Credits, Duration, JobChange, LogLine, LogStatus, Parameters, Remark, Step
 from deepgrid.client.order import Preference
@@ -540,6 +540,8 @@ class Job:
         Yields:
             Pieces of the output.
         """
+    def pieces(self, follow: bool, say: Callable[[str], None]) -> Iterator[Piece]:
+        """Yield the job's output in pieces, with their times and claims. `dps` prints them as JSON."""
     def download_log(self, to: FilePath, follow: bool = False) -> LogStatus:
         """Write the job's output to a file, byte by byte as the job wrote it. A file that is there is replaced.
 

@@ -1,7 +1,7 @@
 # shellcheck shell=sh disable=SC2034,SC2154 # variables are shared with account.sh
 # Starts a program in the allocation of a running job, as the job's account, and joins it to our standard streams. POSIX
 # sh, run on the login node; needs as_user.sh and account.sh before it.
-# Arguments: ACCOUNT BECOME FOLDER SLURM_ID TASKS PROGRAM. TASKS are those of the job, PROGRAM is Python. Slurm itself refuses jobs of other accounts.
+# Arguments: ACCOUNT BECOME FOLDER SLURM_ID TASKS PROGRAM. The job has TASKS tasks. PROGRAM is Python. Slurm itself refuses jobs of other accounts.
 export LC_ALL=C
 become=$2 folder=$3 id=$4 tasks=$5 program=$6
 if ! know_account "$1"; then

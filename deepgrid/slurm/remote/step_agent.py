@@ -10,6 +10,7 @@ Both directions carry frames: the length of the rest (4 bytes), a kind (1 byte),
 
 import json
 import os
+import re
 import select
 import selectors
 import signal
@@ -41,6 +42,23 @@ if TYPE_CHECKING:
         watched,
     )
 
+OF_THE_STEP = (
+    r"(DEEPGRID_SLURM_.*|SRUN_DEBUG|SLURM_(STEP.*|NNODES|NTASKS|NPROCS|TASKS_PER_NODE|GTIDS|LOCALID|NODEID|PROCID|TASK_PID"
+    r"|CPU_BIND.*|DISTRIBUTION|LAUNCH_NODE_IPADDR|SRUN_COMM_.*|MPI_TYPE|PRIO_PROCESS|UMASK|JOB_NAME|TOPOLOGY_.*))\Z"
+)
+
+
+def job_environment() -> dict[str, str]:
+    """Return the environment of a command. Slurm's variables name the whole job, not the step of this agent, so that
+    an `srun` without options starts all tasks of the job.
+    """
+    environment = {name: text for name, text in os.environ.items() if not re.match(OF_THE_STEP, name)}
+    tasks = environment.pop("DEEPGRID_TASKS", "")
+    environment.update(SLURM_OVERLAP="1", SLURM_NTASKS=tasks, SLURM_NPROCS=tasks)
+    if "SLURM_NODELIST" in environment:
+        environment["SLURM_JOB_NODELIST"] = environment["SLURM_NODELIST"]
+    return environment
+
 
 def send_all() -> None:
     """Write all frames at once: small writes one after another would each wait for the network. The supervisor always
@@ -61,7 +79,7 @@ def open_stream(number: int, wanted: dict[str, Any]) -> None:
         if wanted["kind"] == "forward":
             connect(stream, wanted["port"])
         else:
-            start(stream, wanted)
+            start(stream, wanted, job_environment())
     except (OSError, ValueError, KeyError, TypeError) as error:
         stream.end({"error": getattr(error, "strerror", None) or str(error) or type(error).__name__, "status": 127})
         return

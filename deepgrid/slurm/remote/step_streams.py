@@ -27,10 +27,6 @@ MOST_STREAMS = 512
 QUIET_S = 0.3  # after the end of a command, until what it left running is not waited for
 HANG_UP_S = 2.0  # from SIGHUP to SIGKILL
 CONNECT_S = 10.0
-OF_THE_STEP = (
-    r"(DEEPGRID_SLURM_.*|SRUN_DEBUG|SLURM_(STEP.*|NNODES|NTASKS|NPROCS|TASKS_PER_NODE|GTIDS|LOCALID|NODEID|PROCID|TASK_PID"
-    r"|CPU_BIND.*|DISTRIBUTION|LAUNCH_NODE_IPADDR|SRUN_COMM_.*|MPI_TYPE|PRIO_PROCESS|UMASK|JOB_NAME|TOPOLOGY_.*))\Z"
-)
 
 streams: dict[int, Stream] = {}
 watched = selectors.DefaultSelector()
@@ -243,22 +239,9 @@ def connect(stream: Stream, port: int) -> None:
         raise OSError(error, os.strerror(error))
 
 
-def job_environment() -> dict[str, str]:
-    """Return the environment of a command. Slurm's variables name the whole job, not the step of this agent, so that
-    an `srun` without options starts all tasks of the job.
-    """
-    environment = {name: text for name, text in os.environ.items() if not re.match(OF_THE_STEP, name)}
-    tasks = environment.pop("DEEPGRID_TASKS", "")
-    environment.update(SLURM_OVERLAP="1", SLURM_NTASKS=tasks, SLURM_NPROCS=tasks)
-    if "SLURM_NODELIST" in environment:
-        environment["SLURM_JOB_NODELIST"] = environment["SLURM_NODELIST"]
-    return environment
-
-
-def start(stream: Stream, wanted: dict[str, Any]) -> None:
+def start(stream: Stream, wanted: dict[str, Any], environment: dict[str, str]) -> None:
     """Start a command, or a shell if none is named; in a terminal if `rows` is set."""
     command = [str(word) for word in wanted.get("command") or [shell(), "-i"]]
-    environment = job_environment()
     if wanted.get("rows"):
         if re.match(r"[A-Za-z0-9._+-]{1,40}\Z", str(wanted.get("term"))):
             environment["TERM"] = wanted["term"]
