@@ -43,13 +43,13 @@ SENTENCES: dict[str, tuple[str, str]] = {
     "ProviderNotJoined": ("The provider is not approved, or is banned.", ""),
     "InsufficientHardware": ("The nodes of {provider} together are too small for the job.", ""),
     "RateAboveCeiling": (
-        "The job would cost {rate:credits} credits per minute; its customer pays at most {ceiling:credits}"
-        " (0: the prices at its request, which rose since).",
+        "The job would cost {rate:credits} credits per minute. Its customer pays at most {ceiling:credits}; 0 means the"
+        " prices at its request, which rose since.",
         "Wait for a cheaper cluster, or submit it with a higher --max-price.",
     ),
     "LocationTooLong": ("The name of the job definition has {length} bytes; the chain takes at most {most}.", ""),
     "JobWaits": (
-        "The job waits for job {afterJob}, which has not ended as it should.",
+        "The job waits for job {afterJob}, which is not over, or did not finish.",
         "Wait, or cancel it with `dps job cancel`.",
     ),
     "NoEarlierJob": ("There is no job {afterJob} to wait for.", "Look at `dps job list`."),
