@@ -42,7 +42,9 @@ async def test_three_jobs_hand_their_results_on(customer: Customer, tmp_path: Pa
     third = submit(customer, HEAD + APPEND.format(earlier=second, word="three"), "--after", str(second))
     told = await customer.until(first, lambda job: job.status is JobStatus.RUNNING)
     assert (await customer.job(second)).status is JobStatus.PENDING
-    assert re.search(rf"after job {first} has finished", customer.dps("job", "get", str(second), check=0).stdout)
+    told_of_second = customer.dps("job", "get", str(second), check=0).stdout
+    assert re.search(rf"after job {first} has finished", told_of_second)
+    assert f"job {first} must finish first, then a cluster is found" in told_of_second
     assert told.wishes.after_job == 0
     gate.open()
     for job_id in (first, second, third):

@@ -89,6 +89,9 @@ describe("an unanswered cancel request", () => {
     expect(whyNotCancel(released, true, 1000 + 86_399)).toBe(held);
     expect(whereabouts(released, "alpha")).toContain(held);
     expect(whereabouts(asked, "alpha")).toBe("to be cancelled: alpha has been asked to stop it");
+    const chained = { ...asked, hasCancelRequest: false, status: 0, afterJob: 12, afterAny: false };
+    expect(whereabouts(chained, "")).toBe("job 12 must finish first, then a cluster is found");
+    expect(whereabouts({ ...chained, afterAny: true }, "")).toBe("job 12 must end first, then a cluster is found");
   });
   test("returns the rest after a day, however long an answer may take", () => {
     expect(whyNotCancel(released, true, 1000 + 86_400)).toBe("");

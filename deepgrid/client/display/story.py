@@ -93,6 +93,8 @@ def whereabouts(job: Job, cluster: str) -> str:
             f"; {held_words(job)}" if job.released_wei else ""
         )
     match job.status:
+        case JobStatus.PENDING if earlier := job.wishes.after_job:
+            return f"job {earlier} must {'end' if job.wishes.after_any else 'finish'} first, then a cluster is found"
         case JobStatus.PENDING:
             return "the meta-scheduler has not found a cluster for it yet"
         case JobStatus.META_SCHEDULED:

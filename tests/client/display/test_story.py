@@ -61,6 +61,13 @@ def test_what_a_job_waits_for(status: JobStatus) -> None:
     assert "asked to stop" in whereabouts(replace(JOB, status=status, has_cancel_request=True), "alpha")
 
 
+@pytest.mark.parametrize(("any_end", "verb"), [(False, "finish"), (True, "end")])
+def test_a_chained_job_waits_for_the_earlier_one(any_end: bool, verb: str) -> None:
+    job = replace(JOB, status=S.PENDING, wishes=Wishes(after_job=12, after_any=any_end))
+    assert whereabouts(job, "") == f"job 12 must {verb} first, then a cluster is found"
+    assert "12" not in whereabouts(replace(job, status=S.META_SCHEDULED), "alpha")
+
+
 UNANSWERED = replace(
     JOB, status=S.RUNNING, locked_wei=10 * CREDIT, has_cancel_request=True, cancel_requested_at=1_800_000_000, id=7,
     started_at=1_799_999_400, rate_wei_per_minute=CREDIT // 5, fee_minutes=5,

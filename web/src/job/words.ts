@@ -41,6 +41,9 @@ export function whereabouts(job: Job, cluster: string): string {
     const asked = `to be cancelled: ${cluster} has been asked to stop it`;
     return job.releasedWei > 0n ? `${asked}; ${heldWords(job)}` : asked;
   }
+  if (job.status === STATUS.pending && job.afterJob) {
+    return `job ${job.afterJob} must ${job.afterAny ? "end" : "finish"} first, then a cluster is found`;
+  }
   if (job.status === STATUS.pending) return "the meta-scheduler has not found a cluster for it yet";
   if (job.status === STATUS.metaScheduled) return `${cluster} has not claimed it yet`;
   if (job.status === STATUS.scheduled) return `${cluster} has not started it yet`;
@@ -71,7 +74,7 @@ export function waitingWords(job: Job, cluster: string, remarks: Remark[] | null
 export function whyOrWhere(job: Job, cluster: string, offers: Cluster[] | null): string {
   if (isOver(job)) return outcome(job);
   const needs = { ...job, conditions: [...job.uses, ...job.affinity] };
-  if (job.status === STATUS.pending && !job.hasCancelRequest && offers?.every((one) => obstacle(needs, one))) {
+  if (job.status === STATUS.pending && !job.hasCancelRequest && !job.afterJob && offers?.every((one) => obstacle(needs, one))) {
     return "no cluster can take it as it is; open it to see why";
   }
   return whereabouts(job, cluster) || `runs on ${cluster}`;
