@@ -13,7 +13,7 @@ from deepgrid.chain.transactions.wallet import Wallet
 from deepgrid.client.cluster_offers import Cluster, Clusters, Offers, read_offers
 from deepgrid.client.engine.changes import job_changes
 from deepgrid.client.engine.connection import Connection, open_connection
-from deepgrid.client.engine.submission import submit
+from deepgrid.client.engine.submission import place
 from deepgrid.client.errors import note_interruption
 from deepgrid.client.job import AsyncJob, read_job
 from deepgrid.client.job_set import AsyncJobSet, start_sweep
@@ -341,6 +341,8 @@ class AsyncGrid(JobHistory):
             ServiceError: The services do not answer, or refuse the definition.
             ChainError: The node does not answer. If it is not transient, the job may have been submitted.
         """
+        if cache and key is not None:
+            raise InputError("A job is found by a key, or by cache.", next_step="Give one of them.")
         read = await read_workflow(workflow)
         terms = Terms.of(uses, affinities, delegate_spending, min_time, max_price, give_up_after, prefer)
         terms = terms.following(after, after_any)
@@ -348,10 +350,12 @@ class AsyncGrid(JobHistory):
         connection = await self._connect()
         read = more.workflow = await _with_input(connection, read, send, input_from)
         order = await with_deposit(connection, order_of(read, 0, name, terms), credits, time)
-        job_id = await submit(connection, order, approve=approve, quote=quote, key=key, mark=mark, cache=cache)
+        job_id, known = await place(connection, order, approve=approve, quote=quote, key=key, mark=mark, cache=cache)
         with note_interruption(f"Job {job_id} was submitted."):
             try:
-                return await read_job(connection, job_id, more)
+                job = await read_job(connection, job_id, more)
+                job._is_cached = known
+                return job
             except GridError as error:
                 words = f"Job {job_id} was submitted, but cannot be read: {error.message}"
                 next_step = f"Do not submit it again. See it with `dps job get {job_id}`."

@@ -72,8 +72,16 @@ class JobLog:
         async for piece in JobOutput(self._connection, self.id, follow, say).pieces():
             yield piece.chunk.data
 
-    async def pieces(self, follow: bool, say: Callable[[str], None]) -> AsyncIterator[Piece]:
-        """Yield the job's output in pieces, with their times and claims. `dps` prints them as JSON."""
+    async def pieces(self, follow: bool = False, *, say: Callable[[str], None] = _silent) -> AsyncIterator[Piece]:
+        """Yield the job's output as `output` does, with the times at which it was stored.
+
+        Args:
+            follow: Go on until the output is complete.
+            say: As for `logs`.
+
+        Yields:
+            Pieces. `piece.chunk.parts()` has bytes with their unix seconds, `piece.claim` counts the clusters from 1.
+        """
         async for piece in JobOutput(self._connection, self.id, follow, say).pieces():
             yield piece
 

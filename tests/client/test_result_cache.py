@@ -35,7 +35,7 @@ async def test_only_a_finished_equal_job_takes_the_place_of_a_new_one(
     assert beside.id == waiting.id + 1  # the other one has not finished
     await ended(stage, beside, JobStatus.FINISHED)
     again = await submit()
-    assert (again.id, again.status) == (beside.id, JobStatus.FINISHED)
+    assert (again.id, again.status, again.cached, beside.cached) == (beside.id, JobStatus.FINISHED, True, False)
     assert [job.id async for job in grid.jobs()] == [beside.id, waiting.id, failed.id]
     shutil.copy(customer.key, tmp_path / "elsewhere")
     async with AsyncGrid(tmp_path / "elsewhere", customer.book) as elsewhere:

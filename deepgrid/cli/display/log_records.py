@@ -54,7 +54,7 @@ class LogRecords:
 async def print_records(job: AsyncJob, *, follow: bool, say: Callable[[str], None]) -> int:
     """Print a job's output as records, one per line. Returns the number of its bytes."""
     records, printed = LogRecords(), 0
-    async for piece in job.pieces(follow, say):
+    async for piece in job.pieces(follow, say=say):
         if piece.claim != records.claim:
             records, printed = LogRecords(piece.claim), 0
         for data, written in piece.chunk.parts():

@@ -139,7 +139,7 @@ async def submit(
             job = await grid.submit(
                 workflow, approve=not no_approve, after=after, after_any=after_any, cache=cache, **choice
             )
-        _print_submitted(job, as_json=as_json, cached=cache and job.over)
+        _print_submitted(job, as_json=as_json, cached=job.cached)
         if delegate_spending:
             await _remind_of_allowance(grid)
         if follows:

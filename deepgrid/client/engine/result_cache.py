@@ -6,7 +6,6 @@ machine. What may change behind the same name, such as an image without a digest
 
 from __future__ import annotations
 
-import itertools
 import json
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
@@ -16,9 +15,9 @@ from deepgrid.lifecycle.states import JobStatus
 
 if TYPE_CHECKING:
     from deepgrid.client.engine.connection import Connection
+    from deepgrid.client.engine.idempotency import IdempotencyKey
     from deepgrid.client.order import Order
 
-USE, KEY = "cache", "results"
 MUTABLE = ("http", "s3")
 
 
@@ -56,6 +55,11 @@ def _images(values: Any) -> Iterator[str]:
             yield from _images(value)
 
 
+def cache_key(connection: Connection) -> IdempotencyKey:
+    """Return the key under which all jobs with `cache` are submitted."""
+    return connection.idempotency_key("cache", "results")
+
+
 async def finished_equal(connection: Connection, order: Order, content: bytes) -> tuple[int | None, bytes]:
     """Return an equal job that finished and whose results are kept, or None; and the salt for a new one.
 
@@ -63,18 +67,15 @@ async def finished_equal(connection: Connection, order: Order, content: bytes) -
     """
     from deepgrid.workflow import hash_definition  # here: the language takes 0.3 s to load
 
-    key = connection.idempotency_key(USE, KEY)
     await connection.refresh_requested()
-    for attempt in itertools.count():
-        salt = key.salt(0, attempt)
-        job_id = connection.requested.find(hash_definition(salt, content))
-        if job_id is None:
-            return None, salt
-        if (await connection.reads.job(job_id)).status is JobStatus.FINISHED and await _is_kept(
-            connection, order, job_id
-        ):
-            return job_id, salt
-    raise AssertionError
+    attempt, salt = 0, cache_key(connection).salt()
+    while (job_id := connection.requested.find(hash_definition(salt, content))) is not None:
+        job = await connection.reads.job(job_id)
+        if job.status is JobStatus.FINISHED and await _is_kept(connection, order, job_id):
+            break
+        attempt += 1
+        salt = cache_key(connection).salt(0, attempt)
+    return job_id, salt
 
 
 async def _is_kept(connection: Connection, order: Order, job_id: int) -> bool:

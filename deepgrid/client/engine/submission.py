@@ -6,14 +6,12 @@ import asyncio
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from deepgrid.client.engine import result_cache
 from deepgrid.client.engine.connection import Connection
 from deepgrid.client.engine.idempotency import IdempotencyKey, Journal, Use, key_lock
-from deepgrid.client.engine.result_cache import check_cacheable, finished_equal
+from deepgrid.client.engine.result_cache import cache_key, check_cacheable, finished_equal
 from deepgrid.client.errors import IdempotencyConflict, note_interruption
 from deepgrid.client.job_values import wei_of
 from deepgrid.client.quotes import Quote, check_quote
-from deepgrid.errors import InputError
 
 if TYPE_CHECKING:
     from deepgrid.client.order import Order
@@ -30,15 +28,12 @@ async def submit(
     quote: Quote | None = None,
     key: str | None = None,
     mark: Mark | None = None,
-    cache: bool = False,
 ) -> int:
-    """Submit an order; returns the id of its job, or with `cache` of an equal one that finished.
+    """Submit an order; returns the id of its job.
 
     Only checks are retried. An interruption of the request carries a note, because the job may exist then.
     Raises what `AsyncGrid.submit` raises.
     """
-    if cache:
-        return await _submit_new(connection, order, approve=approve, quote=quote, key=key, mark=mark)
     if key is None:
         return await _submit(connection, order, approve=approve, quote=quote, salt=None, mark=mark)
     from deepgrid.workflow import canonical, hash_definition  # here: the language takes 0.3 s to load
@@ -56,23 +51,32 @@ async def submit(
         return await _submit(connection, order, approve=approve, quote=quote, salt=salt, mark=mark)
 
 
-async def _submit_new(
-    connection: Connection, order: Order, *, approve: bool, quote: Quote | None, key: str | None, mark: Mark | None
-) -> int:
-    """Submit an order, unless an equal job finished."""
+async def place(
+    connection: Connection,
+    order: Order,
+    *,
+    approve: bool,
+    quote: Quote | None,
+    key: str | None,
+    mark: Mark | None,
+    cache: bool,
+) -> tuple[int, bool]:
+    """Submit an order, with `cache` unless an equal job finished. Returns the job's id, and whether it is that one.
+
+    Raises what `submit` raises and, with `cache`, InputError for an order whose result may change.
+    """
+    if not cache:
+        return await submit(connection, order, approve=approve, quote=quote, key=key, mark=mark), False
     from deepgrid.workflow import canonical
 
-    if key is not None:
-        raise InputError("A job is found by a key, or by cache.", next_step="Give one of them.")
-    content = canonical(order.job)
+    content, named = canonical(order.job), cache_key(connection)
     check_cacheable(content)
-    named = connection.idempotency_key(result_cache.USE, result_cache.KEY)
     async with key_lock(named.folder, named.id, connection.settings.key_wait_s):
-        existing, salt = await finished_equal(connection, order, content)
-        if existing is not None:
-            connection.outputs[existing] = order.job.output
-            return existing
-        return await _submit(connection, order, approve=approve, quote=quote, salt=salt, mark=mark)
+        known, salt = await finished_equal(connection, order, content)
+        if known is None:
+            return await _submit(connection, order, approve=approve, quote=quote, salt=salt, mark=mark), False
+    connection.outputs[known] = order.job.output
+    return known, True
 
 
 def record_use(connection: Connection, key: IdempotencyKey, use: Use) -> None:

@@ -34,6 +34,12 @@ class RepeatableJob(JobLog, ABC):
         self._job = job
 
         self._retries: Retries | None = None
+        self._is_cached = False
+
+    @property
+    def cached(self) -> bool:
+        """Whether `submit(cache=True)` found this job in place of a new one, so that nothing was locked."""
+        return self._is_cached
 
     @abstractmethod
     def _update(self, job: Job, cluster: str) -> None: ...

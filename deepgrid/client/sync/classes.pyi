@@ -540,8 +540,16 @@ class Job:
         Yields:
             Pieces of the output.
         """
-    def pieces(self, follow: bool, say: Callable[[str], None]) -> Iterator[Piece]:
-        """Yield the job's output in pieces, with their times and claims. `dps` prints them as JSON."""
+    def pieces(self, follow: bool = False, *, say: Callable[[str], None] = _silent) -> Iterator[Piece]:
+        """Yield the job's output as `output` does, with the times at which it was stored.
+
+        Args:
+            follow: Go on until the output is complete.
+            say: As for `logs`.
+
+        Yields:
+            Pieces. `piece.chunk.parts()` has bytes with their unix seconds, `piece.claim` counts the clusters from 1.
+        """
     def download_log(self, to: FilePath, follow: bool = False) -> LogStatus:
         """Write the job's output to a file, byte by byte as the job wrote it. A file that is there is replaced.
 
@@ -596,6 +604,9 @@ class Job:
         """Revoke all links to the files of this job."""
     def delete_files(self) -> None:
         """Delete the files that the grid keeps of this job, and all links to them."""
+    @property
+    def cached(self) -> bool:
+        """Whether `submit(cache=True)` found this job in place of a new one, so that nothing was locked."""
     def file(self) -> JobFile:
         """Return the workflow file of an own job, with its tags and note. Secrets in it are masked.
 
