@@ -13,16 +13,22 @@ from tests.grid.support import steps
 
 pytestmark = pytest.mark.long
 
+MPI = "from mpi4py import MPI; world = MPI.COMM_WORLD; print(world.size, world.allreduce(world.rank))"
 SERVER = "echo hello from the job > index.html; exec python3 -m http.server 18431 --bind 127.0.0.1"
 
 
 async def test_a_customer_gets_into_a_running_job_and_no_other_one_does(customer: Customer) -> None:
-    job_id = customer.submit(steps(SERVER))
+    job_id = customer.submit(steps(SERVER).replace("tasks: 1", "tasks: 4"))
     await customer.until(job_id, lambda job: job.status is JobStatus.RUNNING)
     command = ("until curl -s 127.0.0.1:18431; do sleep 0.2; done; echo $SLURM_JOB_ID >&2; exit 7",)
     done = customer.dps("job", "exec", str(job_id), "--", "sh", "-c", *command)
     assert (done.returncode, done.stdout) == (7, "hello from the job\n"), done.stderr
     assert done.stderr.strip().isdigit()
+
+    ranks = customer.dps(
+        "job", "exec", str(job_id), "--", "srun", "--mpi=pmix_v4", "/usr/bin/python3", "-c", MPI, check=0
+    )
+    assert ranks.stdout.splitlines() == 4 * ["4 6"]
 
     async with AsyncGrid(customer.grid.keys.file("customer"), customer.grid.book) as grid:
         job = await grid.job(job_id)
