@@ -19,6 +19,7 @@ UPLOAD, DOWNLOAD = "network.upload.bw.mbps", "network.download.bw.mbps"
 BYTES_PER_MB, BITS_PER_BYTE = 1e6, 8
 
 _CLIENT_TIMEOUT_MS = 10_000
+_PATIENTLY = 'patiently() { for try in 1 2 3 4 5; do if "$@"; then return; fi; sleep 2; done; return 1; }\n'
 
 
 def is_wanted(settings: BenchmarkSettings) -> bool:
@@ -35,14 +36,17 @@ def parameters(settings: BenchmarkSettings) -> dict[str, str]:
 
 
 def script(settings: BenchmarkSettings) -> str:
-    """Return the batch script. It prints a JSON report per sample; of iperf3 one for each direction."""
+    """Return the batch script. It prints a JSON report per sample; of iperf3 one for each direction.
+
+    A server of iperf3 measures one client at a time, and turns others away, so its client tries again.
+    """
     commands = [settings.speedtest]
     if not settings.speedtest:
         server = f"-c {shlex.quote(settings.iperf3_server)} -p {settings.iperf3_port}"
         iperf = f"iperf3 -J -t {settings.iperf3_seconds} --connect-timeout {_CLIENT_TIMEOUT_MS} {server}"
-        commands = [iperf, f"{iperf} -R"]
+        commands = [f"patiently {iperf}", f"patiently {iperf} -R"]
     lines = "\n  ".join(commands)
-    return f"#!/bin/bash\nset -e\nfor sample in $(seq {settings.samples}); do\n  {lines}\ndone"
+    return f"#!/bin/bash\nset -e\n{_PATIENTLY}for sample in $(seq {settings.samples}); do\n  {lines}\ndone"
 
 
 def parse(output: str) -> tuple[dict[str, Samples], str]:

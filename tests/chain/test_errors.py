@@ -79,6 +79,8 @@ def test_the_tokens_texts_become_sentences_under_the_names_of_its_errors(text: s
     ("data", "message"),
     [
         (_revert("InsufficientFunds", 5 * 10**17, 100 * CREDIT), "0.5 credits are not enough: 100 are required."),
+        (_revert("RateAboveCeiling", 2 * CREDIT, CREDIT), "2 credits per minute; its customer pays at most 1."),
+        (_revert("RateAboveCeiling", 2 * CREDIT, 0), "pays at most the prices at its request, which rose since."),
         (_revert("InvalidTransition", 3, 0), "A job that is running cannot become pending."),
         (_revert("JobHotStatusOnly", 7), "The job is over: it is out of credits."),
         (_revert("AccessControlUnauthorizedAccount", WHO, role_hash("MINTER_ROLE")), "lacks the role MINTER_ROLE."),

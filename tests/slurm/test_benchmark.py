@@ -133,6 +133,17 @@ async def test_iperf3_measures_both_directions(cluster: Cluster, storage: Storag
     assert outcome.evidence.parameters["version of iperf3"][0].isdigit()
 
 
+async def test_iperf3_waits_for_a_busy_server(cluster: Cluster, storage: StoragePaths, iperf3_port: int) -> None:
+    address = ["iperf3", "-c", "127.0.0.1", "-p", str(iperf3_port), "-t", "3", "--forceflush"]
+    with subprocess.Popen(address, stdout=subprocess.PIPE, text=True) as other:
+        assert other.stdout is not None
+        while "connected to" not in (line := other.stdout.readline()):
+            assert line, "the other client ended"
+        settings = replace(SMALL, samples=1, iperf3_server="127.0.0.1", iperf3_port=iperf3_port, iperf3_seconds=1)
+        outcome = await measured(cluster, storage, "internet", settings)
+    assert min(figures(outcome).values()) > 0
+
+
 @pytest.fixture
 def drained(box: Box) -> Iterator[None]:
     """One of the two nodes takes no jobs."""

@@ -38,11 +38,13 @@ def role_hash(role: str) -> bytes:
 
 
 class _SentenceFormatter(string.Formatter):
-    """str.format with the additional formats `credits`, `status` and `role`."""
+    """str.format with the additional formats `credits`, `ceiling`, `status` and `role`."""
 
     def format_field(self, value: Any, format_spec: str) -> str:
         if format_spec == "credits":
             return format_credits(value)
+        if format_spec == "ceiling":  # a request without one: the contract holds it to the prices of its time
+            return format_credits(value) if value else "the prices at its request, which rose since"
         if format_spec == "status":
             return JobStatus(value).words if value in iter(JobStatus) else f"in state {value}"
         if format_spec == "role":

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-# Error name -> (sentence, next step). The format `credits` is for wei, `status` for a state, `role` for a role's hash.
+# Error name -> (sentence, next step). The format `credits` is for wei, `ceiling` for a highest price,
+# `status` for a state, `role` for a role's hash.
 SENTENCES: dict[str, tuple[str, str]] = {
     "SameStatusError": ("The job already has that state.", "Look at it with `dps job get`."),
     "InvalidTransition": ("A job that is {from:status} cannot become {to:status}.", "Look at it with `dps job get`."),
@@ -43,8 +44,7 @@ SENTENCES: dict[str, tuple[str, str]] = {
     "ProviderNotJoined": ("The provider is not approved, or is banned.", ""),
     "InsufficientHardware": ("The nodes of {provider} together are too small for the job.", ""),
     "RateAboveCeiling": (
-        "The job would cost {rate:credits} credits per minute. Its customer pays at most {ceiling:credits}; 0 means the"
-        " prices at its request, which rose since.",
+        "The job would cost {rate:credits} credits per minute; its customer pays at most {ceiling:ceiling}.",
         "Wait for a cheaper cluster, or submit it with a higher --max-price.",
     ),
     "LocationTooLong": ("The name of the job definition has {length} bytes; the chain takes at most {most}.", ""),

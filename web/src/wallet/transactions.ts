@@ -123,7 +123,8 @@ export function contractReason(data: unknown): string {
 function filled(text: string, values: Record<string, unknown>): string {
   return text.replace(/\{(\w+)(?::(\w+))?\}/g, (_, name: string, format?: string) => {
     const value = values[name];
-    if (format === "credits") return exact(BigInt(value as bigint));
+    if (format === "ceiling" && !value) return "the prices at its request, which rose since";
+    if (format === "credits" || format === "ceiling") return exact(BigInt(value as bigint));
     if (format === "status") return stateOf(Number(value)).word;
     return String(value);
   });
