@@ -63,9 +63,12 @@ def state_words(job: AsyncJob) -> str:
 
 
 def run_time(job: AsyncJob, now_s: float) -> str:
+    """Return how long the job ran; after its end in begun minutes, because the chain knows no seconds of its start."""
     if job.started is None:
         return NONE
-    return span((job.ended.timestamp() if job.ended else now_s) - job.started.timestamp())
+    if job.ended is None:
+        return span(now_s - job.started.timestamp())
+    return span(60 * -(-int((job.ended - job.started).total_seconds()) // 60))
 
 
 def cost(job: AsyncJob, now_s: float) -> str:

@@ -9,7 +9,8 @@ import { misfit } from "../src/pure/market";
 import { LogStore } from "../src/job/log/store";
 import type { Job } from "../src/job/value";
 import { releasableWei, whyNotAgain, whyNotCancel, whyNotTopUp } from "../src/job/wish";
-import { moment, whereabouts } from "../src/job/words";
+import type { Transition } from "../src/job/history";
+import { moment, runTime, whereabouts } from "../src/job/words";
 
 const decoder = new TextDecoder();
 
@@ -47,6 +48,15 @@ describe("the same results as Python", () => {
     const labels = reasons.labels.map(([key, value]) => ({ key: key!, value: value! }));
     expect(unmet(labels, [{ key: key!, op: op!, value: value! }]).map(written)).toEqual(missing);
   });
+});
+
+describe("the time that a job ran", () => {
+  const job = { startedAt: 1000, endedAt: 1065 } as Job;
+  const history = [{ kind: "state", after: 2, at: 990 }, { kind: "state", after: 3, at: 1058 }] as Transition[];
+  test("is exact where its history is known", () => expect(runTime(job, 0, history)).toBe("7s"));
+  test("is told in begun minutes elsewhere", () => expect(runTime(job, 0)).toBe("2m"));
+  test("goes on while it runs", () => expect(runTime({ ...job, endedAt: 0 }, 1100)).toBe("1m"));
+  test("is none before its start", () => expect(runTime({ ...job, startedAt: 0 }, 1100, history)).toBe("–"));
 });
 
 describe("cancel and top up", () => {

@@ -4,6 +4,7 @@ import { costSoFar } from "../pure/bill";
 import { obstacle } from "../pure/fit";
 import { exact } from "../pure/money";
 import { stateOf } from "../pure/states";
+import type { Transition } from "./history";
 import { STATUS, type Condition, type Job } from "./value";
 
 export interface Remark {
@@ -107,8 +108,12 @@ export function span(seconds: number): string {
   return `${days}d${two(hours % 24)}h`;
 }
 
-export function runTime(job: Job, now: number): string {
-  return job.startedAt ? span((job.endedAt || now) - job.startedAt) : "–";
+/** How long the job ran. The chain alone knows it in begun minutes, its history to the second. */
+export function runTime(job: Job, now: number, history: Transition[] = []): string {
+  if (!job.startedAt) return "–";
+  if (!job.endedAt) return span(now - job.startedAt);
+  const start = history.findLast((one) => one.kind === "state" && one.after === STATUS.running);
+  return span(start ? job.endedAt - start.at : 60 * Math.ceil((job.endedAt - job.startedAt) / 60));
 }
 
 /** Local date and time; a dash for a time that is not there. */
