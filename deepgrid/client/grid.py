@@ -15,6 +15,7 @@ from deepgrid.client.engine.changes import job_changes
 from deepgrid.client.engine.connection import Connection, open_connection
 from deepgrid.client.engine.submission import place
 from deepgrid.client.errors import note_interruption
+from deepgrid.client.files.chosen_input import with_input
 from deepgrid.client.job import AsyncJob, read_job
 from deepgrid.client.job_set import AsyncJobSet, start_sweep
 from deepgrid.client.job_values import Credits, Duration, JobChange, wei_of
@@ -348,7 +349,7 @@ class AsyncGrid(JobHistory):
         terms = terms.following(after, after_any)
         mark, more = mark_of(tags, note), Retries(checked_retries(retries), read, tags or {}, note, approve, key)
         connection = await self._connect()
-        read = more.workflow = await _with_input(connection, read, send, input_from)
+        read = more.workflow = await with_input(connection, read, send, input_from)
         order = await with_deposit(connection, order_of(read, 0, name, terms), credits, time)
         job_id, known = await place(connection, order, approve=approve, quote=quote, key=key, mark=mark, cache=cache)
         with note_interruption(f"Job {job_id} was submitted."):
@@ -403,6 +404,8 @@ class AsyncGrid(JobHistory):
         send: FilePath | Sequence[FilePath] = (),
         input_from: int | None = None,
         retries: int = 0,
+        after: SupportsIndex | None = None,
+        after_any: SupportsIndex | None = None,
         progress: bool = True,
     ) -> AsyncJobSet:
         """Submit one job per parameter set, a limited number at a time, in the background while the grid is open.
@@ -429,6 +432,8 @@ class AsyncGrid(JobHistory):
             send: Files and folders for each job, as for `submit`. They are sent and stored once.
             input_from: Number of another job, whose output becomes the input of each.
             retries: Run a job again up to so many times if it fails for another reason than its program.
+            after: A job, or its number, that must finish before all of these.
+            after_any: A job that must end before all of these, in any way.
             progress: Show a bar while `wait` or `results` waits, in a terminal or notebook.
 
         Returns:
@@ -440,10 +445,11 @@ class AsyncGrid(JobHistory):
         """
         read = await read_workflow(workflow)
         terms = Terms.of(uses, affinities, delegate_spending, min_time, max_price, give_up_after, prefer)
+        terms = terms.following(after, after_any)
         most_wei = None if most is None else wei_of(most)
         limits, mark = SweepLimits(at_once, most_wei, pack, checked_retries(retries)), mark_of(tags, note)
         connection = await self._connect()
-        read = await _with_input(connection, read, send, input_from)
+        read = await with_input(connection, read, send, input_from)
         order = await with_deposit(connection, order_of(read, 0, name, terms), credits, time)
         sweep = await start_sweep(connection, order, parameters, limits, key, mark)
         return AsyncJobSet(sweep, sweep.entries, progress=progress)
@@ -488,13 +494,3 @@ class AsyncGrid(JobHistory):
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._who()})"
-
-
-async def _with_input(
-    connection: Connection, workflow: Workflow, send: FilePath | Sequence[FilePath], input_from: int | None
-) -> Workflow:
-    if not send and input_from is None:
-        return workflow
-    from deepgrid.client.files.chosen_input import with_input  # here: few programs send files
-
-    return await with_input(connection, workflow, send, input_from)

@@ -85,6 +85,18 @@ async def test_an_array_is_a_sweep_and_secrets_are_asked_for(dps: Dps, provider:
     assert (retried.status, "env.HF_TOKEN" in retried.err, "fill them in" in retried.err) == (2, True, True)
 
 
+async def test_an_array_waits_for_an_earlier_job(dps: Dps, provider: Party, live: Live) -> None:
+    first = json.loads((await dps.run("submit", EXAMPLE, "--credits", "100", "--json")).out)["job"]
+    array = ("submit", EXAMPLE, "--array", "1-3", "--credits", "100", "--after-any", str(first), "--json")
+    jobs = json.loads((await dps.run(*array)).out)["jobs"]
+    async with AsyncGrid(dps.key, book=live.book) as grid:
+        wishes = [(await grid.job(number)).on_chain.wishes for number in jobs]
+        sweep = await grid.map(EXAMPLE, [{"N": 1}], credits=100, after=await grid.job(first))
+        [job] = await sweep.requested()
+    assert [(one.after_job, one.after_any) for one in wishes] == 3 * [(first, True)]
+    assert (job.on_chain.wishes.after_job, job.on_chain.wishes.after_any) == (first, False)
+
+
 async def test_the_result_of_an_equal_job_is_taken(dps: Dps, operator: Party, provider: Party) -> None:
     submit = ("submit", EXAMPLE, "--credits", "100", "--cache")
     first = json.loads((await dps.run(*submit, "--json")).out)

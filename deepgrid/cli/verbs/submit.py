@@ -123,7 +123,7 @@ async def submit(
     if provider is not None:
         raise InputError("--provider only narrows --plan.", next_step="Name the cluster with --uses name=CLUSTER.")
     follows = watch or exit_on_job_exit or bool(retries)
-    _check_array(numbers, follows=follows, as_json=as_json, single=cache or after is not None or after_any is not None)
+    _check_array(numbers, follows=follows, as_json=as_json, cache=cache)
     async with as_customer(key, book, asks_services=True) as grid:
         if time:
             locked_wei = await _explain_deposit(grid, workflow, time, choice)
@@ -131,14 +131,12 @@ async def submit(
         _confirm(grid, workflow.name if job_name is None else job_name, locked_wei, numbers, force=force)
         choice |= {"give_up_after": give_up_after, "prefer": preferred, "delegate_spending": delegate_spending}
         choice |= {"credits": credits_of(locked_wei), "name": job_name, "tags": tag, "note": note or ""}
-        choice |= {"send": send or (), "input_from": input_from}
+        choice |= {"send": send or (), "input_from": input_from, "after": after, "after_any": after_any}
         if numbers is not None:
             await submit_array(grid, workflow, numbers, choice, as_json=as_json)
             return
         with interruptions_explained():
-            job = await grid.submit(
-                workflow, approve=not no_approve, after=after, after_any=after_any, cache=cache, **choice
-            )
+            job = await grid.submit(workflow, approve=not no_approve, cache=cache, **choice)
         _print_submitted(job, as_json=as_json, cached=job.cached)
         if delegate_spending:
             await _remind_of_allowance(grid)
@@ -147,12 +145,12 @@ async def submit(
             await follow(job, workflow, timestamps=not no_timestamp, exits=exits, retries=retries)
 
 
-def _check_array(numbers: ArrayRange | None, *, follows: bool, as_json: bool, single: bool) -> None:
+def _check_array(numbers: ArrayRange | None, *, follows: bool, as_json: bool, cache: bool) -> None:
     """Raise InputError for options that cannot be used with many jobs, or with JSON."""
     if follows and (as_json or numbers):
         raise InputError("--watch, --exit-on-job-exit and --retries follow one job.", next_step="Leave them out.")
-    if numbers and single:
-        raise InputError("--cache, --after and --after-any are for one job.", next_step="Leave out --array.")
+    if numbers and cache:
+        raise InputError("--cache is for one job.", next_step="Leave out --array.")
 
 
 def _print_submitted(job: AsyncJob, *, as_json: bool, cached: bool) -> None:

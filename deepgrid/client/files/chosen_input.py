@@ -6,11 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from deepgrid.client.files.sending import send
 from deepgrid.client.workflow import FilePath, Workflow
 from deepgrid.errors import InputError
-from deepgrid.services.client import FilesClient
-from deepgrid.workflow.models import GridData, TransportData
 
 if TYPE_CHECKING:
     from deepgrid.client.engine.connection import Connection
@@ -23,6 +20,12 @@ async def with_input(
 
     If it names no output, the grid keeps it. Raises InputError, also if the workflow has an input of its own.
     """
+    if not paths and input_from is None:
+        return workflow
+    from deepgrid.client.files.sending import send  # here: few programs send files
+    from deepgrid.services.client import FilesClient
+    from deepgrid.workflow.models import GridData, TransportData
+
     chosen = [paths] if isinstance(paths, str | Path) or not isinstance(paths, Sequence) else list(paths)
     definition = workflow.definition
     if chosen and input_from is not None:

@@ -374,6 +374,8 @@ class Grid:
         send: FilePath | Sequence[FilePath] = (),
         input_from: int | None = None,
         retries: int = 0,
+        after: SupportsIndex | None = None,
+        after_any: SupportsIndex | None = None,
         progress: bool = True,
     ) -> JobSet:
         """Submit one job per parameter set, a limited number at a time, in the background while the grid is open.
@@ -400,6 +402,8 @@ class Grid:
             send: Files and folders for each job, as for `submit`. They are sent and stored once.
             input_from: Number of another job, whose output becomes the input of each.
             retries: Run a job again up to so many times if it fails for another reason than its program.
+            after: A job, or its number, that must finish before all of these.
+            after_any: A job that must end before all of these, in any way.
             progress: Show a bar while `wait` or `results` waits, in a terminal or notebook.
 
         Returns:
