@@ -63,12 +63,10 @@ def state_words(job: AsyncJob) -> str:
 
 
 def run_time(job: AsyncJob, now_s: float) -> str:
-    """Return how long the job ran; after its end in begun minutes, because the chain knows no seconds of its start."""
+    """Return how long the job ran; after its end the minutes of its bill, because the chain has no seconds."""
     if job.started is None:
         return NONE
-    if job.ended is None:
-        return span(now_s - job.started.timestamp())
-    return span(60 * -(-int((job.ended - job.started).total_seconds()) // 60))
+    return span(60 * (job.bill.minutes or 0) if job.ended else now_s - job.started.timestamp())
 
 
 def cost(job: AsyncJob, now_s: float) -> str:

@@ -51,10 +51,10 @@ describe("the same results as Python", () => {
 });
 
 describe("the time that a job ran", () => {
-  const job = { startedAt: 1000, endedAt: 1065 } as Job;
+  const job = { startedAt: 1000, endedAt: 1065, finalCostWei: 20n, rateWei: 10n, lockedWei: 100n, cutPercent: 3 } as Job;
   const history = [{ kind: "state", after: 2, at: 990 }, { kind: "state", after: 3, at: 1058 }] as Transition[];
   test("is exact where its history is known", () => expect(runTime(job, 0, history)).toBe("7s"));
-  test("is told in begun minutes elsewhere", () => expect(runTime(job, 0)).toBe("2m"));
+  test("is told in billed minutes elsewhere", () => expect(runTime(job, 0)).toBe("2m"));
   test("goes on while it runs", () => expect(runTime({ ...job, endedAt: 0 }, 1100)).toBe("1m"));
   test("is none before its start", () => expect(runTime({ ...job, startedAt: 0 }, 1100, history)).toBe("–"));
 });

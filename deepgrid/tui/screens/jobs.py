@@ -35,7 +35,7 @@ class JobsScreen(JobActions):
         Binding("p", "clusters", "clusters and prices", show=False),
         Binding("ctrl+t", "send('transfer')", "transfer credits", show=False),
         Binding("a", "send('allowance')", "set the allowance", show=False),
-        Binding("slash", "filter", "filter by name, state, cluster", show=False, priority=True),
+        Binding("slash", "filter", "filter: name, state, cluster, tag, sweep", show=False, priority=True),
     ]
     HEAD = "dps"
     KEYS = "enter log  v job  l peek  s submit  t top up  c cancel  p clusters  ? keys  q"

@@ -1,6 +1,6 @@
 /** A job in words: the same sentences as `dps` and the terminal app use. */
 import type { Cluster } from "../chain/clusters";
-import { costSoFar } from "../pure/bill";
+import { billOf, costSoFar } from "../pure/bill";
 import { obstacle } from "../pure/fit";
 import { exact } from "../pure/money";
 import { stateOf } from "../pure/states";
@@ -108,12 +108,12 @@ export function span(seconds: number): string {
   return `${days}d${two(hours % 24)}h`;
 }
 
-/** How long the job ran. The chain alone knows it in begun minutes, its history to the second. */
+/** How long the job ran: to the second by its history, else the minutes of its bill, because those are on chain. */
 export function runTime(job: Job, now: number, history: Transition[] = []): string {
   if (!job.startedAt) return "–";
   if (!job.endedAt) return span(now - job.startedAt);
   const start = history.findLast((one) => one.kind === "state" && one.after === STATUS.running);
-  return span(start ? job.endedAt - start.at : 60 * Math.ceil((job.endedAt - job.startedAt) / 60));
+  return span(start ? job.endedAt - start.at : 60 * Number(billOf(job).minutes ?? 0));
 }
 
 /** Local date and time; a dash for a time that is not there. */
