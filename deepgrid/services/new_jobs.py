@@ -12,6 +12,7 @@ from deepgrid.lifecycle.job import Job
 from deepgrid.services.context import Context
 from deepgrid.services.storage.database import Cursor, Definition, UnownedDefinition, Use
 from deepgrid.services.storage.kept_rows import keep_job
+from deepgrid.services.storage.missing_rows import add_missing
 from deepgrid.services.storage.vault import Vault
 
 PAGE = 200
@@ -56,8 +57,9 @@ async def read_new_jobs(context: Context) -> None:
         jobs = await context.chain.jobs(range(start, min(start + PAGE, newest + 1)))
         async with context.database.write() as session:
             await bind_to_customers(session, context.vault, jobs, context.clock())
-            for definition_hash, job in await _own(session, jobs):
-                await session.merge(Use(definition_hash=definition_hash, job_id=job.id))
+            own = await _own(session, jobs)
+            await add_missing(session, Use, [{"definition_hash": name, "job_id": job.id} for name, job in own])
+            await add_missing(session, Cursor, [{"name": "jobs", "value": 0}])
             await session.merge(Cursor(name="jobs", value=jobs[-1].id))
 
 

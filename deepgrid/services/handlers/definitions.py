@@ -29,6 +29,7 @@ from deepgrid.services.new_jobs import read_new_jobs
 from deepgrid.services.refusal import Refusal
 from deepgrid.services.storage.database import Definition, ReleaseRecord, UnownedDefinition, Use
 from deepgrid.services.storage.kept_rows import keep_job
+from deepgrid.services.storage.missing_rows import add_missing
 from deepgrid.workflow import Definition as OutputFile
 from deepgrid.workflow import from_canonical, hash_definition
 
@@ -78,7 +79,7 @@ async def release(job_id: JobId, request: SignedSmall, context: Services) -> Rel
     async with context.database.write() as session:
         await request.accept(session)
         await _record(session, message.definition_hash, job_id, request.address, context.clock())
-        await session.merge(Use(definition_hash=message.definition_hash, job_id=job_id))
+        await add_missing(session, Use, [{"definition_hash": message.definition_hash, "job_id": job_id}])
     return Released(sealed=answer.hex())
 
 

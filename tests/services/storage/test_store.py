@@ -18,7 +18,8 @@ from deepgrid.lifecycle.states import JobStatus
 from deepgrid.services.cleanup import Retention, clean_up
 from deepgrid.services.refusal import Refusal
 from deepgrid.services.signing.request_signing import sign
-from deepgrid.services.storage.database import Database, Definition, RevokedSession, UnownedDefinition
+from deepgrid.services.storage.database import Database, Definition, RevokedSession, UnownedDefinition, Use
+from deepgrid.services.storage.missing_rows import add_missing
 from deepgrid.services.storage.vault import Vault
 from deepgrid.workflow import canonical
 from tests.appending import push_log
@@ -64,6 +65,26 @@ async def test_two_services_share_one_postgresql(start: Start, postgres: str) ->
     one.chain.put(1, definition_hash)
     with pytest.raises(NotFound):
         await one.provider.fetch_definition(1, definition_hash)
+
+
+async def test_a_release_and_the_list_of_new_jobs_may_note_a_job_at_once(start: Start, postgres: str) -> None:
+    """Once the release failed with 503, because another process noted the job meanwhile."""
+    grid = await start(database_url=postgres)
+    row = {"definition_hash": "ab" * 32, "job_id": 7}
+    async with grid.context.database.write() as first:
+        await add_missing(first, Use, [row])
+
+        async def note_too() -> None:
+            async with grid.context.database.write() as second:
+                await add_missing(second, Use, [row, {**row, "job_id": 8}])
+
+        other = asyncio.create_task(note_too())
+        await asyncio.wait({other}, timeout=1)
+        assert not other.done(), "it waits for the first transaction"
+    await other
+    async with grid.context.database.read() as session:
+        noted = await session.scalars(select(Use.job_id).where(Use.definition_hash == "ab" * 32).order_by(Use.job_id))
+        assert list(noted) == [7, 8]
 
 
 @pytest.mark.parametrize("store", ["sqlite", "postgresql"])

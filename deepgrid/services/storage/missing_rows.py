@@ -1,0 +1,21 @@
+"""Rows that several processes may note at the same time, each the same."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from deepgrid.services.storage.database import Table
+
+
+async def add_missing(session: AsyncSession, table: type[Table], rows: Sequence[Mapping[str, Any]]) -> None:
+    """Insert the rows whose keys are not there yet. `merge` fails if another process inserts one meanwhile."""
+    if not rows:
+        return
+    if session.get_bind().dialect.name == "sqlite":
+        await session.execute(sqlite.insert(table).on_conflict_do_nothing(), rows)
+    else:
+        await session.execute(postgresql.insert(table).on_conflict_do_nothing(), rows)
