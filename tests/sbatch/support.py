@@ -26,9 +26,10 @@ cat /proc/$$/environ >{records}/$n.tmp 2>/dev/null
 cat /proc/$$/cmdline >{records}/$n.argv 2>/dev/null
 mv {records}/$n.tmp {records}/$n.env
 """
+# Slurm starts tasks with the usual answer to signals, whatever the shell around srun ignores.
 EXECUTE = """
 while case $1 in --*) ;; *) false ;; esac; do shift; done
-exec "$@"
+exec env --default-signal=HUP,INT,QUIT "$@"
 """
 
 

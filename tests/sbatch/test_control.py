@@ -187,7 +187,7 @@ def test_a_launch_inside_a_guarded_step_gets_its_signal_too(bench: Bench, number
     - steps:
         - launch:
             signalOnParentStepExit: {number}
-            steps: [{{run: {{command: 'touch up; exec sleep 1000'}}}}]
+            steps: [{{run: {{command: ': >up; exec sleep 1000'}}}}]
           finally: [{{run: {{command: 'echo ended $DEEPSQUARE_ERROR_CODE'}}}}]
         - run: {{command: 'until [ -e up ]; do sleep 0.05; done'}}
       finally: [{say("last")}]

@@ -124,6 +124,23 @@ async def test_the_shell_of_a_step_can_trap_the_signal(here: Here, key: JobKey) 
     assert (status, sorted(lines)) == (0, ["a saved", "b saved"])
 
 
+async def test_a_program_below_a_guarded_step_does_not_ignore_an_interrupt(here: Here, key: JobKey) -> None:
+    """The shells there are in the background and ignore INT. What they start by srun must not."""
+    status, lines = await here.run_steps(
+        key,
+        """
+  - steps:
+      - launch:
+          signalOnParentStepExit: 2
+          steps: [{run: {command: ': >up; exec sleep 1000'}}]
+        finally: [{run: {command: 'echo ended $DEEPSQUARE_ERROR_CODE'}}]
+      - run: {command: 'until [ -e up ]; do sleep 0.05; done'}
+    finally: [{run: {command: echo last}}]
+""",
+    )
+    assert (status, lines) == (0, ["ended 130", "last"])
+
+
 async def test_a_launch_that_is_killed_leaves_no_program_on_its_node(here: Here, key: JobKey) -> None:
     """All nodes are this machine. Slurm does not end the tasks of an srun that was killed."""
     status, lines = await here.run_steps(
