@@ -21,7 +21,7 @@ from tests.sbatch.support import Bench
 from tests.services.conftest import start  # noqa: F401 - a fixture
 from tests.services.files.conftest import bench, files  # noqa: F401 - fixtures
 from tests.services.files.support import FileGrid, filled, get, grid_job, put
-from tests.services.support import ACCOUNTS, client_of, session_key
+from tests.services.support import client_of, session_key
 from tests.waiting import until
 
 CUSTOMER, JOB, STRANGER, PAGE = "another customer", "a job", "an attacker on the network", "a web page"
@@ -280,7 +280,7 @@ async def test_parts_that_arrive_after_their_files_were_deleted(files: FileGrid)
         room = files.services.context.files
         assert room is not None
         await until(lambda: room.received.lent == 1)
-        assert await room.delete_of(1, ACCOUNTS["customer"].address) == 1
+        assert await room.delete_of(files.services.chain.jobs_by_id[1]) == 1
         go_on.set()
         assert (await sending).status_code == 409
     assert not [path for path in files.store.rglob("*") if path.is_file()]

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from sqlalchemy import delete, func, select, text, update
 from sqlalchemy.ext.asyncio import AsyncSession
 
+from deepgrid.lifecycle.job import Job
 from deepgrid.sbatch.file_addresses import PART_BYTES
 from deepgrid.services.admission import Rate
 from deepgrid.services.admission.limits import Buckets
@@ -185,13 +186,17 @@ class Bundles:
         """Return the encrypted parts of a bundle."""
         return self._parts(bundle)
 
-    async def output_of(self, job_id: int, owner: str) -> Bundle:
-        """Return the newest output of a job that is whole. Refuses with 404."""
-        newest = select(Bundle).where(Bundle.job_id == job_id, Bundle.owner == owner, Bundle.finished_at.is_not(None))
+    async def output_of(self, job: Job) -> Bundle:
+        """Return the whole output of the job's present or last claim. Refuses with 404.
+
+        What a provider sent before it gave the job back is not the job's output.
+        """
+        of_claim = select(Bundle).where(Bundle.job_id == job.id, Bundle.claimed_at == job.claimed_at)
+        wanted = of_claim.where(Bundle.owner == job.customer, Bundle.finished_at.is_not(None))
         async with self.database.read() as session:
-            bundle = (await session.scalars(newest.order_by(Bundle.claimed_at.desc()).limit(1))).first()
+            bundle = (await session.scalars(wanted.limit(1))).first()
         if bundle is None:
-            raise Refusal(404, f"the grid has no files of job {job_id}")
+            raise Refusal(404, f"the grid has no files of job {job.id}")
         return bundle
 
     async def touch(self, bundle_id: str) -> None:
@@ -201,10 +206,15 @@ class Bundles:
             if bundle is not None:
                 bundle.used_at = self.clock()
 
-    async def delete_of(self, job_id: int, owner: str) -> int:
-        """Delete the outputs of a job, with their links. Returns how many there were. Raises ServiceError."""
+    async def delete_of(self, job: Job, *, earlier: bool = False) -> int:
+        """Delete the outputs of a job with their links, or those of its `earlier` claims. Returns how many there were.
+
+        Raises ServiceError.
+        """
+        wanted = select(Bundle.id).where(Bundle.job_id == job.id, Bundle.owner == job.customer)
+        if earlier:
+            wanted = wanted.where(Bundle.claimed_at < job.claimed_at)
         async with self.database.read() as session:
-            wanted = select(Bundle.id).where(Bundle.job_id == job_id, Bundle.owner == owner)
             found = (await session.scalars(wanted)).all()
         for bundle in found:
             await self.delete(bundle)

@@ -110,7 +110,7 @@ async def _input_files(context: Context, uploader: str, content: bytes) -> str |
         if earlier.customer != uploader:
             raise Refusal(422, f"input: job {source.job} is not a job of yours")
         if earlier.status.cold:  # else it may still leave some
-            await context.files.output_of(source.job, uploader)
+            await context.files.output_of(earlier)
     if source is None or source.grid is None:
         return None
     bundle = await context.files.require(source.grid.files, finished=True) if source.grid.files else None

@@ -77,9 +77,9 @@ async def usage(request: SignedReader, context: Services, room: Room) -> Usage:
 @router.get("/v1/jobs/{job_id}/files")
 async def files_of_job(job_id: JobId, request: SignedReader, context: Services, room: Room) -> JobFiles:
     """Return where the customer of a job can read its output."""
-    await _job_of(context, job_id, request.address)
+    job = await _job_of(context, job_id, request.address)
     await request.accept()
-    bundle = await room.output_of(job_id, request.address)
+    bundle = await room.output_of(job)
     until = context.clock() + GET_FOR_S
     return JobFiles(
         address=room.address("get", bundle.id, GET_FOR_S),
@@ -94,9 +94,9 @@ async def files_of_job(job_id: JobId, request: SignedReader, context: Services, 
 @router.delete("/v1/jobs/{job_id}/files", status_code=204)
 async def delete_files(job_id: JobId, request: SignedSmall, context: Services, room: Room) -> Response:
     """Delete the output of a job, and all links to it."""
-    await _job_of(context, job_id, request.address)
+    job = await _job_of(context, job_id, request.address)
     await request.accept()
-    await room.delete_of(job_id, request.address)
+    await room.delete_of(job)
     return Response(status_code=204)
 
 
@@ -114,7 +114,7 @@ async def transfers(job_id: JobId, request: SignedSmall, context: Services, room
     if definition.input and definition.input.grid and definition.input.grid.files:
         source = await room.require(definition.input.grid.files, finished=True)
     elif definition.input and definition.input.job:
-        source = await room.output_of(definition.input.job, job.customer)
+        source = await room.output_of(await _job_of(context, definition.input.job, job.customer))
     if source is not None and source.owner != job.customer:
         raise Refusal(404, "the grid has these files no more, or not yet")
     async with context.database.write() as session:
@@ -122,6 +122,7 @@ async def transfers(job_id: JobId, request: SignedSmall, context: Services, room
         output = None
         if definition.output and definition.output.grid:
             output = (await room.of_claim(session, job.customer, job_id, job.claimed_at)).id
+    await room.delete_of(job, earlier=True)
     if source is not None:
         await room.touch(source.id)
     return Transfers(
@@ -134,8 +135,7 @@ async def transfers(job_id: JobId, request: SignedSmall, context: Services, room
 async def share(job_id: JobId, request: SignedStore, context: Services, room: Room) -> Link:
     """Make a link to the output of the signer's job. It shows nothing that a session key cannot read by itself."""
     wish = LinkWish.model_validate_json(request.body)
-    await _job_of(context, job_id, request.address)
-    bundle = await room.output_of(job_id, request.address)
+    bundle = await room.output_of(await _job_of(context, job_id, request.address))
     now = context.clock()
     async with context.database.write() as session:
         await request.accept(session)
