@@ -1,4 +1,6 @@
-"""The HTTP side of the signer: `signer` (JSON-RPC), `signer/session` (token for session), `signer/storage`."""
+"""The HTTP side of the signer: `signer` (JSON-RPC), `signer/session` (token for session), `signer/storage`, and
+`signer/forward` (a port of a job on this machine).
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,9 @@ from starlette.routing import Route
 
 from deepgrid.errors import ContractError, GridError
 from deepgrid.files.private_files import replace_file
+from deepgrid.plain_text import plain
 from deepgrid.signer.access import Access, Denied, origin_of
+from deepgrid.signer.forwards import Forwards
 from deepgrid.signer.refused import FAILED, MALFORMED, REVERTED, Refused
 from deepgrid.signer.signer import Signer
 
@@ -63,8 +67,8 @@ def _texts(named: Any) -> dict[str, str]:
     return {name: text for name, text in named.items() if isinstance(text, str)}
 
 
-def signer_app(signer: Signer, access: Access, storage: PageStorage, *further: Route) -> Starlette:
-    """Return the application of a signer whose callers `access` admits, and of the storage of their pages."""
+def signer_app(signer: Signer, access: Access, storage: PageStorage, forwards: Forwards, *further: Route) -> Starlette:
+    """Return the application of a signer whose callers `access` admits, of their storage, and of their ports."""
 
     async def present(_request: Request) -> Response:
         return Response(status_code=204, headers={"Cache-Control": "no-store"})
@@ -80,11 +84,15 @@ def signer_app(signer: Signer, access: Access, storage: PageStorage, *further: R
     async def store(request: Request) -> Response:
         return _change_storage(storage, await _admitted_body(access, request))
 
+    async def forward(request: Request) -> Response:
+        return await _open_port(forwards, await _admitted_body(access, request))
+
     routes = [
         Route("/signer", present, methods=["GET"]),
         Route("/signer", call, methods=["POST"]),
         Route("/signer/session", exchange, methods=["POST"]),
         Route("/signer/storage", store, methods=["POST"]),
+        Route("/signer/forward", forward, methods=["POST"]),
     ]
     return Starlette(routes=[*routes, *further], exception_handlers={Denied: _deny})
 
@@ -115,6 +123,16 @@ async def _answer_call(signer: Signer, body: dict[str, Any], origin: str) -> Res
         code = REVERTED if isinstance(error, ContractError) else FAILED
         reply["error"] = {"code": code, "message": error.message, "data": facts}
     return JSONResponse(reply, headers={"Cache-Control": "no-store"})
+
+
+async def _open_port(forwards: Forwards, body: dict[str, Any]) -> Response:
+    """Answer with the address of a port of a job. Raises Denied."""
+    try:
+        return JSONResponse(
+            {"url": await forwards.url(body.get("job"), body.get("port"))}, headers={"Cache-Control": "no-store"}
+        )
+    except GridError as error:
+        raise Denied(502, plain(f"{error.message} {error.next_step}".strip())) from error
 
 
 def _change_storage(storage: PageStorage, body: dict[str, Any]) -> Response:

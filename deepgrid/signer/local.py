@@ -23,8 +23,10 @@ from deepgrid.errors import ConfigurationError
 from deepgrid.files.private_files import replace_file
 from deepgrid.gateway.backend import open_web
 from deepgrid.gateway.settings import WebSettings
+from deepgrid.services.client import ServicesClient
 from deepgrid.services.edge.http_server import serving_http
 from deepgrid.signer.access import Access, GuardedPaths, LoopbackHosts
+from deepgrid.signer.forwards import Forwards
 from deepgrid.signer.http_endpoint import PageStorage, signer_app
 from deepgrid.signer.limit import SpendingLimit
 from deepgrid.signer.peer import OwnAccount
@@ -103,7 +105,11 @@ async def local_app(
         services = ReverseProxy(book.definitions_url, book.authorities)
         stack.push_async_callback(services.close)
         others = Route("/v1/{rest:path}", services.answer, methods=["GET", "POST", "PUT", "DELETE"])
-        inner = signer_app(signer, access, PageStorage(_storage_file(settings.key_file)), others)
+        tunnels = await stack.enter_async_context(ServicesClient.of(book, wallet.account))
+        forwards = Forwards(chain, tunnels)
+        stack.push_async_callback(forwards.close)
+        storage = PageStorage(_storage_file(settings.key_file))
+        inner = signer_app(signer, access, storage, forwards, others)
         web = await stack.enter_async_context(open_web(inner, book, WebSettings(local=True)))
 
         def end() -> None:

@@ -167,7 +167,7 @@ async def test_another_account_with_the_whole_secret(target: Target) -> None:
     with target.web.session() as page:
         url, token = target.web.address().split("/#token=")
         headers = {name: page.headers[name] for name in ("Origin", "X-Grid-Signer")}
-        for path in ("/", "/signer", "/rpc", "/v1/grid", "/v1/health", "/v1/check"):
+        for path in ("/", "/signer", "/signer/forward", "/rpc", "/v1/grid", "/v1/health", "/v1/check"):
             for method, body in (("GET", None), ("POST", target.theft)):
                 assert THIEF.request(url + path, method, body, **headers).status == 403, path
         assert THIEF.request(f"{url}/signer/session", "POST", {"token": token}, **headers).status == 403
@@ -193,6 +193,22 @@ async def test_what_the_page_does_not_need_is_refused(target: Target) -> None:
         assert "result" not in page.post("/signer", json=call).json()
         assert "result" in page.post("/rpc", json=read).json()
         assert page.post("/rpc", json=read, headers={"X-Grid-Signer": "1"}).status_code == 401
+
+
+@pytest.mark.attack(
+    "asks `dps web` to open a port of the customer's running job on this machine",
+    attacker="a page or program that reaches `dps web`",
+    gain="a refusal",
+    defence="`/signer/forward` needs the session of the page, its origin and a body of JSON, as the signer does",
+)
+async def test_no_other_page_opens_a_port_of_a_job(target: Target) -> None:
+    wanted = {"job": 1, "port": 8888}
+    with target.web.session() as page:
+        assert "does not exist" in page.post("/signer/forward", json=wanted).json()["error"]
+        for changed in ({"X-Grid-Signer": "1"}, {"Origin": "http://127.0.0.1:18431"}, {"Sec-Fetch-Site": "same-site"}):
+            assert page.post("/signer/forward", json=wanted, headers=changed).status_code in (401, 403)
+        form = {"Content-Type": "application/x-www-form-urlencoded"}
+        assert page.post("/signer/forward", content=b"job=1&port=8888", headers=form).status_code == 415
 
 
 @pytest.mark.attack(

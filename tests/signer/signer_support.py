@@ -20,8 +20,10 @@ from deepgrid.chain.node.values import coded_id
 from deepgrid.chain.transactions.sender import Sender
 from deepgrid.chain.transactions.wallet import Wallet
 from deepgrid.chain.writer import Writer
+from deepgrid.services.client import ServicesClient
 from deepgrid.services.signing.request_signing import Domain
 from deepgrid.signer.access import Access, LoopbackHosts
+from deepgrid.signer.forwards import Forwards
 from deepgrid.signer.http_endpoint import PageStorage, signer_app
 from deepgrid.signer.limit import SpendingLimit
 from deepgrid.signer.signer import Signer
@@ -121,10 +123,14 @@ async def signing_page(grid: Grid, name: str, limit: int = 1000, credits: int = 
         tokens: list[str] = []
         access = Access(tokens.append)
         signer = Signer(chain, sender, SpendingLimit(limit * CREDIT))
-        app = LoopbackHosts(signer_app(signer, access, PageStorage(grid.keys / f"{name}.json")))
+        services = ServicesClient.of(grid.book, wallet.account)
+        storage, forwards = PageStorage(grid.keys / f"{name}.json"), Forwards(chain, services)
+        app = LoopbackHosts(signer_app(signer, access, storage, forwards))
         transport = httpx.ASGITransport(app=app)
         async with httpx.AsyncClient(transport=transport, base_url=ORIGIN) as http:
             yield Page(http, chain, wallet, tokens, access)
+        await forwards.close()
+        await services.close()
         await sender.close()
         await operator.close()
 

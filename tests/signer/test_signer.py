@@ -25,6 +25,7 @@ from tests.signer.signer_support import grid as grid
 from tests.signer.signer_support import page as page
 
 CALL = {"jsonrpc": "2.0", "id": 1, "method": "eth_accounts", "params": []}
+PORT = {"job": 1, "port": 8888}
 
 
 # -- who may call ----------------------------------------------------------------------------
@@ -36,6 +37,7 @@ async def test_the_page_learns_that_there_is_a_signer(closed_page: Page) -> None
 
 async def test_without_the_token_nothing_answers(closed_page: Page) -> None:
     assert (await closed_page.post("/signer", CALL)).status_code == 401
+    assert (await closed_page.post("/signer/forward", PORT)).status_code == 401
     assert (await closed_page.post("/signer/session", {"token": ""})).status_code == 403
     assert (await closed_page.post("/signer/session", {"token": "é"})).status_code == 403
     assert (await closed_page.post("/signer", CALL)).status_code == 401
@@ -101,7 +103,7 @@ async def test_at_the_end_no_session_counts_and_none_is_opened(page: Page) -> No
 async def test_another_site_is_refused_even_with_the_secret(page: Page, changed: dict[str, str | None]) -> None:
     headers = {"Host": HOST, "Content-Type": "application/json", **page.headers, **changed}
     kept = {name: value for name, value in headers.items() if value is not None}
-    for path, body in (("/signer", CALL), ("/signer/session", {"token": page.tokens[-1]})):
+    for path, body in (("/signer", CALL), ("/signer/session", {"token": page.tokens[-1]}), ("/signer/forward", PORT)):
         answer = await page.post(path, body, kept)
         assert answer.status_code in (403, 415, 421), answer.text
         assert "session" not in answer.json()
@@ -115,6 +117,22 @@ async def test_a_session_counts_at_the_origin_that_opened_it(page: Page) -> None
     opened = {**forwarded, "X-Grid-Signer": answer.json()["session"]}
     assert (await page.post("/signer", CALL, opened)).status_code == 200
     assert (await page.post("/signer", CALL, {**opened, **PAGE, "Host": HOST})).status_code == 401
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        ({"job": 2**63 - 1, "port": 8888}, "does not exist."),
+        ({"job": 1, "port": 0}, "A port is a number"),
+        ({"job": 1, "port": "8888"}, "A port is a number"),
+        ({"job": True, "port": 1}, "A port is a number"),
+        ({"job": 2**63, "port": 1}, "A port is a number"),
+        ({}, "A port is a number"),
+    ],
+)
+async def test_a_port_is_opened_in_a_running_job_only(page: Page, body: dict[str, Any], said: str) -> None:
+    answer = await page.post("/signer/forward", body)
+    assert (answer.status_code, said in answer.json()["error"]) == (502, True), answer.text
 
 
 # -- what is kept ----------------------------------------------------------------------------

@@ -107,6 +107,13 @@ class AsyncPortForward:
             writer.close()
 
 
+async def listening(
+    tunnel: JobTunnel, job_port: int, local_port: int = 0, say: Callable[[str], None] | None = None
+) -> AsyncPortForward:
+    """Return a forward through this tunnel, which it closes at its end. Raises InputError if `local_port` is taken."""
+    return await AsyncPortForward(tunnel, job_port, say)._listen(local_port)
+
+
 async def _send(reader: asyncio.StreamReader, stream: JobStream) -> None:
     with suppress(GridError, OSError):
         while data := await reader.read(PIECE_BYTES):

@@ -78,6 +78,16 @@ function store(name: string, text: string | null): void {
   }
 }
 
+/** Open a port of an own running job on this machine. Returns its address there. Raises WalletFault. */
+export async function forwardedPort(job: number, port: number): Promise<string> {
+  const answer = await post("signer/forward", { job, port }).catch(() => {
+    throw new WalletFault(GONE);
+  });
+  const said = (await answer.json()) as { url?: string; error?: string };
+  if (!/^http:\/\/127\.0\.0\.1:\d{1,5}$/.test(said.url ?? "")) throw new WalletFault(said.error ?? GONE);
+  return said.url!;
+}
+
 let nextId = 1;
 
 export const localSigner: Eip1193 = {
