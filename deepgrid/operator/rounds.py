@@ -16,7 +16,7 @@ from deepgrid.chain.transactions.contract_errors import unless_overtaken
 from deepgrid.lifecycle.job import Job
 from deepgrid.lifecycle.states import JobStatus
 from deepgrid.observability.action_taken import ActionTaken
-from deepgrid.operator.chained_jobs import NOT_CHAINED, Chained, read_chained
+from deepgrid.operator.chained_jobs import NOT_CHAINED, Chained, doomed_until, read_chained
 from deepgrid.operator.session import Entry, OperatorSession
 from deepgrid.operator.use_ledger import holds_of
 from deepgrid.scheduling.expiry import gives_up_at, in_turns
@@ -54,7 +54,7 @@ class Snapshot:
 
         `raised_at` has the time of each provider's last raise of a price, if a job depends on it.
         """
-        over = {job.id for job in (*exhausted, *given_up, *chained.waiting, *chained.in_vain)}
+        over = {job.id for job in (*exhausted, *given_up, *chained.waiting, *chained.in_vain, *chained.doomed)}
         self.now = now
         self.hot = hot
         self.providers = providers
@@ -62,6 +62,8 @@ class Snapshot:
         self.exhausted = exhausted
         self.given_up = given_up
         self.in_vain = chained.in_vain
+        self.doomed = chained.doomed
+        self.chained_waiting = chained.waiting
         self.raised_at = raised_at
         self.pending = [job for job in hot if job.status is JobStatus.PENDING and job.id not in over]
         due = [job for job in given_up if gives_up_at(job) <= _latest(now)]
@@ -70,7 +72,7 @@ class Snapshot:
     @property
     def is_empty(self) -> bool:
         """Whether a round has nothing to do."""
-        return not (self.pending or self.exhausted or self.given_up or self.in_vain)
+        return not (self.pending or self.exhausted or self.given_up or self.in_vain or self.doomed)
 
 
 class Decision:
@@ -88,10 +90,10 @@ async def read_market(session: OperatorSession) -> Snapshot:
     await _resolve_promises(session)
     hot, providers, now = await asyncio.gather(session.hot(), session.providers(), session.chain.now())
     pending = [job for job in hot if job.status is JobStatus.PENDING]
-    chained = await read_chained(session, pending)
+    chained = await read_chained(session, pending, _latest(now))
     given_up = [job for job in pending if 0 < job.wishes.give_up_at <= _latest(now)]
-    over = {job.id for job in (*given_up, *chained.waiting, *chained.in_vain)}
-    vain = {job.id for job in chained.in_vain}
+    over = {job.id for job in (*given_up, *chained.waiting, *chained.in_vain, *chained.doomed)}
+    vain = {job.id for job in (*chained.in_vain, *chained.doomed)}
     given_up = [job for job in given_up if job.id not in vain]
     rest = [job for job in pending if job.id not in over]
     most = session.settings.scheduler.max_tries
@@ -172,7 +174,8 @@ def _next_round(session: OperatorSession, decision: Decision, ended: int) -> flo
     seen, ahead_s = decision.snapshot, session.settings.scheduler.assign_ahead_s
     due = [one.estimated_start - ahead_s - seen.now for one in decision.found.waiting if one.estimated_start]
     due += [decision.use.waits[job.customer] - seen.now for job in seen.pending if job.customer in decision.use.waits]
-    waiting = [*seen.pending, *seen.given_up]
+    due += [max(0, doomed_until(job) - _latest(seen.now)) for job in seen.doomed]
+    waiting = [*seen.pending, *seen.given_up, *seen.chained_waiting]
     due += [max(0, gives_up_at(job) - _latest(seen.now)) for job in waiting if gives_up_at(job)]
     if decision.found.left or len(seen.to_end) > ended:
         due.append(0)

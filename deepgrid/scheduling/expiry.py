@@ -63,13 +63,16 @@ def overdue(jobs: Iterable[Job], providers: Mapping[str, Provider], patience: Pa
 
 
 def gives_up_at(job: Job) -> int:
-    """Return the unix time at which the operator gives a pending job up; 0 for never.
+    """Return the unix time at which the operator gives a pending job up; 0 for never."""
+    return full_give_up_time(job.wishes.give_up_at) if job.wishes.give_up_at else 0
 
-    It is one to six minutes after the wished time, on a full five minutes. So customers cannot make the operator act
-    more often by their choice of times.
+
+def full_give_up_time(wished: int) -> int:
+    """Return the full five minutes of the clock that are one to six minutes after this unix time.
+
+    So customers cannot make the operator act more often by their choice of times.
     """
-    wished = job.wishes.give_up_at
-    return -(-(wished + CLOCKS_DIFFER_S) // GIVE_UPS_EVERY_S) * GIVE_UPS_EVERY_S if wished else 0
+    return -(-(wished + CLOCKS_DIFFER_S) // GIVE_UPS_EVERY_S) * GIVE_UPS_EVERY_S
 
 
 def in_turns(jobs: Iterable[Job]) -> list[Job]:

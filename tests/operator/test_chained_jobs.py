@@ -10,6 +10,7 @@ from deepgrid.errors import ContractError
 from deepgrid.lifecycle.job import JobDefinition, Wishes
 from deepgrid.lifecycle.states import JobStatus
 from deepgrid.operator import rounds
+from deepgrid.operator.chained_jobs import doomed_until
 from tests.chain.grid import CREDIT, RATE
 from tests.operator.office import Office
 
@@ -58,14 +59,28 @@ async def test_a_failure_ends_a_whole_chain_with_its_deposits(office: Office) ->
     assert await one_round(office) == (0, [])  # pending again, and this provider has just refused it
     await office.people.customer.cancel_job(first)
     before = await office.people.chain.balance(office.people.customer.address)
-    assert await one_round(office) == (0, [second])
-    assert await one_round(office) == (0, [third])
+    assert await one_round(office) == (0, [second, third])  # in one transaction
     assert await one_round(office) == (1, [])
     assert await office.people.chain.balance(office.people.customer.address) == before + 400 * CREDIT
     assert await status(office, last) is JobStatus.META_SCHEDULED
     await office.session.notices.post()
     text = f"it waited for job {first} to finish, which did not; it is cancelled with a full refund"
     assert (second, "ended", text) in office.notices
+
+
+async def test_jobs_behind_a_failed_one_wait_for_full_five_minutes(office: Office) -> None:
+    """The contract lets anyone end them at once. The operator would pay for each, as often as the customer likes."""
+    first = await office.people.request()
+    await office.people.customer.cancel_job(first)
+    (second,) = await requested(office, Wishes(RATE, after_job=first))
+    (third,) = await requested(office, Wishes(RATE, after_job=second))
+    assert await one_round(office) == (0, [])
+    seen = await rounds.read_market(office.session)
+    assert [job.id for job in seen.doomed] == [second]
+    due = doomed_until(await office.job(second))
+    assert (due % 300, 300 <= due - (await office.job(second)).submitted_at <= 300 + 360) == (0, True)
+    office.grid.anvil.pass_time(due - await office.people.chain.now())
+    assert await one_round(office) == (0, [second, third])
 
 
 async def test_a_thousand_jobs_that_wait_for_one_cost_a_round_one_read(office: Office) -> None:
