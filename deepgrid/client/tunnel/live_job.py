@@ -66,7 +66,7 @@ class LiveJob:
         words = ["/bin/sh", "-c", command] if isinstance(command, str) else [str(word) for word in command]
         kept: dict[Kind, bytearray] = {Kind.DATA: bytearray(), Kind.ERRORS: bytearray()}
 
-        def keep(kind: Kind, data: bytes) -> None:
+        async def keep(kind: Kind, data: bytes) -> None:
             kept[kind] += data
             if len(kept[kind]) > MOST_OUTPUT:
                 raise InputError(
@@ -96,13 +96,13 @@ class LiveJob:
             AccessDenied: It is another customer's job.
             ServiceError: The cluster takes no sessions.
         """
-        from deepgrid.client.tunnel.port_forward import AsyncPortForward
+        from deepgrid.client.tunnel.port_forward import listening
 
         if not 0 < port < 65536 or not 0 <= local_port < 65536:
             raise InputError("A port is a number from 1 to 65535.")
         tunnel = await self._tunnel()
         try:
-            return await AsyncPortForward(tunnel, port, say)._listen(local_port)
+            return await listening(tunnel, port, local_port, say)
         except GridError:
             await tunnel.close()
             raise
@@ -146,12 +146,16 @@ async def run_attached(job: LiveJob, command: Sequence[str], show: Callable[[byt
 
     `show` gets each piece of the output, and whether it is of standard error. Errors are as for `LiveJob.exec`.
     """
-    from deepgrid.client.tunnel.terminal_line import carry, standard_input
+    from deepgrid.client.tunnel.terminal_line import carry, standard_input, without_blocking
     from deepgrid.services.tunnels.tunnel_frames import Kind, StreamRequest
+
+    async def shown(kind: Kind, data: bytes) -> None:
+        is_error = kind is Kind.ERRORS
+        await without_blocking(2 if is_error else 1, data, lambda piece: show(piece, is_error))
 
     async with await job._tunnel() as tunnel:
         stream = await tunnel.stream(StreamRequest(kind="exec", command=tuple(command)))
-        return await carry(stream, standard_input(), lambda kind, data: show(data, kind is Kind.ERRORS))
+        return await carry(stream, standard_input(), shown)
 
 
 async def _once(data: bytes) -> AsyncIterator[bytes]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import select
 import signal
 import sys
 import termios
@@ -20,10 +21,14 @@ from deepgrid.services.tunnels.tunnel_frames import Kind, StreamRequest
 PIECE_BYTES = 16384
 PIECES_AHEAD = 4
 HANG_UP = b"~."  # at the beginning of a line, as in ssh
-# What full-screen programs turn on: mouse, paste, alternate screen; and what they turn off: the cursor, line wrap.
-RESTORED = b"\x1b[?1000l\x1b[?1002l\x1b[?1003l\x1b[?1006l\x1b[?2004l\x1b[?1049l\x1b[?25h\x1b[?7h\x1b[0m\r\n"
+# What full-screen programs turn on: mouse, focus, paste, keys of applications, alternate screen; and what they turn
+# off: the cursor, line wrap. Then the scroll region, whose reset moves the cursor, the letters, and colours.
+RESTORED = (
+    b"".join(b"\x1b[?%dl" % mode for mode in (1000, 1002, 1003, 1004, 1005, 1006, 1015, 2004, 1, 1049))
+    + b"\x1b>\x1b[?25h\x1b[?7h\x1b7\x1b[r\x1b8\x1b(B\x0f\x1b[0m\r\n"
+)
 
-Show = Callable[[Kind, bytes], None]
+Show = Callable[[Kind, bytes], Awaitable[None]]
 
 
 async def carry(stream: JobStream, source: AsyncIterator[bytes], show: Show) -> int:
@@ -37,7 +42,7 @@ async def carry(stream: JobStream, source: AsyncIterator[bytes], show: Show) -> 
         while (piece := await stream.read()) is not None:
             kind, data = piece
             if kind is not Kind.EOF:
-                show(kind, data)
+                await show(kind, data)
     finally:
         sending.cancel()
         await asyncio.gather(sending, return_exceptions=True)
@@ -45,6 +50,29 @@ async def carry(stream: JobStream, source: AsyncIterator[bytes], show: Show) -> 
     if stream.end.error:
         raise InputError(f"The command did not run in the job: {stream.end.error.rstrip('.')}.")
     return stream.end.status
+
+
+async def without_blocking(number: int, data: bytes, write: Callable[[bytes], object]) -> None:
+    """Write to this descriptor in pieces, each when its reader has room for it.
+
+    Meanwhile the session answers its keepalives: a reader may stop for hours, as `less` does.
+    """
+    for start in range(0, len(data), select.PIPE_BUF):
+        await _room(number)
+        write(data[start : start + select.PIPE_BUF])
+
+
+async def _room(number: int) -> None:
+    loop = asyncio.get_running_loop()
+    room = asyncio.Event()
+    try:
+        loop.add_writer(number, room.set)
+    except OSError:  # a regular file, which always has room
+        return
+    try:
+        await room.wait()
+    finally:
+        loop.remove_writer(number)
 
 
 async def _send(stream: JobStream, source: AsyncIterator[bytes]) -> None:
@@ -96,7 +124,7 @@ async def in_terminal(open_tunnel: Callable[[], Awaitable[JobTunnel]], command: 
         stream = await tunnel.stream(request)
         with _raw_terminal(), _following_size(stream):
             try:
-                return await carry(stream, _keys(), lambda _, data: _write(shown.feed(data)))
+                return await carry(stream, _keys(), lambda _, data: without_blocking(1, shown.feed(data), _write))
             finally:
                 _write(RESTORED)
 
@@ -126,7 +154,7 @@ def _raw_terminal() -> Iterator[None]:
     try:
         yield
     finally:
-        termios.tcsetattr(0, termios.TCSADRAIN, before)
+        termios.tcsetattr(0, termios.TCSAFLUSH, before)  # without what the terminal still said of the mouse
 
 
 @contextmanager
@@ -139,7 +167,11 @@ def _following_size(stream: JobStream) -> Iterator[None]:
         resizing.add(task)
         task.add_done_callback(resizing.discard)
 
-    loop.add_signal_handler(signal.SIGWINCH, resized)
+    try:
+        loop.add_signal_handler(signal.SIGWINCH, resized)
+    except (RuntimeError, ValueError):  # the synchronous client's loop, which no signal reaches
+        yield
+        return
     try:
         yield
     finally:

@@ -97,7 +97,7 @@ class Stream:
             return
         self.connect_by = 0.0
         self.sources[self.sink] = DATA
-        self.watch()
+        self.flush()  # what came meanwhile, and an end of input that came without data
 
     def read(self, descriptor: int) -> None:
         try:

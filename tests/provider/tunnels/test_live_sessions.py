@@ -115,6 +115,17 @@ async def test_ports_of_the_node_are_reached_at_once_by_several_connections(grid
             writer.close()
 
 
+async def test_an_end_of_input_that_comes_before_the_connection_is_kept(grid: LiveGrid) -> None:
+    live = grid.at(await grid.running_job(ECHO_SERVER))
+    port = int((await live.exec("until [ -s port ]; do sleep 0.1; done; cat port")).text)
+    async with await live._tunnel() as tunnel:
+        stream = await tunnel.stream(StreamRequest(kind="forward", port=port))
+        await stream.end_input()
+        async with asyncio.timeout(WITHIN_S):
+            while (piece := await stream.read()) is not None:
+                assert piece[0] is Kind.EOF
+
+
 async def test_a_port_without_a_server_says_so(grid: LiveGrid) -> None:
     said: list[str] = []
     async with await grid.at(await grid.running_job()).forward(9, say=said.append) as forwarded:
