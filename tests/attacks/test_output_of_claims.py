@@ -31,7 +31,7 @@ async def second_claim(grid: FileGrid, job_id: int, status: JobStatus) -> None:
 @pytest.mark.attack(
     "sends forged files as a job's output and gives the job back, so that they count once another provider ran the job",
     attacker="a provider", gain="nothing: its files are deleted at the next claim",
-    defence="the output of a job is that of its claim on chain; an earlier one is neither shown, shared nor an input",
+    defence="only the files of the claim on chain are the output; earlier ones are neither shown, shared nor an input",
 )  # fmt: skip
 async def test_the_output_of_a_claim_that_was_given_back(files: FileGrid) -> None:  # noqa: F811
     await files.claimed(grid_job(":"))
