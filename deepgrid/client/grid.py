@@ -347,7 +347,7 @@ class AsyncGrid(JobHistory):
         read = await read_workflow(workflow)
         terms = Terms.of(uses, affinities, delegate_spending, min_time, max_price, give_up_after, prefer)
         terms = terms.following(after, after_any)
-        mark, more = mark_of(tags, note), Retries(checked_retries(retries), read, tags or {}, note, approve, key)
+        mark, more = mark_of(tags, note), Retries(checked_retries(retries), read, tags, note, approve, key, cache)
         connection = await self._connect()
         read = more.workflow = await with_input(connection, read, send, input_from)
         order = await with_deposit(connection, order_of(read, 0, name, terms), credits, time)

@@ -10,6 +10,7 @@ from deepgrid.client.display.data_frames import JOB, frame_of
 from deepgrid.client.display.html import jobs_html
 from deepgrid.client.display.progress import progress_bar
 from deepgrid.client.engine.connection import Connection
+from deepgrid.client.engine.earlier_job import check_earlier
 from deepgrid.client.engine.idempotency import random_key
 from deepgrid.client.errors import WaitTimeout, limit_words, note_interruption
 from deepgrid.client.job import AsyncJob
@@ -171,12 +172,14 @@ class AsyncJobSet:
             The set of the new jobs.
 
         Raises:
-            InputError: Some jobs of this set are not over.
+            InputError: Some jobs of this set are not over, or the job before all of them has failed.
         """
         left = sum(not entry.over for entry in self._entries)
         if left:
             raise InputError(f"{left} of {len(self)} jobs are not over.", next_step="Wait for them, or cancel them.")
         old = self._sweep
+        if not old.plan.named:
+            await check_earlier(old.connection, [old.plan.terms])
         entries = [old.plan.again(entry) for entry in self._entries]
         sweep = Sweep(old.connection, old.plan, entries, old.limits)
         sweep.start()
@@ -256,6 +259,8 @@ async def start_sweep(
         )
     named = connection.idempotency_key(MAP, random_key() if key is None else key)
     plan = Plan(order, limits.pack, named, named=key is not None, mark=mark)
+    if not plan.named:  # else jobs may exist already
+        await check_earlier(connection, [order.terms])
     entries = await asyncio.to_thread(plan.entries, parameters)
     constants = await connection.reads.constants()
     connection.session.purse.check_minimum(order.locked_wei, constants.minimum_wei)

@@ -102,7 +102,8 @@ class Terms:
     def following(self, after: SupportsIndex | None, after_any: SupportsIndex | None) -> Terms:
         """Return the terms of a job that waits for another one: until it finishes, or ends in any way.
 
-        Raises InputError if both are given, or one is no number of a job.
+        Raises InputError if both are given, one is no number of a job, or a job with retries is given: its number may
+        change.
         """
         if after is not None and after_any is not None:
             raise InputError("A job waits for one other job.", next_step="Give after or after_any, not both.")
@@ -111,6 +112,11 @@ class Terms:
             return self
         if (number := index(first)) < 1:
             raise InputError(f"{number} is not the id of a job.")
+        if getattr(first, "retries_left", 0):
+            raise InputError(
+                f"Job {number} has retries left: they are other jobs, and the next job would wait for job {number}.",
+                next_step="Submit the first job without retries, or the next one when the first is over.",
+            )
         return replace(self, after=number, after_any=after_any is not None)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -15,9 +16,12 @@ from deepgrid.errors import InputError
 from deepgrid.lifecycle.ends import ENDS, was_not_the_programs
 from deepgrid.lifecycle.states import JobStatus
 from deepgrid.services.client import FilesClient
-from tests.cli.live import EXAMPLE, Dps, Live, Party
+from tests.appending import push_log
+from tests.cli.live import EXAMPLE, Dps, Live, Party, finished
+from tests.waiting import until
 
 HEAD = "resources: {tasks: 1, cpusPerTask: 1, memPerCpu: 128, gpus: 0}\n"
+NODE_FAILED = "a node of the cluster failed"
 SECRET = HEAD + "env: [{key: HF_TOKEN, value: hf_1}]\nsteps: [{run: {command: echo $N}}]\n"
 
 
@@ -66,6 +70,34 @@ async def test_an_array_gets_files_that_are_sent_once(dps: Dps, provider: Party,
         used = await FilesClient((await grid._connect()).session.services).usage()
     assert len({job.on_chain.definition.definition_hash for job in jobs}) == 3
     assert used.used == 3 * len("of this array")
+
+
+async def test_a_lost_job_runs_again_with_its_files(
+    dps: Dps, operator: Party, provider: Party, live: Live, tmp_path: Path
+) -> None:
+    sent = tmp_path / "data"
+    sent.write_text("of this job")
+    submit = ("submit", EXAMPLE, "--send", sent, "--credits", "100", "--retries", "1", "--tag", "project=wing")
+    process = await dps.start(*submit)
+    async with AsyncGrid(dps.key, book=live.book) as grid:
+
+        async def submitted(count: int) -> bool:
+            return await grid.jobs().count() == count
+
+        for count, (status, error) in enumerate([(JobStatus.FAILED, NODE_FAILED), (JobStatus.FINISHED, "")], 1):
+            await until(partial(submitted, count))
+            (job,) = [job async for job in grid.jobs("pending")]
+            await operator.writer.meta_schedule(job.id, provider.address)
+            await provider.writer.claim_next()
+            await provider.writer.set_running(job.id, 0)
+            await push_log(provider.services, job.id, 0, b"", final=True)
+            await provider.writer.settle(job.id, status, 1, error)
+        outcome = await finished(process)
+        second, first = [job async for job in grid.jobs()]
+        files = [await job.file() for job in (first, second)]
+    assert (outcome.status, f"{NODE_FAILED}: job {first.id} runs again as job {second.id}" in outcome.out) == (0, True)
+    assert files[0] == files[1]
+    assert re.search(r"^input:\n  grid:\n    files: \d", files[1].text, re.M) and "\noutput:\n  grid:" in files[1].text
 
 
 async def test_an_array_is_a_sweep_and_secrets_are_asked_for(dps: Dps, provider: Party, tmp_path: Path) -> None:

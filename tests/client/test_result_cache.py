@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import shutil
 from pathlib import Path
@@ -13,6 +14,7 @@ from deepgrid.client.engine.result_cache import check_cacheable
 from deepgrid.lifecycle.states import JobStatus
 from tests.cli.live import EXAMPLE
 from tests.client.stage import Customer, Stage
+from tests.waiting import until
 
 
 async def ended(stage: Stage, job: AsyncJob, status: JobStatus) -> int:
@@ -43,6 +45,18 @@ async def test_only_a_finished_equal_job_takes_the_place_of_a_new_one(
     other = await submit((await grid.workflow(EXAMPLE)).env(OTHER="1"))
     plain = await submit(cache=False)
     assert [other.id, plain.id] == [beside.id + 1, beside.id + 2]
+
+
+async def test_the_result_of_a_retry_is_found(grid: AsyncGrid, stage: Stage) -> None:
+    job = await grid.submit(EXAMPLE, credits=100, cache=True, retries=1)
+    await stage.run(job)
+    await stage.provider.writer.settle(job.id, JobStatus.FAILED, 1, "a node of the cluster failed", 0)
+    waiting = asyncio.create_task(job.wait(timeout="120s"))
+    await until(lambda: job.earlier_attempts)
+    await ended(stage, job, JobStatus.FINISHED)
+    await waiting
+    again = await grid.submit(EXAMPLE, credits=100, cache=True)
+    assert (again.id, again.cached, await grid.jobs().count()) == (job.id, True, 2)
 
 
 async def test_a_key_and_the_cache_exclude_each_other(grid: AsyncGrid) -> None:

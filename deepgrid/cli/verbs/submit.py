@@ -16,7 +16,7 @@ from deepgrid.cli.error_boundary import interruptions_explained, runs
 from deepgrid.cli.standard_streams import print_result
 from deepgrid.cli.verbs.repeat.array import ArrayRange, parse_array, submit_array
 from deepgrid.cli.verbs.repeat.following import follow
-from deepgrid.cli.verbs.repeat.repeat_options import Array, Note, Retries, Tag, Time
+from deepgrid.cli.verbs.repeat.repeat_options import After, AfterAny, Array, Note, Retries, Tag, Time
 from deepgrid.client.cluster_offers import ClusterOffer, Offers
 from deepgrid.client.grid import AsyncGrid
 from deepgrid.client.job import AsyncJob
@@ -61,11 +61,6 @@ InputFrom = Annotated[
 PlanOnly = Annotated[bool, typer.Option("--plan", help="Show the clusters and their prices; submit nothing.")]
 DelegateSpending = Annotated[
     bool, typer.Option("--delegate-spending", help="Let the grid top up the job from your allowance.")
-]
-
-After = Annotated[int | None, typer.Option("--after", metavar="JOB", help="Start only when this job has finished.")]
-AfterAny = Annotated[
-    int | None, typer.Option("--after-any", metavar="JOB", help="Start only when this job has ended in any way.")
 ]
 
 
@@ -136,7 +131,7 @@ async def submit(
             await submit_array(grid, workflow, numbers, choice, as_json=as_json)
             return
         with interruptions_explained():
-            job = await grid.submit(workflow, approve=not no_approve, cache=cache, **choice)
+            job = await grid.submit(workflow, approve=not no_approve, cache=cache, retries=retries, **choice)
         _print_submitted(job, as_json=as_json, cached=job.cached)
         if delegate_spending:
             await _remind_of_allowance(grid)

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from deepgrid.client.engine.connection import Connection
+from deepgrid.client.engine.earlier_job import check_earlier
 from deepgrid.client.engine.idempotency import IdempotencyKey, Journal, Use, key_lock
 from deepgrid.client.engine.result_cache import cache_key, check_cacheable, finished_equal
 from deepgrid.client.errors import IdempotencyConflict, note_interruption
@@ -99,6 +100,7 @@ async def _submit(
     connection: Connection, order: Order, *, approve: bool, quote: Quote | None, salt: bytes | None, mark: Mark | None
 ) -> int:
     session = connection.session
+    await check_earlier(connection, [order.terms])
     if quote is not None:
         await check_quote(connection.chain, order, quote, connection.settings.quote_age_s)
         if order.terms.max_rate_wei is None:

@@ -81,10 +81,13 @@ def workflow_of(file: JobFile, name: str, secrets: Mapping[str, str] | None) -> 
 
 
 def terms_again(job: Job) -> Terms:
-    """Return the terms of a job, without the labels that its file needs: `order_of` adds them."""
+    """Return the terms of a job, without the labels that its file needs: `order_of` adds them.
+
+    A job that a cluster had does not wait again: the job before it was over.
+    """
     from deepgrid.workflow.needs import ANY_RUNTIME, APPTAINER
 
-    wishes = job.wishes
+    wishes, waits = job.wishes, job.provider is None
     return Terms(
         uses=tuple(use for use in job.definition.uses if use.key not in FEATURES or use.value != YES),
         affinity=tuple(one for one in job.definition.affinity if one not in (ANY_RUNTIME, APPTAINER)),
@@ -93,6 +96,8 @@ def terms_again(job: Job) -> Terms:
         max_rate_wei=wishes.max_rate_wei,
         give_up_after_s=max(0, wishes.give_up_at - job.submitted_at) if wishes.give_up_at else 0,
         prefer=wishes.prefer,
+        after=wishes.after_job if waits else 0,
+        after_any=wishes.after_any and waits,
     )
 
 

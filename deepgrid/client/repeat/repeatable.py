@@ -6,9 +6,9 @@ import logging
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Self, SupportsIndex
 
-from deepgrid.client.engine.submission import submit
+from deepgrid.client.engine.submission import place, submit
 from deepgrid.client.job_output import JobLog
 from deepgrid.client.job_values import Credits, Duration, credits_of
 from deepgrid.client.order import Order, Terms, order_of
@@ -41,6 +41,12 @@ class RepeatableJob(JobLog, ABC):
         """Whether `submit(cache=True)` found this job in place of a new one, so that nothing was locked."""
         return self._is_cached
 
+    @property
+    def retries_left(self) -> int:
+        """How often the job may still be run again by `retries`; 0 once it needs no repetition."""
+        final = self._job.status.cold and not was_not_the_programs(self._job.status, self._job.last_error)
+        return 0 if self._retries is None or final else self._retries.left
+
     @abstractmethod
     def _update(self, job: Job, cluster: str) -> None: ...
 
@@ -50,7 +56,7 @@ class RepeatableJob(JobLog, ABC):
     async def _run_again(self) -> bool:
         """Submit the job again, and stand for the new one, if retries are left and its program was not the failure.
 
-        Returns whether the job is not over now. Raises what `again` raises.
+        Returns whether the job is not over now. Raises what `AsyncGrid.submit` raises.
         """
         if (retries := self._retries) is None:
             return False
@@ -59,16 +65,18 @@ class RepeatableJob(JobLog, ABC):
             if not retries.left or not was_not_the_programs(failed.status, failed.last_error):
                 return failed.status.hot
             logger.warning("job %d failed, running it again: %s", failed.id, failed.last_error)
-            new = await self.again(
-                retries.workflow,
-                tags=retries.tags,
-                note=retries.note,
+            job_id, self._is_cached = await place(
+                self._connection,
+                order_again(failed, retries.workflow),
                 approve=retries.approve,
+                quote=None,
                 key=retries.next_key,
+                mark=mark_of(retries.tags, retries.note),
+                cache=retries.cache,
             )
             retries.left -= 1
             retries.earlier.append(failed.id)
-            self._update(new._job, "")
+            self._update(await self._connection.reads_forever.job(job_id), "")  # an error here would repeat it twice
             return True
 
     async def file(self) -> JobFile:
@@ -97,6 +105,8 @@ class RepeatableJob(JobLog, ABC):
         note: str | None = None,
         approve: bool = True,
         key: str | None = None,
+        after: SupportsIndex | None = None,
+        after_any: SupportsIndex | None = None,
     ) -> Self:
         """Submit the job again, on the terms of the earlier one.
 
@@ -112,6 +122,9 @@ class RepeatableJob(JobLog, ABC):
             note: Note on the job. The default is the earlier note.
             approve: Raise an allowance that is too low, to exactly the credits.
             key: Idempotency key, as for `submit`.
+            after: A job, or its number, that must finish first. The default is the earlier job's wish, if no cluster
+                had it.
+            after_any: A job that must end first, in any way.
 
         Returns:
             The new job.
@@ -126,6 +139,7 @@ class RepeatableJob(JobLog, ABC):
         order = order_again(self._job, read or workflow_of(kept, self._job.name, secrets), name, max_price)
         if min_time is not None:
             order = replace(order, terms=replace(order.terms, min_minutes=minutes_of(min_time)))
+        order = replace(order, terms=order.terms.following(after, after_any))
         if credits is None and time is None:
             credits = credits_of(self._job.locked_wei)
         order = await with_deposit(self._connection, order, credits, time)

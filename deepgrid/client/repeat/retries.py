@@ -27,16 +27,18 @@ class Retries:
         note: Note on each attempt.
         approve: Whether each attempt may raise the allowance.
         key: Idempotency key of the first attempt; None if it had none.
+        cache: Whether an equal job that has finished takes the place of an attempt.
         earlier: Numbers of the jobs of the attempts that failed.
         deciding: Held while one caller decides about the next attempt.
     """
 
     left: int
     workflow: Workflow
-    tags: Tags
+    tags: Tags | None
     note: str = ""
     approve: bool = True
     key: str | None = None
+    cache: bool = False
     earlier: list[int] = field(default_factory=list)
     deciding: asyncio.Lock = field(default_factory=asyncio.Lock)
 

@@ -6,13 +6,14 @@ The services keep the place of each job in its sweep. The chain has the states.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
 from deepgrid.client.display.data_frames import PLACE, frame_of
+from deepgrid.client.engine.earlier_job import check_earlier
 from deepgrid.client.engine.idempotency import key_lock
 from deepgrid.client.engine.submission import note
 from deepgrid.client.job_values import credits_of, moment_of
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from deepgrid.client.engine.connection import Connection
-    from deepgrid.client.order import Order
+    from deepgrid.client.order import Order, Terms
     from deepgrid.services.kept_messages import JobMark, Mark
 
 RETRY = "retry"  # what idempotency keys of repetitions are for
@@ -191,10 +192,13 @@ async def _group(connection: Connection, found: Sequence[tuple[JobMark, Job]]) -
     )
 
 
-async def retry_failed(connection: Connection, group: SweepGroup, secrets: Mapping[str, str] | None) -> list[int]:
+async def retry_failed(
+    connection: Connection, group: SweepGroup, secrets: Mapping[str, str] | None, waiting: Callable[[Terms], Terms]
+) -> list[int]:
     """Repeat the failed places of a sweep, each once; returns the numbers of the new jobs.
 
-    A repetition that another call has requested already is not requested again. Raises GridError.
+    `waiting` gives their terms with the job that they wait for. A repetition that another call has requested already is
+    not requested again. Raises GridError.
     """
     from deepgrid.services.kept_messages import Mark
 
@@ -207,7 +211,8 @@ async def retry_failed(connection: Connection, group: SweepGroup, secrets: Mappi
         for job in jobs:
             mark = marks[job.definition.definition_hash]
             place = Mark(tags=mark.tags, note=mark.note, sweep=mark.sweep)
-            prepared.append((await _again(connection, job, secrets), place))
+            order, salt = await _again(connection, job, secrets)
+            prepared.append(((replace(order, terms=waiting(order.terms)), salt), place))
         return await _request(connection, prepared)
 
 
@@ -222,15 +227,14 @@ async def _request(connection: Connection, prepared: Sequence[tuple[tuple[Order,
     """Request the jobs that do not exist yet: all or none, in one transaction if they fit."""
     from deepgrid.workflow import canonical, hash_definition
 
-    found: list[int] = []
     orders: list[tuple[Order, str]] = []
     noted: dict[str, Mark] = {}
-    for (order, salt), mark in prepared:
-        definition_hash = hash_definition(salt, canonical(order.job))
-        existing = connection.requested.find(definition_hash)
-        if existing is not None:
-            found.append(existing)
-            continue
+    hashes = [hash_definition(salt, canonical(order.job)) for (order, salt), _ in prepared]
+    existing = [connection.requested.find(one) for one in hashes]
+    found = [job_id for job_id in existing if job_id is not None]
+    missing = [one for one, job_id in zip(zip(prepared, hashes, strict=True), existing, strict=True) if job_id is None]
+    await check_earlier(connection, [order.terms for ((order, _), _), _ in missing])
+    for ((order, salt), mark), definition_hash in missing:
         async with connection.uploads:
             await connection.session.store(order, salt)
         orders.append((order, definition_hash))

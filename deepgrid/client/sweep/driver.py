@@ -13,6 +13,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from deepgrid.client.engine.connection import Connection
+from deepgrid.client.engine.earlier_job import check_earlier
 from deepgrid.client.engine.idempotency import Use, key_lock
 from deepgrid.client.engine.submission import note, record_use
 from deepgrid.client.job import AsyncJob
@@ -154,6 +155,7 @@ class Sweep:
             if self._look_up and await self._adopt_earlier():
                 return  # another process requested some: count the places again
             self._look_up = self.plan.named
+            await self._give_up_after_failure()
             batch = await self._store(list(self._missing.values())[:count])
             if not batch:
                 return
@@ -168,6 +170,14 @@ class Sweep:
                     return  # something else has locked them: wait for a place again
                 raise
             await self._adopt(batch, await self._read(job_ids))
+
+    async def _give_up_after_failure(self) -> None:
+        """Request no more jobs if the job that they wait for ended without having finished."""
+        try:
+            await check_earlier(self.connection, [self.plan.terms])
+        except InputError as error:
+            for entry in list(self._missing.values()):
+                self._give_up(entry, error, JobStatus.CANCELLED)
 
     async def _store(self, entries: Sequence[Entry]) -> list[Entry]:
         """Store the definitions. Returns the entries whose definitions are stored."""

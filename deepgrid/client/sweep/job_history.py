@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, SupportsIndex
 
 from deepgrid.client.job_list import AsyncJobs, Matches
 from deepgrid.client.repeat.marks import Tags, tags_of
@@ -115,23 +115,34 @@ class JobHistory(ABC):
         """
         return await read_sweep(await self._connect(), sweep_id)
 
-    async def retry_sweep(self, sweep_id: str, *, secrets: Mapping[str, str] | None = None) -> list[int]:
+    async def retry_sweep(
+        self,
+        sweep_id: str,
+        *,
+        secrets: Mapping[str, str] | None = None,
+        after: SupportsIndex | None = None,
+        after_any: SupportsIndex | None = None,
+    ) -> list[int]:
         """Repeat the jobs of a sweep that are over and did not finish. A second call requests nothing twice.
 
         Args:
             sweep_id: Its id, or the beginning of it.
             secrets: Values of masked secrets by their places, as `AsyncJob.file` lists them.
+            after: A job, or its number, that must finish before all of these. The default is the wish of the earlier
+                jobs, if no cluster had them.
+            after_any: A job that must end before all of these, in any way.
 
         Returns:
             Numbers of the new jobs.
 
         Raises:
             NotFound: There is no such sweep, or the files of its jobs are not kept any more.
-            InputError: A masked secret is missing, or there are too few credits.
+            InputError: A masked secret is missing, there are too few credits, or the job before has failed.
             GridError: The node or the services do not answer.
         """
         connection = await self._connect()
-        return await retry_failed(connection, await read_sweep(connection, sweep_id), secrets)
+        group = await read_sweep(connection, sweep_id)
+        return await retry_failed(connection, group, secrets, lambda terms: terms.following(after, after_any))
 
 
 async def with_tags(connection: Connection, texts: Sequence[str]) -> Collection[str] | None:

@@ -19,7 +19,7 @@ from deepgrid.errors import InputError
 
 if TYPE_CHECKING:
     from deepgrid.client.job import AsyncJob
-    from deepgrid.client.order import Order
+    from deepgrid.client.order import Order, Terms
     from deepgrid.client.session import CustomerSession
     from deepgrid.services.kept_messages import Mark
     from deepgrid.workflow import Definition
@@ -93,6 +93,11 @@ class Plan:
     def sweep_id(self) -> str:
         """The id under which the services keep the sweep."""
         return self.key.id[:16]
+
+    @property
+    def terms(self) -> Terms:
+        """The terms of all jobs."""
+        return self._order.terms
 
     @property
     def credits_wei(self) -> int:

@@ -121,19 +121,29 @@ class Grid:
             InputError: Several sweeps begin so.
             GridError: The node or the services do not answer.
         """
-    def retry_sweep(self, sweep_id: str, *, secrets: Mapping[str, str] | None = None) -> list[int]:
+    def retry_sweep(
+        self,
+        sweep_id: str,
+        *,
+        secrets: Mapping[str, str] | None = None,
+        after: SupportsIndex | None = None,
+        after_any: SupportsIndex | None = None,
+    ) -> list[int]:
         """Repeat the jobs of a sweep that are over and did not finish. A second call requests nothing twice.
 
         Args:
             sweep_id: Its id, or the beginning of it.
             secrets: Values of masked secrets by their places, as `Job.file` lists them.
+            after: A job, or its number, that must finish before all of these. The default is the wish of the earlier
+                jobs, if no cluster had them.
+            after_any: A job that must end before all of these, in any way.
 
         Returns:
             Numbers of the new jobs.
 
         Raises:
             NotFound: There is no such sweep, or the files of its jobs are not kept any more.
-            InputError: A masked secret is missing, or there are too few credits.
+            InputError: A masked secret is missing, there are too few credits, or the job before has failed.
             GridError: The node or the services do not answer.
         """
     @classmethod
@@ -611,6 +621,9 @@ class Job:
     @property
     def cached(self) -> bool:
         """Whether `submit(cache=True)` found this job in place of a new one, so that nothing was locked."""
+    @property
+    def retries_left(self) -> int:
+        """How often the job may still be run again by `retries`; 0 once it needs no repetition."""
     def file(self) -> JobFile:
         """Return the workflow file of an own job, with its tags and note. Secrets in it are masked.
 
@@ -635,6 +648,8 @@ class Job:
         note: str | None = None,
         approve: bool = True,
         key: str | None = None,
+        after: SupportsIndex | None = None,
+        after_any: SupportsIndex | None = None,
     ) -> Self:
         """Submit the job again, on the terms of the earlier one.
 
@@ -650,6 +665,9 @@ class Job:
             note: Note on the job. The default is the earlier note.
             approve: Raise an allowance that is too low, to exactly the credits.
             key: Idempotency key, as for `submit`.
+            after: A job, or its number, that must finish first. The default is the earlier job's wish, if no cluster
+                had it.
+            after_any: A job that must end first, in any way.
 
         Returns:
             The new job.
@@ -989,7 +1007,7 @@ class JobSet:
             The set of the new jobs.
 
         Raises:
-            InputError: Some jobs of this set are not over.
+            InputError: Some jobs of this set are not over, or the job before all of them has failed.
         """
     def cancel(self) -> Self:
         """Cancel all jobs of the set that are not over, and request no more.

@@ -11,11 +11,13 @@ from deepgrid.cli.display.screen import Screen
 from deepgrid.cli.standard_streams import OutputLost, require_output
 from deepgrid.client.job import AsyncJob
 from deepgrid.client.workflow import Workflow
-from deepgrid.lifecycle.ends import was_not_the_programs
 
 
 async def follow(job: AsyncJob, workflow: Workflow, *, timestamps: bool, exits: bool, retries: int = 0) -> None:
-    """Show the job until it is over, and run it again if its cluster failed. With `exits`, end with its exit status."""
+    """Show the job until it is over. One that was submitted with `retries` is run again if its cluster failed.
+
+    With `exits`, end with its exit status.
+    """
     screen = Screen(timestamps=timestamps)
     try:
         require_output()
@@ -24,11 +26,10 @@ async def follow(job: AsyncJob, workflow: Workflow, *, timestamps: bool, exits: 
         while True:
             async for event in job.events():
                 show_event(screen, event)
-            if not retries or not was_not_the_programs(job.status, job.on_chain.last_error):
+            number, why = job.id, job.on_chain.last_error
+            if not await job._run_again():
                 break
             retries -= 1
-            number, why = job.id, job.on_chain.last_error
-            job = await job.again(workflow)
             screen.remark(f"{why}: job {number} runs again as job {job.id}; {retries} more tries are left")
     except (asyncio.CancelledError, OutputLost):
         lost = " Nothing repeats it any more if it fails." if retries else ""

@@ -14,7 +14,7 @@ from deepgrid.cli.error_boundary import interruptions_explained, runs
 from deepgrid.cli.options import DEFAULT_KEY, AsJson, BookFile, Credits, JobId, KeyFile, MaxPrice, NoApprove
 from deepgrid.cli.standard_streams import print_result
 from deepgrid.cli.verbs.repeat.following import follow
-from deepgrid.cli.verbs.repeat.repeat_options import Note, Tag, Time
+from deepgrid.cli.verbs.repeat.repeat_options import After, AfterAny, Note, Tag, Time
 from deepgrid.cli.verbs.repeat.secrets_of_jobs import read_again
 from deepgrid.client.job import AsyncJob
 from deepgrid.errors import GridError, InputError
@@ -42,6 +42,8 @@ async def again(
     job_name: Annotated[str | None, typer.Option("--job-name", help="Another name, of at most 32 bytes.")] = None,
     tag: Tag = None,
     note: Note = None,
+    after: After = None,
+    after_any: AfterAny = None,
     watch: Annotated[
         bool, typer.Option("--watch", "-w", help="Show the job's states and output until it is over.")
     ] = False,
@@ -62,6 +64,7 @@ async def again(
         file = await old.file()
         workflow = read_again(file, old.name or "job", number, edit=edit)
         options: dict[str, Any] = {"credits": credits, "max_price": max_price, "name": job_name}
+        options |= {"after": after, "after_any": after_any}
         if time is not None:
             deposit = await old.deposit_again(workflow, time, max_price=max_price)
             typer.echo(plain(str(deposit)), err=True)

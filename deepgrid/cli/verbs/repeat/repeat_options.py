@@ -42,3 +42,7 @@ Retries = Annotated[
         help="Follow the job, and run it again up to N times if it fails for another reason than its program.",
     ),
 ]
+After = Annotated[int | None, typer.Option("--after", metavar="JOB", help="Start only when this job has finished.")]
+AfterAny = Annotated[
+    int | None, typer.Option("--after-any", metavar="JOB", help="Start only when this job has ended in any way.")
+]

@@ -13,7 +13,7 @@ from deepgrid.cli.display.screen import Screen, print_json
 from deepgrid.cli.error_boundary import interruptions_explained, runs
 from deepgrid.cli.options import DEFAULT_KEY, AsJson, BookFile, KeyFile
 from deepgrid.cli.standard_streams import print_result
-from deepgrid.cli.verbs.repeat.repeat_options import WithTag
+from deepgrid.cli.verbs.repeat.repeat_options import After, AfterAny, WithTag
 from deepgrid.cli.verbs.repeat.secrets_of_jobs import ask_secrets
 from deepgrid.client.display.text import plural
 from deepgrid.client.job_values import wei_of
@@ -74,6 +74,8 @@ async def show(
 @runs
 async def retry(
     sweep_id: SweepId,
+    after: After = None,
+    after_any: AfterAny = None,
     as_json: AsJson = False,
     force: Force = False,
     key: KeyFile = DEFAULT_KEY,
@@ -92,7 +94,7 @@ async def retry(
         confirm(f"Lock {locked} credits of {grid.address} to run {what} again?", force=force)
         secrets = ask_secrets((await jobs[0].file()).masked, jobs[0].id)
         with interruptions_explained():
-            numbers = await grid.retry_sweep(group.id, secrets=secrets)
+            numbers = await grid.retry_sweep(group.id, secrets=secrets, after=after, after_any=after_any)
     if as_json:
         print_json({"sweep": group.id, "jobs": numbers})
     else:
