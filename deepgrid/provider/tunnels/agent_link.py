@@ -18,6 +18,10 @@ from deepgrid.slurm.ssh.byte_channel import ByteChannel
 READY_WITHIN_S = 60.0
 MOST_UNSENT = 512 * 1024  # bytes on their way to the agent; then its senders wait
 LONGEST_STREAM = 2**32
+# Every passage to a thread and through SSH costs as much as 100 frames. Typing and its echo go on at once, and what
+# comes within this time after them goes together. Large pieces do not wait.
+PACE_S = 0.01
+LARGE_PIECE = 8 * 1024
 
 Deliver = Callable[[Kind, bytes], None]
 
@@ -104,6 +108,7 @@ class AgentLink:
             except GridError as error:
                 self._end(error.message.rstrip("."))
                 return
+            await _pace(data)
 
     async def _read(self) -> None:
         buffered = bytearray()
@@ -112,6 +117,7 @@ class AgentLink:
             while piece := await self._channel.read():
                 buffered += piece
                 self._take(buffered)
+                await _pace(piece)
             if not self._ready.is_set():  # it never served
                 why = await self._channel.complaint() or why
         except BrokenFrame as fault:
@@ -142,3 +148,8 @@ class AgentLink:
                     del self._routes[number]
                 deliver(kind, content)
         del buffered[:place]
+
+
+async def _pace(piece: bytes) -> None:
+    if len(piece) < LARGE_PIECE:
+        await asyncio.sleep(PACE_S)
