@@ -19,6 +19,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from deepgrid.errors import GridError
 from deepgrid.lifecycle.job import Job
 from deepgrid.services.context import Context
+from deepgrid.services.files.old_bundles import clean_up_files
 from deepgrid.services.new_jobs import PAGE, forget_unowned, read_new_jobs
 from deepgrid.services.signing.session_keys import CLOCK_SLACK_S
 from deepgrid.services.storage.database import (
@@ -75,7 +76,7 @@ async def clean_up(context: Context, retention: Retention) -> None:
     async with context.database.write() as session:  # only now: the new jobs may have named some
         await forget_unowned(session, now - retention.unowned_s)
     if context.files is not None:
-        await context.files.clean_up()
+        await clean_up_files(context.files)
     last = ""
     while True:
         async with context.database.read() as session:

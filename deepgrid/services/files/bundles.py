@@ -27,16 +27,22 @@ from deepgrid.services.files.parts import MANIFEST, OVERHEAD, BundleParts, Parts
 from deepgrid.services.files.policy import FileTerms, PolicyFile
 from deepgrid.services.files.tables import Bundle, BundleLink, BundleUse
 from deepgrid.services.refusal import Refusal
-from deepgrid.services.storage.database import Database, Definition
+from deepgrid.services.storage.database import Database
+from deepgrid.services.storage.missing_rows import add_missing
 
 PUT_FOR_S = GET_FOR_S = 24 * 3600
-JOB_FOR_S = 60 * 24 * 3600  # the chain ends a job's address with the job; this is for jobs that never end
+JOB_FOR_S = 366 * 24 * 3600  # longer than credits can buy; the chain ends a job's address with its claim
 MOST_LINKS = 100  # of one job
 REMEMBERED = 2  # manifests, which may have 16 MiB each
 PAGE = 200
 LISTS_AT_ONCE = 2  # manifests that are received, each with up to 16 MiB
 AT_ONCE, SEALED_AT_ONCE = 4, 2  # parts that are received, and encrypted and stored
 SEALED_BYTES = PART_BYTES + OVERHEAD
+HELPS = (
+    "delete the output of jobs with `dps job delete-files`, wait for the jobs that have your files as their input, or"
+    " ask the operator for more"
+)
+NO_INPUT = "input: grid names no files that you have sent, or they were deleted; send them with --send"
 REQUESTS = Rate(100, 2000)  # for the contents of one bundle
 
 
@@ -128,7 +134,7 @@ class Bundles:
         if used + size > terms.quota_bytes:
             free = max(0, terms.quota_bytes - used)
             sentence = f"the files have {size:,} bytes, and {free:,} of your {terms.quota_bytes:,} bytes are free"
-            raise Refusal(413, f"{sentence}; delete files of jobs, or ask the operator for more")
+            raise Refusal(413, f"{sentence}; {HELPS}")
         if policy.all_bytes is not None and int(await session.scalar(others) or 0) + size > policy.all_bytes:
             raise Refusal(507, "the grid has no room for more files now")
         bundle.digest, bundle.size, bundle.files = digest, size, files
@@ -202,9 +208,15 @@ class Bundles:
     async def touch(self, bundle_id: str) -> None:
         """Let the time that a bundle is kept begin again."""
         async with self.database.write() as session:
-            bundle = await session.get(Bundle, bundle_id)
-            if bundle is not None:
-                bundle.used_at = self.clock()
+            await session.execute(update(Bundle).where(Bundle.id == bundle_id).values(used_at=self.clock()))
+
+    async def hold(self, session: AsyncSession, definition_hash: str, bundle_id: str, owner: str) -> None:
+        """Keep an input until the jobs of this definition are over. Refuses with 422 one that the owner does not have."""
+        bundle = await session.get(Bundle, bundle_id, with_for_update=True)
+        if bundle is None or bundle.finished_at is None or bundle.owner != owner:
+            raise Refusal(422, NO_INPUT)
+        bundle.used_at = self.clock()
+        await add_missing(session, BundleUse, [{"definition_hash": definition_hash, "bundle": bundle_id}])
 
     async def delete_of(self, job: Job, *, earlier: bool = False) -> int:
         """Delete the outputs of a job with their links, or those of its `earlier` claims. Returns how many there were.
@@ -220,41 +232,26 @@ class Bundles:
             await self.delete(bundle)
         return len(found)
 
-    async def delete(self, bundle_id: str) -> None:
+    async def delete(self, bundle_id: str, *, keep_place: bool = False, unused_since: int | None = None) -> None:
         """Delete a bundle: first its contents, so that a failure leaves its row to the next attempt.
 
+        With `keep_place`, its address takes another upload. With `unused_since`, a bundle in use since then stays.
         Without a digest, the bundle takes no part that is on its way. One that is begun again meanwhile stays.
         """
+        emptied = update(Bundle).where(Bundle.id == bundle_id).values(digest="", finished_at=None)
+        if unused_since is not None:
+            emptied = emptied.where(Bundle.used_at < unused_since)
         async with self.database.write() as session:
-            emptied = update(Bundle).where(Bundle.id == bundle_id).values(digest="", finished_at=None)
-            await session.execute(emptied)
+            if await session.scalar(emptied.returning(Bundle.id)) is None:
+                return
         await self.parts.forget(bundle_id)
+        empty = Bundle.id == bundle_id, Bundle.digest == ""
         async with self.database.write() as session:
             await session.execute(delete(BundleLink).where(BundleLink.bundle == bundle_id))
             await session.execute(delete(BundleUse).where(BundleUse.bundle == bundle_id))
-            await session.execute(delete(Bundle).where(Bundle.id == bundle_id, Bundle.digest == ""))
-
-    async def clean_up(self) -> None:
-        """Delete what is older than its owner's terms, except inputs of jobs that are not over. Raises ServiceError."""
-        last, now = "", self.clock()
-        held = select(BundleUse.bundle).join(Definition, Definition.definition_hash == BundleUse.definition_hash)
-        held = held.where(Definition.sealed.is_not(None))
-        while True:
-            async with self.database.read() as session:
-                page = select(Bundle).where(Bundle.id > last, Bundle.id.not_in(held)).order_by(Bundle.id).limit(PAGE)
-                rows = (await session.scalars(page)).all()
-            for row in rows:
-                if self._is_over(row, now):
-                    await self.delete(row.id)
-            if not rows:
-                return
-            last = rows[-1].id
-
-    def _is_over(self, bundle: Bundle, now: int) -> bool:
-        terms = self.terms(bundle.owner)
-        if bundle.finished_at is None and bundle.digest:
-            return now - (bundle.used_at if bundle.job_id is not None else bundle.begun_at) > terms.unfinished_s
-        return now - bundle.used_at > terms.keep_s
+            await session.execute(
+                update(Bundle).where(*empty).values(size=0, files=0) if keep_place else delete(Bundle).where(*empty)
+            )
 
 
 def _gone() -> Refusal:

@@ -36,8 +36,16 @@ class BundleUse(Table):
     bundle: Mapped[str] = mapped_column(primary_key=True, index=True)
 
 
+class OutputUse(Table):
+    """A stored definition whose job gets the output of this job as its input."""
+
+    __tablename__ = "grid_output_use"
+    definition_hash: Mapped[str] = mapped_column(primary_key=True)
+    job_id: Mapped[int] = mapped_column(primary_key=True, autoincrement=False, index=True)
+
+
 class BundleLink(Table):
-    """A link to the output of a job that its customer shared."""
+    """A link to the output of a job that its customer shared. `key_hash` names the session key that made it, if any."""
 
     __tablename__ = "grid_bundle_link"
     id: Mapped[int] = mapped_column(Integer, primary_key=True)
@@ -46,3 +54,4 @@ class BundleLink(Table):
     made_at: Mapped[int]
     until: Mapped[int]
     revoked_at: Mapped[int | None]
+    key_hash: Mapped[str | None] = mapped_column(index=True)

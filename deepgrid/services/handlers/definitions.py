@@ -22,7 +22,8 @@ from deepgrid.lifecycle.states import JobStatus
 from deepgrid.sbatch.render import needs_grid_files
 from deepgrid.services.context import Context, JobId, Services
 from deepgrid.services.core import chain_is_silent, chain_reads
-from deepgrid.services.files.tables import BundleUse
+from deepgrid.services.files.bundles import NO_INPUT
+from deepgrid.services.files.tables import OutputUse
 from deepgrid.services.handlers.authentication import SignedReader, SignedSmall, SignedUpload
 from deepgrid.services.messages import DefinitionHash, Release, Released, ReleaseRequest, Releases, Upload
 from deepgrid.services.new_jobs import read_new_jobs
@@ -53,13 +54,15 @@ async def upload(definition_hash: HashInPath, request: SignedUpload, context: Se
     await require_credits(context, request.address)
     await request.trust()
     verdict = await context.checks.check(request.address, content)
-    bundle = await _input_files(context, request.address, content)
+    bundle, earlier_job = await _input_files(context, request.address, content)
     async with context.database.write() as session:
         await request.accept(session)
         await _store(context, session, definition_hash, request.address, salt + content, verdict.enable_logging)
         await keep_job(session, context.vault, definition_hash, request.address, content, context.clock())
-        if bundle:
-            await session.merge(BundleUse(definition_hash=definition_hash, bundle=bundle))
+        if bundle and context.files:
+            await context.files.hold(session, definition_hash, bundle, request.address)
+        if earlier_job:
+            await add_missing(session, OutputUse, [{"definition_hash": definition_hash, "job_id": earlier_job}])
     return Response(status_code=204)
 
 
@@ -97,27 +100,26 @@ async def releases(definition_hash: HashInPath, request: SignedReader, context: 
     return Releases(releases=[Release(provider=r.provider, job_id=r.job_id, at=r.at) for r in found])
 
 
-async def _input_files(context: Context, uploader: str, content: bytes) -> str | None:
-    """Return the bundle that a definition names as its input. Refuses one that the uploader does not have."""
+async def _input_files(context: Context, uploader: str, content: bytes) -> tuple[str | None, int | None]:
+    """Return the bundle or the job that a definition names as its input. Refuses a job that is not the uploader's."""
     job = await asyncio.to_thread(from_canonical, content)
     source = job.input
     if context.files is None:
         if needs_grid_files(job):
             raise Refusal(422, "this grid keeps no files; use http or s3 for input and output")
-        return None
+        return None, None
     if source is not None and source.job:
         earlier = await context.job(source.job)
         if earlier.customer != uploader:
             raise Refusal(422, f"input: job {source.job} is not a job of yours")
         if earlier.status.cold:  # else it may still leave some
             await context.files.output_of(earlier)
+        return None, source.job
     if source is None or source.grid is None:
-        return None
-    bundle = await context.files.require(source.grid.files, finished=True) if source.grid.files else None
-    if bundle is None or bundle.owner != uploader:
-        raise Refusal(422, "input: grid names no files that you have sent; send them with --send")
-    await context.files.touch(bundle.id)
-    return bundle.id
+        return None, None
+    if not source.grid.files:
+        raise Refusal(422, NO_INPUT)
+    return source.grid.files, None
 
 
 async def require_credits(context: Context, address: str) -> None:

@@ -20,6 +20,7 @@ from deepgrid.services.files.file_messages import (
     Transfers,
     Usage,
 )
+from deepgrid.services.files.old_bundles import make_room
 from deepgrid.services.files.tables import Bundle, BundleLink
 from deepgrid.services.handlers.authentication import SignedReader, SignedSmall, SignedStore
 from deepgrid.services.handlers.definitions import job_at, owned_definition, require_credits, stored_definition
@@ -44,9 +45,9 @@ async def announce(request: SignedStore, context: Services, room: Room) -> Annou
     wanted = Announcement.model_validate_json(request.body)
     request.look_up()
     await require_credits(context, request.address)
-    await request.trust()
+    await request.accept()
+    await make_room(room, request.address, wanted.size, digest=wanted.digest)
     async with context.database.write() as session:
-        await request.accept(session)
         bundle = await room.announce(session, request.address, wanted.digest, wanted.size, wanted.files)
         if (bundle.size, bundle.files) != (wanted.size, wanted.files):
             raise Refusal(409, "these files were announced with another size")
@@ -140,6 +141,7 @@ async def share(job_id: JobId, request: SignedStore, context: Services, room: Ro
     async with context.database.write() as session:
         await request.accept(session)
         count = select(func.count()).where(BundleLink.bundle == bundle.id, BundleLink.until > now)
+        count = count.where(BundleLink.revoked_at.is_(None))
         if (await session.scalar(count) or 0) >= MOST_LINKS:
             raise Refusal(429, f"this job has {MOST_LINKS} links already")
         link = BundleLink(bundle=bundle.id, job_id=job_id, made_at=now, until=now + wish.for_s)

@@ -23,6 +23,7 @@ from deepgrid.services.files.addresses import Address
 from deepgrid.services.files.archives import TarView, checksums, zip_of
 from deepgrid.services.files.file_messages import Progress
 from deepgrid.services.files.manifest import MAX_MANIFEST_BYTES, Manifest, checked_path
+from deepgrid.services.files.old_bundles import make_room
 from deepgrid.services.files.tables import Bundle, BundleLink
 from deepgrid.services.handlers.files import Room
 from deepgrid.services.refusal import Refusal
@@ -77,7 +78,9 @@ async def send_manifest(request: Request, address: Writing, room: Room) -> Respo
     """Take the list of files. Another list from the same job starts its upload again."""
     async with room.turn:
         text = await _checked_body(request, MAX_MANIFEST_BYTES)
-        await room.begin(address.bundle, await asyncio.to_thread(Manifest.parse, text))
+        manifest = await asyncio.to_thread(Manifest.parse, text)
+        await make_room(room, (await room.require(address.bundle)).owner, manifest.size, output=address.bundle)
+        await room.begin(address.bundle, manifest)
     return Response(status_code=204)
 
 

@@ -8,16 +8,17 @@ from pathlib import Path
 
 import pytest
 
-from deepgrid.errors import NotFound, ServiceError
+from deepgrid.errors import InputError, NotFound, ServiceError
 from deepgrid.lifecycle.states import JobStatus
 from deepgrid.services.cleanup import Retention, clean_up
 from deepgrid.services.signing.request_signing import WINDOW_S
 from tests.sbatch.support import Bench
 from tests.services.backup_support import Machine
-from tests.services.files.support import FileGrid, content_of, filled, get, grid_job
+from tests.services.files.support import FileGrid, content_of, filled, get, grid_job, put
 from tests.services.support import ACCOUNTS, Start, starting
 
 DAY_S = 24 * 3600
+EMPTY_FILE = b"0 644 e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855  empty\0"
 OUTPUT = grid_job('echo "$RANDOM" >"$DEEPSQUARE_OUTPUT/result"')
 
 
@@ -66,6 +67,59 @@ async def test_retention_deletes_what_is_over_and_nothing_else(files: FileGrid, 
     for days in (10, 14, 15):  # the end is seen, the definition goes, and then its input
         await round_of(files, days)
     assert (stored(), (await files.client().usage()).used) == (0, 0)
+
+
+async def test_a_job_that_runs_longer_than_files_are_kept_leaves_its_output(files: FileGrid) -> None:
+    """The clean-up deleted the place of its output after 30 days, and the address ended after 60."""
+    await files.claimed(grid_job(":"))
+    address = (await files.addresses()).output
+    for days in (31, 365):
+        files.services.clock.ahead_s = days * DAY_S
+        await clean_up(files.services.context, Retention())
+        assert (await put(address + "/manifest", EMPTY_FILE)).status_code == 204
+        assert (await put(address + "/finish", b"")).status_code == 204
+    files.services.clock.ahead_s = 0
+    assert await files.names() == ["empty"]
+
+
+async def test_an_output_stays_for_the_job_that_waits_for_it(files: FileGrid, bench: Bench) -> None:
+    await with_output(files, bench, 1)
+    await files.claimed(grid_job(":", {"job": 1}, output=False), 2, status=JobStatus.PENDING)
+    await round_of(files, 31)
+    files.services.chain.put(2, files.services.chain.jobs_by_id[2].definition.definition_hash)
+    assert (await files.client("provider").transfers(2)).input
+    files.services.chain.put(2, files.services.chain.jobs_by_id[2].definition.definition_hash, JobStatus.CANCELLED)
+    for days in (62, 63, 64):
+        await round_of(files, days)
+    with pytest.raises(NotFound):
+        await files.names()
+
+
+async def test_old_inputs_make_room_at_the_quota(files: FileGrid, tmp_path: Path) -> None:
+    """Three versions of a folder did not fit, and nothing but 30 days made room."""
+    (tmp_path / "terms.json").write_text(json.dumps({"quota_gib": 2500 / 1024**3}))
+    assert files.services.context.files is not None
+    files.services.context.files.policy._path = tmp_path / "terms.json"
+    sent = filled(tmp_path / "laptop", {name: name.encode() * 1000 for name in "abcd"})
+    first = await files.send(sent / "a")
+    await files.claimed(grid_job(":", {"grid": {"files": first}}, output=False), 1, status=JobStatus.PENDING)
+    await files.send(sent / "b")
+    with pytest.raises(InputError, match="wait for the jobs that have your files as their input"):
+        await files.send(sent / "c")  # the second one may be on its way to a job
+    files.services.clock.ahead_s = 700
+    assert await files.send(sent / "a") == first  # it is there, and costs nothing
+    assert (await files.client().usage()).used == 2000
+    third = await files.send(sent / "c")
+    assert (await files.client().usage()).used == 2000
+    files.services.clock.ahead_s = 1400
+    output = grid_job(":")
+    await files.claimed(output, 2)
+    address = (await files.addresses(2)).output
+    assert (await put(address + "/manifest", EMPTY_FILE.replace(b"0 ", b"1000 ", 1))).status_code == 204
+    with pytest.raises(InputError, match="or they were deleted; send them"):
+        await files.services.customer.upload(grid_job(":", {"grid": {"files": third}}))
+    files.services.chain.put(1, files.services.chain.jobs_by_id[1].definition.definition_hash)
+    assert (await files.client("provider").transfers(1)).input
 
 
 async def test_files_come_back_on_a_new_machine(start: Start, bench: Bench, tmp_path: Path) -> None:

@@ -1,0 +1,80 @@
+"""Deletes bundles: what is older than its owner's terms and, at the owner's quota, old inputs that no job needs.
+
+An input is needed until the jobs of each definition that names it are over. So is an output that a definition names by
+its job. The output of a job that is not over loses old contents only: its script may still send some.
+"""
+
+from __future__ import annotations
+
+from sqlalchemy import ColumnElement, Select, delete, func, not_, select
+
+from deepgrid.services.files.bundles import Bundles
+from deepgrid.services.files.tables import Bundle, BundleUse, OutputUse
+from deepgrid.services.storage.database import Definition, Use
+
+PAGE = 200
+JUST_USED_S = 600  # after its last use, an input stays although no job names it yet
+
+
+async def clean_up_files(bundles: Bundles) -> None:
+    """Run one round. Raises ServiceError."""
+    last, now = "", bundles.clock()
+    async with bundles.database.write() as session:
+        await session.execute(delete(BundleUse).where(BundleUse.definition_hash.not_in(_stored())))
+        await session.execute(delete(OutputUse).where(OutputUse.definition_hash.not_in(_stored())))
+    live = select(Use.job_id).where(Use.definition_hash.in_(_stored()))
+    while True:
+        page = select(Bundle, Bundle.job_id.in_(live)).where(Bundle.id > last, _is_free()).order_by(Bundle.id)
+        async with bundles.database.read() as session:
+            rows = (await session.execute(page.limit(PAGE))).all()
+        for bundle, is_live in rows:
+            is_empty = not bundle.digest and not bundle.size
+            if _is_over(bundles, bundle, now) and not (is_live and is_empty):
+                await bundles.delete(bundle.id, keep_place=bool(is_live))
+        if not rows:
+            return
+        last = rows[-1][0].id
+
+
+async def make_room(bundles: Bundles, owner: str, size: int, *, output: str = "", digest: str = "") -> None:
+    """Delete the owner's oldest inputs that no job needs, until `size` bytes fit into the quota.
+
+    These are the new size of an output, or of the input with this digest. Deletes nothing if that would not be enough.
+    Raises ServiceError.
+    """
+    unused_since = bundles.clock() - JUST_USED_S
+    is_same = Bundle.job_id.is_(None) & (Bundle.digest == digest)
+    mine = Bundle.owner == owner, Bundle.id != output, not_(is_same)
+    free = Bundle.job_id.is_(None), Bundle.finished_at.is_not(None), Bundle.used_at < unused_since, _is_free()
+    async with bundles.database.read() as session:
+        used = int(await session.scalar(select(func.coalesce(func.sum(Bundle.size), 0)).where(*mine)) or 0)
+        excess = used + size - bundles.terms(owner).quota_bytes
+        if excess <= 0:
+            return
+        inputs = (await session.scalars(select(Bundle).where(*mine, *free).order_by(Bundle.used_at))).all()
+    if size > bundles.terms(owner).bundle_bytes or sum(one.size for one in inputs) < excess:
+        return
+    for one in inputs:
+        if excess <= 0:
+            return
+        await bundles.delete(one.id, unused_since=unused_since)
+        excess -= one.size
+
+
+def _is_over(bundles: Bundles, bundle: Bundle, now: int) -> bool:
+    terms = bundles.terms(bundle.owner)
+    if bundle.finished_at is None and bundle.digest:
+        return now - (bundle.used_at if bundle.job_id is not None else bundle.begun_at) > terms.unfinished_s
+    return now - bundle.used_at > terms.keep_s
+
+
+def _stored() -> Select[tuple[str]]:
+    """Return the definitions whose jobs are not over."""
+    return select(Definition.definition_hash).where(Definition.sealed.is_not(None))
+
+
+def _is_free() -> ColumnElement[bool]:
+    """Return the condition that no stored definition names a bundle."""
+    inputs = select(BundleUse.bundle).where(BundleUse.definition_hash.in_(_stored()))
+    outputs = select(OutputUse.job_id).where(OutputUse.definition_hash.in_(_stored()))
+    return not_(Bundle.id.in_(inputs) | (Bundle.job_id.is_not(None) & Bundle.job_id.in_(outputs)))
