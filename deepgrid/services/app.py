@@ -54,6 +54,7 @@ from deepgrid.services.signing.request_signing import Domain
 from deepgrid.services.storage.database import Database
 from deepgrid.services.storage.replays import Fence
 from deepgrid.services.storage.vault import Vault
+from deepgrid.services.tunnels.revoked_keys import end_revoked_for_ever
 
 ERRORS = (Refusal, RequestValidationError, ValidationError, GridError, HTTPException, SQLAlchemyError, Exception)
 
@@ -103,6 +104,7 @@ async def open_services(
         context.fence = await Fence.read(database)
         cleaning = asyncio.create_task(clean_up_for_ever(context, settings.retention, settings.clean_up_every_s))
         notifying = asyncio.create_task(notify_for_ever(context, context.targets, settings.notifier.every_s))
+        revoking = asyncio.create_task(end_revoked_for_ever(context.switchboard, database))
         app = create_app(context)
         try:
             yield app
@@ -110,9 +112,10 @@ async def open_services(
             await context.log_tails.close()
             await context.switchboard.close()
             await context.nonces.close()
-            for task in (cleaning, notifying):
+            tasks = (cleaning, notifying, revoking)
+            for task in tasks:
                 task.cancel()
-            await asyncio.gather(cleaning, notifying, return_exceptions=True)
+            await asyncio.gather(*tasks, return_exceptions=True)
             await context.targets.close()
     finally:
         await database.aclose()

@@ -211,7 +211,7 @@ class Bundles:
             await session.execute(update(Bundle).where(Bundle.id == bundle_id).values(used_at=self.clock()))
 
     async def hold(self, session: AsyncSession, definition_hash: str, bundle_id: str, owner: str) -> None:
-        """Keep an input until the jobs of this definition are over. Refuses with 422 one that the owner does not have."""
+        """Keep an input until the jobs of this definition are over. Refuses with 422 what its owner lacks."""
         bundle = await session.get(Bundle, bundle_id, with_for_update=True)
         if bundle is None or bundle.finished_at is None or bundle.owner != owner:
             raise Refusal(422, NO_INPUT)

@@ -1,16 +1,16 @@
 """Deletes bundles: what is older than its owner's terms and, at the owner's quota, old inputs that no job needs.
 
-An input is needed until the jobs of each definition that names it are over. So is an output that a definition names by
-its job. The output of a job that is not over loses old contents only: its script may still send some.
+A job needs what its definition names: an input by its number, or the output of another job. The output of a
+job that is not over loses old contents only: its script may still send some.
 """
 
 from __future__ import annotations
 
-from sqlalchemy import ColumnElement, Select, delete, func, not_, select
+from sqlalchemy import ColumnElement, Select, delete, func, not_, select, update
 
 from deepgrid.services.files.bundles import Bundles
-from deepgrid.services.files.tables import Bundle, BundleUse, OutputUse
-from deepgrid.services.storage.database import Definition, Use
+from deepgrid.services.files.tables import Bundle, BundleLink, BundleUse, OutputUse
+from deepgrid.services.storage.database import Definition, RevokedSession, Use
 
 PAGE = 200
 JUST_USED_S = 600  # after its last use, an input stays although no job names it yet
@@ -21,6 +21,8 @@ async def clean_up_files(bundles: Bundles) -> None:
     last, now = "", bundles.clock()
     async with bundles.database.write() as session:
         await session.execute(delete(BundleUse).where(BundleUse.definition_hash.not_in(_stored())))
+        revoked = BundleLink.key_hash.in_(select(RevokedSession.key_hash))  # while the link was made
+        await session.execute(update(BundleLink).where(revoked, BundleLink.revoked_at.is_(None)).values(revoked_at=now))
         await session.execute(delete(OutputUse).where(OutputUse.definition_hash.not_in(_stored())))
     live = select(Use.job_id).where(Use.definition_hash.in_(_stored()))
     while True:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Annotated
 
 from fastapi import APIRouter, Depends, Request
-from sqlalchemy import func, select
+from sqlalchemy import func, select, update
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncSession
 
@@ -20,6 +20,7 @@ from deepgrid.services import messages
 from deepgrid.services.admission.gate import read_body
 from deepgrid.services.context import Context, Services
 from deepgrid.services.core import chain_reads
+from deepgrid.services.files.tables import BundleLink
 from deepgrid.services.messages import Revocation
 from deepgrid.services.refusal import Refusal
 from deepgrid.services.signing.request_signing import BadRequestSignature, Verified, require_form, verify
@@ -46,6 +47,11 @@ class Signed:
     def session(self) -> Session | None:
         """The session whose key signed; None if the wallet signed."""
         return self._verified.session
+
+    @property
+    def key_hash(self) -> str | None:
+        """The name of the session key that signed; None if the wallet signed."""
+        return None if self.session is None else self.session.key_hash(self.address)
 
     async def trust(self) -> None:
         """Call once the signer is authorised. Refuses a revoked session key."""
@@ -148,7 +154,10 @@ def _replayed() -> Refusal:
 
 @router.post("/v1/sessions/revoke", status_code=204)
 async def revoke(request: SignedRevocation, context: Services) -> None:
-    """Revoke a session key of the wallet. The wallet signs the request, or that session key."""
+    """Revoke a session key of the wallet, with what it opened: its tunnels, and links to files.
+
+    The wallet signs the request, or that session key.
+    """
     message = Revocation.model_validate_json(request.body)
     try:
         session = Session.parse(message.session)
@@ -170,6 +179,9 @@ async def revoke(request: SignedRevocation, context: Services) -> None:
         known = await database.get(RevokedSession, key_hash)
         until = max(session.not_after, known.until if known else 0)
         await database.merge(RevokedSession(key_hash=key_hash, wallet=owner, until=until))
+        made = update(BundleLink).where(BundleLink.key_hash == key_hash, BundleLink.revoked_at.is_(None))
+        await database.execute(made.values(revoked_at=context.clock()))
+    await context.switchboard.end_of([key_hash])
 
 
 async def _require_customer(context: Context, address: str) -> None:

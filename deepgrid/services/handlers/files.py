@@ -134,7 +134,9 @@ async def transfers(job_id: JobId, request: SignedSmall, context: Services, room
 
 @router.post("/v1/jobs/{job_id}/links")
 async def share(job_id: JobId, request: SignedStore, context: Services, room: Room) -> Link:
-    """Make a link to the output of the signer's job. It shows nothing that a session key cannot read by itself."""
+    """Make a link to the output of the signer's job. A session key needs `read`, too. Its revocation ends it."""
+    if request.session is not None and not request.session.has("read"):
+        raise Refusal(403, "the session key has no right to read, so it shares nothing")
     wish = LinkWish.model_validate_json(request.body)
     bundle = await room.output_of(await _job_of(context, job_id, request.address))
     now = context.clock()
@@ -144,7 +146,9 @@ async def share(job_id: JobId, request: SignedStore, context: Services, room: Ro
         count = count.where(BundleLink.revoked_at.is_(None))
         if (await session.scalar(count) or 0) >= MOST_LINKS:
             raise Refusal(429, f"this job has {MOST_LINKS} links already")
-        link = BundleLink(bundle=bundle.id, job_id=job_id, made_at=now, until=now + wish.for_s)
+        link = BundleLink(
+            bundle=bundle.id, job_id=job_id, made_at=now, until=now + wish.for_s, key_hash=request.key_hash
+        )
         session.add(link)
         await session.flush()
         address = room.address("link", bundle.id, wish.for_s, link.id)

@@ -33,7 +33,7 @@ async def open_tunnel(provider: Provider, job_id: JobId, request: SignedShell, c
     if job.provider != to_checksum_address(provider) or job.claimed_at != opening.claimed_at:
         raise Refusal(409, f"job {job_id} runs at another provider")
     await request.accept()
-    return TunnelToken(token=context.switchboard.invite(job, opening))
+    return TunnelToken(token=context.switchboard.invite(job, opening, request.key_hash))
 
 
 @router.get("/v1/tunnels/{provider}/invitations")

@@ -10,7 +10,7 @@ import asyncio
 import re
 import secrets
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from contextlib import suppress
 from dataclasses import dataclass, field
 
@@ -42,6 +42,7 @@ class TunnelLimits:
     bytes_per_s: int = 4 * 1024 * 1024  # of one tunnel in one direction, in the long run
     burst_bytes: int = 1024 * 1024
     absent_after_s: float = 60.0  # since its last question, a supervisor counts as away
+    revoked_every_s: float = 1.0  # between looks whether another process revoked a session key
 
 
 @dataclass(slots=True)
@@ -55,17 +56,21 @@ class _Line:
 
 
 class Meeting:
-    """One tunnel: the sockets of the customer and of the supervisor."""
+    """One tunnel: the sockets of the customer and of the supervisor, and the session key that opened it, if any."""
 
-    def __init__(self, limits: TunnelLimits) -> None:
+    def __init__(self, limits: TunnelLimits, key_hash: str | None) -> None:
         loop = asyncio.get_running_loop()
         self._limits = limits
+        self.key_hash = key_hash
         self._sockets: tuple[asyncio.Future[WebSocket], asyncio.Future[WebSocket]]
         self._sockets = (loop.create_future(), loop.create_future())
         self.is_over = loop.create_future()
 
     async def serve(self, socket: WebSocket, side: int) -> None:
         """Carry messages from this side to the other one, until one of them leaves."""
+        if self.is_over.done():  # it was ended after this side was let in
+            await socket.close()
+            return
         self._sockets[side].set_result(socket)
         try:
             async with asyncio.timeout(self._limits.join_within_s):
@@ -80,9 +85,10 @@ class Meeting:
         except (TimeoutError, WebSocketDisconnect, RuntimeError, KeyError):  # left, or sent text
             pass
         finally:
-            await self._end()
+            await self.end()
 
-    async def _end(self) -> None:
+    async def end(self) -> None:
+        """Close both connections."""
         if not self.is_over.done():
             self.is_over.set_result(None)
             for one in self._sockets:
@@ -99,6 +105,7 @@ class Switchboard:
         self._clock = clock
         self._lines: dict[str, _Line] = {}
         self._ends: dict[str, tuple[Meeting, int]] = {}
+        self._of_keys: set[Meeting] = set()  # that session keys opened
         self._by_job = Shares(limits.per_job, limits.total)
         self._by_customer = Shares(limits.per_customer, limits.total)
         self._tasks: set[asyncio.Task[None]] = set()
@@ -113,8 +120,20 @@ class Switchboard:
         found = END_PATH.match(path)
         return found is not None and found[1] in self._ends
 
-    def invite(self, job: Job, opening: TunnelOpening) -> str:
+    @property
+    def session_keys(self) -> set[str]:
+        """The hashes of the session keys whose tunnels are open or about to open."""
+        return {one.key_hash for one in self._of_keys if one.key_hash}
+
+    async def end_of(self, key_hashes: Collection[str]) -> None:
+        """End the tunnels that these session keys opened."""
+        for meeting in [one for one in self._of_keys if one.key_hash in key_hashes]:
+            await meeting.end()
+
+    def invite(self, job: Job, opening: TunnelOpening, key_hash: str | None = None) -> str:
         """Invite the job's supervisor. Returns the token of the customer's connection.
+
+        `key_hash` names the session key that opens the tunnel; None for the wallet.
 
         Refuses with 429 above a limit, and with 503 while no supervisor asks for invitations.
         """
@@ -128,7 +147,9 @@ class Switchboard:
                 for taken, of in held[:number]:
                     taken.give_back(of)
                 raise Refusal(429, f"too many sessions are open; end one of {'the job' if not number else 'yours'}")
-        meeting = Meeting(self.limits)
+        meeting = Meeting(self.limits, key_hash)
+        if key_hash is not None:
+            self._of_keys.add(meeting)
         tokens = [secrets.token_hex(32), secrets.token_hex(32)]
         self._ends |= {token: (meeting, side) for side, token in enumerate(tokens)}
         task = asyncio.create_task(self._watch(meeting, tokens, held))
@@ -184,5 +205,6 @@ class Switchboard:
         finally:
             for token in tokens:
                 self._ends.pop(token, None)
+            self._of_keys.discard(meeting)
             for shares, key in held:
                 shares.give_back(key)
