@@ -67,7 +67,7 @@ async def test_half_open_streams_end_at_their_deadline(start: Start) -> None:
     grid = await start(
         edge=EdgeLimits(),
         limits=Limits(running_per_address=20),
-        compat=CompatSettings(limits=CompatLimits(request_within_s=1.0)),
+        compat=CompatSettings(limits=CompatLimits(request_within_s=1.0, job_within_s=0.5)),
     )
     host, _, port = str(grid.grpc).rpartition(":")
     reader, writer = await asyncio.open_connection(host, int(port), local_addr=("127.0.6.6", 0))

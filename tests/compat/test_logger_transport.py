@@ -13,6 +13,7 @@ from grpc import aio
 from h2.config import H2Configuration
 from h2.connection import H2Connection
 
+from deepgrid.compat.compat_context import CompatLimits, CompatSettings
 from deepgrid.compat.logger_api import serving_grpc
 from deepgrid.errors import ConfigurationError
 from deepgrid.lifecycle.states import JobStatus
@@ -76,7 +77,7 @@ async def test_the_proxy_names_the_source(start: Start) -> None:
 
 
 async def test_a_unix_socket_serves_the_proxy(start: Start, tmp_path: Path) -> None:
-    grid = await start()
+    grid = await start(compat=CompatSettings(limits=CompatLimits(job_within_s=0.1)))
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(str(tmp_path / "grpc.sock"))
         listener.listen()
