@@ -6,6 +6,7 @@ import pytest
 
 from deepgrid.workflow.advice import advice_on
 from deepgrid.workflow.models import Step, StepRun
+from deepgrid.workflow.slurm_import import import_script
 from tests.fidelity.conftest import RealSite
 
 FOUR = "enableLogging: true\nresources: {tasks: 4, cpusPerTask: 1, memPerCpu: 128, gpus: 0}\n"
@@ -26,6 +27,23 @@ steps:
   - run: {command: 'ls | grep -c ^at-; mpirun --oversubscribe -n 2 echo 4'}
 """
     assert await site.run(text) == (0, ["1", "2", "4", "4"])
+
+
+@pytest.mark.long
+@pytest.mark.situation("steps", "`srun` and `mpirun` in an imported script of 3 tasks", "they start its 3 tasks")
+async def test_programs_of_an_imported_script_use_all_its_tasks_and_gpus(site: RealSite) -> None:
+    script = """#!/bin/bash -e
+#SBATCH -n 3 -c 2 --mem=600M --gres=gpu:fake:1
+echo $SLURM_CPUS_ON_NODE
+srun sh -c 'echo $SLURM_NTASKS $SLURM_CPUS_PER_TASK $CUDA_VISIBLE_DEVICES'
+srun -n 2 echo two
+srun -n 1 --gpus=1 echo one
+mpirun --oversubscribe sh -c 'echo of $OMPI_COMM_WORLD_SIZE'
+false
+echo never
+"""
+    status, lines = await site.run(import_script(script).workflow, header="")
+    assert (status, lines) == (1, ["6", *["3 2 0"] * 3, "two", "two", "one", *["of 3"] * 3])
 
 
 @pytest.mark.situation(

@@ -19,6 +19,7 @@ from deepgrid.client.workflow import Workflow, read_workflow
 from deepgrid.errors import ChainError, ConfigurationError, InputError
 from deepgrid.plain_text import plain
 from deepgrid.services.script_check import check_script
+from deepgrid.workflow.loading import STANDARD_INPUT
 from deepgrid.workflow.schema import json_schema
 from deepgrid.workflow.slurm_import import import_script
 
@@ -68,25 +69,27 @@ def render(
 
 
 def import_(
-    script: Annotated[Path, typer.Argument(metavar="SCRIPT", help="Batch script of Slurm.")],
+    script: Annotated[Path, typer.Argument(metavar="SCRIPT", help="Batch script of Slurm, or - for standard input.")],
     output: Annotated[
         Path | None, typer.Option("--output", "-o", metavar="PATH", help="File to write instead of printing it.")
     ] = None,
 ) -> None:
     """Make a workflow file of a Slurm batch script. Says what has no counterpart."""
+    name = "standard input" if str(script) == STANDARD_INPUT else str(script)
     try:
-        found = import_script(script.read_bytes().decode())
+        content = sys.stdin.buffer.read() if str(script) == STANDARD_INPUT else script.read_bytes()
+        found = import_script(content.decode())
         if output is None:
             print(found.workflow, end="")
         else:
             with output.open("x") as file:
                 file.write(found.workflow)
     except UnicodeDecodeError:
-        raise InputError(f"{script} is not UTF-8 text.") from None
+        raise InputError(f"{name} is not UTF-8 text.") from None
     except FileExistsError:
         raise InputError(f"{output} exists.", next_step="Name another file with --output.") from None
     for line, what in found.remarks:
-        place = f"{script}:{line}" if line else str(script)
+        place = f"{name}:{line}" if line else name
         print(plain(f"{place}: {what}"), file=sys.stderr)
 
 
