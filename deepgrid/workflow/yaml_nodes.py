@@ -25,6 +25,7 @@ VALUE_COST = 8
 
 HOLDER = "x-"  # keys of the root that begin so hold anchors, as in Compose files
 
+_PAIR = re.compile("[\ud800-\udbff][\udc00-\udfff]")
 _TAG = "tag:yaml.org,2002:"
 _NULL = re.compile(r"(~|null|Null|NULL)?")
 _BOOL = re.compile(r"true|True|TRUE|false|False|FALSE")
@@ -99,6 +100,8 @@ class _CoreLoader(yaml.SafeLoader):
                 raise Unreadable("an alias cannot repeat the value that it is part of", *here)
             self._cost += self._costs[node]
         else:
+            if isinstance(node, yaml.ScalarNode) and node.style == '"':
+                node.value = _PAIR.sub(_joined, node.value)
             self._cost += VALUE_COST + (len(node.value) if isinstance(node, yaml.ScalarNode) else 0)
             self._costs[node] = self._cost - before
         if self._cost > MAX_COST:
@@ -202,6 +205,11 @@ def _scalar(node: yaml.ScalarNode) -> Any:
     if _OCTAL.fullmatch(text):
         return text
     return float(text) if _FLOAT.fullmatch(text) else text
+
+
+def _joined(pair: re.Match[str]) -> str:
+    """Return the character that JSON writes as two escapes. YAML takes them for two, which are no characters."""
+    return pair[0].encode("utf-16-le", "surrogatepass").decode("utf-16-le")
 
 
 def _is_merge(key: yaml.ScalarNode) -> bool:

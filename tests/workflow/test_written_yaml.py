@@ -4,6 +4,7 @@ tools.
 
 from __future__ import annotations
 
+import json
 import time
 
 import pytest
@@ -14,7 +15,7 @@ from deepgrid.workflow import LoadedWorkflow, canonical, from_canonical, parse
 from deepgrid.workflow.faults import faults_of
 from deepgrid.workflow.models import Definition
 
-HEAD = "resources: {tasks: 2, cpusPerTask: 2, memPerCpu: 100, gpus: 1}\n"
+HEAD = "resources: {tasks: 2, cpusPerTask: 2, memPerCpu: 100, gpus: 0}\n"
 
 
 def read(text: str, *, ignore_unknown_fields: bool = False) -> LoadedWorkflow:
@@ -276,3 +277,17 @@ def test_a_definition_of_other_clients_is_told_what_its_memory_is_in_mb() -> Non
     assert [what for _, what, _ in faults_of(caught.value, Definition)] == [
         "must be a whole number without a unit; 4G of memory is 4096 MB"
     ]
+
+
+def test_characters_that_json_writes_as_two_escapes_are_one() -> None:
+    resources = {"tasks": 1, "cpusPerTask": 1, "memPerCpu": 1, "gpus": 0}
+    steps = [{"name": "🚀", "run": {"command": "echo 🚀👩\u200d🚀"}}]
+    step = parse(json.dumps({"x-🚀": 1, "resources": resources, "steps": steps}), "job.json").model.steps[0]
+    assert step.run is not None
+    assert (step.name, step.run.command) == ("🚀", "echo 🚀👩\u200d🚀")
+
+
+@pytest.mark.parametrize("lone", ["\\ud83d", "\\ude80", "\\ude80\\ud83d", "\\ud83d \\ude80"])
+def test_half_a_character_is_refused(lone: str) -> None:
+    (fault,) = faults(HEAD + f'steps: [{{name: "{lone}"}}]\n')
+    assert fault.endswith("steps[0].name: must not contain NUL or lone surrogates")
