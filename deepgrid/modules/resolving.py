@@ -24,9 +24,9 @@ from deepgrid.modules.repositories import FoundFile, ModuleFiles, default_cache
 from deepgrid.modules.source import Folder, Source, parse_source
 from deepgrid.workflow import Definition, LoadedWorkflow, Step, canonical, yaml_nodes
 from deepgrid.workflow import load as load_file
-from deepgrid.workflow.advice import advice_on
+from deepgrid.workflow.advice import advice_on, advice_on_whole
 from deepgrid.workflow.faults import MOST_SHOWN, all_faults, dotted
-from deepgrid.workflow.loading import fault_lines
+from deepgrid.workflow.loading import fault_lines, warning_lines
 from deepgrid.workflow.models import Module, StepModule, StepUse
 from deepgrid.workflow.models.rules import faults_in_steps, level
 from deepgrid.workflow.models.walk import steps_in
@@ -88,7 +88,8 @@ def resolve(
             "\n".join(fault_lines(all_faults(error, Definition, None), loaded.document, loaded.name))
         ) from None
     canonical(resolved)  # refuses a definition too large to store
-    warnings = (*loaded.warnings, *resolution.warnings)
+    late = warning_lines(((path, what, True) for path, what in advice_on_whole(resolved)), loaded.document, loaded.name)
+    warnings = (*loaded.warnings, *resolution.warnings, *late)
     return LoadedWorkflow(resolved, loaded.source_text, warnings, loaded.document, loaded.name)
 
 

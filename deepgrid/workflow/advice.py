@@ -19,8 +19,11 @@ from deepgrid.workflow.yaml_nodes import Path
 _ODD_QUOTE = re.compile(r"[\u2018\u201a-\u201f]|(?<!\w)\u2019|\u2019(?!\w)")  # an apostrophe in a word is fine
 
 
+_CONSTANT = re.compile(r"(?!true\Z)[^\s$`=<>!&|()'\"]+")  # one word in which bash evaluates nothing
+
+
 def advice_on(root: Model) -> Iterator[tuple[Path, str]]:
-    """Yield each warning, with its place."""
+    """Yield each warning, with its place. `advice_on_whole` has those that depend on all steps of a job."""
     for place, model in models_in(root):
         yield from _outdated(place, model)
         yield from _set_again(place, model)
@@ -34,8 +37,28 @@ def advice_on(root: Model) -> Iterator[tuple[Path, str]]:
         elif isinstance(model, StepRun):
             yield from _odd_quotes(place, model)
             yield from (((*place, "command"), what) for what in advice_on_command(model.command))
-        elif isinstance(model, Step) and model == Step():
-            yield place, "is empty, so it does nothing"
+        elif isinstance(model, Step):
+            yield from _on_step(place, model)
+
+
+def advice_on_whole(job: Definition) -> Iterator[tuple[Path, str]]:
+    """Yield warnings about what no step of a job uses. The steps of its modules must be in place."""
+    joined = {model.vnet.name for _, model in models_in(job) if isinstance(model, NetworkInterface) and model.vnet}
+    for index, network in enumerate(job.virtual_networks):
+        if network.name not in joined:
+            yield ("virtualNetworks", index), "has no effect: no step joins it"
+    runs = [model for _, model in models_in(job) if isinstance(model, StepRun)]
+    if runs and job.resources.gpus and not any(run.resources_in(job.resources).gpus for run in runs):
+        what = "is paid for, but no step gets a GPU: write resources: {gpusPerTask: N} in the run that uses them"
+        yield ("resources", "gpus"), what
+
+
+def _on_step(place: Path, step: Step) -> Iterator[tuple[Path, str]]:
+    if step == Step():
+        yield place, "is empty, so it does nothing"
+    if step.if_ and _CONSTANT.fullmatch(step.if_.strip()):
+        what = "is always true: bash's [[ ]] takes any word for true, also false and 0; compare it, such as $A = 1"
+        yield (*place, "if"), what
 
 
 def _outdated(place: Path, model: Model) -> Iterator[tuple[Path, str]]:
@@ -74,18 +97,10 @@ def _idle_in_job(job: Definition) -> Iterator[tuple[Path, str]]:
             yield (name,), "names no way, so nothing is moved"
     if job.input and job.input.s3 and job.input.s3.delete_sync:
         yield ("input", "s3", "deleteSync"), "has no effect on input"
-    joined = {interface.vnet.name for interface in _interfaces(job) if interface.vnet}
-    for index, network in enumerate(job.virtual_networks):
-        if network.name not in joined:
-            yield ("virtualNetworks", index), "has no effect: no step joins it"
 
 
 def _moves(data: TransportData | None) -> bool:
     return bool(data and (data.http or data.s3 or data.grid or data.job))
-
-
-def _interfaces(job: Definition) -> Iterator[NetworkInterface]:
-    return (model for _, model in models_in(job) if isinstance(model, NetworkInterface))
 
 
 def _without_account(place: Path, container: ContainerRun) -> Iterator[tuple[Path, str]]:

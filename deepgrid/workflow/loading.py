@@ -19,7 +19,7 @@ from typing import Any, Literal, get_args, get_origin
 from pydantic import ValidationError
 
 from deepgrid.errors import InputError
-from deepgrid.workflow.advice import advice_on
+from deepgrid.workflow.advice import advice_on, advice_on_whole
 from deepgrid.workflow.canonical import canonical
 from deepgrid.workflow.faults import MOST_SHOWN, Fault, all_faults, dotted, unknown_field
 from deepgrid.workflow.masking import MASK, masked_places
@@ -27,6 +27,7 @@ from deepgrid.workflow.models import Definition
 from deepgrid.workflow.models.base import Model, field_of, is_list, model_in
 from deepgrid.workflow.models.fields import MEGABYTES, OCTAL, megabytes_in
 from deepgrid.workflow.models.running import StepRun
+from deepgrid.workflow.models.walk import steps_in
 from deepgrid.workflow.slurm_import import is_batch_script
 from deepgrid.workflow.yaml_nodes import Document, Path, Unreadable, read
 
@@ -98,8 +99,14 @@ def parse(text: str, name: str, *, ignore_unknown_fields: bool = False) -> Loade
     if MASK in text and (hidden := masked_places(json.loads(content))):
         raise InputError("\n".join(f"{name}: {place}: is hidden by {MASK}; write the secret again" for place in hidden))
     warnings += [(path, what, True) for path, what in advice_on(job)]
-    advice = fault_lines(((path, f"warning: {what}", key) for path, what, key in warnings), document, name)
-    return LoadedWorkflow(job, text, tuple(advice), document, name)
+    if not any(step.use for _, step in steps_in(job.steps, ("steps",))):  # otherwise once the modules are known
+        warnings += [(path, what, True) for path, what in advice_on_whole(job)]
+    return LoadedWorkflow(job, text, warning_lines(warnings, document, name), document, name)
+
+
+def warning_lines(warnings: Iterable[Fault], document: Document, name: str) -> tuple[str, ...]:
+    """Return one line per warning."""
+    return tuple(fault_lines(((path, f"warning: {what}", key) for path, what, key in warnings), document, name))
 
 
 def located(faults: Iterable[Fault], document: Document, whole: str = "the job") -> list[tuple[int, int, str]]:

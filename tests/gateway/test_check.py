@@ -18,7 +18,7 @@ from tests.gateway.relay_support import BOOK, QUICK, Backend, running
 GOOD = """\
 resources: {tasks: 2, cpusPerTask: 3, memPerCpu: 128, gpus: 1}
 steps:
-  - run: {command: hostname}
+  - run: {command: hostname, resources: {gpusPerTask: 1}}
 """
 SECRET = "hunter2-the-password"
 

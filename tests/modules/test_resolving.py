@@ -225,3 +225,30 @@ def test_a_branch_is_no_commit_and_a_tag_comes_first(origin: Origin, cache: Path
     module = load(f"- use: {{source: '{origin.url}@{commit[:8]}'}}\n", cache).model.steps[0].module
     assert module is not None
     assert module.commit == tagged
+
+
+JOINS = """
+- run:
+    command: x
+    network: pasta
+    mapUid: 0
+    resources: {gpusPerTask: 1}
+    customNetworkInterfaces: [{vnet: {name: inner, address: 10.0.0.2/24}}]
+"""
+
+
+def test_what_only_a_module_uses_is_used(cache: Path) -> None:
+    head = RESOURCES.replace("gpus: 0", "gpus: 1") + "virtualNetworks: [{name: inner, gatewayAddress: 10.0.0.1/24}]\n"
+    folder(HEAD + f"steps:{JOINS}")
+    folder(HEAD + "steps: [{run: {command: x}}]\n", "idle")
+    assert load("- use: {source: ./m}\n", cache, head).warnings == ()
+    assert [warning.partition(", ")[0] for warning in load("- use: {source: ./idle}\n", cache, head).warnings] == [
+        "job.yaml:1:55: resources.gpus: warning: is paid for",
+        "job.yaml:2:19: virtualNetworks[0]: warning: has no effect: no step joins it",
+    ]
+
+
+def test_steps_with_characters_beyond_the_first_plane_reach_a_module(cache: Path) -> None:
+    folder(HEAD + "steps: {{ step.use.steps | toYaml }}\n")
+    job = load("- use: {source: ./m, steps: [{name: 🚀 go}]}\n", cache).model
+    assert job.steps[0].module is not None and job.steps[0].module.steps[0].name == "🚀 go"

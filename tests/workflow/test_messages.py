@@ -7,7 +7,7 @@ import pytest
 from deepgrid.errors import InputError
 from deepgrid.workflow import parse
 
-HEAD = "resources: {tasks: 2, cpusPerTask: 2, memPerCpu: 100, gpus: 1}\n"
+HEAD = "resources: {tasks: 2, cpusPerTask: 2, memPerCpu: 100, gpus: 0}\n"
 UNFITTING = "the indentation of this line fits no line above it"
 TABS = "a tab cannot indent; indent with spaces, not tabs"
 ROOT = "resources, enableLogging, env, input, inputMode, output, continuousOutputSync, steps, virtualNetworks"
@@ -107,3 +107,29 @@ def test_the_gpus_of_older_files_get_a_hint() -> None:
     text = "resources: {tasks: 1, cpusPerTask: 1, memPerCpu: 1, gpus: 0, gpusPerTask: 1}\nsteps: []\n"
     with pytest.raises(InputError, match="resources.gpusPerTask: unknown field .did you mean 'gpus'"):
         parse(text, "job.yaml")
+
+
+GPUS = "resources: {tasks: 1, cpusPerTask: 1, memPerCpu: 1, gpus: 2}\n"
+
+
+def test_gpus_that_no_step_gets_are_a_warning() -> None:
+    (warning,) = parse(GPUS + "steps: [{run: {command: x}}, {run: {command: x}}]\n", "job.yaml").warnings
+    assert warning.startswith("job.yaml:1:53: resources.gpus: warning: is paid for, but no step gets a GPU")
+    inner = "[{run: {command: x, resources: {gpusPerTask: 1}}}]"
+    assert parse(GPUS + f"steps: [{{run: {{command: x}}, finally: {inner}}}]\n", "job.yaml").warnings == ()
+    assert parse(GPUS + "steps: []\n", "job.yaml").warnings == ()
+
+
+@pytest.mark.parametrize("word", ["false", "'false'", "0", '"no"'])
+def test_a_condition_of_one_word_is_a_warning(word: str) -> None:
+    (warning,) = parse(HEAD + f"steps: [{{if: {word}, run: {{command: x}}}}]\n", "job.yaml").warnings
+    assert warning.startswith(
+        "job.yaml:2:10: steps[0].if: warning: is always true: bash's [[ ]] takes any word for true"
+    )
+
+
+@pytest.mark.parametrize(
+    "condition", ["true", "$A", "'`false`'", "-n a", "a = b", "a=b", "'! a'", "'\"$A\"'", "\"''\""]
+)
+def test_other_conditions_are_none(condition: str) -> None:
+    assert parse(HEAD + f"steps: [{{if: {condition}, run: {{command: x}}}}]\n", "job.yaml").warnings == ()
