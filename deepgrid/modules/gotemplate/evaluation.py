@@ -27,6 +27,7 @@ class TemplateLimits:
 
 FACTOR = 16
 MOST_DEEP = 64  # bodies within bodies, those of named templates too
+_NO_VALUE = "<no value>"  # how Go prints the nil of a function; that of a field is <nil>
 _NOTHING = object()  # a pipe that has no value yet
 
 
@@ -96,6 +97,9 @@ class _Evaluation:
         value = self._assigned(node.pipe, dot)
         if node.pipe.variables:
             return
+        last = node.pipe.commands[-1].operands[0]
+        if value is None and isinstance(last, syntax.Function) and last.name not in functions.LAZY:
+            value = _NO_VALUE
         try:
             self.result.write(text_of(value), node.pipe.line, many_lines=False)
         except Unfit as error:

@@ -44,3 +44,5 @@ def call(name: str, arguments: list[Any]) -> Any:
         raise Unfit(f"{name}: {error}") from None
     except OverflowError:
         raise Unfit(f"{name}: the result is too large") from None
+    except ValueError:
+        raise Unfit(f"{name}: a value is given for which it has no result") from None

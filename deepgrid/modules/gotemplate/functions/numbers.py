@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable
 from functools import reduce
 from typing import Any
@@ -10,27 +11,37 @@ from typing import Any
 from deepgrid.modules.gotemplate.functions.arguments import LARGEST, MOST_MADE, count, in_range, position
 from deepgrid.modules.gotemplate.lookup import Unfit, text_of
 
+_BASED = re.compile(r"[-+]?(0x[0-9a-f_]+|0b[01_]+|0o?[0-7_]*|[1-9][0-9_]*)", re.I | re.A)
+_DECIMAL = re.compile(r"[-+]?[0-9]+", re.A)
+_OCTAL = re.compile(r"[-+]?[0-7]+", re.A)
+_FLOAT = re.compile(r"[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)(e[-+]?[0-9]+)?|[-+]?inf(inity)?|nan", re.I | re.A)
+
+
+def _read(text: str, pattern: re.Pattern[str], base: int) -> int:
+    """Return a whole number of 64 bits; 0 for a text that is none."""
+    try:
+        return in_range(int(text, base)) if pattern.fullmatch(text) else 0
+    except (ValueError, Unfit):  # misplaced underscores, or too many digits
+        return 0
+
 
 def to_int(value: Any) -> int:
-    """Return a value as a whole number, as sprig does: 0 for a text that is no number."""
+    """Return a value as a whole number, as sprig does: 0 for a text that is no number. Texts may be octal (010)."""
     if isinstance(value, float):
         return int(value) if math.isfinite(value) and abs(value) < LARGEST else 0
     if isinstance(value, int):
         return int(value)
     if isinstance(value, str):
-        try:
-            return in_range(int(value, 0) if value[:2].lower() in ("0x", "0b", "0o") else int(value))
-        except (ValueError, Unfit):
-            return 0
+        is_octal = re.fullmatch(r"[-+]?0_?[0-7][0-7_]*", value, re.A)
+        return _read(value, _BASED, 8 if is_octal else 0)
     return 0
 
 
 def to_float(value: Any) -> float:
     """Return a value as a number with a fraction: 0 for a text that is no number."""
-    try:
-        return float(value) if isinstance(value, str | int | float) else 0.0
-    except ValueError:
-        return 0.0
+    if isinstance(value, str):
+        return float(value) if _FLOAT.fullmatch(value) else 0.0
+    return float(value) if isinstance(value, int | float) else 0.0
 
 
 def _each(function: Callable[[int, int], int]) -> Callable[..., int]:
@@ -66,9 +77,21 @@ def _remainder(one: Any, other: Any) -> int:
     return to_int(one) - _divide(one, other) * to_int(other)
 
 
+def _whole(function: Callable[[float], int]) -> Callable[[Any], float]:
+    """Return a function that rounds, and leaves infinity and NaN as they are."""
+
+    def rounded(value: Any) -> float:
+        number = to_float(value)
+        return float(function(number)) if math.isfinite(number) else number
+
+    return rounded
+
+
 def _round(value: Any, places: Any, half: Any = 0.5) -> float:
     scale = 10.0 ** count(places, 15)
     scaled = to_float(value) * scale
+    if not math.isfinite(scaled):
+        return to_float(value)
     fraction = abs(scaled) % 1
     return math.copysign(math.floor(abs(scaled)) + (fraction >= to_float(half)), scaled) / scale
 
@@ -114,14 +137,14 @@ NUMBERS: dict[str, Callable[..., Any]] = {
     "divf": _each_float(_divide_floats),
     "maxf": _each_float(max),
     "minf": _each_float(min),
-    "floor": lambda value: float(math.floor(to_float(value))),
-    "ceil": lambda value: float(math.ceil(to_float(value))),
+    "floor": _whole(math.floor),
+    "ceil": _whole(math.ceil),
     "round": _round,
     "int": to_int,
     "int64": to_int,
     "float64": to_float,
-    "atoi": to_int,
-    "toDecimal": lambda value: in_range(int(text_of(value), 8)) if set(text_of(value)) <= set("01234567") else 0,
+    "atoi": lambda value: _read(value, _DECIMAL, 10) if isinstance(value, str) else to_int(value),
+    "toDecimal": lambda value: _read(text_of(value), _OCTAL, 8),
     "until": _until,
     "untilStep": lambda first, behind, step: _steps(position(first), position(behind), position(step)),
     "seq": _sequence,

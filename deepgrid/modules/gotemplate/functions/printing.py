@@ -11,7 +11,9 @@ from deepgrid.modules.gotemplate.functions.yaml import quoted
 from deepgrid.modules.gotemplate.lookup import Unfit, is_list, text_of
 
 WIDEST = 1000  # characters that a verb may fill
-_VERB = re.compile(r"%(?P<flags>[-+# 0]*)(?P<width>\d+|\*)?(?:\.(?P<precision>\d+|\*)?)?(?P<verb>.)?", re.S)
+_VERB = re.compile(
+    r"%(?P<flags>[-+# 0]*)(?P<width>\d+|\*)?(?:\.(?P<precision>\d+|\*)?)?(?:\[(?P<index>\d{1,9})\])?(?P<verb>.)?", re.S
+)
 _TYPES = {bool: "bool", int: "int", float: "float64", str: "string", dict: "map[string]interface {}"}
 
 
@@ -26,22 +28,27 @@ def printed(*values: Any) -> str:
 
 def printed_by_format(template: Any, *values: Any) -> str:
     """Return the text of Go's printf. Raises Unfit for `*` and for wide fields."""
-    used = 0
+    used, is_in_order = 0, True
 
     def filled(found: re.Match[str]) -> str:
-        nonlocal used
+        nonlocal used, is_in_order
         verb = found["verb"]
         if verb is None:
             return "%!(NOVERB)"
         if verb == "%":
             return "%"
+        if found["index"]:
+            used, is_in_order = int(found["index"]) - 1, False
+            if not 0 <= used < len(values):
+                used = max(0, min(used, len(values)))
+                return f"%!{verb}(BADINDEX)"
         if used == len(values):
             return f"%!{verb}(MISSING)"
         used += 1
         return _one(verb, found, values[used - 1])
 
     made = _VERB.sub(filled, text(template))
-    return made + _left_over(values[used:])
+    return made + _left_over(values[used:] if is_in_order else ())
 
 
 def _left_over(values: Sequence[Any]) -> str:
@@ -97,8 +104,9 @@ def _text(value: Any, flags: str, precision: int | None) -> str | None:
 
 
 def _quoted(value: Any, flags: str, precision: int | None) -> str | None:
-    if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 0x110000:
-        return f"'{chr(value)}'"
+    character = _character(value, flags, precision)
+    if character is not None:
+        return f"'{character}'"
     return quoted(value[:precision]) if isinstance(value, str) else None
 
 

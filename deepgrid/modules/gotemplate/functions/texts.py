@@ -31,7 +31,8 @@ def _quote(*values: Any) -> str:
 
 
 def _strings(value: Any) -> list[str]:
-    return [text_of(item) for item in value] if is_list(value) else [text_of(value)]
+    """Return the values of a list as texts. Like sprig, leave out what is nil."""
+    return [text_of(item) for item in (value if is_list(value) else [value]) if item is not None]
 
 
 def _join(separator: Any, values: Any) -> str:
