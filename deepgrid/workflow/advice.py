@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from deepgrid.plain_text import named
 from deepgrid.workflow.models.base import EnvVar, Model
+from deepgrid.workflow.models.held_steps import held_steps
 from deepgrid.workflow.models.job import Definition
 from deepgrid.workflow.models.network import NetworkInterface
 from deepgrid.workflow.models.running import ContainerRun, StepRun
@@ -42,11 +43,15 @@ def advice_on(root: Model) -> Iterator[tuple[Path, str]]:
 
 
 def advice_on_whole(job: Definition) -> Iterator[tuple[Path, str]]:
-    """Yield warnings about what no step of a job uses. The steps of its modules must be in place."""
+    """Yield warnings about what no step of a job uses, and about steps that never start.
+
+    The steps of its modules must be in place.
+    """
     joined = {model.vnet.name for _, model in models_in(job) if isinstance(model, NetworkInterface) and model.vnet}
     for index, network in enumerate(job.virtual_networks):
         if network.name not in joined:
             yield ("virtualNetworks", index), "has no effect: no step joins it"
+    yield from held_steps(job.steps, ("steps",), job.resources)
     runs = [model for _, model in models_in(job) if isinstance(model, StepRun)]
     if runs and job.resources.gpus and not any(run.resources_in(job.resources).gpus for run in runs):
         what = "is paid for, but no step gets a GPU: write resources: {gpusPerTask: N} in the run that uses them"

@@ -133,3 +133,35 @@ def test_a_condition_of_one_word_is_a_warning(word: str) -> None:
 )
 def test_other_conditions_are_none(condition: str) -> None:
     assert parse(HEAD + f"steps: [{{if: {condition}, run: {{command: x}}}}]\n", "job.yaml").warnings == ()
+
+
+TWO = "resources: {tasks: 2, cpusPerTask: 1, memPerCpu: 100, gpus: 1}\n"
+G = "resources: {gpusPerTask: 1}"
+SERVER = "{launch: {handleName: up, steps: [{run: {command: server, RES}}]}}"
+HELD = "waits until a launch before it has ended: together they ask for"
+
+
+@pytest.mark.parametrize(
+    ("launched", "later", "places"),
+    [
+        ("resources: {tasks: 2}", "{run: {command: x}}", {"steps[2].run": "3 CPUs, the job has 2"}),
+        ("resources: {memPerCpu: 150}", "{run: {command: x}}", {"steps[2].run": "250 MB of memory, the job has 200"}),
+        (G, f"{{run: {{command: x, {G}}}}}", {"steps[2].run": "2 GPUs, the job has 1"}),
+        (G, "{run: {command: x}}", {}),
+        ("resources: {tasks: 2}", "{dependsOn: [UP], run: {command: x}}", {}),
+        ("resources: {tasks: 2}", "{steps: [{dependsOn: [up]}]}, {run: {command: x}}", {}),
+        ("resources: {tasks: 2}", "{launch: {steps: [{run: {command: x}}]}}", {}),
+        (
+            "resources: {tasks: 2}",
+            "{steps: [{run: {command: x}}], finally: [{run: {command: y}}]}, {run: {command: z}}, {run: {command: z}}",
+            dict.fromkeys(
+                ("steps[2].steps[0].run", "steps[2].finally[0].run", "steps[3].run"), "3 CPUs, the job has 2"
+            ),
+        ),
+    ],
+)
+def test_a_step_that_a_launch_holds_back_is_a_warning(launched: str, later: str, places: dict[str, str]) -> None:
+    text = f"steps: [{{run: {{command: first, {G}}}}}, {SERVER.replace('RES', launched)}, {later}]\n"
+    told = [warning.split(": ", 1)[1] for warning in parse(TWO + text, "job.yaml").warnings]
+    rest = "; give them fewer resources, or wait with dependsOn"
+    assert told == [f"{place}: warning: {HELD} {what}{rest}" for place, what in places.items()]
