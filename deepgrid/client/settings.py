@@ -76,19 +76,23 @@ async def patiently(
     patience_s: float | None,
     longest_pause_s: float,
     on_failure: Callable[[GridError], None] = lambda _: None,
+    progress: Callable[[], int] = lambda: 0,
 ) -> T:
     """Return the result of `read`, which is retried while it fails with a transient error. None means without a limit.
 
-    `on_failure` gets the first error of an outage. Raises a permanent error at once, and the last transient one when
-    the patience is over.
+    `on_failure` gets the first error of an outage. The patience begins again whenever `progress` has grown. Raises a
+    permanent error at once, and the last transient one when the patience is over.
     """
     deadline = None if patience_s is None else time.monotonic() + patience_s
     pause_s = pauses_s(longest_pause_s)
-    failures = 0
+    failures, most = 0, progress()
     while True:
         try:
             return await read()
         except GridError as error:
+            if (now := progress()) > most:
+                most, failures = now, 0
+                deadline = None if patience_s is None else time.monotonic() + patience_s
             wait_s = pause_s(failures)
             if not error.transient or (deadline is not None and time.monotonic() + wait_s > deadline):
                 raise

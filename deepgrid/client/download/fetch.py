@@ -6,7 +6,6 @@ import asyncio
 import hashlib
 import os
 import re
-import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -17,7 +16,7 @@ import aiohttp
 from yarl import URL
 
 from deepgrid.client.download.folder import open_part, part_of, size_of, writing
-from deepgrid.client.settings import ClientSettings, pauses_s
+from deepgrid.client.settings import ClientSettings, patiently
 from deepgrid.errors import AccessDenied, ServiceError
 from deepgrid.safe_http import is_loopback
 
@@ -107,22 +106,13 @@ class Fetcher:
         if file.is_at(place):
             return place
         part = part_of(place, file.version)
-        pause_s = pauses_s(self._settings.longest_pause_s)
-        deadline, most, failures = time.monotonic() + self._settings.patience_s, size_of(part), 0
-        while True:
-            try:
-                await self._complete(file, part)
-                break
-            except ServiceError as error:
-                if not error.transient:
-                    raise
-                if size_of(part) > most:
-                    deadline, most, failures = time.monotonic() + self._settings.patience_s, size_of(part), 0
-                wait_s = pause_s(failures)
-                if time.monotonic() + wait_s > deadline:
-                    raise
-                failures += 1
-                await asyncio.sleep(wait_s)
+        settings = self._settings
+        await patiently(
+            lambda: self._complete(file, part),
+            settings.patience_s,
+            settings.longest_pause_s,
+            progress=lambda: size_of(part),
+        )
         with writing(place):
             if file.modified_s:
                 os.utime(part, (file.modified_s, file.modified_s))

@@ -38,6 +38,7 @@ class KeptFiles:
     def __init__(self, exchange: FileExchange, settings: ClientSettings) -> None:
         self._exchange = exchange
         self._settings = settings
+        self._kept_bytes = 0  # that arrived, without those of files with a wrong checksum
 
     async def manifest(self) -> Manifest:
         """Return the list of the files. Raises ServiceError, also for a list that leads out of a folder."""
@@ -67,13 +68,16 @@ class KeptFiles:
                 await self._fetch_run(run)
 
         settings = self._settings
-        await patiently(fetch_missing, settings.patience_s, settings.longest_pause_s)
+        await patiently(fetch_missing, settings.patience_s, settings.longest_pause_s, progress=lambda: self._kept_bytes)
         return list(places.values())
+
+    def _count(self, kept_bytes: int) -> None:
+        self._kept_bytes += kept_bytes
 
     async def _fetch_run(self, run: Sequence[_Wanted]) -> None:
         """Fetch files whose contents follow each other, by one request."""
         start, end = run[0].offset + run[0].have, run[-1].offset + run[-1].entry.size
-        sink = _Sink(run)
+        sink = _Sink(run, self._count)
         try:
             if start < end:
                 async with aclosing(self._exchange.pieces("data", start, end)) as pieces:
@@ -106,9 +110,13 @@ async def _write(pieces: AsyncIterator[bytes], sink: _Sink) -> None:
 
 
 class _Sink:
-    """Writes contents that follow each other into their files. A file gets its name once its checksum is right."""
+    """Writes contents that follow each other into their files. A file gets its name once its checksum is right.
 
-    def __init__(self, run: Sequence[_Wanted]) -> None:
+    `count` gets the number of bytes that were written. It is negative when a file is dropped.
+    """
+
+    def __init__(self, run: Sequence[_Wanted], count: Callable[[int], None]) -> None:
+        self._count = count
         self._run = iter(run)
         self._now: _Wanted | None = None
         self._file: IO[bytes] | None = None
@@ -127,6 +135,7 @@ class _Sink:
             piece = view[: self._left]
             with writing(self._now.part):
                 self._file.write(piece)
+            self._count(len(piece))
             self._hash.update(piece)
             self._left -= len(piece)
             view = view[len(piece) :]
@@ -164,6 +173,7 @@ class _Sink:
             os.fchmod(file.fileno(), 0o755 if now.entry.mode & 0o100 else 0o644)
         if self._hash.hexdigest() != now.entry.sha256:
             now.part.unlink()
+            self._count(-now.entry.size)
             raise ServiceError(f"The file {now.entry.path!r} arrived with another checksum than it was sent with.")
         with writing(now.place):
             os.replace(now.part, now.place)
