@@ -11,7 +11,7 @@ import pytest
 from deepgrid.client import AsyncGrid, ClientSettings, GridError, IdempotencyConflict, InputError
 from deepgrid.services.client import ServicesClient
 from tests.chain.anvil import Anvil
-from tests.cli.live import EXAMPLE, Live
+from tests.cli.live import CREDIT, EXAMPLE, Live, Party
 from tests.client.stage import Customer
 
 
@@ -114,3 +114,25 @@ async def test_an_upload_that_failed_is_repeated_with_the_same_hash(
         await grid.submit(EXAMPLE, credits=100, key="k")
     await grid.submit(EXAMPLE, credits=100, key="k")
     assert salts[0] == salts[1] is not None
+
+
+async def test_a_stranger_that_has_the_number_after_a_reorganisation_is_not_returned(
+    grid: AsyncGrid, customer: Customer, live: Live, operator: Party
+) -> None:
+    """Another process of the customer requested the job, and this long-lived grid has read it."""
+    await operator.writer.mint(operator.address, 200 * CREDIT)
+    connection = await grid._connect()
+    for option in ({"key": "k"}, {"cache": True}):
+        before = live.grid.anvil.call("evm_snapshot")
+        async with AsyncGrid(customer.key, customer.book) as process:
+            mine = await process.submit(EXAMPLE, credits=100, **option)
+        await connection.refresh_requested()
+        assert connection.requested.find(mine.on_chain.definition.definition_hash) == mine.id
+        live.grid.anvil.call("evm_revert", before)
+        async with AsyncGrid(live.grid.operator_key, customer.book) as other:
+            assert (await other.submit(EXAMPLE, credits=100)).id == mine.id
+        again = await grid.submit(EXAMPLE, credits=100, **option)
+        assert (again.id, again.customer) == (mine.id + 1, grid.address)
+        await connection.refresh_requested()
+        found = await connection.find_requested(again.on_chain.definition.definition_hash)
+        assert found is not None and found.id == again.id

@@ -5,14 +5,19 @@ from __future__ import annotations
 import asyncio
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from deepgrid.client import AsyncGrid, AsyncJob, InputError
-from deepgrid.client.engine.result_cache import check_cacheable
+from deepgrid.client import AsyncGrid, AsyncJob, ClientSettings, GridError, InputError
+from deepgrid.client.engine.idempotency import key_lock
+from deepgrid.client.engine.result_cache import LOG_ARRIVES_WITHIN_S, cache_key, check_cacheable, is_kept
+from deepgrid.client.order import Terms, order_of
 from deepgrid.lifecycle.states import JobStatus
-from tests.cli.live import EXAMPLE
+from deepgrid.workflow import canonical
+from tests.appending import push_log
+from tests.cli.live import CREDIT, EXAMPLE
 from tests.client.stage import Customer, Stage
 from tests.waiting import until
 
@@ -52,11 +57,37 @@ async def test_the_result_of_a_retry_is_found(grid: AsyncGrid, stage: Stage) -> 
     await stage.run(job)
     await stage.provider.writer.settle(job.id, JobStatus.FAILED, 1, "a node of the cluster failed", 0)
     waiting = asyncio.create_task(job.wait(timeout="120s"))
-    await until(lambda: job.earlier_attempts)
+    await until(lambda: job.earlier_attempts and job.status.hot)
     await ended(stage, job, JobStatus.FINISHED)
     await waiting
     again = await grid.submit(EXAMPLE, credits=100, cache=True)
     assert (again.id, again.cached, await grid.jobs().count()) == (job.id, True, 2)
+
+
+async def test_a_job_whose_only_result_was_its_log_is_run_again_without_it(grid: AsyncGrid, stage: Stage) -> None:
+    job = await grid.submit(EXAMPLE, credits=100, cache=True)
+    await ended(stage, job, JobStatus.FINISHED)
+    connection = await grid._connect()
+    order = order_of(await grid.workflow(EXAMPLE), 100 * CREDIT, None, Terms())
+    recent = await connection.reads.job(job.id)
+    old = replace(recent, ended_at=recent.ended_at - LOG_ARRIVES_WITHIN_S - 60)
+    assert await is_kept(connection, order, recent), "the log may still arrive"
+    assert not await is_kept(connection, order, old)
+    await push_log(stage.provider.services, job.id, 0, b"one", final=True)
+    assert await is_kept(connection, order, old)
+
+
+async def test_different_jobs_do_not_wait_for_each_other(grid: AsyncGrid, customer: Customer) -> None:
+    workflow = await grid.workflow(EXAMPLE)
+    connection = await grid._connect()
+    named = cache_key(connection)
+    other = named.fingerprint(canonical(workflow.env(OTHER="1").definition))
+    async with key_lock(named.folder, named.id, None), key_lock(named.folder, other, None):
+        assert not (await grid.submit(EXAMPLE, credits=100, cache=True)).cached
+        hasty = ClientSettings(key_wait_s=0.1)
+        async with AsyncGrid(customer.key, customer.book, settings=hasty) as same:
+            with pytest.raises(GridError, match="has not ended"):
+                await same.submit(workflow.env(OTHER="1"), credits=100, cache=True)
 
 
 async def test_a_key_and_the_cache_exclude_each_other(grid: AsyncGrid) -> None:

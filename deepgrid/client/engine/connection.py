@@ -20,9 +20,10 @@ from deepgrid.client.engine.idempotency import IdempotencyKey, RequestedJobs
 from deepgrid.client.engine.poller import JobPoller
 from deepgrid.client.session import CustomerSession
 from deepgrid.client.settings import ClientSettings, log_outage, patient, patiently
-from deepgrid.errors import InputError
+from deepgrid.errors import InputError, NotFound
 
 if TYPE_CHECKING:
+    from deepgrid.lifecycle.job import Job
     from deepgrid.workflow.models.transport import TransportData
 
 T = TypeVar("T")
@@ -91,6 +92,21 @@ class Connection:
         address, wait_s = self.session.address, self.settings.mining_wait_s
         await self.patiently(lambda: self.chain.until_mined(address, wait_s), forever=forever)
         await self.patiently(self.requested.refresh, forever=forever)
+
+    async def find_requested(self, definition_hash: str) -> Job | None:
+        """Return the own job with this hash; None if there was none at the last `refresh_requested`.
+
+        The job is read, because a reorganisation of the chain may have given its number to another one. Then all are
+        read again. Raises ChainError.
+        """
+        while (job_id := self.requested.find(definition_hash)) is not None:
+            with suppress(NotFound):
+                job = await self.reads.job(job_id)
+                if (job.customer, job.definition.definition_hash) == (self.session.address, definition_hash):
+                    return job
+            self.requested.forget()
+            await self.refresh_requested()
+        return None
 
     def idempotency_key(self, use: str, text: str) -> IdempotencyKey:
         """Return a key of the customer's wallet on this grid. Raises InputError."""

@@ -202,7 +202,7 @@ def _file_lock(file: Path) -> Iterator[None]:
 class RequestedJobs:
     """An index of all jobs of a customer. It is read once, and then only new entries are read.
 
-    The hash of a job never changes.
+    The hash of a job never changes. If a reorganisation of the chain has replaced the newest one, all are read again.
     """
 
     def __init__(self, chain: Chain, customer: str) -> None:
@@ -210,15 +210,25 @@ class RequestedJobs:
         self._customer = customer
         self._known = 0  # jobs of the customer that were read
         self._ids: dict[str, int] = {}
+        self._newest: tuple[int, str] | None = None
         self._reading = asyncio.Lock()
 
     async def refresh(self) -> None:
         """Read the jobs that are new. Raises ChainError."""
         async with self._reading:
-            new = await self._chain.jobs_by_customer(self._customer, self._known)
-            for job in await self._chain.jobs(new):
-                self._ids.setdefault(job.definition.definition_hash, job.id)
-            self._known += len(new)
+            found = await self._read(max(0, self._known - 1))
+            if self._newest is not None and found[:1] != [self._newest]:
+                self.forget()
+                found = await self._read(0)
+            for job_id, definition_hash in found:
+                self._ids.setdefault(definition_hash, job_id)
+            self._known = max(0, self._known - 1) + len(found)
+            self._newest = found[-1] if found else None
+
+    async def _read(self, first: int) -> list[tuple[int, str]]:
+        """Return the jobs of the customer without the `first` ones, with their hashes."""
+        ids = await self._chain.jobs_by_customer(self._customer, first)
+        return [(job.id, job.definition.definition_hash) for job in await self._chain.jobs(ids)]
 
     def find(self, definition_hash: str) -> int | None:
         """Return the id of the first job with this hash, as of the last `refresh`; None if there is none."""
@@ -226,5 +236,5 @@ class RequestedJobs:
 
     def forget(self) -> None:
         """Read everything again next time, because a reorganisation of the chain has replaced jobs."""
-        self._known = 0
+        self._known, self._newest = 0, None
         self._ids.clear()

@@ -17,8 +17,10 @@ if TYPE_CHECKING:
     from deepgrid.client.engine.connection import Connection
     from deepgrid.client.engine.idempotency import IdempotencyKey
     from deepgrid.client.order import Order
+    from deepgrid.lifecycle.job import Job
 
 MUTABLE = ("http", "s3")
+LOG_ARRIVES_WITHIN_S = 3600  # after the end of its job
 
 
 def check_cacheable(definition: bytes) -> None:
@@ -69,24 +71,25 @@ async def finished_equal(connection: Connection, order: Order, content: bytes) -
 
     await connection.refresh_requested()
     attempt, salt = 0, cache_key(connection).salt()
-    while (job_id := connection.requested.find(hash_definition(salt, content))) is not None:
-        job = await connection.reads.job(job_id)
-        if job.status is JobStatus.FINISHED and await _is_kept(connection, order, job_id):
+    while (job := await connection.find_requested(hash_definition(salt, content))) is not None:
+        if job.status is JobStatus.FINISHED and await is_kept(connection, order, job):
             break
         attempt += 1
         salt = cache_key(connection).salt(0, attempt)
-    return job_id, salt
+    return None if job is None else job.id, salt
 
 
-async def _is_kept(connection: Connection, order: Order, job_id: int) -> bool:
-    """Return whether the results of a job are there, if the grid keeps them."""
-    if order.job.output is None or order.job.output.grid is None:
-        return True
+async def is_kept(connection: Connection, order: Order, job: Job) -> bool:
+    """Return whether the results of a job are there: the output that the grid keeps, else the log, if it has one."""
     from deepgrid.services.client import FilesClient
 
-    files = FilesClient(connection.session.services)
+    services = connection.session.services
     try:
-        await connection.patiently(lambda: files.of_job(job_id))
+        if order.job.output is not None and order.job.output.grid is not None:
+            await connection.patiently(lambda: FilesClient(services).of_job(job.id))
+        elif order.job.enable_logging and await connection.reads.now() > job.ended_at + LOG_ARRIVES_WITHIN_S:
+            log = await connection.patiently(lambda: services.read_log(job.id, -1))
+            return log.final or bool(log.next_offset)
     except NotFound:
         return False
     return True

@@ -44,10 +44,10 @@ async def submit(
     definition_hash = hash_definition(salt, content)
     async with key_lock(named.folder, named.id, connection.settings.key_wait_s):
         await connection.refresh_requested()
-        existing = connection.requested.find(definition_hash)
+        existing = await connection.find_requested(definition_hash)
         if existing is not None:
-            connection.outputs[existing] = order.job.output
-            return existing
+            connection.outputs[existing.id] = order.job.output
+            return existing.id
         record_use(connection, named, Use(named.fingerprint(content), definition_hash))
         return await _submit(connection, order, approve=approve, quote=quote, salt=salt, mark=mark)
 
@@ -72,7 +72,8 @@ async def place(
 
     content, named = canonical(order.job), cache_key(connection)
     check_cacheable(content)
-    async with key_lock(named.folder, named.id, connection.settings.key_wait_s):
+    equal = named.fingerprint(content)  # so that different jobs do not wait for each other
+    async with key_lock(named.folder, equal, connection.settings.key_wait_s):
         known, salt = await finished_equal(connection, order, content)
         if known is None:
             return await _submit(connection, order, approve=approve, quote=quote, salt=salt, mark=mark), False

@@ -74,9 +74,10 @@ class RepeatableJob(JobLog, ABC):
                 mark=mark_of(retries.tags, retries.note),
                 cache=retries.cache,
             )
+            new = await self._connection.reads_forever.job(job_id)  # an error here would repeat it twice
             retries.left -= 1
             retries.earlier.append(failed.id)
-            self._update(await self._connection.reads_forever.job(job_id), "")  # an error here would repeat it twice
+            self._update(new, "")
             return True
 
     async def file(self) -> JobFile:

@@ -230,9 +230,9 @@ async def _request(connection: Connection, prepared: Sequence[tuple[tuple[Order,
     orders: list[tuple[Order, str]] = []
     noted: dict[str, Mark] = {}
     hashes = [hash_definition(salt, canonical(order.job)) for (order, salt), _ in prepared]
-    existing = [connection.requested.find(one) for one in hashes]
-    found = [job_id for job_id in existing if job_id is not None]
-    missing = [one for one, job_id in zip(zip(prepared, hashes, strict=True), existing, strict=True) if job_id is None]
+    existing = [await connection.find_requested(one) for one in hashes]
+    found = [job.id for job in existing if job is not None]
+    missing = [one for one, job in zip(zip(prepared, hashes, strict=True), existing, strict=True) if job is None]
     await check_earlier(connection, [order.terms for ((order, _), _), _ in missing])
     for ((order, salt), mark), definition_hash in missing:
         async with connection.uploads:
