@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
+from collections.abc import Sequence
 from typing import Any
 
 import httpcore
 import pytest
 
 from deepgrid.errors import InputError
+from deepgrid.lifecycle.job import Job
 from deepgrid.lifecycle.states import JobStatus
-from deepgrid.services.admission.webhook_targets import PublicAddresses, Targets
-from deepgrid.services.client.subscriptions_client import subscribe
+from deepgrid.services.admission.webhook_targets import Answer, PublicAddresses, Targets
+from deepgrid.services.client.subscriptions_client import NewSubscription, subscribe, unsubscribe
 from deepgrid.services.notify.notifier import EVENTS, NotifierSettings, deliver_due, note_due
-from tests.services.support import Grid, Start
+from tests.services.support import ACCOUNTS, Grid, Start
 from tests.services.webhook_support import webhook
 
 PRIVATE = ("127.0.0.1", "10.0.0.1", "169.254.169.254", "192.168.1.1", "::1", "fd00::1", "::ffff:10.0.0.1", "0.0.0.0")
@@ -33,7 +36,7 @@ async def test_no_webhook_leads_into_the_operators_network(monkeypatch: pytest.M
         monkeypatch.setattr(socket, "getaddrinfo", resolve)
         with pytest.raises(httpcore.ConnectError, match="private"):
             await backend.address_of("rebound.example", 443)
-        assert not await targets.post("https://rebound.example/", "key", b"{}")
+        assert await targets.post("https://rebound.example/", "key", b"{}") is Answer.REFUSED
     await targets.close()
 
 
@@ -82,3 +85,69 @@ async def test_nothing_is_told_of_the_jobs_of_others(start: Start) -> None:
         await note_due(grid.context)
         await deliver_due(grid.context, grid.context.targets)
         assert hook.requests == []
+
+
+@pytest.mark.attack(
+    "5 webhooks at a host that accepts and never answers, for 2,000 jobs that it requests and cancels at once",
+    attacker="a customer", gain="5 of 20 slots for the time of one answer, six times",
+    defence="subscriptions have turns; a silent target postpones all its messages together",
+)  # fmt: skip
+async def test_a_silent_webhook_delays_no_other(start: Start) -> None:
+    grid = await start(notifier=NotifierSettings(every_s=10_000, private=True))
+    asked = 0
+    grid.clock.stop()
+
+    async def never(reader: asyncio.StreamReader, _: asyncio.StreamWriter) -> None:
+        nonlocal asked
+        asked += 1
+        await reader.read()
+
+    targets = Targets(private=True, timeout_s=2.0)
+    server = await asyncio.start_server(never, "127.0.0.1", 0)
+    silent = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/"
+    async with server, webhook() as hook:
+        for _ in range(5):
+            await subscribe(grid.customer, silent, EVENTS, 60)
+        await subscribe(grid.rival, hook.url, EVENTS, 60)
+        ended = int(grid.clock()) + 1
+        for job_id in range(1, 61):  # more than a round takes, for 5 subscriptions
+            grid.chain.put(job_id, "0" * 64, JobStatus.CANCELLED, ended_at=ended)
+        rival = {"customer": ACCOUNTS["rival"].address, "ended_at": ended}
+        grid.chain.put(401, "0" * 64, JobStatus.FINISHED, **rival)
+        await note_due(grid.context)
+        await deliver_due(grid.context, targets)
+        assert [one["job"] for one in hook.messages] == [401]
+        grid.chain.put(402, "0" * 64, JobStatus.FINISHED, **rival)
+        await note_due(grid.context)
+        await deliver_due(grid.context, targets)
+        assert ([one["job"] for one in hook.messages], asked) == ([401, 402], 5)
+        for _ in range(6):  # it is given up as a whole
+            grid.clock.ahead_s += 15_000
+            await deliver_due(grid.context, targets)
+        assert asked == 5 * 6
+    await targets.close()
+
+
+@pytest.mark.attack(
+    "deletes its subscription during a round, so that the next customer gets its number and its messages",
+    attacker="a customer", gain="nothing", defence="messages are noted for a number and the subscription that had it",
+)  # fmt: skip
+async def test_a_number_that_is_given_again_gets_no_message_of_before(start: Start) -> None:
+    grid = await start(notifier=NotifierSettings(every_s=10_000, private=True))
+    grid.chain.put(1, "0" * 64, JobStatus.FAILED, ended_at=int(grid.clock()) + 1)
+    async with webhook() as first, webhook() as second:
+        made = await subscribe(grid.customer, first.url, EVENTS, 60)
+        read = grid.chain.jobs
+        meanwhile: list[NewSubscription] = []
+
+        async def jobs(job_ids: Sequence[int]) -> list[Job]:
+            if not meanwhile:
+                await unsubscribe(grid.customer, made.id)
+                meanwhile.append(await subscribe(grid.rival, second.url, EVENTS, 60))
+            return await read(job_ids)
+
+        grid.chain.jobs = jobs  # type: ignore[method-assign]
+        await note_due(grid.context)
+        await deliver_due(grid.context, grid.context.targets)
+        assert meanwhile[0].id == made.id
+        assert (first.requests, second.requests) == ([], [])

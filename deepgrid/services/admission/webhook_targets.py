@@ -12,6 +12,7 @@ import hmac
 import ipaddress
 import socket
 from collections.abc import Iterable
+from enum import Enum
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -23,6 +24,14 @@ from deepgrid.safe_http import fault_of, is_public
 TIMEOUT_S = 10.0
 MAX_URL_CHARS = 1000
 SIGNATURE_HEADER = "X-Grid-Signature-256"
+
+
+class Answer(Enum):
+    """What a target did with a message. A silent one did not answer in time."""
+
+    TAKEN = "taken"
+    REFUSED = "refused"
+    SILENT = "silent"
 
 
 class PublicAddresses(httpcore.AsyncNetworkBackend):
@@ -64,10 +73,13 @@ class PublicAddresses(httpcore.AsyncNetworkBackend):
 
 
 class Targets:
-    """Delivers to webhooks. `private` is for a network whose customers the operator trusts, and for tests."""
+    """Delivers to webhooks, each message within `timeout_s` seconds.
 
-    def __init__(self, *, private: bool = False) -> None:
-        self._private = private
+    `private` is for a network whose customers the operator trusts, and for tests.
+    """
+
+    def __init__(self, *, private: bool = False, timeout_s: float = TIMEOUT_S) -> None:
+        self._private, self.timeout_s = private, timeout_s
         transport = httpx.AsyncHTTPTransport(verify=True)
         # httpx names no backend itself; the tests of attacks would see a release that ignores this one.
         transport._pool = httpcore.AsyncConnectionPool(
@@ -75,7 +87,7 @@ class Targets:
             max_keepalive_connections=0,
             network_backend=PublicAddresses(private=private),
         )
-        self._http = httpx.AsyncClient(transport=transport, timeout=TIMEOUT_S, trust_env=False)
+        self._http = httpx.AsyncClient(transport=transport, timeout=timeout_s, trust_env=False)
 
     def fault_of(self, url: str) -> str:
         """Return why a URL is no target; empty if it is one."""
@@ -87,15 +99,18 @@ class Targets:
             return "must start with https://"
         return ""
 
-    async def post(self, url: str, key: str, body: bytes) -> bool:
-        """Post the body, signed by HMAC-SHA-256. Returns whether the target took it."""
+    async def post(self, url: str, key: str, body: bytes) -> Answer:
+        """Post the body, signed by HMAC-SHA-256."""
         signature = hmac.new(key.encode(), body, hashlib.sha256).hexdigest()
         headers = {"Content-Type": "application/json", SIGNATURE_HEADER: f"sha256={signature}"}
+        sending = self._http.stream("POST", url, content=body, headers=headers)
         try:
-            async with asyncio.timeout(TIMEOUT_S), self._http.stream("POST", url, content=body, headers=headers) as got:
-                return got.is_success
-        except (httpx.HTTPError, httpx.InvalidURL, TimeoutError, ValueError):
-            return False
+            async with asyncio.timeout(self.timeout_s), sending as got:
+                return Answer.TAKEN if got.is_success else Answer.REFUSED
+        except (httpx.TimeoutException, TimeoutError):
+            return Answer.SILENT
+        except (httpx.HTTPError, httpx.InvalidURL, ValueError):
+            return Answer.REFUSED
 
     async def close(self) -> None:
         await self._http.aclose()

@@ -1,6 +1,7 @@
 """Looks at the jobs of customers with subscriptions, notes what is due, and delivers it.
 
-Each event of a job is told once per subscription. A target that does not answer is tried again for some hours.
+Each event of a job is told once per subscription. A target that does not answer is tried again for some hours, and all
+its messages wait together. Subscriptions have turns, so one of them delays no other.
 """
 
 from __future__ import annotations
@@ -12,15 +13,16 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import delete, select, update
+from sqlalchemy import ColumnElement, Select, case, delete, func, select, tuple_, update
 from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.ext.asyncio import AsyncSession
 
 from deepgrid.errors import GridError
 from deepgrid.lifecycle.ends import MONEY_ENDING
 from deepgrid.lifecycle.exits import outcome
 from deepgrid.lifecycle.job import Job
 from deepgrid.lifecycle.states import JobStatus
-from deepgrid.services.admission.webhook_targets import Targets
+from deepgrid.services.admission.webhook_targets import Answer, Targets
 from deepgrid.services.context import Context
 from deepgrid.services.notify.subscription_table import DeliveryRecord, SubscriptionRecord
 from deepgrid.services.storage.database import NoticeRecord
@@ -30,6 +32,7 @@ EVENTS = (ENDED, FAILED, WAITING, MONEY_ENDING)
 RETRY_S = (60, 300, 1800, 7200, 14400)
 AT_ONCE = 20
 DELIVERIES_PER_ROUND = 200
+PER_SUBSCRIPTION = 5  # of a round
 MOST_JOBS = 2000  # of one customer that a round looks at: the newest ones
 
 logger = logging.getLogger(__name__)
@@ -106,6 +109,8 @@ async def _note(
 ) -> None:
     """Note messages, and forget the messages on jobs older than the `oldest` that may have news."""
     async with context.database.write() as session:
+        if await session.scalar(_same(one).with_for_update()) is None:  # deleted, and its number may be another's
+            return
         for job, event, text in due:
             if await session.get(DeliveryRecord, (one.id, job.id, event)) is None:
                 body = json.dumps(_message(context, job, event, text))
@@ -133,38 +138,72 @@ def _message(context: Context, job: Job, event: str, text: str) -> dict[str, Any
 
 async def deliver_due(context: Context, targets: Targets) -> None:
     """Deliver the messages that are due. Each is taken before it is sent, so two processes do not send it at once."""
-    now = context.clock()
+    now, slots = context.clock(), asyncio.Semaphore(AT_ONCE)
     async with context.database.write() as session:
-        wanted = select(DeliveryRecord).where(DeliveryRecord.next_at > 0, DeliveryRecord.next_at <= now)
-        rows = (await session.scalars(wanted.limit(DELIVERIES_PER_ROUND).with_for_update(skip_locked=True))).all()
-        for row in rows:
-            row.next_at = now + RETRY_S[row.tries] if row.tries < len(RETRY_S) else 0
-            row.tries += 1
+        rows = await _take(session, now)
         ids = {row.subscription for row in rows}
         known = (await session.scalars(select(SubscriptionRecord).where(SubscriptionRecord.id.in_(ids)))).all()
-    slots = asyncio.Semaphore(AT_ONCE)
-    sealed = {one.id: one.sealed for one in known}
 
-    async def deliver(row: DeliveryRecord) -> None:
-        if row.subscription not in sealed:
-            return
-        url, key = json.loads(context.vault.unseal(sealed[row.subscription]))
+    async def turn(one: SubscriptionRecord) -> None:
         async with slots:
-            taken = await targets.post(url, key, row.body.encode())
-        if taken:
-            await _done(context, row)
+            await _turn(context, targets, one, [row for row in rows if row.subscription == one.id], now)
 
-    await asyncio.gather(*(deliver(row) for row in rows))
+    await asyncio.gather(*map(turn, known))
 
 
-async def _done(context: Context, row: DeliveryRecord) -> None:
-    same = (
-        DeliveryRecord.subscription == row.subscription,
-        DeliveryRecord.job_id == row.job_id,
-        DeliveryRecord.event == row.event,
-    )
+async def _take(session: AsyncSession, now: int) -> Sequence[DeliveryRecord]:
+    """Take due messages, the first of each subscription before the second of any. Each is due again later."""
+    due = DeliveryRecord.next_at > 0, DeliveryRecord.next_at <= now
+    key = DeliveryRecord.subscription, DeliveryRecord.job_id, DeliveryRecord.event
+    oldest = DeliveryRecord.next_at, DeliveryRecord.job_id, DeliveryRecord.event
+    place = func.row_number().over(partition_by=DeliveryRecord.subscription, order_by=oldest).label("place")
+    queue = select(*key, DeliveryRecord.next_at, place).where(*due).subquery()
+    first = select(queue.c.subscription, queue.c.job_id, queue.c.event).where(queue.c.place <= PER_SUBSCRIPTION)
+    first = first.order_by(queue.c.place, queue.c.next_at, queue.c.subscription).limit(DELIVERIES_PER_ROUND)
+    wanted = select(DeliveryRecord).where(tuple_(*key).in_(first), *due).order_by(*oldest)
+    rows = (await session.scalars(wanted.with_for_update(skip_locked=True))).all()
+    for row in rows:
+        row.next_at = now + RETRY_S[row.tries] if row.tries < len(RETRY_S) else 0
+        row.tries += 1
+    return rows
+
+
+async def _turn(
+    context: Context, targets: Targets, one: SubscriptionRecord, rows: Sequence[DeliveryRecord], now: int
+) -> None:
+    """Deliver the taken messages of a subscription one after another, until its target is silent or too slow."""
+    url, key = json.loads(context.vault.unseal(one.sealed))
+    loop = asyncio.get_running_loop()
+    until = loop.time() + targets.timeout_s
+    for at, row in enumerate(rows):
+        if loop.time() > until:
+            left = [(late.job_id, late.event) for late in rows[at:]]
+            not_sent = tuple_(DeliveryRecord.job_id, DeliveryRecord.event).in_(left)
+            await _change(context, one, not_sent, next_at=now, tries=DeliveryRecord.tries - 1)
+            return
+        answer = await targets.post(url, key, row.body.encode())
+        if answer is Answer.TAKEN:
+            sent = (DeliveryRecord.job_id == row.job_id) & (DeliveryRecord.event == row.event)
+            await _change(context, one, sent, next_at=0)
+        elif answer is Answer.SILENT:
+            others = (DeliveryRecord.next_at > 0) & (DeliveryRecord.next_at < now + RETRY_S[0])
+            waits = {tries: now + wait_s for tries, wait_s in enumerate(RETRY_S)}
+            again = case(waits, value=DeliveryRecord.tries, else_=0)
+            await _change(context, one, others, next_at=again, tries=DeliveryRecord.tries + 1)
+            return
+
+
+async def _change(context: Context, one: SubscriptionRecord, which: ColumnElement[bool], **values: Any) -> None:
+    """Change messages of this subscription, unless it was deleted meanwhile."""
+    same = DeliveryRecord.subscription.in_(_same(one))
     async with context.database.write() as session:
-        await session.execute(update(DeliveryRecord).where(*same).values(next_at=0))
+        await session.execute(update(DeliveryRecord).where(same, which).values(**values))
+
+
+def _same(one: SubscriptionRecord) -> Select[tuple[int]]:
+    """Find this subscription. After a deletion, SQLite may give its number to another one."""
+    found = select(SubscriptionRecord.id).where(SubscriptionRecord.id == one.id)
+    return found.where(SubscriptionRecord.customer == one.customer, SubscriptionRecord.created_at == one.created_at)
 
 
 async def forget_subscription(context: Context, subscription_id: int, customer: str) -> bool:

@@ -6,12 +6,14 @@ import asyncio
 from collections.abc import AsyncIterator
 
 import pytest
+from sqlalchemy import select
 
 from deepgrid.errors import AccessDenied, InputError, NotFound, ServiceError
 from deepgrid.lifecycle.states import JobStatus
+from deepgrid.services.admission.webhook_targets import Answer, Targets
 from deepgrid.services.client.subscriptions_client import subscribe, subscriptions, unsubscribe
 from deepgrid.services.notify.notifier import EVENTS, NotifierSettings, deliver_due, note_due
-from deepgrid.services.notify.subscription_table import SubscriptionRecord
+from deepgrid.services.notify.subscription_table import DeliveryRecord, SubscriptionRecord
 from tests.services.support import ACCOUNTS, Grid, Start, client_of, session_key
 from tests.services.webhook_support import Webhook, webhook
 
@@ -85,6 +87,30 @@ async def test_a_target_that_is_away_is_tried_again(told: Grid, hook: Webhook) -
         await a_round(told)
         told.clock.ahead_s += 400
     assert [one["event"] for one in hook.messages] == ["ended"]
+
+
+async def test_a_slow_target_waits_for_its_next_turn(told: Grid) -> None:
+    """Its other messages lose no try, and are due at once."""
+    told.clock.stop()
+    bodies = []
+
+    class Slow(Targets):
+        async def post(self, url: str, key: str, body: bytes) -> Answer:
+            bodies.append(body)
+            await asyncio.sleep(2 * self.timeout_s)
+            return Answer.TAKEN
+
+    await subscribe(told.customer, "http://127.0.0.1:1/", EVENTS, 60)
+    for job_id in (1, 2, 3):
+        told.chain.put(job_id, HASH, JobStatus.FINISHED, ended_at=int(told.clock()) + 1)
+    await note_due(told.context)
+    targets = Slow(private=True, timeout_s=0.05)
+    for sent in (1, 2, 3, 3):
+        await deliver_due(told.context, targets)
+        async with told.context.database.read() as session:
+            rows = (await session.scalars(select(DeliveryRecord).order_by(DeliveryRecord.job_id))).all()
+        assert (len(bodies), [row.tries for row in rows]) == (sent, [1] * sent + [0] * (3 - sent))
+    await targets.close()
 
 
 async def test_notices_of_others_tell_nothing(told: Grid, hook: Webhook) -> None:
