@@ -59,6 +59,56 @@ def test_without_a_prefix_a_module_writes_to_its_callers_env_file(bench: Bench) 
     assert outcome.calls[0].env[b"DEEPSQUARE_ENV"] == outcome.calls[-1].env[b"DEEPSQUARE_ENV"]
 
 
+@pytest.mark.parametrize("own_file", ["", "exportEnvAs: P, outputs: [A], "])
+def test_what_a_step_of_a_module_writes_overrides_an_input(bench: Bench, own_file: str) -> None:
+    write = "{run: {command: 'echo A=$NEXT >>\"$DEEPSQUARE_ENV\"', env: [{key: NEXT, value: VALUE}]}}"
+    inner = "{module: {source: b, inputs: [{key: A, value: inner}], steps: [{run: {command: 'echo A is $A'}}, WRITE,"
+    inner += " {run: {command: 'echo A is $A'}, if: $A == deep}]}}"
+    steps = f"""
+    - {write.replace("VALUE", "early")}
+    - module:
+        {{source: a, {own_file}inputs: [{{key: A, value: input}}], steps: [{{run: {{command: 'echo A is $A'}}}},
+         {write.replace("VALUE", "new")}, {{run: {{command: 'echo A is $A'}}}},
+         {inner.replace("WRITE", write.replace("VALUE", "deep"))}, {{run: {{command: 'echo A is $A; exit 3'}}}}]}}
+      catch: [{{run: {{command: 'echo A is $A after $DEEPSQUARE_ERROR_CODE'}}}}]
+    - run: {{command: 'echo A is $A'}}
+    """
+    definition = job(steps)
+    lint(definition)
+    outcome = bench.run(definition)
+    after = "early" if own_file else "deep"
+    told = ["input", "new", "inner", "deep", "deep", f"{after} after 3", after]
+    assert (outcome.status, outcome.output.splitlines()) == (0, [f"A is {one}" for one in told])
+    assert bench.left_behind() == []
+
+
+def test_a_path_without_programs_keeps_no_step_from_its_variables(bench: Bench) -> None:
+    steps = """
+    - run: {command: 'printf "PATH=/nowhere\\nA=early" >>"$DEEPSQUARE_ENV"'}
+    - module:
+        source: a
+        inputs: [{key: A, value: input}]
+        steps: [{run: {command: 'echo A is $A; echo A=new >>"$DEEPSQUARE_ENV"'}}, {run: {command: 'echo A is $A'}}]
+    """
+    outcome = bench.run(job(steps))
+    assert outcome.status == 0
+    assert [line for line in outcome.output.splitlines() if line.startswith("A is")] == ["A is input", "A is new"]
+
+
+def test_what_is_written_to_an_emptied_file_leaves_the_inputs_as_they_are(bench: Bench) -> None:
+    steps = """
+    - run: {command: 'echo LONG=before >>"$DEEPSQUARE_ENV"'}
+    - module:
+        source: a
+        inputs: [{key: A, value: input}]
+        steps:
+          - run: {command: 'rm "$DEEPSQUARE_ENV"; mkdir "$DEEPSQUARE_ENV"'}
+          - run: {command: 'echo $A ${LONG-none}'}
+    """
+    outcome = bench.run(job(steps))
+    assert (outcome.status, outcome.output.splitlines()[-1]) == (0, "input none")
+
+
 def test_modules_in_modules_and_loops_keep_their_variables_apart(bench: Bench) -> None:
     steps = r"""
     - for:
