@@ -29,7 +29,7 @@ mv {records}/$n.tmp {records}/$n.env
 # Slurm starts tasks with the usual answer to signals, whatever the shell around srun ignores.
 EXECUTE = """
 while case $1 in --*) ;; *) false ;; esac; do shift; done
-exec env --default-signal=HUP,INT,QUIT "$@"
+exec /usr/bin/env --default-signal=HUP,INT,QUIT "$@"
 """
 
 
