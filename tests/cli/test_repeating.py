@@ -97,7 +97,7 @@ async def test_a_lost_job_runs_again_with_its_files(
         files = [await job.file() for job in (first, second)]
     assert (outcome.status, f"{NODE_FAILED}: job {first.id} runs again as job {second.id}" in outcome.out) == (0, True)
     assert files[0] == files[1]
-    assert re.search(r"^input:\n  grid:\n    files: \S+$", files[1].text, re.M) and "\noutput:\n  grid:" in files[1].text
+    assert re.search(r"^input:\n  grid:\n    files: \S+", files[1].text, re.M) and "\noutput:\n  grid:" in files[1].text
 
 
 async def test_an_array_is_a_sweep_and_secrets_are_asked_for(dps: Dps, provider: Party, tmp_path: Path) -> None:
