@@ -10,7 +10,7 @@ import { LogStore } from "../src/job/log/store";
 import type { Job } from "../src/job/value";
 import { releasableWei, whyNotAgain, whyNotCancel, whyNotTopUp } from "../src/job/wish";
 import type { Transition } from "../src/job/history";
-import { moment, runTime, whereabouts } from "../src/job/words";
+import { moment, runTime, waitsAgain, whereabouts } from "../src/job/words";
 
 const decoder = new TextDecoder();
 
@@ -57,6 +57,13 @@ describe("the time that a job ran", () => {
   test("is told in billed minutes elsewhere", () => expect(runTime(job, 0)).toBe("2m"));
   test("goes on while it runs", () => expect(runTime({ ...job, endedAt: 0 }, 1100)).toBe("1m"));
   test("is none before its start", () => expect(runTime({ ...job, startedAt: 0 }, 1100, history)).toBe("–"));
+});
+
+describe("a repeat of a job that named an earlier one", () => {
+  const job = { afterJob: 12, provider: "" } as Job;
+  test("waits again if no cluster had it", () => expect(waitsAgain(job)).toBe(true));
+  test("runs at once after a cluster had it", () => expect(waitsAgain({ ...job, provider: "0x1" } as Job)).toBe(false));
+  test("of no chain never waits", () => expect(waitsAgain({ ...job, afterJob: 0 })).toBe(false));
 });
 
 describe("cancel and top up", () => {

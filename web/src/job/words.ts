@@ -16,6 +16,9 @@ export interface Remark {
 
 export const isOver = (job: Job) => !stateOf(job.status).hot && job.status > STATUS.running;
 
+/** Whether a repeat waits for the same earlier job: no cluster had this one. */
+export const waitsAgain = (job: Job) => job.afterJob > 0 && !job.provider;
+
 export function plural(count: number | bigint, noun: string): string {
   return `${count} ${noun}${BigInt(count) === 1n ? "" : "s"}`;
 }

@@ -10,6 +10,7 @@ import { dearestOf, quote, type QuoteRow } from "../pure/quote";
 import { minutesOf, secondsOf } from "../pure/times";
 import type { JobFile } from "../job/files";
 import type { Job } from "../job/value";
+import { waitsAgain } from "../job/words";
 import { tagsOf, tagWords } from "../wallet/kept";
 import type { JobOrder, Quoted, Wishes } from "../wallet/order";
 import { check, type Checked, type Fault, shapeOf, syntaxFaults } from "./check";
@@ -157,6 +158,8 @@ export class Desk {
     this.giveUpAfter = job.giveUpAt > job.submittedAt ? `${job.giveUpAt - job.submittedAt}s` : "";
     this.prefer = job.prefer ?? 0; // the device may keep jobs of an earlier version
     this.delegate = job.delegateSpending;
+    this.after = waitsAgain(job) ? String(job.afterJob) : "";
+    this.afterAny = waitsAgain(job) && job.afterAny;
     this.tags = tagWords(file.tags);
     this.note = file.note;
   }

@@ -1,7 +1,9 @@
 /** Repeats failed jobs of a sweep: one approval for all of them, then one request each, in the same places. */
 import { refresh } from "../chain/head";
 import { readClusters } from "../chain/clusters";
-import type { Job } from "../job/value";
+import { readJobs } from "../job/read";
+import { type Job, STATUS } from "../job/value";
+import { isOver, waitsAgain } from "../job/words";
 import { exact } from "../pure/money";
 import { Flow, Stopped } from "./flow.svelte";
 import { account, provider } from "./account.svelte";
@@ -26,6 +28,7 @@ export async function repetition(jobs: readonly Job[]): Promise<Flow> {
     }
   };
   const again = (job: Job) => async () => {
+    await requireOrder(job);
     const { definition, mark } = kept.get(job.id)!;
     const one = begun.get(job.id) ?? (await submission(orderOf(job, definition, mark)));
     begun.set(job.id, one); // a step that failed goes on: a request that was sent is never sent again
@@ -41,6 +44,15 @@ export async function repetition(jobs: readonly Job[]): Promise<Flow> {
       ...jobs.map((job) => ({ name: `Job ${job.id} again`, prompt: "one transaction", act: again(job) })),
     ],
   );
+}
+
+/** Raises Stopped if the earlier job ended so that the contract would refuse this one. */
+async function requireOrder(job: Job): Promise<void> {
+  if (!waitsAgain(job) || job.afterAny) return;
+  const [first] = await readJobs([job.afterJob]);
+  if (first && isOver(first) && first.status !== STATUS.finished) {
+    throw new Stopped(`Job ${first.id} did not finish, so job ${job.id} would be cancelled again. Repeat job ${first.id} first, then use \`dps job again ${job.id} --after\`.`);
+  }
 }
 
 /** The order of an earlier job, with its terms as the chain keeps them. Its ceiling on the price holds. */
@@ -61,7 +73,7 @@ function orderOf(job: Job, definition: string, mark: Mark): JobOrder {
       return [];
     },
     permit: false,
-    wishes: { minMinutes: job.minMinutes, maxRateWei: job.maxRateWei, giveUpAfterS, prefer: job.prefer ?? 0, afterJob: 0, afterAny: false },
+    wishes: { minMinutes: job.minMinutes, maxRateWei: job.maxRateWei, giveUpAfterS, prefer: job.prefer ?? 0, afterJob: waitsAgain(job) ? job.afterJob : 0, afterAny: waitsAgain(job) && job.afterAny },
     mark,
   };
 }
