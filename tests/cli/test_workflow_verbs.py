@@ -50,6 +50,15 @@ def test_a_workflow_is_read_from_standard_input(invoke: Invoke) -> None:
     assert batch.stderr == "dps: standard input is a Slurm batch script. Make a workflow of it: dps import SCRIPT.\n"
 
 
+def test_a_batch_script_from_standard_input_becomes_a_valid_workflow(invoke: Invoke, tmp_path: Path) -> None:
+    made = invoke("import", "-", input="#!/bin/bash -e\n#SBATCH -n 4 --gres=gpu:2\n#SBATCH --time=90\nsrun ./a\n")
+    assert (made.exit_code, invoke("validate", "-", input=made.stdout).stdout.splitlines()[0]) == (0, "valid")
+    assert "standard input:3: --time: submit with --time 90m\n" in made.stderr
+    (tmp_path / "latin").write_bytes(b"#!/bin/bash\n#SBATCH -J \xe9\n")
+    assert invoke("import", "latin").stderr.startswith("dps: latin is not UTF-8 text.")
+    assert invoke("import", "gone").stderr == "dps: gone: No such file or directory.\n"
+
+
 @pytest.mark.parametrize("options", [(), ("--storage", "/srv/grid storage")])
 def test_render_shows_the_script_that_would_run(invoke: Invoke, tmp_path: Path, options: tuple[str, ...]) -> None:
     invoke("init")
