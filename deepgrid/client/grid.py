@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Any, Self, SupportsIndex
 
 from deepgrid.chain.transactions.wallet import Wallet
+from deepgrid.client.chosen_input import with_input
 from deepgrid.client.cluster_offers import Cluster, Clusters, Offers, read_offers
 from deepgrid.client.engine.changes import job_changes
 from deepgrid.client.engine.connection import Connection, open_connection
 from deepgrid.client.engine.submission import place
 from deepgrid.client.errors import note_interruption
-from deepgrid.client.files.chosen_input import with_input
 from deepgrid.client.job import AsyncJob, read_job
 from deepgrid.client.job_set import AsyncJobSet, start_sweep
 from deepgrid.client.job_values import Credits, Duration, JobChange, wei_of

@@ -89,7 +89,7 @@ async def is_kept(connection: Connection, order: Order, job: Job) -> bool:
             await connection.patiently(lambda: FilesClient(services).of_job(job.id))
         elif order.job.enable_logging and await connection.reads.now() > job.ended_at + LOG_ARRIVES_WITHIN_S:
             log = await connection.patiently(lambda: services.read_log(job.id, -1))
-            return log.final or bool(log.next_offset)
+            return log.closed or bool(log.next_offset)  # a deleted log is final, too
     except NotFound:
         return False
     return True

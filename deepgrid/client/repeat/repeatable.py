@@ -199,3 +199,8 @@ def order_again(job: Job, workflow: Workflow, name: str | None = None, max_price
     if not job.name and name is None:
         name = "job"
     return order_of(workflow, job.locked_wei, job.name if name is None else name, terms)
+
+
+async def run_again(job: RepeatableJob) -> bool:
+    """Run a job again that failed, if its retries allow it. Returns whether it is not over now."""
+    return await job._run_again()

@@ -10,6 +10,7 @@ from deepgrid.cli.display.job_display import show_event
 from deepgrid.cli.display.screen import Screen
 from deepgrid.cli.standard_streams import OutputLost, require_output
 from deepgrid.client.job import AsyncJob
+from deepgrid.client.repeat.repeatable import run_again
 from deepgrid.client.workflow import Workflow
 
 
@@ -27,7 +28,7 @@ async def follow(job: AsyncJob, workflow: Workflow, *, timestamps: bool, exits: 
             async for event in job.events():
                 show_event(screen, event)
             number, why = job.id, job.on_chain.last_error
-            if not await job._run_again():
+            if not await run_again(job):
                 break
             retries -= 1
             screen.remark(f"{why}: job {number} runs again as job {job.id}; {retries} more tries are left")
