@@ -33,9 +33,14 @@ resources:
 steps:
   - name: train
     run:
+      resources: {gpusPerTask: 1}
       command: python train.py --epochs 12
 """
-RENDER = TRAIN.replace("gpus: 1", "gpus: 0").replace("Trains a small model on one GPU", "Renders frames")
+RENDER = (
+    TRAIN.replace("      resources: {gpusPerTask: 1}\n", "")
+    .replace("gpus: 1", "gpus: 0")
+    .replace("Trains a small model on one GPU", "Renders frames")
+)
 SMALL = RENDER.replace("tasks: 1", "tasks: 2").replace("memPerCpu: 4000", "memPerCpu: 1000")
 CLUSTERS = {
     "alpha": (
