@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any, Self, SupportsIndex
 
 from deepgrid.chain.transactions.wallet import Wallet
-from deepgrid.client.chosen_input import with_input
 from deepgrid.client.cluster_offers import Cluster, Clusters, Offers, read_offers
 from deepgrid.client.engine.changes import job_changes
 from deepgrid.client.engine.connection import Connection, open_connection
@@ -21,6 +20,7 @@ from deepgrid.client.job_set import AsyncJobSet, start_sweep
 from deepgrid.client.job_values import Credits, Duration, JobChange, wei_of
 from deepgrid.client.order import Preference, Terms, order_of
 from deepgrid.client.quotes import Quote, quote_for
+from deepgrid.client.repeat.chosen_input import with_input
 from deepgrid.client.repeat.deposit import Deposit, minutes_of, order_for, with_deposit
 from deepgrid.client.repeat.marks import Tags, mark_of
 from deepgrid.client.repeat.retries import Retries, checked_retries
