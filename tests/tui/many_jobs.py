@@ -54,6 +54,10 @@ class ManyJobs:
     async def remarks(self, _: int) -> list[Remark]:
         return []
 
+    async def marks(self) -> dict[str, str]:
+        await asyncio.sleep(DELAY_S)
+        return {f"{job_id:046x}": "project=wing a note on this job" for job_id in range(1, COUNT + 1)}
+
 
 def job_of(job_id: int) -> Job:
     """Return a finished job, or a running one for every thousandth id."""
