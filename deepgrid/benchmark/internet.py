@@ -20,11 +20,16 @@ BYTES_PER_MB, BITS_PER_BYTE = 1e6, 8
 
 _CLIENT_TIMEOUT_MS = 10_000
 _PATIENTLY = r"""patiently() {
+  local report status
   for try in 1 2 3 4 5; do
-    if report=$("$@") && [[ $report != *'"error":'* ]]; then break; fi
+    status=0
+    report=$("$@") || status=$?
+    [[ $status != 0 || $report == *'"error":'* ]] || break
+    ((status != 127)) || break # there is no iperf3
     sleep 2
   done
   printf '%s\n' "$report"
+  return "$status"
 }
 """  # with -J, iperf3 3.12 has status 0 after errors, too
 

@@ -68,7 +68,6 @@ class AsyncJob(RepeatableJob, JobFiles, LiveJob, ReceiptedJob):
         self._remarks: tuple[Remark, ...] | None = None  # None if the services were not asked or did not answer
         self._parameters = parameters
         self._retries = retries
-        self._is_cached = False
         self._last_transaction = ""
 
     @property

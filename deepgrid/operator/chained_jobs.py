@@ -28,6 +28,11 @@ class Chained:
     in_vain: tuple[Job, ...] = ()
     doomed: tuple[Job, ...] = ()
 
+    @property
+    def all(self) -> tuple[Job, ...]:
+        """All jobs that must not be assigned now."""
+        return self.waiting + self.in_vain + self.doomed
+
 
 NOT_CHAINED = Chained()
 

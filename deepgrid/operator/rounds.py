@@ -54,7 +54,7 @@ class Snapshot:
 
         `raised_at` has the time of each provider's last raise of a price, if a job depends on it.
         """
-        over = {job.id for job in (*exhausted, *given_up, *chained.waiting, *chained.in_vain, *chained.doomed)}
+        over = {job.id for job in (*exhausted, *given_up, *chained.all)}
         self.now = now
         self.hot = hot
         self.providers = providers
@@ -92,7 +92,7 @@ async def read_market(session: OperatorSession) -> Snapshot:
     pending = [job for job in hot if job.status is JobStatus.PENDING]
     chained = await read_chained(session, pending, _latest(now))
     given_up = [job for job in pending if 0 < job.wishes.give_up_at <= _latest(now)]
-    over = {job.id for job in (*given_up, *chained.waiting, *chained.in_vain, *chained.doomed)}
+    over = {job.id for job in (*given_up, *chained.all)}
     vain = {job.id for job in (*chained.in_vain, *chained.doomed)}
     given_up = [job for job in given_up if job.id not in vain]
     rest = [job for job in pending if job.id not in over]

@@ -27,7 +27,7 @@ _REPLACED = {
 }
 _COMPONENTS = ("hetjob", "packjob")
 _STARTS_TASKS = re.compile(r"\b(srun|mpirun|mpiexec)\b|\bSLURM_")
-_ELSEWHERE = re.compile(r"(^|[\s=\"'])(~|\$\{?(HOME|SCRATCH|WORK)\b|/home/|/scratch/|/work/)", re.MULTILINE)
+_ELSEWHERE = re.compile(r"(^|[\s=\"'])(~|\$\{?(HOME|SCRATCH|WORK)\b|/(?:home|scratch|work)/)", re.MULTILINE)
 _UNSET = re.compile(r"\$\{?(SLURM_SUBMIT_DIR|SLURM_ARRAY_\w+)")
 _NUMBERS = ("ntasks", "cpus-per-task", "cpus-per-gpu", "nodes", "ntasks-per-node")
 _MEMORY = ("mem-per-cpu", "mem", "mem-per-gpu")
@@ -252,10 +252,10 @@ class _Script:
             if re.match(r"(module|ml)\s", bare):
                 self._remark(number, "modules of a site are not on other clusters; use a container, or uses")
             elif re.match(r"(srun|mpirun|mpiexec)\b", bare) and not size.is_one_node:
-                self._remark(number, f"the step has ONE task; make this line a step with resources: {size.of_tasks()}")
+                self._remark(number, f"the step has one task; make this line a step with resources: {size.of_tasks()}")
                 is_apart = True
         if not size.is_one_node and not is_apart:
-            self._remark(0, f"the step has ONE task; what all tasks run is a step with resources: {size.of_tasks()}")
+            self._remark(0, f"the step has one task; what all tasks run is a step with resources: {size.of_tasks()}")
         elif size.tasks > 1 and size.is_one_node:
             self._remark(0, f"the script runs on one node, as one task with all {size.tasks * size.cpus} CPUs")
         found = set(_UNSET.findall(command))

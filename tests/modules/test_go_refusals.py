@@ -136,7 +136,7 @@ def test_all_else_is_refused_by_name_and_line(template: str, line: int, what: st
 def test_templates_are_bounded(template: str, what: str) -> None:
     started = time.process_time()
     assert what in fault(template, steps=20_000)[1]
-    assert time.process_time() - started < 60, "bounded: the time of a processor that others share"
+    assert time.process_time() - started < 10
 
 
 def test_nested_loops_are_bounded() -> None:

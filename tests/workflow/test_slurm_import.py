@@ -57,7 +57,7 @@ def test_a_script_becomes_a_workflow_with_remarks() -> None:
         "9 --mail-type: it has no counterpart",
         "10 --array=1-10: submit with --array, which sets SLURM_ARRAY_TASK_ID",
         "12 modules of a site are not on other clusters; use a container, or uses",
-        "13 the step has ONE task; make this line a step with resources: {tasks: 8}",
+        "13 the step has one task; make this line a step with resources: {tasks: 8}",
     ]
 
 
@@ -129,10 +129,10 @@ def test_resources(options: str, expected: tuple[int, int, int, int]) -> None:
         ("--time 0", "2 --time=0: a job runs for the time that is paid for; submit with --time TIME"),
         ("-D /scratch/me/run", "0 paths of one's home or scratch do not exist at other sites; use input and output"),
         ("-n 8", "0 the script runs on one node, as one task with all 8 CPUs"),
-        ("-N 2", "0 the step has ONE task; what all tasks run is a step with resources: {tasks: 2}"),
+        ("-N 2", "0 the step has one task; what all tasks run is a step with resources: {tasks: 2}"),
         (
             "-N 2 --gpus-per-node=4",
-            "0 the step has ONE task; what all tasks run is a step with resources: {tasks: 2, gpusPerTask: 4}",
+            "0 the step has one task; what all tasks run is a step with resources: {tasks: 2, gpusPerTask: 4}",
         ),
     ],
 )

@@ -137,7 +137,7 @@ async def submit(
             await _remind_of_allowance(grid)
         if follows:
             exits = exit_on_job_exit
-            await follow(job, workflow, timestamps=not no_timestamp, exits=exits, retries=retries)
+            await follow(job, workflow, timestamps=not no_timestamp, exits=exits)
 
 
 def _check_array(numbers: ArrayRange | None, *, follows: bool, as_json: bool, cache: bool) -> None:

@@ -117,6 +117,8 @@ def _float(value: float) -> str:
 
 def plain_data(value: Any) -> Any:
     """Return a value as lists, dictionaries and plain values. Raises Unfit for a part that is seen by its fields."""
+    if value is None or isinstance(value, str | int | float):
+        return value
     if isinstance(value, Part) or (isinstance(value, Unset) and not value.is_entry):
         raise Unfit("a module cannot see this part as a whole; name the fields that it needs")
     if isinstance(value, Unset):

@@ -34,7 +34,6 @@ PUT_FOR_S = GET_FOR_S = 24 * 3600
 JOB_FOR_S = 366 * 24 * 3600  # longer than credits can buy; the chain ends a job's address with its claim
 MOST_LINKS = 100  # of one job
 REMEMBERED = 2  # manifests, which may have 16 MiB each
-PAGE = 200
 LISTS_AT_ONCE = 2  # manifests that are received, each with up to 16 MiB
 AT_ONCE, SEALED_AT_ONCE = 4, 2  # parts that are received, and encrypted and stored
 SEALED_BYTES = PART_BYTES + OVERHEAD

@@ -14,7 +14,7 @@ from deepgrid.client.repeat.repeatable import run_again
 from deepgrid.client.workflow import Workflow
 
 
-async def follow(job: AsyncJob, workflow: Workflow, *, timestamps: bool, exits: bool, retries: int = 0) -> None:
+async def follow(job: AsyncJob, workflow: Workflow, *, timestamps: bool, exits: bool) -> None:
     """Show the job until it is over. One that was submitted with `retries` is run again if its cluster failed.
 
     With `exits`, end with its exit status.
@@ -30,10 +30,9 @@ async def follow(job: AsyncJob, workflow: Workflow, *, timestamps: bool, exits: 
             number, why = job.id, job.on_chain.last_error
             if not await run_again(job):
                 break
-            retries -= 1
-            screen.remark(f"{why}: job {number} runs again as job {job.id}; {retries} more tries are left")
+            screen.remark(f"{why}: job {number} runs again as job {job.id}; {job.retries_left} more tries are left")
     except (asyncio.CancelledError, OutputLost):
-        lost = " Nothing repeats it any more if it fails." if retries else ""
+        lost = " Nothing repeats it any more if it fails." if job.retries_left else ""
         typer.echo(
             f"\ndps: job {job.id} continues. See it with `dps job logs {job.id} --follow`, end it with"
             f" `dps job cancel {job.id}`.{lost}",

@@ -50,12 +50,13 @@ def _concat(*lists: Any) -> list[Any]:
 
 
 def _has(wanted: Any, values: Any) -> bool:
-    return any(_same(wanted, value) for value in items(values))
+    plain = plain_data(wanted)
+    return any(_same(plain, value) for value in items(values))
 
 
-def _same(one: Any, other: Any) -> bool:
-    one, other = plain_data(one), plain_data(other)
-    return type(one) is type(other) and bool(one == other)
+def _same(plain: Any, value: Any) -> bool:
+    other = plain_data(value)
+    return type(plain) is type(other) and bool(plain == other)
 
 
 def _unique(values: Any) -> list[Any]:
