@@ -59,7 +59,7 @@ def sort_chained(chained: Sequence[Job], earlier: Sequence[Job], now: int) -> Ch
             waiting.append(job)
         elif first.status is JobStatus.FINISHED or job.wishes.after_any:
             continue
-        elif first.status.cold and first.ended_at <= job.submitted_at and now < doomed_until(job):
+        elif first.status.cold and first.ended_at < job.submitted_at and now < doomed_until(job):
             doomed.append(job)
         else:
             in_vain.append(job)

@@ -11,7 +11,7 @@ from deepgrid.lifecycle.job import JobDefinition, Wishes
 from deepgrid.lifecycle.states import JobStatus
 from deepgrid.operator import rounds
 from deepgrid.operator.chained_jobs import doomed_until
-from tests.chain.grid import CREDIT, RATE
+from tests.chain.grid import CREDIT, RATE, pass_a_second
 from tests.operator.office import Office
 
 RUNS = JobDefinition(0, 100, 1, 1, "f", 4)
@@ -72,6 +72,7 @@ async def test_jobs_behind_a_failed_one_wait_for_full_five_minutes(office: Offic
     """The contract lets anyone end them at once. The operator would pay for each, as often as the customer likes."""
     first = await office.people.request()
     await office.people.customer.cancel_job(first)
+    await pass_a_second(office.people.chain)
     (second,) = await requested(office, Wishes(RATE, after_job=first))
     (third,) = await requested(office, Wishes(RATE, after_job=second))
     assert await one_round(office) == (0, [])
