@@ -11,7 +11,6 @@ import pytest
 from prefect.artifacts import Artifact
 from prefect.client.schemas.objects import State
 
-from deepgrid.billing.credits import format_credits
 from deepgrid.lifecycle.job import Label
 from flows.approve_labels import approve_labels
 from flows.auto_top_up import auto_top_up
@@ -83,14 +82,14 @@ async def test_auto_top_up_says_who_got_time_and_who_cannot_pay(office: Office) 
     first, second = [await office.people.running() for _ in range(2)]
     for job_id in (first, second):
         await office.people.customer.set_delegate_spending(job_id, True)
-    await office.people.customer.approve(30 * RATE)
+    await office.people.customer.approve(250 * CREDIT)
     office.pass_time((200 * CREDIT // RATE - 9) * MINUTE_S)
     await office.catch_up()
     assert said(await auto_top_up(NAME, ahead_minutes=8, return_state=True)) == "No job needs more time."
     message = said(await auto_top_up(NAME, return_state=True))
     assert message == f"Bought time for 1 job ({first}) and bought no time for 1 job ({second})."
     bought, unpaid = await published(f"auto-top-up-{NAME}")
-    assert (bought["credits"], bought["reason"]) == (format_credits(30 * RATE), "30 more minutes")
+    assert (bought["credits"], bought["reason"]) == ("200", f"{200 * CREDIT // RATE} more minutes")  # as much as it locked
     assert (unpaid["credits"], unpaid["job"]) == ("", second)
 
 
