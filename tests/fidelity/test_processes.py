@@ -40,7 +40,7 @@ steps:
   - run: {{command: "setsid sh -c '$DEAF' & sleep 0.3", resources: {{tasks: 2}}, env: [{{key: DEAF, value: '{deaf}'}}]}}
   - run: {{command: '{alive}; wc -l <pids'}}
   - run: {{command: 'env -i sleep 301 & {named}; sleep $SLURM_PROCID', resources: {{tasks: 2}}}}
-  - run: {{command: 'env -i sleep 302 & {named}; kill -STOP $!; kill -KILL $$'}}
+  - run: {{command: 'setsid sleep 302 & {named}; kill -STOP $!; kill -KILL $$'}}
     catch: [{{run: {{command: 'echo $DEEPSQUARE_ERROR_CODE'}}}}]
   - run: {{command: 'exec > >(sleep 1; cat >filtered); echo two', shell: /bin/bash}}
   - run: {{command: cat filtered}}
@@ -50,6 +50,22 @@ steps:
     assert status == 0, lines
     assert lines == ["one", LEFT + "sleep", lines[2], "2", *[LEFT + "sleep"] * 2, "137", "two"]
     assert lines[2] in (LEFT + "sh", LEFT + "sh, sleep")
+
+
+@pytest.mark.long
+@pytest.mark.situation(
+    "processes", "a step ends on a node where another cluster runs a job of the same number", "that job runs on"
+)
+async def test_a_job_of_another_cluster_with_the_same_number_runs_on(site: RealSite) -> None:
+    """Two controllers count jobs alike, and may share nodes and an account."""
+    other = "env SLURM_STEP_LAUNCHER_PORT=1 SLURM_SRUN_COMM_PORT=1 SLURM_CLUSTER_NAME=other setsid sleep 303"
+    text = f"""
+steps:
+  - run: {{command: '{other} & until grep -q sleep /proc/$!/comm; do :; done; sleep 304 & echo $! $SLURM_STEP_ID'}}
+  - run: {{command: 'pkill -x -f "sleep 303" && echo alive'}}
+"""
+    status, lines = await site.run(text, header=TWO)
+    assert (status, lines[1:]) == (0, [LEFT + "sleep", "alive"]), lines
 
 
 TRAPPING = """
