@@ -88,8 +88,8 @@ async def test_auto_top_up_says_who_got_time_and_who_cannot_pay(office: Office) 
     assert said(await auto_top_up(NAME, ahead_minutes=8, return_state=True)) == "No job needs more time."
     message = said(await auto_top_up(NAME, return_state=True))
     assert message == f"Bought time for 1 job ({first}) and bought no time for 1 job ({second})."
-    bought, unpaid = await published(f"auto-top-up-{NAME}")
-    assert (bought["credits"], bought["reason"]) == ("200", f"{200 * CREDIT // RATE} more minutes")  # as much as it locked
+    bought, unpaid = await published(f"auto-top-up-{NAME}")  # at most what the job locked
+    assert (bought["credits"], bought["reason"]) == ("200", f"{200 * CREDIT // RATE} more minutes")
     assert (unpaid["credits"], unpaid["job"]) == ("", second)
 
 
