@@ -202,7 +202,7 @@ def test_enroot_gets_every_setting(room: Room) -> None:
     ]  # fmt: skip
     imports, creates = room.calls("enroot", "import"), room.calls("enroot", "create")
     assert [call[-1] for call in imports] == ["docker://r.io#a", "docker://a"]
-    name = "deepgrid-7-3-0"
+    name = "deepgrid-0x1.7-3-0"
     assert [call[:3] for call in creates] == [["create", "--name", name]] * 3
     assert creates[2][3].endswith("/output/i.sqsh")
     assert room.calls("enroot", "remove") == [["remove", "--force", name]] * 3
