@@ -104,7 +104,9 @@ def sliced_job(customer: Customer, saved_job: int) -> int:
     return customer.submit(on_a_node_of_beta("sleep 600"), delegate_spending=True)
 
 
-async def test_a_job_gets_slices_while_its_allowance_lasts(customer: Customer, sliced_job: int) -> None:
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def sliced(customer: Customer, sliced_job: int) -> list[str]:
+    """What each run says while it buys slices for the job, and once more when the allowance is used up."""
     grid = customer.grid
     async with changed_constants(grid, top_up_slice=1), unscheduled(grid, AUTO), writer_of(grid, "customer") as purse:
         job = await customer.until(sliced_job, lambda job: job.status is JobStatus.RUNNING)
@@ -113,12 +115,18 @@ async def test_a_job_gets_slices_while_its_allowance_lasts(customer: Customer, s
             await purse.set_spending_limit(sliced_job, 2 * SLICES * job.rate_wei_per_minute)
             await purse.approve(SLICES * job.rate_wei_per_minute)
             said = await _top_up_while_paid(customer)
-            assert said.count(f"Bought time for 1 job ({sliced_job}).") == SLICES
             assert await purse.chain.allowance(purse.address) == 0
             again = await run_now(grid, AUTO, operator="grid")
-            assert again["state"]["message"] == f"Bought no time for 1 job ({sliced_job})."
+            return [*said, again["state"]["message"]]
         finally:
             await purse.approve(0)
+
+
+async def test_a_job_gets_slices_while_its_allowance_lasts(
+    customer: Customer, sliced_job: int, sliced: list[str]
+) -> None:
+    assert sliced.count(f"Bought time for 1 job ({sliced_job}).") == SLICES
+    assert sliced[-1] == f"Bought no time for 1 job ({sliced_job})."
     told = customer.dps("job", "get", str(sliced_job), check=0).stdout
     assert told.count(f"the allowance is used up: the job ends at its limit of {1 + SLICES} min") == 1
 
@@ -168,7 +176,9 @@ async def test_the_topped_up_job_outlived_its_first_limit(customer: Customer, sa
     assert (await customer.settlement(saved_job)).billed_minutes in (2, 3)
 
 
+@pytest.mark.usefixtures("sliced")
 async def test_the_job_with_slices_ends_when_its_allowance_is_used_up(customer: Customer, sliced_job: int) -> None:
     job = await customer.until(sliced_job, cold)
-    assert job.status is JobStatus.OUT_OF_CREDITS
-    assert (await customer.settlement(sliced_job)).billed_minutes == job.granted_minutes
+    assert (job.status, job.granted_minutes) == (JobStatus.OUT_OF_CREDITS, 1 + SLICES)
+    settled = await customer.settlement(sliced_job)
+    assert settled.billed_minutes == 1 + SLICES
