@@ -13,16 +13,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from tests.chaos.fault import Allowed, Fault
 
 DEEP = 2000  # injections; there are 125 faults
-MORE_KILLS, REFUSALS = 2, 2
+KILLS, OTHERS, REFUSALS = 2, 3, 2
 Round = tuple[int, Sequence[Fault]]  # a seed and its faults
 
 
 def few(modules: Mapping[str, Iterable[Fault]], seed: int) -> list[Round]:
-    """Return a round with a fault of each module and more kills, and a short one of faults that refuse jobs."""
+    """Return a round of kills and faults of other modules, and a short one of faults that refuse jobs."""
     rng = random.Random(f"{seed}")
     usual = {name: [fault for fault in found if not fault.allows - {Allowed.STEP}] for name, found in modules.items()}
-    chosen = [rng.choice(found) for found in usual.values()]
-    chosen += rng.sample([fault for fault in usual["kills"] if fault not in chosen], MORE_KILLS)
+    chosen = rng.sample(usual.pop("kills"), KILLS)
+    chosen += [rng.choice(found) for found in rng.sample(list(usual.values()), OTHERS)]
     refused = [fault for found in modules.values() for fault in found if fault.allows == {Allowed.REFUSED}]
     return [(seed, rng.sample(chosen, len(chosen))), (seed, rng.sample(refused, REFUSALS))]
 

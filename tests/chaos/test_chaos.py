@@ -42,7 +42,7 @@ VERY_MANY = named(many(FAULTS, FIRST_SEED + 100, DEEP, at_once=15), grids=2)
 
 @pytest.mark.long
 @pytest.mark.parametrize("one", FEW.values(), ids=FEW)
-async def test_faults_of_each_kind_lose_no_job_and_no_minute(world: World, record: Record, one: Round) -> None:
+async def test_a_few_faults_lose_no_job_and_no_minute(world: World, record: Record, one: Round) -> None:
     seed, faults = one
     await run_round(world, faults, seed, record, jobs_per_fault=2, long=True)
 

@@ -19,9 +19,9 @@ from tests.chaos.judge import judge, said_by
 from tests.chaos.world import World
 from tests.grid.operator_settings import assigned_at_once
 
-pytestmark = [pytest.mark.long, pytest.mark.timeout(1800), pytest.mark.asyncio(loop_scope="package")]
+pytestmark = [pytest.mark.deep, pytest.mark.timeout(1800), pytest.mark.asyncio(loop_scope="package")]
 
-JOBS = [40, pytest.param(100, marks=pytest.mark.deep)]
+JOBS = [40, 100]
 OLD_RETRIES_S = 3 * 15 + 2 * 3
 SETTLED_WITHIN_S = 60.0  # on an idle machine
 ROOM = 5  # for slow processors and parallel tests

@@ -19,7 +19,7 @@ from tests.chaos.batch import Batch
 from tests.chaos.fault import Allowed, all_faults, faults_by_module
 from tests.chaos.judge import Evidence, by_comment, faults_of
 from tests.chaos.kinds import KINDS
-from tests.chaos.plan import DEEP, few, many
+from tests.chaos.plan import DEEP, KILLS, OTHERS, REFUSALS, few, many
 
 RATE = 10**17
 COMMENT = "deepgrid:1:abcd:7:1000"
@@ -114,11 +114,12 @@ def test_a_job_may_fail_because_of_a_step_only_if_srun_reports_it() -> None:
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_the_long_suite_has_a_fault_of_each_module(seed: int) -> None:
-    rounds = few(modules := faults_by_module(), seed)
+def test_the_long_suite_has_kills_and_refusals(seed: int) -> None:
+    rounds = few(faults_by_module(), seed)
     injected = {fault.name for _, together in rounds for fault in together}
-    assert all(injected & {fault.name for fault in found} for found in modules.values())
-    assert len(injected) == sum(len(together) for _, together in rounds) == len(modules) + 4
+    assert len(injected & {fault.name for fault in faults_by_module()["kills"]}) >= KILLS
+    assert [len(together) for _, together in rounds] == [KILLS + OTHERS, REFUSALS]
+    assert len(injected) == KILLS + OTHERS + REFUSALS
     assert all(len({fault.allows - {Allowed.STEP} for fault in together}) == 1 for _, together in rounds)
 
 

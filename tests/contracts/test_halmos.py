@@ -48,11 +48,9 @@ def halmos(contract: str, report: Path) -> tuple[dict[str, int], str]:
     return {result["name"].partition("(")[0]: result["exitcode"] for result in results}, ran.stdout
 
 
-@pytest.mark.long
+@pytest.mark.deep
 @pytest.mark.timeout(2400)  # the prover's limits are CPU time, which other processes may take
-@pytest.mark.parametrize(
-    "contract", [*QUICKLY_PROVED, *(pytest.param(name, marks=pytest.mark.deep) for name in SLOWLY_PROVED)]
-)
+@pytest.mark.parametrize("contract", [*QUICKLY_PROVED, *SLOWLY_PROVED])
 def test_halmos_proves_every_check_and_refutes_every_wrong_check(contract: str, tmp_path: Path) -> None:
     judged, printed = halmos(contract, tmp_path / "halmos.json")
     assert set(judged) == claims(contract)

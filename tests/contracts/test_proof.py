@@ -1,7 +1,7 @@
 """Long tests of the contracts: fuzz tests, random histories against a second model, planted mistakes.
 
-`./run test --long` runs them with the profile `long` of contracts/foundry.toml, `./run test --deep` with `deep`, which
-is many times longer.
+`./run test --long` runs the random histories and some mistakes with the profile `long` of contracts/foundry.toml.
+`./run test --deep` runs all with `deep`, which is many times longer.
 """
 
 from __future__ import annotations
@@ -60,6 +60,7 @@ def functions_that_change_something() -> dict[str, str]:
     return {selector: name for selector, name in found.items() if name not in RULERS}
 
 
+@pytest.mark.deep
 def test_fuzz_tests_hold_at_length() -> None:
     assert "0 failed" in forge_test("--match-test", "^testFuzz")
 

@@ -17,7 +17,7 @@ from tests.grid.customer import PATIENCE_S, Customer
 from tests.grid.runs import api, run_now, unscheduled
 from tests.grid.support import cold, steps
 
-pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.deep, pytest.mark.timeout(900)]
 
 CLUSTER = "beta"
 DEPLOYMENT = f"benchmark_cluster/{CLUSTER}"

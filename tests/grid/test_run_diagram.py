@@ -54,9 +54,11 @@ async def test_the_diagram_of_a_run_loads_within_a_second_and_is_drawn(customer:
     async with browser_page(customer.grid.prefect) as page:
         for prefix in PREFIXES:
             for run_id, count in zip(ids, TASKS, strict=True):
-                took = [await loaded_in_s(page, f"{url}{prefix}/runs/flow-run/{run_id}", count) for _ in range(LOADS)]
+                took: list[float] = []
+                while not took or min(took) >= WITHIN_S:
+                    assert len(took) < LOADS, (prefix, count, took)
+                    took.append(await loaded_in_s(page, f"{url}{prefix}/runs/flow-run/{run_id}", count))
                 print(f"{prefix or '/v1'}: {count} tasks: {', '.join(f'{one:.2f}' for one in took)} s")
-                assert min(took) < WITHIN_S, (prefix, count, took)
 
 
 async def loaded_in_s(page: Page, address: str, count: int) -> float:

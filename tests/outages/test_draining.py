@@ -24,7 +24,7 @@ from tests.grid.runs import api, deployment, run_now
 from tests.grid.support import cold, steps
 from tests.grid.writers import writer_of
 
-pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.deep, pytest.mark.timeout(900)]
 
 ALPHA = "name=alpha"
 SUPERVISOR = "supervisor-alpha"
@@ -105,7 +105,6 @@ async def test_a_cluster_drained_for_good_settles_its_jobs_claims_nothing_and_ex
         await customer.settlement(job_id)
 
 
-@pytest.mark.deep
 async def test_a_closed_grid_claims_nothing_and_finishes_running_jobs(customer: Customer, provider: Provider) -> None:
     grid, gate = customer.grid, Gate(customer.grid)
     running = customer.submit(steps(gate.pass_command), ALPHA)

@@ -22,7 +22,7 @@ from tests.grid.dialogue import BEFORE_THE_FINGERPRINT, FINGERPRINT, OF_THE_CLUS
 from tests.grid.runs import api, run_now, unscheduled
 from tests.tui.terminal import Terminal
 
-pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.deep, pytest.mark.timeout(900)]
 
 REPOSITORY = Path(__file__).parents[2]
 CLUSTER = "gamma"

@@ -24,7 +24,7 @@ from orchestration.grid_events import BOOKS_DIFFER, DEGRADED, Conditions
 from tests.grid.customer import PATIENCE_S, Customer
 from tests.grid.runs import run_now
 
-pytestmark = [pytest.mark.long, pytest.mark.timeout(1200), pytest.mark.usefixtures("prefect_api")]
+pytestmark = [pytest.mark.deep, pytest.mark.timeout(1200), pytest.mark.usefixtures("prefect_api")]
 
 BLOCK = "custom-webhook/test-notifications"
 CLUSTER = "beta"

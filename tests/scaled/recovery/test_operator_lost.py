@@ -13,7 +13,7 @@ from tests.grid.customer import Customer
 from tests.grid.support import cold, steps
 from tests.scaled.recovery.machines import dps, lose_operator
 
-pytestmark = [pytest.mark.long, pytest.mark.timeout(1200)]
+pytestmark = [pytest.mark.deep, pytest.mark.timeout(1200)]
 
 
 async def test_a_new_machine_assigns_the_jobs_that_came_meanwhile(customer: Customer, tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from tests.grid.runs import run_now
 from tests.grid.support import cold, in_slurm, steps
 from tests.scaled.recovery.machines import dps, lose_provider, write_settings
 
-pytestmark = [pytest.mark.long, pytest.mark.timeout(1200)]
+pytestmark = [pytest.mark.deep, pytest.mark.timeout(1200)]
 
 CLUSTER, USE = "alpha", "name=alpha"
 
