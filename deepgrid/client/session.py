@@ -343,14 +343,15 @@ class Purse:
         With `approve`, an allowance that is too low is set to exactly `amount_wei`. It is restored when the
         contract refuses.
         """
-        await self.budget.require(amount_wei)
-        allowance = await self._writer.chain.allowance(self._writer.address)
-        short = approve and allowance < amount_wei
-        try:
-            return await send(amount_wei if short else None)
-        except ContractError as error:
-            if short:
-                await self._writer.approve(allowance)
-            elif approve and error.name == "ERC20InsufficientAllowance":  # another submission has used it up
-                return await send(amount_wei)
-            raise
+        async with self.budget.alone(amount_wei):
+            await self.budget.require(amount_wei)
+            allowance = await self._writer.chain.allowance(self._writer.address)
+            short = approve and allowance < amount_wei
+            try:
+                return await send(amount_wei if short else None)
+            except ContractError as error:
+                if short:
+                    await self._writer.approve(allowance)
+                elif approve and error.name == "ERC20InsufficientAllowance":  # another submission has used it up
+                    return await send(amount_wei)
+                raise

@@ -11,7 +11,7 @@ from deepgrid.billing.credits import format_credits
 from deepgrid.chain.client import Chain
 from deepgrid.chain.node.contract import interface
 from deepgrid.chain.transactions.sender import Sender
-from deepgrid.chain.transactions.transaction import Call
+from deepgrid.chain.transactions.transaction import Call, Receipt
 from deepgrid.client.spending.budgets import BudgetKeeper
 from deepgrid.errors import ConfigurationError, ContractError, InputError
 from deepgrid.services.signing.request_signing import Domain
@@ -71,16 +71,20 @@ class Signer:
         if len(params) != 1:
             raise Refused("The parameter is one transaction.", MALFORMED)
         call = parse_call(params[0], self._chain.book, self._sender.address)
+        async with self._budget.alone(call.costs.locks):
+            receipt = await self._pay_and_send(call)
+        _log_call(call, receipt.tx_hash)
+        return receipt.tx_hash
+
+    async def _pay_and_send(self, call: PageCall) -> Receipt:
         charges = await self._charge(call.costs)
         try:
-            receipt = await self._sender.send(Call(call.function, call.to, call.data))
+            return await self._sender.send(Call(call.function, call.to, call.data))
         except (ContractError, InputError) as error:  # nothing has moved
             for charge in reversed(charges):
                 charge.undo()
             logger.info("the signer sent nothing, the contract refused %s: %s", call.function, error.message)
             raise
-        _log_call(call, receipt.tx_hash)
-        return receipt.tx_hash
 
     async def _charge(self, costs: Costs) -> list[Charge]:
         """Count what the call costs. Raises Refused when that exceeds the limit."""

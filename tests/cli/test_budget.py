@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from pathlib import Path
 
@@ -64,3 +65,16 @@ def test_periods_begin_at_midnight_in_utc() -> None:
     day = 86400
     midnight = NOVEMBER_28 // day * day
     assert begins == {"day": midnight, "week": midnight - 5 * day, "month": midnight - 27 * day}
+
+
+async def test_two_programs_at_once_do_not_exceed_it_together(
+    dps: Dps, live: Live, provider: Party, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert (await dps.run("budget", "set", "150", "--per", "month")).status == 0
+    monkeypatch.setenv("HOME", str(dps.home))
+    async with AsyncGrid(dps.key, live.book) as one, AsyncGrid(dps.key, live.book) as other:
+        both = [grid.submit(EXAMPLE, credits=100) for grid in (one, other)]
+        ends = await asyncio.gather(*both, return_exceptions=True)
+        assert await one.jobs().count() == 1
+    (refused,) = [end for end in ends if isinstance(end, BaseException)]
+    assert "more do not fit" in str(refused)

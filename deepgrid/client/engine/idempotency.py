@@ -12,10 +12,8 @@ import fcntl
 import hashlib
 import hmac
 import json
-import math
 import os
 import secrets
-import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
@@ -24,13 +22,13 @@ from pathlib import Path
 from deepgrid.chain.book import AddressBook
 from deepgrid.chain.client import Chain
 from deepgrid.chain.transactions.wallet import Wallet
-from deepgrid.errors import ConfigurationError, GridError, InputError
+from deepgrid.errors import InputError
+from deepgrid.files.file_lock import file_lock, open_private
 from deepgrid.files.private_files import replace_file
 
 LONGEST_KEY = 1000
 FOLDER_SUFFIX = ".idempotency"
 MOST_KEYS = 5000  # in the journal; only the newest are kept
-POLL_S = 0.05  # pause between two tries to lock a key
 
 _PURPOSE = b"idempotency keys v1"
 
@@ -81,50 +79,13 @@ class IdempotencyKey:
 async def key_lock(folder: Path | None, key_id: str, wait_s: float | None) -> AsyncIterator[None]:
     """Let one call at a time decide whether to request jobs under a key. Without a folder it does nothing.
 
-    It is a `flock` on a file, so it works between processes, threads and tasks of one machine, and the kernel drops it
-    when its holder dies. Raises GridError (transient) if another call holds it for longer than `wait_s` seconds. None
-    means no limit.
+    Raises GridError (transient) if another call holds it for longer than `wait_s` seconds. None means no limit.
     """
     if folder is None:
         yield
         return
-    file, deadline = folder / f"{key_id}.lock", time.monotonic() + (math.inf if wait_s is None else wait_s)
-    while (descriptor := _lock_now(file)) is None:
-        if time.monotonic() > deadline:
-            words = f"Another call with this idempotency key has not ended for {wait_s:.0f} s."
-            raise GridError(words, transient=True, next_step="Try again when it has ended.")
-        await asyncio.sleep(POLL_S)
-    try:
+    async with file_lock(folder / f"{key_id}.lock", "Another call with this idempotency key", wait_s):
         yield
-    finally:
-        file.unlink(missing_ok=True)
-        os.close(descriptor)  # closing drops the lock
-
-
-def _lock_now(file: Path) -> int | None:
-    """Return the locked file; None if another call has locked it."""
-    descriptor = open_private(file)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        # The last holder may have removed the file between the two calls. Then others lock a new one.
-        if os.fstat(descriptor).st_ino == file.stat().st_ino:
-            return descriptor
-    except (BlockingIOError, FileNotFoundError):
-        pass
-    os.close(descriptor)
-    return None
-
-
-def open_private(file: Path) -> int:
-    """Open a file to read and append. It and its folder are made, for their owner only. Raises ConfigurationError."""
-    try:
-        file.parent.mkdir(mode=0o700, exist_ok=True)
-        return os.open(file, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
-    except OSError as error:
-        raise ConfigurationError(
-            f"The file {file} of idempotency keys cannot be opened: {error.strerror}.",
-            next_step="Make the key's folder writable for this account.",
-        ) from None
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,9 @@ it before they lock credits. It does not bind other programs or machines: the al
 
 from __future__ import annotations
 
+import hashlib
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -17,6 +20,7 @@ from deepgrid.billing.credits import MAX_WEI, format_credits
 from deepgrid.chain.book import AddressBook
 from deepgrid.chain.client import Chain
 from deepgrid.errors import ConfigurationError, InputError
+from deepgrid.files.file_lock import file_lock
 from deepgrid.files.private_files import write_json
 
 FILE = "~/.dps/budgets.json"
@@ -114,6 +118,20 @@ class BudgetKeeper:
                 spent_wei += job.final_cost_wei
         spent_wei += sum(cost for ended_at, cost in self._settled.values() if ended_at >= since)
         return BudgetUse(budget, since, spent_wei, held_wei)
+
+    @asynccontextmanager
+    async def alone(self, amount_wei: int) -> AsyncIterator[None]:
+        """Let one call at a time check the budget and lock credits, of all processes of this account.
+
+        It does nothing without a file of budgets, or if nothing is locked.
+        """
+        file = _file()
+        if not amount_wei or not file.exists():
+            yield
+            return
+        who = hashlib.sha256(_key(self._chain.book, self._customer).encode()).hexdigest()
+        async with file_lock(file.with_name(f"budget-{who[:16]}.lock"), "Another submission"):
+            yield
 
     async def require(self, amount_wei: int) -> None:
         """Raise InputError if locking this much would exceed the budget. Also raises ChainError."""
