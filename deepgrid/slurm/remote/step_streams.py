@@ -25,6 +25,8 @@ FIRST_WINDOW = 131072
 GRANT = 32768  # bytes that were taken before a WINDOW tells of them
 MOST_STREAMS = 512
 QUIET_S = 0.3  # after the end of a command, until what it left running is not waited for
+KILLED = 128 + signal.SIGTERM, 128 + signal.SIGKILL
+KILLED_S = 1.0  # until such an end is told: if the job is over, the same signal ends this agent first
 HANG_UP_S = 2.0  # from SIGHUP to SIGKILL
 CONNECT_S = 10.0
 
@@ -201,9 +203,12 @@ class Stream:
                 self.ended_at = now
             if self.hung_up_at and now - self.hung_up_at > HANG_UP_S:
                 self.hang_up(signal.SIGKILL)
-            if self.ended_at and (not self.sources or (self.credit > 0 and now - self.ended_at > QUIET_S)):
+            quiet_s = now - self.ended_at
+            if self.ended_at and (not self.sources or (self.credit > 0 and quiet_s > QUIET_S)):
                 code = self.process.returncode
-                self.end({"status": code if code >= 0 else 128 - code})
+                status = code if code >= 0 else 128 - code
+                if status not in KILLED or quiet_s > KILLED_S:
+                    self.end({"status": status})
 
     def end(self, how: dict[str, Any]) -> None:
         """Tell how the stream ended, and release everything."""
