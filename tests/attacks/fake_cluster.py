@@ -16,7 +16,7 @@ from typing import Any
 from deepgrid.slurm.ssh.channel import MARK, CommandResult, marked
 
 Job = dict[str, Any]
-PROGRAMS = ("squeue", "sacct", "sinfo", "scontrol", "scancel", "sacctmgr", "sbatch", "sdiag")
+PROGRAMS = ("squeue", "sacct", "sinfo", "scontrol", "scancel", "sacctmgr", "sbatch", "sdiag", "sstat")
 INTRUDER = "intruder"  # the program that hostile texts try to run
 
 

@@ -16,6 +16,7 @@ from deepgrid.slurm.commands.query import limit_minutes
 from deepgrid.slurm.commands.sacct import Sacct
 from deepgrid.slurm.commands.scontrol import Scontrol, gpus_of
 from deepgrid.slurm.commands.squeue import Squeue
+from deepgrid.slurm.commands.step_uses import SacctUse, Sstat
 from deepgrid.slurm.observe.holdings import parse_ledger
 from deepgrid.slurm.observe.snapshot import parse_snapshot
 from deepgrid.slurm.ssh.channel import CommandResult
@@ -43,6 +44,8 @@ def answer(text: str) -> CommandResult:
 PARSERS: dict[str, Callable[[str], object]] = {
     "squeue": Squeue.parse,
     "sacct": Sacct.parse,
+    "sacct, use": SacctUse.parse,
+    "sstat": Sstat.parse,
     "records": Completions.parse,
     "scontrol": lambda text: (found := Scontrol("main").parse(text), found.usable, found.why_not()),
     "GPUs": gpus_of,

@@ -42,9 +42,25 @@ def test_a_hint_comes_when_a_quarter_or_less_was_used(changes: dict[str, int], n
     assert ("memory" in hint) == ("memory" in names)
 
 
+def test_gpus_are_said_where_they_were_measured() -> None:
+    use = resource_use(1, 100, 100, Measured(cpu_s=90, gpu_percent=140, gpu_memory_mb=38_888), gpus=2)
+    assert use.words == "asked 1 CPU, used 0.9; asked 2 GPUs, used 1.4 at most and 38.9 GB of their memory"
+    assert not use.hint
+    less = replace(use, asked_gpus=8, memory_mb=1)
+    assert less.hint == "a quarter or less was used: ask for less memory and fewer GPUs, and pay less"
+    assert "fewer CPUs, less memory and fewer GPUs" in replace(less, asked_cpus=4).hint
+    assert replace(use, gpu_memory_mb=None).words.endswith("asked 2 GPUs, used 1.4 at most")
+
+
 @pytest.mark.parametrize(
     "measured",
-    [Measured(), Measured(cpu_s=12), Measured(cpu_s=0, memory_mb=85, read_mb=0, written_mb=7), Measured(memory_mb=1)],
+    [
+        Measured(),
+        Measured(cpu_s=1, gpu_percent=140, gpu_memory_mb=38_888),
+        Measured(cpu_s=12),
+        Measured(cpu_s=0, memory_mb=85, read_mb=0, written_mb=7),
+        Measured(memory_mb=1),
+    ],
 )
 def test_figures_travel_in_the_text_of_the_resources(measured: Measured) -> None:
     assert Measured.of_tres(f"cpu=4,mem=400M,node=1,{measured.tres}") == measured

@@ -26,7 +26,7 @@ from deepgrid.provider.shared.receipt_desk import ReceiptDesk, ReceiptJournal, S
 from deepgrid.services.receipts import read_receipt, sign_receipt
 from deepgrid.services.signing.request_signing import Domain
 from deepgrid.slurm.commands.job_row import Row
-from deepgrid.slurm.commands.sacct_use import Run
+from deepgrid.slurm.commands.step_uses import Run
 from tests.cli.live import CREDIT, Dps, Live, Party
 
 TRES = "cpu=1,mem=128M,node=1,used/cpu=27,used/mem=30M"

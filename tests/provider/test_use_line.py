@@ -14,7 +14,7 @@ from deepgrid.lifecycle.slurm_state import Phase, SlurmJob
 from deepgrid.provider.claims.carrier import carry
 from deepgrid.provider.claims.use_line import say_use
 from deepgrid.provider.session import ProviderSession
-from deepgrid.slurm.commands.sacct_use import Run
+from deepgrid.slurm.commands.step_uses import Run
 from tests.provider.scene import Scene
 
 LONG = SlurmJob(Phase.ENDED, 7, "COMPLETED", 1_000_000, 1_000_100)

@@ -17,6 +17,7 @@ from pathlib import Path
 from deepgrid.slurm.commands.sacct import Sacct
 from deepgrid.slurm.commands.scontrol import Scontrol
 from deepgrid.slurm.commands.squeue import Squeue
+from deepgrid.slurm.commands.step_uses import Sstat
 from deployments.onemachine.slurm import ClusterSpec
 from tests.slurm.support import Box, running_box
 
@@ -63,6 +64,14 @@ KINDS: dict[str, tuple[Sequence[str], str]] = {
     "requeued": (("--requeue",), "sleep 600"),
     "resized": (("-N", "2"), "sleep 600"),
 }
+HELD_MB = 100
+# A step holds memory and a CPU, beside the batch script. Its name is 0.
+TWO_STEPS = f"""srun -n1 --overlap python3 -c '
+import time
+block = bytearray({HELD_MB} << 20)
+block[::4096] = bytes([1]) * len(block[::4096])
+while time.process_time() < 7: pass
+time.sleep(600)'"""
 REFUSED: dict[str, Sequence[str]] = {
     "too much memory": ("--mem=9999G",),
     "too many CPUs": ("-c", "999"),
@@ -93,6 +102,7 @@ def main() -> None:
             "completions": _completions(box),
             "nodes": _run(box, Scontrol("main").argv()),
             "refusals": _refusals(box),
+            "sstat": _running_steps(box),
             "jobs": "".join(f"{slurm_id} {kind}\n" for kind, slurm_id in ids.items()),
         }
         for name, text in texts.items():
@@ -158,6 +168,25 @@ def _treat_nodes(box: Box) -> None:
 def _completions(box: Box) -> str:
     spool = Path(box.settings.grid_root) / "spool"
     return "".join(f"{file.read_text()}\n" for file in sorted(spool.glob("[0-9]*")))
+
+
+def _running_steps(box: Box) -> str:
+    """Return what a running job with two steps uses, and one that does not run."""
+    account = box.settings.job_account or box.settings.user
+    command = ["sbatch", "--parsable", f"--uid={account}", "--time=10", "--mem=400", "-n", "2", "--output=/dev/null"]
+    ids = [int(box.slurm(*command, "--chdir=/tmp", f"--wrap={TWO_STEPS}", *held)) for held in ((), ("-H",))]
+
+    def rows() -> str:
+        variables = {**os.environ, **box.site.environment(box.name)}
+        done = subprocess.run(Sstat(ids).argv(), env=variables, capture_output=True, text=True, check=False)
+        return done.stdout  # the status is another one on each version
+
+    def is_sampled() -> bool:
+        step = Sstat.parse(rows()).get(ids[0], {}).get("0")
+        return step is not None and step.cpu_ms >= 5000 and (step.memory or 0) > HELD_MB << 20
+
+    _wait(is_sampled)
+    return rows()
 
 
 def _refusals(box: Box) -> str:

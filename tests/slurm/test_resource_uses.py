@@ -11,7 +11,7 @@ from deepgrid.billing.resource_use import Measured, resource_use
 from deepgrid.lifecycle.job import JobKey
 from deepgrid.lifecycle.slurm_state import Phase
 from deepgrid.slurm.cluster import Cluster
-from deepgrid.slurm.commands.sacct_use import Run
+from deepgrid.slurm.commands.step_uses import Run
 from deepgrid.slurm.ssh.channel import CommandResult
 from deepgrid.slurm.ssh.login import Login, Runner
 from deepgrid.slurm.submit.protocol import SubmitRequest

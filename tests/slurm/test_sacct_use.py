@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from deepgrid.billing.resource_use import Measured
-from deepgrid.slurm.commands.sacct_use import SacctUse
+from deepgrid.slurm.commands.step_uses import SacctUse
 
 MB = 1024 * 1024
 START, END = 1795899657, 1795899672

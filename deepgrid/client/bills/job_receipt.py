@@ -70,7 +70,7 @@ class JobReceipt:
         """What the job used of what it asked for, as the provider's Slurm measured it."""
         asked, ran = self._contents.asked, self._contents.evidence
         cpus = asked.tasks * asked.cpus_per_task
-        return resource_use(cpus, cpus * asked.mem_per_cpu_mb, ran.run_s, Measured.of_tres(ran.tres))
+        return resource_use(cpus, cpus * asked.mem_per_cpu_mb, ran.run_s, Measured.of_tres(ran.tres), asked.gpus)
 
     @property
     def text(self) -> str:

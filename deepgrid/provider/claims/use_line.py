@@ -30,7 +30,7 @@ async def say_use(session: ProviderSession, seen: Observation) -> None:
         return
     asked = seen.job.definition
     cpus = asked.ntasks * asked.cpus_per_task
-    use = resource_use(cpus, cpus * asked.mem_per_cpu_mb, seen.slurm.run_s, measured)
+    use = resource_use(cpus, cpus * asked.mem_per_cpu_mb, seen.slurm.run_s, measured, asked.gpus)
     for line in filter(None, (use.words, use.hint)):
         session.logs.say(seen.key, line)
 

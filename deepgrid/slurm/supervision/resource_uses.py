@@ -1,4 +1,4 @@
-"""Reads from accounting what runs used, for customers. Nothing depends on it: where it is not known, it is left out."""
+"""Reads what runs used and use, for customers. Nothing depends on it: where it is not known, it is left out."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ from dataclasses import dataclass
 from deepgrid.billing.resource_use import Measured
 from deepgrid.errors import GridError
 from deepgrid.slurm.cluster import DAY_S
-from deepgrid.slurm.commands.sacct_use import Run, SacctUse
+from deepgrid.slurm.commands.query import Query
+from deepgrid.slurm.commands.step_uses import Run, SacctUse, Sstat, Steps
+from deepgrid.slurm.ssh.channel import CommandResult
 from deepgrid.slurm.ssh.login import Runner
 from deepgrid.slurm.submit.throttle import Batcher
 
@@ -26,7 +28,7 @@ class _Wanted:
 
 
 class ResourceUses:
-    """What runs used, by `sacct` behind `login`. Single requests at the same time share a command."""
+    """What runs used, by `sacct` and `sstat` behind `login`. Single requests at the same time share a command."""
 
     def __init__(self, login: Runner, timeout_s: float) -> None:
         self._login = login
@@ -46,11 +48,23 @@ class ResourceUses:
             return {}
         query = SacctUse(min(starts) - DAY_S, sorted(ids))
         try:
-            done = await self._login.run(["timeout", "-k", "5", f"{self._timeout_s:.0f}", *query.argv()])
+            done = await self._run(query)
         except GridError as error:
             logger.debug("resource use is not known: %s", error.message)
             return dict.fromkeys(runs, Measured())
         return query.parse(done.text) if done.exit_status == 0 else dict.fromkeys(runs, Measured())
+
+    async def running(self, ids: Collection[int]) -> dict[int, Steps]:
+        """Return what the running steps of these jobs have used so far, of those that Slurm answers for.
+
+        Raises GridError when the login node does not answer.
+        """
+        query = Sstat(sorted(ids))
+        done = await self._run(query)
+        return query.parse(done.text)  # whatever the status: one job that just ended changes it
+
+    async def _run(self, query: Query[object]) -> CommandResult:
+        return await self._login.run(["timeout", "-k", "5", f"{self._timeout_s:.0f}", *query.argv()])
 
     async def _read(self, batch: Sequence[_Wanted]) -> None:
         found = await self.of_all({one.run for one in batch})
