@@ -22,7 +22,7 @@ async def file_lock(file: Path, holder: str, wait_s: float | None = None) -> Asy
 
     Args:
         file: It and its folder are made. Its folder's folder exists.
-        holder: Who may hold it, in an error, such as "Another call".
+        holder: Words for an error, such as "Another call".
         wait_s: Seconds to wait for another holder; None: no limit.
 
     Raises:

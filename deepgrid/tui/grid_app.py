@@ -173,13 +173,15 @@ class GridApp(App[None], inherit_bindings=False):
         from deepgrid.tui.screens.job_log import LogScreen
         from deepgrid.tui.screens.money_forms import AllowanceForm, TopUpForm, TransferForm
         from deepgrid.tui.screens.submit_form import SubmitForm
+        from deepgrid.tui.screens.sweeps import SweepsScreen
 
         if name == "submit":
             self.push_screen(SubmitForm(again=job))
         elif job is not None:
             self.push_screen({"log": LogScreen, "job": JobScreen, "files": FilesScreen, "top up": TopUpForm}[name](job))
         else:
-            self.push_screen({"clusters": ClustersScreen, "transfer": TransferForm, "allowance": AllowanceForm}[name]())
+            lists = {"clusters": ClustersScreen, "sweeps": SweepsScreen}
+            self.push_screen({**lists, "transfer": TransferForm, "allowance": AllowanceForm}[name]())
 
     def get_system_commands(self, screen: Screen[Any]) -> Iterable[SystemCommand]:
         """Yield the commands of the palette: the keys of the screen that have a description."""

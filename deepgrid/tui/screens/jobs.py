@@ -33,6 +33,7 @@ class JobsScreen(JobActions):
         Binding("v", "open_job", "life and bill of the job", show=False),
         Binding("s", "send('submit')", "submit a job", show=False),
         Binding("p", "clusters", "clusters and prices", show=False),
+        Binding("w", "sweeps", "sweeps", show=False),
         Binding("ctrl+t", "send('transfer')", "transfer credits", show=False),
         Binding("a", "send('allowance')", "set the allowance", show=False),
         Binding("slash", "filter", "filter: name, state, cluster, tag, sweep", show=False, priority=True),
@@ -215,6 +216,10 @@ class JobsScreen(JobActions):
 
     def action_clusters(self) -> None:
         self.grid_app.open_screen("clusters")
+
+    def action_sweeps(self) -> None:
+        if self.may_send():
+            self.grid_app.open_screen("sweeps")
 
     def action_send(self, form: str) -> None:
         """Open a form that sends a transaction."""
