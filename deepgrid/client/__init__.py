@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from deepgrid.billing.resource_use import ResourceUse
+    from deepgrid.billing.use_samples import UseHistory, UseSample
     from deepgrid.client.bills.job_receipt import JobReceipt
     from deepgrid.client.cluster_offers import Cluster, ClusterOffer, Clusters, Offers
     from deepgrid.client.display.record import JobEnd, JobEvent, JobRecord
@@ -66,6 +67,7 @@ if TYPE_CHECKING:
 
 _NAMES = {
     "deepgrid.billing.resource_use": "ResourceUse",
+    "deepgrid.billing.use_samples": "UseHistory UseSample",
     "deepgrid.client.bills.job_receipt": "JobReceipt",
     "deepgrid.client.cluster_offers": "Cluster ClusterOffer Clusters Offers",
     "deepgrid.client.display.record": "JobEnd JobEvent JobRecord",
@@ -152,6 +154,8 @@ __all__ = [
     "Step",
     "Summary",
     "Unsubmitted",
+    "UseHistory",
+    "UseSample",
     "ViewMessage",
     "WaitTimeout",
     "Wallet",

@@ -24,7 +24,7 @@ from deepgrid.condition_log import ConditionLog
 from deepgrid.errors import ChainError, GridError
 from deepgrid.lifecycle.job import Job, JobKey, Label, Prices
 from deepgrid.lifecycle.pending_reasons import Patience
-from deepgrid.lifecycle.slurm_state import Phase
+from deepgrid.lifecycle.slurm_state import Phase, SlurmJob
 from deepgrid.observability.metrics import Metrics, Need
 from deepgrid.provider.shared.claim_journal import ClaimJournal
 from deepgrid.provider.shared.claim_reads import ClaimReads
@@ -32,6 +32,7 @@ from deepgrid.provider.shared.claim_room import ClaimRoom
 from deepgrid.provider.shared.image_registry import Registries
 from deepgrid.provider.shared.log_shipping import LogShipper, LogShippingSettings
 from deepgrid.provider.shared.receipt_desk import ReceiptDesk, ReceiptJournal, Signatory
+from deepgrid.provider.shared.use_sampler import UseSampler
 from deepgrid.provider.shared.wakeups import Wakeups
 from deepgrid.provider.site_features import SiteFeatures
 from deepgrid.sbatch import Containers, StoragePaths
@@ -119,7 +120,7 @@ class ProviderSession:
         name = f"{book.chain_id}-{book.meta_scheduler}-{wallet.address}".lower()
         self.leader = leader = Leader(self.login, cluster, name)
         metrics.epoch = lambda: cluster.term.epoch if cluster.term and leader.leads else None
-        metrics.carried = lambda: {key: self.monitor.observe(key).phase for key in self._carried}
+        metrics.carried = lambda: {key: job.phase for key, job in self._observed().items()}
         self.monitor = SlurmMonitor(cluster)
         self.uses = ResourceUses(metered, settings.login.slurm_timeout_s)
         self.services = ServicesClient.of(book, wallet.account, settings.services_url)
@@ -127,15 +128,11 @@ class ProviderSession:
         self.registries = Registries(settings.registries, settings.containers.mirrors)
         undelivered = ClaimJournal(settings.state / f"{settings.cluster}.logs.json", like=self.key(0, 0))
         self.logs = LogShipper(cluster, self.services, log, undelivered)
-        signatory = Signatory(
-            Domain(book.chain_id, book.meta_scheduler),
-            wallet.account,
-            settings.cluster,
-            settings.login.partition,
-            settings.claim_stays_s,
-        )
+        domain, partition = Domain(book.chain_id, book.meta_scheduler), settings.login.partition
+        signatory = Signatory(domain, wallet.account, settings.cluster, partition, settings.claim_stays_s)
         unsent = ReceiptJournal(settings.state / f"{settings.cluster}.receipts.json", like=self.key(0, 0))
         self.receipts = ReceiptDesk(chain, cluster, self.uses, self.services, signatory, unsent)
+        self.sampler = UseSampler(self.uses, self.services, self._observed, self.monitor.cluster_now)
         self.services_fault = ""  # the reason why the services are not usable at all
         self.wakeups = Wakeups()
         self.patience = Patience(60.0 * settings.held_minutes, 3600.0 * settings.room_hours)
@@ -164,7 +161,7 @@ class ProviderSession:
     @property
     def runs_jobs(self) -> bool:
         """Return whether a job that this process drives runs in Slurm now."""
-        return any(self.monitor.observe(key).phase is Phase.RUNNING for key in self._carried)
+        return any(job.phase is Phase.RUNNING for job in self._observed().values())
 
     def may_carry(self, key: JobKey) -> bool:
         """Return whether `driving` accepts the claim: no carrier drives it, or only a fallback, which gives way."""
@@ -202,8 +199,11 @@ class ProviderSession:
             raise ChainError(f"The chain's node is behind the claim of job {key.job_id}.")
         return (await self.chain.jobs([key.job_id], head.number))[0]
 
+    def _observed(self) -> dict[JobKey, SlurmJob]:
+        return {key: self.monitor.observe(key) for key in self._carried}
+
     def _held_by_slurm(self) -> int:
-        return sum(self.monitor.observe(key).phase in (Phase.QUEUED, Phase.RUNNING) for key in self._carried)
+        return sum(job.phase in (Phase.QUEUED, Phase.RUNNING) for job in self._observed().values())
 
     async def _read_jobs(self, job_ids: list[int]) -> list[Job]:
         return await self.chain.jobs(job_ids)
@@ -254,6 +254,7 @@ async def provider_session(
         await stack.enter_async_context(session.services)
         await stack.enter_async_context(session.logs)
         await stack.enter_async_context(session.receipts)
+        await stack.enter_async_context(session.sampler)
         yield session
 
 

@@ -41,6 +41,7 @@ from deepgrid.services.handlers import (
     kept_jobs,
     logs,
     notices,
+    running_uses,
     subscriptions,
     transfers,
     tunnel_routes,
@@ -138,7 +139,7 @@ def create_app(context: Context) -> FastAPI:
     addresses = context.files.addresses if context.files else None
     app.add_middleware(Gate, admission=context.admission, addresses=addresses, tunnels=context.switchboard)
     app.add_middleware(Measured, metrics=context.metrics)
-    parts = (definitions, kept_jobs, logs, notices, job_receipts, authentication, files, transfers)
+    parts = (definitions, kept_jobs, logs, notices, job_receipts, running_uses, authentication, files, transfers)
     for router in (one.router for one in (*parts, subscriptions, tunnel_routes)):
         app.include_router(router)
     app.state.job_queue = JobQueue(context.chain, context.clock)

@@ -33,6 +33,7 @@ from deepgrid.services.storage.database import (
     UsedNonce,
 )
 from deepgrid.services.storage.kept_rows import forget_old, forget_unused, note_end
+from deepgrid.services.storage.use_table import JobUseRecord
 
 DAY_S = 24 * 3600
 ROW = tuple_(Definition.definition_hash, Definition.uploaded_at)
@@ -48,7 +49,7 @@ class Retention:
     unused_s: int = DAY_S  # uploads without a job
     unowned_s: int = 3600  # definitions without a signature, likewise
     cold_s: int = 300  # definitions after all their jobs are over
-    log_s: int = 30 * DAY_S  # logs and notices; files, tags and notes of jobs, from their end on
+    log_s: int = 30 * DAY_S  # logs, notices and samples of use; files, tags and notes of jobs, from their end on
 
 
 async def clean_up_for_ever(context: Context, retention: Retention, every_s: float) -> None:
@@ -94,6 +95,7 @@ async def _forget_old(context: Context, now: int, retention: Retention) -> None:
         await session.execute(delete(UsedNonce).where(UsedNonce.expires_at < now))
         await session.execute(delete(RevokedSession).where(RevokedSession.until < now - CLOCK_SLACK_S))
         await session.execute(delete(NoticeRecord).where(NoticeRecord.at < horizon))
+        await session.execute(delete(JobUseRecord).where(JobUseRecord.updated_at < horizon))
         stale = select(Log.job_id, Log.claimed_at).where(Log.updated_at < horizon).limit(PAGE)
         claims = [(job_id, claimed_at) for job_id, claimed_at in await session.execute(stale)]
         await session.execute(delete(LogChunk).where(tuple_(LogChunk.job_id, LogChunk.claimed_at).in_(claims)))

@@ -7,6 +7,7 @@ from typing import Annotated, Self
 
 from pydantic import BaseModel, ConfigDict, Field, RootModel, StringConstraints, field_validator
 
+from deepgrid.billing.use_samples import MOST_SAMPLES
 from deepgrid.lifecycle.definition_hash import MAX_BYTES as MAX_DEFINITION_BYTES
 
 MAX_UPLOAD_BODY_BYTES = 2 * MAX_DEFINITION_BYTES + 1024  # the escapes of a JSON string can double its size
@@ -15,6 +16,9 @@ MAX_LOG_CHUNK_BYTES = 1024 * 1024
 MAX_NOTICE_CHARS = 500
 MAX_NOTICES_AT_ONCE = 200
 MAX_NOTICES_BODY_BYTES = 512 * 1024  # that many of the longest notices fit, with any characters
+MAX_USES_AT_ONCE = 100
+MAX_USES_BODY_BYTES = 64 * 1024
+MAX_FIGURE = 10**12
 MAX_WAIT_S = 25.0
 
 DefinitionHash = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
@@ -112,6 +116,44 @@ class NoticeBatch(Message):
     """Remarks on many jobs, in order."""
 
     notices: Annotated[list[JobNotice], Field(min_length=1, max_length=MAX_NOTICES_AT_ONCE)]
+
+
+Figure = Annotated[int, Field(strict=True, ge=0, le=MAX_FIGURE)]
+
+
+class UseFigures(Message):
+    """What a job had used `run_s` seconds after its start; null for what is not known.
+
+    CPU time and bytes are totals. Memory and GPUs are the highest figures since the sample before.
+    """
+
+    run_s: Figure
+    cpu_s: Figure | None = None
+    memory_mb: Figure | None = None
+    read_mb: Figure | None = None
+    written_mb: Figure | None = None
+    gpu_percent: Figure | None = None
+    gpu_memory_mb: Figure | None = None
+
+
+class JobUse(UseFigures):
+    """A sample of the claim `claimed_at` of the job `job_id`."""
+
+    job_id: Annotated[int, Field(ge=1, lt=2**63)]
+    claimed_at: Figure
+
+
+class UseBatch(Message):
+    """Samples of running jobs, one per job."""
+
+    uses: Annotated[list[JobUse], Field(min_length=1, max_length=MAX_USES_AT_ONCE)]
+
+
+class UseOverTime(Message):
+    """The samples of a job, oldest first, of the claim `claimed_at`."""
+
+    claimed_at: int
+    samples: Annotated[list[UseFigures], Field(max_length=MOST_SAMPLES)]
 
 
 class Notice(NoticeText):

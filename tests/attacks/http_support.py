@@ -28,6 +28,7 @@ from deepgrid.services.storage.database import (
     UsedNonce,
 )
 from deepgrid.services.storage.kept_rows import KeptJob
+from deepgrid.services.storage.use_table import JobUseRecord
 from deepgrid.workflow import canonical, hash_definition
 from tests.services.support import ACCOUNTS, DOMAIN, Grid, a_job, session_key
 
@@ -55,6 +56,7 @@ REQUESTS = {  # every request that a signer may send, for another customer's job
     "push": ("POST", "/v1/jobs/1/log?offset=0", b"forged"),
     "read": ("GET", "/v1/jobs/1/log?offset=0&wait=20", b""),
     "notice": ("POST", "/v1/jobs/1/notices", NOTICE_BODY),
+    "uses": ("POST", "/v1/uses", b'{"uses":[{"job_id":1,"claimed_at":3,"run_s":60}]}'),
     "file": ("GET", "/v1/jobs/1/file", b""),
     "mark": ("PUT", "/v1/marks", b'{"marks":[{"definition_hash":"%s","note":"x"}]}' % DEFINITION_HASH),
     "marks": ("GET", "/v1/marks", b""),
@@ -62,7 +64,7 @@ REQUESTS = {  # every request that a signer may send, for another customer's job
     "invitations": ("GET", f"{TUNNELS}/invitations", b""),
     "revoke": ("POST", "/v1/sessions/revoke", Revocation(session=SESSION.header()).model_dump_json().encode()),
 }
-STORED = (UsedNonce, Definition, KeptJob, Log, LogChunk, NoticeRecord, ReleaseRecord, RevokedSession)
+STORED = (UsedNonce, Definition, KeptJob, Log, LogChunk, NoticeRecord, ReleaseRecord, RevokedSession, JobUseRecord)
 
 
 @dataclass

@@ -63,7 +63,7 @@ async def _authorised(grid: Grid, request_name: str) -> LocalAccount:
     if request_name == "tunnel":  # its supervisor asks for invitations
         async with person("127.0.0.1") as client:
             assert (await ask(client, grid, ACCOUNTS["provider"], *REQUESTS["invitations"])).status_code == 200
-    by_provider = ("release", "push", "notice", "invitations")
+    by_provider = ("release", "push", "notice", "invitations", "uses")
     return ACCOUNTS["provider" if request_name in by_provider else "customer"]
 
 

@@ -16,6 +16,7 @@ from deepgrid import Grid as OpenGrid
 from deepgrid.billing.credits import format_credits
 from deepgrid.billing.entries import Allocation
 from deepgrid.billing.resource_use import Measured
+from deepgrid.billing.use_samples import UseSample
 from deepgrid.chain.client import Chain
 from deepgrid.chain.job_trail import read_trails
 from deepgrid.chain.transactions.wallet import Wallet
@@ -102,6 +103,27 @@ async def test_a_receipt_of_a_real_job(
         "requested", "assigned", "claimed", "reported running", "topped up", "settled",
     ]  # fmt: skip
     assert [(one["block"], one["log_index"]) for one in entries] == [(e.block, e.log_index) for e in on_chain.entries]
+
+
+async def test_a_running_job_shows_what_it_uses(
+    dps: Dps, live: Live, running_id: int, chain: Chain, provider: Party
+) -> None:
+    unknown = await dps.run("job", "get", str(running_id))
+    assert (unknown.status, "in use" in unknown.out) == (0, False)
+    job, book = await chain.job(running_id), chain.book
+    key = JobKey(book.chain_id, book.meta_scheduler, job.id, job.claimed_at)
+    for number in (1, 2):
+        sample = UseSample(cpu_s=54 * number, memory_mb=100, run_s=60 * number)
+        await provider.services.send_uses({key: sample})
+    shown = await dps.run("job", "get", str(running_id))
+    assert "asked 1 CPU, used 0.9; asked 128 MB, used 100 MB (in its first 2 min)" in shown.out
+    assert "CPUs in use" in shown.out
+    got = json.loads((await dps.run("job", "get", str(running_id), "--json")).out)
+    assert [one["cpu_s"] for one in got["use_over_time"]] == [54, 108]
+    assert "resource_use" not in got
+    async with AsyncGrid(key=dps.key, book=live.book) as grid:
+        history = await (await grid.job(running_id)).use_history()
+    assert (history.so_far.used_cpus, history.cpus) == (0.9, [0.9, 0.9])
 
 
 async def test_verification_offline_and_with_a_node(

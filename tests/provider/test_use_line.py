@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 
 from deepgrid.billing.resource_use import Measured
+from deepgrid.billing.use_samples import UseSample
 from deepgrid.lifecycle.decide import Observation
 from deepgrid.lifecycle.job import JobKey
 from deepgrid.lifecycle.slurm_state import Phase, SlurmJob
@@ -64,6 +65,17 @@ async def test_the_line_comes_when_accounting_has_the_end(
         "asked 1 CPU, used 0.9; asked 100 MB, used 20 MB",
         "a quarter or less was used: ask for less memory, and pay less",
     ]
+
+
+@pytest.mark.parametrize("answer", [Measured(), None])
+async def test_samples_say_it_where_accounting_does_not(
+    scene: Scene, seen: Observation, answer: Measured | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A site without slurmdbd has no figures of the end."""
+    scene.session.intervals = replace(scene.session.intervals, use_known_s=0.2)
+    monkeypatch.setattr(scene.session.sampler, "last", lambda _: UseSample(cpu_s=80, memory_mb=90, run_s=80))
+    lines = await said(scene.session, seen, Uses(answer), monkeypatch)
+    assert lines == ["asked 1 CPU, used 1.0; asked 100 MB, used 90 MB (in its first 80 s)"]
 
 
 @pytest.mark.parametrize("answer", [Measured(), RuntimeError("a bug"), None])

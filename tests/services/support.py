@@ -43,7 +43,7 @@ Headers = dict[str, str]
 # Tables that steps of the schema added, for tests that go back to an earlier database.
 LATER_TABLES = (
     "grid_restored", "grid_kept_job", "grid_receipt", "grid_bundle", "grid_bundle_use", "grid_bundle_link",
-    "grid_subscription", "grid_delivery", "grid_output_use",
+    "grid_subscription", "grid_delivery", "grid_output_use", "grid_job_use",
 )  # fmt: skip
 SECRET = "correct horse battery"  # the registry's password of `a_secret_job`
 NAMES = ("customer", "rival", "provider", "other_provider", "operator")

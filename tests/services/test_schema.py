@@ -19,7 +19,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from deepgrid.errors import ConfigurationError
 from deepgrid.services.notify import subscription_table  # noqa: F401 - the same
 from deepgrid.services.schema import NOTED_IN
-from deepgrid.services.storage import kept_rows, receipt_table  # noqa: F401 - their tables are compared, too
+from deepgrid.services.storage import kept_rows, receipt_table, use_table  # noqa: F401 - their tables are compared, too
 from deepgrid.services.storage.database import Database, Definition, Log, LogChunk, Table
 from tests.services.postgres_support import private_postgres
 

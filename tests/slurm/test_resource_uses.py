@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 import pytest
 
 from deepgrid.billing.resource_use import Measured, resource_use
+from deepgrid.billing.use_samples import UseHistory, UseSample
+from deepgrid.client.display.use_graph import use_rows
 from deepgrid.lifecycle.job import JobKey
 from deepgrid.lifecycle.slurm_state import Phase
+from deepgrid.provider.shared.use_sampler import SamplingSettings, UseSampler
 from deepgrid.slurm.cluster import Cluster
 from deepgrid.slurm.commands.step_uses import Run
 from deepgrid.slurm.ssh.channel import CommandResult
@@ -20,7 +23,8 @@ from deepgrid.slurm.supervision.resource_uses import ResourceUses
 from tests.slurm.support import WAIT_S, Box, LoginWith, bash, ended, leave, new_key, until
 
 TWO_CPUS = SubmitRequest(ntasks=1, cpus_per_task=2, mem_per_cpu_mb=400, gpus=0, time_limit_minutes=5)
-HELD_MB = 100
+HELD_MB = 200
+BURNT_S = 5
 Sampled = Callable[[], Awaitable[None]]
 # CPU time, not wall time: a loaded machine gives less of it.
 BURNS = f"""
@@ -28,7 +32,7 @@ import os, time
 block = bytearray({HELD_MB} << 20)
 block[::4096] = bytes([1]) * len(block[::4096])
 began = time.monotonic()
-while time.process_time() < 6 or time.monotonic() - began < 11: pass
+while time.process_time() < {BURNT_S + 1} or time.monotonic() - began < 11: pass
 while not os.path.exists("leave"): time.sleep(0.1)
 """
 
@@ -57,26 +61,33 @@ async def test_cpu_and_memory_of_a_job_are_measured(
     login: Login, box: Box, cluster: Cluster, monitor: SlurmMonitor, key: JobKey
 ) -> None:
     async def sampled() -> None:
-        """Let Slurm take a sample, as it does each 30 s, while the job holds its memory."""
+        """Let the sampler see what the job uses while it runs, with the memory and the CPU time that it must reach."""
         monitor.watch(key)
         await until(monitor, key, Phase.RUNNING)
-        slurm_id = str(box.ids(key)[0])
         async with asyncio.timeout(WAIT_S):
-            while int(box.slurm("sstat", "-anP", "--noconvert", "-j", slurm_id, "-o", "MaxRSS") or 0) < HELD_MB << 20:
+            while not (last := sampler.last(key)) or (last.memory_mb or 0) < HELD_MB or (last.cpu_s or 0) < BURNT_S:
+                await sampler.sample()
                 await asyncio.sleep(0.5)
         leave(box, key)
 
-    uses = ResourceUses(login, box.settings.slurm_timeout_s)
+    uses, services = ResourceUses(login, box.settings.slurm_timeout_s), Services()
+    settings = SamplingSettings(first_s=1.0, longest_s=1.0)
+    sampler = UseSampler(uses, services, lambda: {key: monitor.observe(key)}, monitor.cluster_now, settings)  # type: ignore[arg-type]
     run, run_s = await run_of(cluster, monitor, key, f"exec python3 -c '{BURNS}'", sampled)
     found = await known(uses, run)
     use = resource_use(2, 800, run_s, found)
     assert use.cpu_s is not None
-    assert 5 <= use.cpu_s <= run_s + 1, "one of two CPUs"
+    assert BURNT_S <= use.cpu_s <= run_s + 1, "one of two CPUs"
     assert use.used_cpus is not None
     assert use.memory_mb is not None
     assert HELD_MB <= use.memory_mb <= HELD_MB + 50
     assert use.words.startswith("asked 2 CPUs, used ")
     assert f"asked 800 MB, used {use.memory_mb} MB" in use.words
+    history = UseHistory(2, 800, 0, tuple(services.samples))
+    assert all(rate is not None and rate <= 2 for rate in history.cpus), "whole seconds of CPU in steps of a second"
+    assert HELD_MB <= (history.so_far.memory_mb or 0) <= HELD_MB + 50
+    assert BURNT_S <= (history.so_far.cpu_s or 0) <= use.cpu_s
+    assert dict(use_rows(None, history))["memory in use"]
     assert await uses.of_all({run, (run[0], 1)}) == {run: found}, "the id with another start is another run"
 
 
@@ -96,6 +107,16 @@ async def test_a_site_whose_accounting_does_not_answer_says_nothing(
 ) -> None:
     uses = ResourceUses(LoginWith(login, **variables), box.settings.slurm_timeout_s)
     assert await uses.of((1, 1_000_000)) == Measured()
+
+
+class Services:
+    """The services, which keep the samples of one job."""
+
+    def __init__(self) -> None:
+        self.samples: list[UseSample] = []
+
+    async def send_uses(self, samples: Mapping[JobKey, UseSample]) -> None:
+        self.samples += samples.values()
 
 
 class Counted:

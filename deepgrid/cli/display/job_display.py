@@ -11,7 +11,6 @@ from typing import Any
 from rich.live import Live
 from rich.text import Text
 
-from deepgrid.billing.resource_use import ResourceUse
 from deepgrid.cli.display.screen import STYLES, Screen, table_lines
 from deepgrid.client.display.record import (
     JOB_COLUMNS,
@@ -41,14 +40,13 @@ def show_jobs(screen: Screen, jobs: Iterable[Listed]) -> None:
 
 
 def show_record(
-    screen: Screen, record: JobRecord, noted: Mapping[str, Any] | None = None, use: ResourceUse | None = None
+    screen: Screen, record: JobRecord, noted: Mapping[str, Any] | None = None, used: Iterable[tuple[str, str]] = ()
 ) -> None:
     job = record.job
     screen.line(
         (f"job {job.id}", "bold"), f"  {job.name}  ", (job.status.words.upper(), STYLES.get(job.status, "bold"))
     )
-    used = [("use", use.words), ("hint", use.hint)] if use else []
-    screen.pairs([*facts(record), *((name, words) for name, words in used if words), *_noted(noted or {})])
+    screen.pairs([*facts(record), *used, *_noted(noted or {})])
     screen.heading("Life")
     for event in life(record):
         show_event(screen, event)

@@ -26,6 +26,7 @@ from deepgrid.cli.verbs.repeat.job_verbs import again, job_file, notes_of, tag_j
 from deepgrid.cli.verbs.repeat.repeat_options import WithTag
 from deepgrid.client.display.record import job_as_json, record_as_json
 from deepgrid.client.display.text import plural
+from deepgrid.client.display.use_graph import use_rows
 from deepgrid.client.job import AsyncJob
 from deepgrid.client.job_values import credits_of, seconds_of
 from deepgrid.errors import InputError
@@ -44,11 +45,13 @@ async def get(number: JobId, as_json: AsJson = False, key: KeyFile = DEFAULT_KEY
         found = await grid.job(number)
         record = await found.record()
         own = found.customer == grid.address
-        noted, use = (await notes_of(found), await use_of(found)) if own else ({}, None)
+        noted, (use, history) = (await notes_of(found), await use_of(found)) if own else ({}, (None, None))
     if as_json:
-        print_json({**record_as_json(record), **noted, **({"resource_use": asdict(use)} if use else {})})
+        used = {"resource_use": asdict(use)} if use is not None and use.words else {}
+        over_time = {"use_over_time": [asdict(sample) for sample in history.samples]} if history else {}
+        print_json({**record_as_json(record), **noted, **used, **over_time})
     else:
-        show_record(Screen(), record, noted, use)
+        show_record(Screen(), record, noted, use_rows(use, history))
 
 
 @job.command("list")

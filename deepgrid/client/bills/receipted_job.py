@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from deepgrid.billing.resource_use import ResourceUse
+    from deepgrid.billing.use_samples import UseHistory
     from deepgrid.client.bills.job_receipt import JobReceipt
     from deepgrid.client.engine.connection import Connection
     from deepgrid.lifecycle.job import Job
@@ -42,3 +43,24 @@ class ReceiptedJob:
             GridError: As `receipt` does: NotFound while there is none.
         """
         return (await self.receipt()).resource_use
+
+    async def use_history(self) -> UseHistory:
+        """Return what the job used over time, as its provider's Slurm measured it while the job ran.
+
+        A job that runs has its first sample about half a minute after its start, and then rarer and rarer ones. Nothing
+        of it is signed, and the bill does not depend on it.
+
+        Returns:
+            At most 64 samples, oldest first, and what they say together.
+
+        Raises:
+            NotFound: Nothing is known: the job is too short or too new, or its cluster does not measure running jobs.
+            AccessDenied: It is another customer's job.
+            ServiceError: The services do not answer.
+        """
+        from deepgrid.billing.use_samples import UseHistory  # here: few programs read it
+
+        asked, services = self._job.definition, self._connection.session.services
+        samples = await self._connection.patiently(lambda: services.job_use(self._job.id))
+        cpus = asked.ntasks * asked.cpus_per_task
+        return UseHistory(cpus, cpus * asked.mem_per_cpu_mb, asked.gpus, samples)

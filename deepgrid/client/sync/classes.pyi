@@ -9,6 +9,7 @@ from typing import Any, Self, SupportsIndex
 import pandas as pd
 
 from deepgrid.billing.resource_use import ResourceUse
+from deepgrid.billing.use_samples import UseHistory
 from deepgrid.client.bills.job_receipt import JobReceipt
 from deepgrid.client.bills.job_usage import When
 from deepgrid.client.cluster_offers import Clusters, Offers
@@ -473,6 +474,20 @@ class Job:
 
         Raises:
             GridError: As `receipt` does: NotFound while there is none.
+        """
+    def use_history(self) -> UseHistory:
+        """Return what the job used over time, as its provider's Slurm measured it while the job ran.
+
+        A job that runs has its first sample about half a minute after its start, and then rarer and rarer ones. Nothing
+        of it is signed, and the bill does not depend on it.
+
+        Returns:
+            At most 64 samples, oldest first, and what they say together.
+
+        Raises:
+            NotFound: Nothing is known: the job is too short or too new, or its cluster does not measure running jobs.
+            AccessDenied: It is another customer's job.
+            ServiceError: The services do not answer.
         """
     def exec(self, command: Sequence[str] | str, *, input: bytes | str = b"") -> CommandOutput:
         """Run a command in the running job, on its first node, as the job's account.

@@ -1,14 +1,17 @@
-"""Calls about what the services keep of a customer's jobs: files, tags, notes, places in sweeps."""
+"""Calls about what the services keep of jobs: files, tags, notes, places in sweeps, and what they used."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from urllib.parse import urlencode
 
+from deepgrid.billing.use_samples import UseSample
 from deepgrid.errors import NotFound
+from deepgrid.lifecycle.job import JobKey
 from deepgrid.services.client import answers
 from deepgrid.services.kept_messages import MOST_MARKS_AT_ONCE, JobMark, KeptFile, MarkBatch, MarkPage
-from deepgrid.services.messages import Message
+from deepgrid.services.messages import JobUse, Message, UseBatch, UseOverTime
 
 
 class KeptCalls:
@@ -43,3 +46,17 @@ class KeptCalls:
                 raise answers.nonsense()
             after = page.after
         return found
+
+    async def send_uses(self, samples: Mapping[JobKey, UseSample]) -> None:
+        """Add a sample to each of these running claims of this provider, at most MAX_USES_AT_ONCE."""
+        uses = [
+            JobUse(job_id=key.job_id, claimed_at=key.claimed_at, **asdict(sample)) for key, sample in samples.items()
+        ]
+        await self.call("POST", "/v1/uses", UseBatch(uses=uses))
+
+    async def job_use(self, job_id: int) -> tuple[UseSample, ...]:
+        """Return what a job used over time. For its customer, its provider and the operator. NotFound if not known."""
+        found = answers.parse(UseOverTime, await self.call("GET", f"/v1/jobs/{job_id}/use"))
+        if not found.samples:
+            raise NotFound(f"What job {job_id} uses over time is not known.")
+        return tuple(UseSample(**one.model_dump()) for one in found.samples)

@@ -114,6 +114,7 @@ def signed_request(body_limit: int, *rights: Right) -> Callable[..., Awaitable[S
 SignedReader = Annotated[Signed, Depends(signed_request(0, "read"))]
 SignedSmall = Annotated[Signed, Depends(signed_request(messages.MAX_SMALL_BODY_BYTES))]
 SignedNotices = Annotated[Signed, Depends(signed_request(messages.MAX_NOTICES_BODY_BYTES))]
+SignedUses = Annotated[Signed, Depends(signed_request(messages.MAX_USES_BODY_BYTES))]
 SignedStore = Annotated[Signed, Depends(signed_request(messages.MAX_SMALL_BODY_BYTES, "store"))]
 SignedUpload = Annotated[Signed, Depends(signed_request(messages.MAX_UPLOAD_BODY_BYTES, "store"))]
 SignedChunk = Annotated[Signed, Depends(signed_request(messages.MAX_LOG_CHUNK_BYTES))]

@@ -11,6 +11,7 @@ from fastapi import APIRouter, Depends, Response
 from sqlalchemy.exc import IntegrityError
 
 from deepgrid.errors import InputError
+from deepgrid.lifecycle.job import Job
 from deepgrid.services.context import Context, JobId, Services
 from deepgrid.services.core import chain_reads
 from deepgrid.services.handlers.authentication import Signed, SignedReader, signed_request
@@ -56,11 +57,7 @@ async def store(job_id: JobId, request: SignedReceipt, context: Services) -> Non
 async def read(job_id: JobId, request: SignedReader, context: Services) -> Response:
     """Return the receipt of a job, as its provider signed it."""
     request.look_up()
-    job = await context.job(job_id)
-    if request.address not in (job.customer, job.provider):
-        with chain_reads():
-            if not await context.chain.has_role(SCHEDULER_ROLE, request.address):
-                raise Refusal(403, f"{request.address} has no part in job {job_id}")
+    job = await require_part(request, context, job_id)
     await request.accept()
     async with context.database.read() as session:
         known = await session.get(ReceiptRecord, job_id)
@@ -68,6 +65,16 @@ async def read(job_id: JobId, request: SignedReader, context: Services) -> Respo
         when = "its provider signs it within minutes" if job.status.cold else "it is not over"
         raise Refusal(404, f"there is no receipt of job {job_id}: {when}")
     return Response(context.vault.unseal(known.sealed), media_type="application/json")
+
+
+async def require_part(request: Signed, context: Context, job_id: int) -> Job:
+    """Return the job. Refuses with 403 unless its customer, its provider or the operator asks."""
+    job = await context.job(job_id)
+    if request.address not in (job.customer, job.provider):
+        with chain_reads():
+            if not await context.chain.has_role(SCHEDULER_ROLE, request.address):
+                raise Refusal(403, f"{request.address} has no part in job {job_id}")
+    return job
 
 
 def _read(context: Context, job_id: int, request: Signed) -> Contents:

@@ -78,7 +78,7 @@ class Sstat:
     """What the running steps of the jobs with these ids have used until now. Nodes take the sample when they are asked.
 
     Slurm answers root, its own account, and the account of the job. It leaves out all other jobs, jobs that do not run,
-    and steps that have ended. One such job makes it complain, and the rows of the others are printed all the same.
+    and steps that have ended. It complains about such a job, and still prints the rows of the others.
     """
 
     program: ClassVar[str] = "sstat"

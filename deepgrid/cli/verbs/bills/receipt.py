@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import sys
+from collections.abc import Awaitable
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, TypeVar
 
 import typer
 
 from deepgrid.billing.resource_use import ResourceUse
+from deepgrid.billing.use_samples import UseHistory
 from deepgrid.chain.book import DEFAULT_BOOK
 from deepgrid.cli.access.address_book import find_book
 from deepgrid.cli.access.grid import as_anyone, as_customer
@@ -20,6 +22,7 @@ from deepgrid.cli.standard_streams import print_result, write_bytes
 from deepgrid.client.job import AsyncJob
 from deepgrid.errors import GridError, InputError, NotFound
 
+T = TypeVar("T")
 USE_WITHIN_S = 5.0  # services that do not answer must not hold up the rest of the job
 
 receipt = typer.Typer(help="Verify receipts of jobs.", no_args_is_help=True)
@@ -52,16 +55,20 @@ async def job_receipt(
             screen.pairs(rows)
 
 
-async def use_of(job: AsyncJob) -> ResourceUse | None:
-    """Return what an own job used that is over, if its receipt says it. A missing answer is no error."""
-    if not job.over:
-        return None
+async def use_of(job: AsyncJob) -> tuple[ResourceUse | None, UseHistory | None]:
+    """Return what an own job used by its receipt, and over time. A missing answer is no error."""
+    if job.started is None:
+        return None, None
+    history = asyncio.create_task(_known(job.use_history()))
+    return await _known(job.resource_use()) if job.over else None, await history
+
+
+async def _known(reading: Awaitable[T]) -> T | None:
     try:
         async with asyncio.timeout(USE_WITHIN_S):
-            use = await job.resource_use()
+            return await reading
     except (GridError, TimeoutError):
         return None
-    return use if use.words else None
 
 
 @receipt.command("verify")
