@@ -101,7 +101,7 @@ def _environment() -> jinja2.Environment:
     )
     environment.filters.update(quote=quote, elements=_elements, export=_export, export_again=_export_again)
     environment.filters.update(within=_within, layer=_layer)
-    environment.filters.update(octal=_octal, file_name=_file_name, folder=_folder)
+    environment.filters.update(octal=_octal, folder_mode=_folder_mode, file_name=_file_name, folder=_folder)
     environment.globals.update(
         guard_mark=Quoted(GUARD_MARK), shell_names=Quoted("|".join(sorted(SHELL_NAMES))), srun_options=srun_options
     )
@@ -146,6 +146,11 @@ def _within(loop: StepFor) -> Quoted:
 
 def _octal(mode: int) -> Quoted:
     return Quoted(f"{mode:04o}")
+
+
+def _folder_mode(mode: int) -> int:
+    """Return the mode of folders beside files of this mode: who may read one may enter it."""
+    return mode | (mode & 0o444) >> 2
 
 
 def _file_name(data: HTTPData) -> Quoted:

@@ -75,6 +75,30 @@ def test_what_is_no_file_of_variables_is_emptied(bench: Bench, make: str) -> Non
     assert lines(bench, steps) == (0, [told, "[]", "2", "[]", "3"])
 
 
+@pytest.mark.situation(
+    "variables",
+    "the same in a job with a launch",
+    "as long as no launch runs beside it, the next step begins a new line",
+)
+def test_a_last_line_without_end_before_and_beside_a_launch(bench: Bench) -> None:
+    begun, go = bench.root / "begun", bench.root / "go"
+    inner = (
+        f"printf C=3 >>$DEEPSQUARE_ENV; touch {begun}; until [ -e {go} ]; do sleep 0.05; done; echo 4 >>$DEEPSQUARE_ENV"
+    )
+    steps = f"""
+    - run: {{command: 'printf A=1 >>$DEEPSQUARE_ENV'}}
+    - run: {{command: 'echo B=2 >>$DEEPSQUARE_ENV'}}
+    - run: {{command: 'echo "$A $B"'}}
+    - launch: {{handleName: beside, steps: [{{run: {{command: '{inner}'}}}}]}}
+    - run: {{command: 'until [ -e {begun} ]; do sleep 0.05; done'}}
+    - run: {{command: 'touch {go}'}}
+    - run: {{command: 'echo $C'}}
+      dependsOn: [beside]
+    """
+    status, found = lines(bench, steps)
+    assert (status, found[0], found[-1]) == (0, "1 2", "34")
+
+
 @pytest.mark.situation("variables", "a last line without a line end (`printf A=1`)", "the next step begins a new line")
 @pytest.mark.situation("variables", "`PATH=/nowhere`", "later steps run with it; what they leave behind is ended")
 def test_a_last_line_without_end_and_another_path(bench: Bench) -> None:

@@ -156,3 +156,37 @@ def test_inputs_that_are_no_archives_are_taken_calmly(bench: Bench, store: Store
     assert outcome.status == 0
     assert outcome.output.splitlines()[1] == f"deepgrid: empty.csv {said}"
     assert outcome.output.splitlines()[-1] == str(len(content))
+
+
+# A disk without hard links to some files, and a disk that is full.
+LINKS_FAIL = """#!/bin/sh
+/usr/bin/cp "$@"
+for word; do case $word in */.sent/output) to=$word ;; esac; done
+case $1 in -al) rm "$to/good" || exit 0; false ;; esac
+"""
+IS_FULL = """#!/bin/sh
+/usr/bin/cp "$@"
+for word; do case $word in */.sent/output) to=$word ;; esac; done
+rm "$to/folder/b c" && echo >"$to/folder/b c"
+false
+"""
+
+
+@pytest.mark.situation(
+    "output",
+    "a file that cannot be linked or copied, as on a full disk",
+    "the log names it, the rest is sent; status 74",
+)
+def test_no_part_of_a_file_is_sent_as_the_file(bench: Bench, store: Store) -> None:
+    make = """cd "$DEEPSQUARE_OUTPUT"; mkdir folder; echo good >good; echo third >third; echo more >'folder/b c'"""
+    short = {"good": b"good\n", "third": b"third\n"}
+    program = bench.root / "bin" / "cp"
+    for text, status, expected in ((LINKS_FAIL, 0, {**short, "folder/b c": b"more\n"}), (IS_FULL, 74, short)):
+        program.write_text(text)
+        program.chmod(0o755)
+        outcome = run(bench, {"output": {"http": {"url": store.url + "/out"}}}, make)
+        assert outcome.status == status, outcome.output
+        with zipfile.ZipFile(io.BytesIO(store.received["/out"])) as archive:
+            files = {name.removeprefix("output/"): archive.read(name) for name in archive.namelist() if name[-1] != "/"}
+        assert files == expected
+        assert (f"folder/b c{OUT}could not be copied as a whole" in outcome.output) == bool(status)

@@ -49,7 +49,24 @@ def test_output_is_synced_after_a_failure_too(bench: Bench, bucket: Bucket, clea
     make = 'mkdir "$DEEPSQUARE_OUTPUT/d"; echo word >"$DEEPSQUARE_OUTPUT/d/-x y"; exit 3'
     outcome = run(bench, {"output": bucket.at("/out", deleteSync=clean)}, make)
     assert outcome.status == 3
-    assert bucket.files() == {"out/d/-x y": b"word\n", **({} if clean else {"out/old": b"old"})}
+    assert bucket.files() == {"out/d/-x y": b"word\n", "out/old": b"old"}
+    assert ("nothing is deleted in the bucket" in outcome.output) == clean
+
+
+def test_what_the_output_has_not_is_deleted_after_a_whole_success_only(bench: Bench, bucket: Bucket) -> None:
+    bucket.put("out/old", b"old")
+    head = {"output": bucket.at("/out", deleteSync=True), "continuousOutputSync": True}
+    odd = run(bench, head, """touch "$DEEPSQUARE_OUTPUT/$(printf 'a\\nb')" """)
+    assert (odd.status, bucket.files()) == (74, {"out/old": b"old"})
+    seen = bench.root / "seen"
+    with ThreadPoolExecutor(1) as pool:
+        outcome = pool.submit(
+            run, bench, head, f'echo 1 >"$DEEPSQUARE_OUTPUT/new"; until [ -e {seen} ]; do sleep 0.05; done'
+        )
+        wait_until(lambda: outcome.done() or "out/new" in bucket.files())
+        assert "out/old" in bucket.files()
+        seen.touch()
+    assert (outcome.result().status, bucket.files()) == (0, {"out/new": b"1\n"})
 
 
 def test_an_output_that_cannot_be_sent_fails_a_successful_job(bench: Bench, bucket: Bucket) -> None:

@@ -14,7 +14,7 @@ from tests.sbatch.support import Bench, job_with, lint, run
 
 HTTP = {"http": {"url": "http://127.0.0.1:1/x"}}
 S3 = {"s3": {"region": "r", "bucketUrl": "s3://b", "path": "/p", "accessKeyId": "a", "secretAccessKey": "s",
-             "endpointUrl": "http://127.0.0.1:1"}}  # fmt: skip
+             "endpointUrl": "http://127.0.0.1:1", "deleteSync": True}}  # fmt: skip
 
 
 @pytest.mark.parametrize("where", [HTTP, S3], ids=["http", "s3"])
@@ -107,12 +107,33 @@ def test_a_missing_input_fails_the_job_before_its_steps(bench: Bench, store: Sto
     assert (outcome.status, outcome.calls, store.received) == (22, [], {})
 
 
-@pytest.mark.parametrize(("mode", "rights"), [(511, "777"), (448, "700"), (None, "700"), (0, "0")])
-def test_input_gets_the_requested_mode(bench: Bench, store: Store, mode: int | None, rights: str) -> None:
-    store.files["/a.txt"] = b"word"
-    head = {"input": {"http": {"url": store.url + "/a.txt"}}, "inputMode": mode}
-    outcome = run(bench, head, 'stat -c %a "$DEEPSQUARE_INPUT"')
-    assert (outcome.status, outcome.output.splitlines()[-1]) == (0, rights)
+@pytest.mark.parametrize(
+    ("mode", "rights"),
+    [
+        (0o777, ["777", "777"]), (0o700, ["700", "700"]), (None, ["700", "700"]), (0, ["0", "0"]),
+        (0o400, ["500", "400"]), (0o600, ["700", "600"]), (0o644, ["755", "644"]),
+    ],
+)  # fmt: skip
+def test_input_gets_the_requested_mode(bench: Bench, store: Store, mode: int | None, rights: list[str]) -> None:
+    """Who may read a folder may enter it. Without that, the job could not read its files."""
+    store.files["/a.tar"] = tar()
+    head = {"input": {"http": {"url": store.url + "/a.tar"}}, "inputMode": mode}
+    outcome = run(bench, head, 'stat -c %a "$DEEPSQUARE_INPUT" "$DEEPSQUARE_INPUT/folder/inside"')
+    assert (outcome.status, outcome.output.splitlines()[-2:]) == (0, rights)
+
+
+def test_a_job_does_not_start_on_a_part_of_its_input(bench: Bench, store: Store) -> None:
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w") as archive:
+        for number in range(200):
+            entry = tarfile.TarInfo(f"{number}")
+            entry.size = 2000
+            archive.addfile(entry, io.BytesIO(bytes(entry.size)))
+    store.files["/some.tar"] = buffer.getvalue()[: 2560 * 39 + 1000]
+    outcome = run(bench, {"input": {"http": {"url": store.url + "/some.tar"}}}, "echo never")
+    assert (outcome.status, outcome.calls) == (1, [])
+    assert "deepgrid: some.tar could not be unpacked as a whole" in outcome.output
+    assert "tar: Unexpected EOF" in outcome.output
 
 
 def test_a_single_output_file_is_sent_unchanged_and_the_reply_is_shown(bench: Bench, store: Store) -> None:
