@@ -43,7 +43,15 @@ def encoded(value: Any) -> tuple[str, bytes]:
             sink = io.BytesIO()
             numpy.savez_compressed(sink, **{name or "result": array for name, array in arrays.items()})
             return "array" if isinstance(value, numpy.ndarray) else "npz", sink.getvalue()
-    return "json", json.dumps(value).encode()
+    return "json", json.dumps(value, default=plain).encode()
+
+
+def plain(value: Any) -> Any:
+    """Return a number or text of NumPy as one of Python. Raises TypeError for another value."""
+    numpy = sys.modules.get("numpy")
+    if numpy is not None and isinstance(value, (numpy.number, numpy.bool_, numpy.str_)):
+        return value.item()
+    raise TypeError(f"the result has a {type(value).__name__}, which is not a value of JSON")
 
 
 def send(form: str, content: bytes) -> None:

@@ -25,8 +25,9 @@ import zlib
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import index
 from pathlib import Path
-from typing import Any
+from typing import Any, SupportsIndex
 
 from deepgrid.client.job_values import Credits
 from deepgrid.client.sweep.summary import Unsubmitted
@@ -54,6 +55,14 @@ class Resources:
     cpus: int = 1
     memory_mb: int = 1000
     gpus: int = 0
+
+    def __post_init__(self) -> None:
+        """Raise InputError for a figure that is no whole number, or too small."""
+        for name, least in (("cpus", 1), ("memory_mb", 1), ("gpus", 0)):
+            value = getattr(self, name)
+            if not isinstance(value, SupportsIndex) or isinstance(value, bool) or index(value) < least:
+                raise InputError(f"{name} of Resources is {value!r}; it must be a whole number from {least} on.")
+            object.__setattr__(self, name, index(value))
 
 
 @dataclass(frozen=True)
@@ -176,6 +185,8 @@ def calling_workflow(
     run: dict[str, Any] = {"command": f'exec {python} -c "$REMOTE_PROGRAM"'}
     if image is not None:
         run["container"] = {"image": image} if isinstance(image, str) else dict(image)
+    if resources.gpus:
+        run["resources"] = {"gpusPerTask": resources.gpus}
     cpus, memory_mb = resources.cpus, -(-resources.memory_mb // resources.cpus)
     return {
         "enableLogging": True,

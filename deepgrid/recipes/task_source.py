@@ -42,8 +42,12 @@ def source_of(function: Callable[..., Any]) -> str:
         imports.append(f"import {value.__name__} as {known}")
     tree.decorator_list = []
     tree.returns = None
-    for argument in (*tree.args.posonlyargs, *tree.args.args, *tree.args.kwonlyargs):
+    named = (*tree.args.posonlyargs, *tree.args.args, *tree.args.kwonlyargs, tree.args.vararg, tree.args.kwarg)
+    for argument in filter(None, named):
         argument.annotation = None  # a name that may only exist here
+    nothing = ast.Constant(None)  # all arguments are sent, so defaults are not used there
+    tree.args.defaults = [nothing for _ in tree.args.defaults]
+    tree.args.kw_defaults = [value and nothing for value in tree.args.kw_defaults]
     return "\n".join([*imports, ast.unparse(tree)])
 
 

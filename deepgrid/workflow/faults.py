@@ -20,7 +20,7 @@ from deepgrid.plain_text import visible, without_hidden
 from deepgrid.workflow.models.base import Model, NotKnown, field_of, is_list, model_in, yaml_names
 from deepgrid.workflow.models.fields import LARGEST, megabytes_in
 from deepgrid.workflow.models.job import Definition
-from deepgrid.workflow.models.running import JobResources
+from deepgrid.workflow.models.running import JobResources, StepRunResources
 from deepgrid.workflow.models.walk import models_in
 from deepgrid.workflow.yaml_nodes import Path
 
@@ -129,6 +129,8 @@ def unknown_field(name: str, model: type[Model], *, at_root: bool) -> str:
     expected = f"; expected at the root: {', '.join(yaml_names(model))}" if at_root else ""
     if model is JobResources and name == "gpusPerTask":  # of older files
         return "unknown field (did you mean 'gpus'? It is the number of GPUs of the whole job)"
+    if model is StepRunResources and name == "gpus":
+        return "unknown field (did you mean 'gpusPerTask'?)"
     if at_root and name == "job":
         return f"unknown field; its fields belong at the root{expected}"
     holder = next((holder for holder in _holders(model) if name in yaml_names(holder[1])), None)

@@ -89,7 +89,7 @@ class _Size:
 class _Script:
     def __init__(self, lines: list[str]) -> None:
         self._lines = lines
-        commands = (at for at, line in enumerate(lines) if line.strip() and not line.startswith("#"))
+        commands = (at for at, line in enumerate(lines) if line.strip() and not line.lstrip().startswith("#"))
         self._head = next(commands, len(lines))  # sbatch looks for options only before the first command
         self.remarks: list[tuple[int, str]] = []
         self._asked: dict[str, tuple[int, str]] = {}
@@ -122,7 +122,8 @@ class _Script:
             self._remark(number, "--nodes: the cluster chooses the nodes; ask for tasks, CPUs and memory")
         elif name not in (*_NUMBERS, *_MEMORY, *_GPUS, "chdir"):
             place = next((place for place, options in FIELDS.items() if name in options), None)
-            self._remark(number, f"--{name}: {f'see {place}' if place else 'it has no counterpart'}")
+            option = f"--{name}" if len(name) > 1 else f"-{name}"
+            self._remark(number, f"{option}: {f'see {place}' if place else 'it has no counterpart'}")
         self._asked[name] = number, value
 
     def _remark_on_time(self, number: int, value: str) -> None:

@@ -17,9 +17,11 @@ FIELDS = {
     "workDir": ("chdir", "D"),
     "env": ("export", "export-file"),
     "for, or a sweep": ("array", "a"),
-    "dependsOn": ("dependency", "d"),
-    "the credits of dps submit, which limit the time": ("time", "t", "time-min"),
-    "the wishes of dps submit": ("partition", "p", "constraint", "C", "nodelist", "w", "exclude", "x", "qos", "q"),
+    "--after or --after-any of dps submit": ("dependency", "d"),
+    "--time of dps submit": ("time", "t", "time-min"),
+    "--uses or --affinities of dps submit": (
+        "partition", "p", "constraint", "C", "nodelist", "w", "exclude", "x", "qos", "q",
+    ),
 }  # fmt: skip
 """Fields, and the options of sbatch that they replace."""
 

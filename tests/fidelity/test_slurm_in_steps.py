@@ -62,8 +62,8 @@ srun --mem-per-cpu=10M true
     found = [what for _, what in advice_on(Step(run=StepRun(command=command)))]
     assert found == [
         "contains #SBATCH --ntasks, which has no effect here; use resources.tasks of the job and of run",
-        "contains #SBATCH --time, which has no effect here; use the credits of dps submit, which limit the time",
-        "contains #SBATCH -t, which has no effect here; use the credits of dps submit, which limit the time",
+        "contains #SBATCH --time, which has no effect here; use --time of dps submit",
+        "contains #SBATCH -t, which has no effect here; use --time of dps submit",
         "contains #SBATCH --begin, which has no effect here; no field replaces it",
         "calls sbatch, but a job cannot start further jobs on most clusters; use steps, launch or for",
         "calls salloc, but a job cannot start further jobs on most clusters; use steps, launch or for",

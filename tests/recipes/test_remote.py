@@ -53,6 +53,22 @@ def test_a_call_returns_its_result_as_json() -> None:
     assert (status, result_in(lines, TOKEN)) == (0, {"a": 3, "b": 6})
 
 
+def test_numbers_of_numpy_come_back_as_numbers() -> None:
+    def figures(size: int) -> Any:
+        import numpy
+
+        values = numpy.arange(size)
+        return {"sum": values.sum(), "mean": numpy.float32(1.5), "any": [values.any()]}
+
+    assert result_in(called(figures, 3)[1], TOKEN) == {"sum": 3, "mean": 1.5, "any": [True]}
+
+
+@pytest.mark.parametrize("wrong", [{"cpus": 0}, {"memory_mb": "4G"}, {"gpus": -1}, {"cpus": True}, {"cpus": 1.5}])
+def test_resources_are_whole_numbers(wrong: dict[str, Any]) -> None:
+    with pytest.raises(InputError, match=f"{next(iter(wrong))} of Resources is .*; it must be a whole number from"):
+        remote.Resources(**wrong)
+
+
 def test_arrays_and_tables_come_back_as_such() -> None:
     def matrix(size: int) -> Any:
         import numpy
@@ -89,7 +105,7 @@ def test_an_exception_is_an_error_with_its_class_and_traceback() -> None:
 def test_another_python_and_a_result_that_cannot_be_sent_are_errors() -> None:
     with pytest.raises(RemoteError, match=r"the function was made by 2\.7"):
         result_in(called(abs, 1, REMOTE_PYTHON="2.7")[1], TOKEN)
-    with pytest.raises(RemoteError, match="not JSON serializable"):
+    with pytest.raises(RemoteError, match="has a object, which is not a value of JSON"):
         result_in(called(lambda _: object(), 1)[1], TOKEN)
 
 
@@ -146,6 +162,9 @@ async def test_the_workflow_is_valid_with_and_without_a_container() -> None:
         assert read.env(REMOTE_CALL=remote.pickled(len, [])).render().startswith("#!/bin/bash")
         resources = read.definition.resources
         assert (resources.cpus_per_task, resources.mem_per_cpu, resources.gpus) == (2, 1500, 1)
+        (step,) = read.definition.steps
+        assert step.run is not None and step.run.resources is not None
+        assert step.run.resources.gpus_per_task == 1
     assert workflow.canonical(read.definition)
     assert sbatch.render(read.definition, sbatch.StoragePaths())
 

@@ -138,6 +138,15 @@ def test_the_text_of_a_task_has_its_imports_and_no_decorator() -> None:
     assert source_of(area.fn) == "import math as math\ndef area(side):\n    return math.sqrt(side ** 4)"
 
 
+def test_the_text_of_a_task_runs_without_the_names_of_its_defaults() -> None:
+    def scale(x: int, by: int = HERE_ONLY, /, *parts: object, plus: int = HERE_ONLY, most: int) -> int:
+        return min(most, x * by + plus + len(parts))
+
+    names: dict[str, Any] = {}
+    exec(source_of(scale), names)  # noqa: S102 - as the node does
+    assert names["scale"](2, 3, plus=1, most=100) == 7
+
+
 def test_a_task_that_needs_more_than_its_arguments_is_refused() -> None:
     factor = 2
 

@@ -53,7 +53,7 @@ def test_a_script_becomes_a_workflow_with_remarks() -> None:
         "2 --job-name: submit with --job-name wing",
         "3 --nodes: the cluster chooses the nodes; ask for tasks, CPUs and memory",
         "7 --time: submit with --time 01:30:00",
-        "8 --partition: see the wishes of dps submit",
+        "8 --partition: see --uses or --affinities of dps submit",
         "9 --mail-type: it has no counterpart",
         "10 --array=1-10: submit with --array, which sets SLURM_ARRAY_TASK_ID",
         "12 modules of a site are not on other clusters; use a container, or uses",
@@ -268,3 +268,17 @@ def test_a_file_that_is_no_script_and_a_script_where_a_workflow_is_wanted(tmp_pa
     with pytest.raises(InputError, match="is a Slurm batch script") as caught:
         load(script)
     assert "dps import" in str(caught.value.next_step)
+
+
+def test_options_after_an_indented_comment_count_as_for_sbatch() -> None:
+    job, remarks = imported(
+        "#!/bin/bash\n#SBATCH -n 4\n  # a comment\n\t#\n#SBATCH -c 3\n#SBATCH --mem-per-cpu=2G\ntrue\n"
+    )
+    assert job.resources == JobResources(tasks=1, cpus_per_task=12, mem_per_cpu=2048, gpus=0)
+    assert not any("guess" in remark for remark in remarks)
+
+
+def test_remarks_name_options_as_they_are_written() -> None:
+    _, remarks = imported("#!/bin/bash\n#SBATCH -C avx2 -K --dependency=afterok:7\ntrue\n")
+    assert "2 -K: it has no counterpart" in remarks
+    assert any("--dependency: see --after or --after-any of dps submit" in remark for remark in remarks)
