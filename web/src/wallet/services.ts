@@ -140,6 +140,11 @@ export async function readReceipt(session: Session, jobId: bigint | number): Pro
   return new Uint8Array(await (await signedFetch(session, "GET", `/v1/jobs/${jobId}/receipt`)).arrayBuffer());
 }
 
+/** The samples of what a job uses, as its provider sent them. */
+export async function readUse(session: Session, jobId: number, signal?: AbortSignal): Promise<unknown> {
+  return await (await signedFetch(session, "GET", `/v1/jobs/${jobId}/use`, "", signal)).json();
+}
+
 /** End the session key before its time. */
 export async function revokeSession(session: Session): Promise<void> {
   await signedFetch(session, "POST", "/v1/sessions/revoke", JSON.stringify({ session: session.header }));
