@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import tempfile
 from collections.abc import AsyncIterator, Iterator
@@ -178,6 +179,35 @@ async def test_the_time_limit_of_a_command_is_a_setting(box: Box) -> None:
         finding = (await findings_of(replace(settings, slurm_timeout_s=6)))["slow commands"]
     assert finding.level is Level.WARNING
     assert "After 6 s it counts as not answered" in finding.words
+
+
+WARNS = '#!/bin/sh\necho "${0##*/}: warning: the cluster is down on Monday" >&2\nexec "/usr/bin/${0##*/}" "$@"\n'
+
+
+@pytest.mark.situation(
+    "environment", "a site's wrappers add news to the standard error of Slurm's commands",
+    "they are no answer: a lost submission is found, the job is cancelled, and a job that is gone counts as cancelled",
+)  # fmt: skip
+async def test_news_of_wrappers_are_no_answer(box: Box, key: JobKey) -> None:
+    """The news once hid the job: it could be submitted twice, and a cancelled job ran on."""
+    with login_with(box, 'PATH="${0%/*}/news:$PATH"') as settings:
+        folder = settings.key_file.parent / "news"
+        folder.mkdir()
+        for program in PROGRAMS:
+            (folder / program).write_text(WARNS)
+            (folder / program).chmod(0o755)
+        async with cluster_of(settings) as cluster:
+            first = await cluster.submit(key, bash("echo here; sleep 600"), SMALL)
+            ledger = (Path(settings.grid_root) / "ledger").read_text()
+            assert re.search(rf"^{first.slurm_id} {key.folder} \d+ \d+$", ledger, re.MULTILINE), "the time is known"
+            (box.folder(key) / "id").unlink()  # as if the supervisor was killed before it knew the id
+            again = await cluster.submit(key, bash("echo here; sleep 600"), SMALL)
+            assert (again.adopted, again.slurm_id) == (True, first.slurm_id)
+            await printed(cluster, key)
+            assert await cluster.set_time_limit(key, SMALL.time_limit_minutes + 5)
+            await cluster.cancel(key)
+            await waiting.until(lambda: box.slurm("squeue", "-h", "-a", "-n", key.name, "-o", "%A") == "")
+            await cluster.cancel(key)
 
 
 def test_only_a_slow_command_is_a_warning() -> None:

@@ -41,8 +41,12 @@ end_jobs() {
       as_user 20 scancel "$@" < /dev/null && return
       ;;
   esac
-  # What is left is about jobs that are not gone.
-  said=$(printf '%s\n' "${said:-scancel did not answer}" | grep -vE 'Invalid job id|already complet')
+  said=${said:-scancel did not answer}
+  case $said in # what is left is about jobs that are not gone
+    *'Invalid job id'* | *'already complet'*)
+      said=$(printf '%s\n' "$said" | grep -i error | grep -vE 'Invalid job id|already complet')
+      ;;
+  esac
   [ -z "$said" ]
 }
 

@@ -13,7 +13,7 @@ know_account "$account" || answer refused "$complaint"
 
 # end_all: cancels all jobs of this name.
 end_all() {
-  rows=$(timeout "${DEEPGRID_SLURM_TIMEOUT_S:-20}" squeue -h -a -u "$uid" -n "$name" -o %A < /dev/null 2>&1) ||
+  rows=$(slurm squeue -h -a -u "$uid" -n "$name" -o %A) ||
     answer later "$(printf '%s\n' "$rows" | head -n 1)"
   found=$(printf '%s\n' "$rows" | ids)
   # shellcheck disable=SC2086 # one argument per id
@@ -61,7 +61,7 @@ submit() {
 
 # state ID: the job's state in Slurm, LOST if neither the queue nor accounting has the job.
 state() {
-  if rows=$(timeout "${DEEPGRID_SLURM_TIMEOUT_S:-20}" squeue -h -a -t all -u "$uid" -n "$name" -j "$1" -o %T < /dev/null 2>&1); then
+  if rows=$(slurm squeue -h -a -t all -u "$uid" -n "$name" -j "$1" -o %T); then
     :
   else
     case $rows in
@@ -69,7 +69,7 @@ state() {
       *) answer later "$(printf '%s\n' "$rows" | head -n 1)" ;;
     esac
   fi
-  [ -n "$rows" ] || rows=$(timeout "${DEEPGRID_SLURM_TIMEOUT_S:-20}" sacct -n -P -X -u "$uid" --name "$name" -j "$1" -o State < /dev/null 2>&1) ||
+  [ -n "$rows" ] || rows=$(slurm sacct -n -P -X -u "$uid" --name "$name" -j "$1" -o State) ||
     case $rows in
       *'storage is disabled'*) rows='' ;;
       *) answer later "$(printf '%s\n' "$rows" | head -n 1)" ;;

@@ -19,12 +19,23 @@ all_ids() {
   printf '%s\n' "$few"
 }
 
+# slurm COMMAND...: runs a command of Slurm and prints its answer. If it fails, prints its errors and then what else it
+# said. The standard error of a command that works is no answer: wrappers of sites print news there.
+slurm() {
+  outcome=0
+  { complained=$(timeout "${DEEPGRID_SLURM_TIMEOUT_S:-20}" "$@" < /dev/null 2>&1 >&3 3>&-) || outcome=$?; } 3>&1
+  [ "$outcome" -ne 0 ] || return 0
+  printf '%s\n' "$complained" | grep -i error
+  printf '%s\n' "$complained" | grep -vi error
+  return "$outcome"
+}
+
 # queued_as UID NAMES COMMENT [OPTION...]: ids of the claim's jobs in the queue; with `-t all` also of jobs that ended a
 # short while ago. Fails with Slurm's message if Slurm does not answer.
 queued_as() {
   said_uid=$1 said_names=$2 said_comment=$3
   shift 3
-  rows=$(timeout "${DEEPGRID_SLURM_TIMEOUT_S:-20}" squeue -h -a -u "$said_uid" -n "$said_names" "$@" -o %A < /dev/null 2>&1) || {
+  rows=$(slurm squeue -h -a -u "$said_uid" -n "$said_names" "$@" -o %A) || {
     printf '%s\n' "$rows" | head -n 1
     return 1
   }
@@ -34,7 +45,7 @@ queued_as() {
   }
   for candidate in $candidates; do
     # The shell would drop line ends at the end of a comment. The bar keeps them.
-    rows=$(timeout "${DEEPGRID_SLURM_TIMEOUT_S:-20}" squeue -h -a -t all -j "$candidate" -o '%k|' < /dev/null 2>&1) || case $rows in
+    rows=$(slurm squeue -h -a -t all -j "$candidate" -o '%k|') || case $rows in
       *'Invalid job id'*) continue ;;
       *)
         printf '%s\n' "$rows" | head -n 1

@@ -12,7 +12,7 @@ taken_at() {
     taken=$(date +%s)
     return
   }
-  said=$(SLURM_TIME_FORMAT=%s timeout "${DEEPGRID_SLURM_TIMEOUT_S:-20}" squeue -h -a -t all -u "$uid" -n "$names" -j "$1" -o %V < /dev/null 2>&1) ||
+  said=$(SLURM_TIME_FORMAT=%s slurm squeue -h -a -t all -u "$uid" -n "$names" -j "$1" -o %V) ||
     case $said in
       *'Invalid job id'*) said='' ;;
       *) return 1 ;;

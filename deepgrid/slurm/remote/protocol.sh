@@ -41,8 +41,7 @@ alive() {
     return
   }
   [ ! -e "$folder/reissued" ] && read -r recorded taken < "$folder/id" || return 0
-  rows=$(timeout "${DEEPGRID_SLURM_TIMEOUT_S:-20}" squeue -h -a -u "$uid" -j "$recorded" "$@" -O 'jobid:|,submittime:|,restartcnt:|' \
-    < /dev/null 2>&1) || {
+  rows=$(slurm squeue -h -a -u "$uid" -j "$recorded" "$@" -O 'jobid:|,submittime:|,restartcnt:|') || {
     case $rows in *'Invalid job id'*) return 0 ;; esac
     printf '%s\n' "$rows" | head -n 1
     return 1
@@ -66,7 +65,7 @@ records() {
 
 accounted() {
   since=$(date -d "@$(($(cat "$folder/intent") - 86400))" +%FT%T)
-  rows=$(timeout "${DEEPGRID_SLURM_TIMEOUT_S:-20}" sacct -n -P -X -a -D -u "$uid" --name "$names" -S "$since" -o JobIDRaw < /dev/null 2>&1) || {
+  rows=$(slurm sacct -n -P -X -a -D -u "$uid" --name "$names" -S "$since" -o JobIDRaw) || {
     case $rows in *'storage is disabled'*) return 0 ;; esac
     printf '%s\n' "$rows" | head -n 1
     return 1
@@ -76,8 +75,7 @@ accounted() {
     return 1
   }
   for candidate in $candidates; do
-    comments=$(timeout "${DEEPGRID_SLURM_TIMEOUT_S:-20}" sacct -n -p -X -a -D -u "$uid" --name "$names" -j "$candidate" -S "$since" -o Comment \
-      < /dev/null 2>&1) || {
+    comments=$(slurm sacct -n -p -X -a -D -u "$uid" --name "$names" -j "$candidate" -S "$since" -o Comment) || {
       printf '%s\n' "$comments" | head -n 1
       return 1
     }
@@ -214,7 +212,7 @@ limit() {
   found=$(alive -n "$names") || answer later "$found"
   [ -n "$found" ] || answer refused "the job has another name now"
   for id in $found; do
-    message=$(timeout "${DEEPGRID_SLURM_TIMEOUT_S:-20}" scontrol update "JobId=$id" "TimeLimit=$1" < /dev/null 2>&1) || case $message in
+    message=$(slurm scontrol update "JobId=$id" "TimeLimit=$1") || case $message in
       *'already completi'* | *'already completed'* | *'already finished'* | *'Invalid job id'*) answer absent ;;
       '') answer later 'scontrol did not answer' ;;
       *)

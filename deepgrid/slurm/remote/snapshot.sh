@@ -44,7 +44,7 @@ in_doubt() {
 # Times in queue and spool are by the cluster's clocks, so the answer contains their time.
 printf 'clock %s\n' "$(date +%s)"
 # Read the queue before the spool: a job that leaves the queue in between is in the spool.
-rows=$(timeout "${DEEPGRID_SLURM_TIMEOUT_S:-20}" "$@" < /dev/null 2>&1)
+rows=$(slurm "$@")
 status=$?
 claims=$(printf '%s\n' "$watched" | facts)
 if [ "$status" -eq 0 ]; then
