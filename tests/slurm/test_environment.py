@@ -32,6 +32,7 @@ VARIABLES = (
     " SCANCEL_PARTITION=none SCANCEL_INTERACTIVE=1 SCANCEL_STATE=PENDING SACCT_FORMAT=jobid SINFO_FORMAT=%n"
     " SBATCH_PARTITION=none SBATCH_TIMELIMIT=1 SBATCH_JOB_NAME=other SBATCH_RESERVATION=none SLURM_TIME_FORMAT=relative"
     " SCONTROL_ALL=0 SALLOC_PARTITION=none SRUN_PARTITION=none SLURM_JOB_ID=1 SLURM_BITSTR_LEN=1"
+    " POSIXLY_CORRECT=1 CDPATH=/tmp BLOCKSIZE=1"
 )
 PROGRAMS = ("squeue", "sbatch", "scancel", "scontrol", "sacct", "sinfo", "srun")
 
@@ -87,7 +88,7 @@ async def run_and_cancel(cluster: Cluster, key: JobKey, body: str = "echo here; 
 
 
 @pytest.mark.situation(
-    "environment", "the login's profile sets 27 variables of Slurm, such as `SQUEUE_USERS` and `SCANCEL_NAME`",
+    "environment", "the login's profile sets 27 variables of Slurm, such as `SQUEUE_USERS`, and `POSIXLY_CORRECT`",
     "they change nothing: jobs are found, watched, cancelled and accounted as elsewhere",
 )  # fmt: skip
 async def test_variables_of_a_profile_change_nothing(box: Box, key: JobKey) -> None:
@@ -106,15 +107,16 @@ async def test_variables_of_a_profile_change_nothing(box: Box, key: JobKey) -> N
 )  # fmt: skip
 async def test_only_what_names_the_cluster_stays(box: Box) -> None:
     lines = "export NOTE='a\nexport SQUEUE_USERS; x\nexport SLURM_X Y=1' SLURM_CLUSTERS=here SQUEUE_USERS='two\nlines'"
+    lines += " POSIXLY_CORRECT=1"
     with login_with(box, lines) as settings:
         login = Login(settings)
         try:
             said = (await login.run(["env"])).text
         finally:
             await login.close()
-    names = {line.partition("=")[0] for line in said.splitlines() if line.startswith("S")}
+    names = {line.partition("=")[0] for line in said.splitlines()}
     assert {"SLURM_CONF", "SLURM_CLUSTERS"} <= names
-    assert not names & {"SQUEUE_USERS", "SLURM_X"}
+    assert not names & {"SQUEUE_USERS", "SLURM_X", "POSIXLY_CORRECT"}
     assert "NOTE=a\nexport SQUEUE_USERS; x\n" in said
 
 

@@ -1,7 +1,8 @@
 """The environment of every command on the login node: no settings of a user for Slurm, and Slurm's folder on the PATH.
 
 Variables such as SQUEUE_USERS or SCANCEL_NAME, which a profile may set, change what Slurm's commands do: a running job
-would look lost. Only the two that say where the cluster is stay.
+would look lost. Only the two that say where the cluster is stay. POSIXLY_CORRECT and its like go, too: they change how
+Slurm and coreutils read their options. With it, squeue of Slurm 26.05 knows no -O.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ for line in $(export -p); do
       case $line in *[!A-Za-z0-9_]*) ;; *) unset "$line" ;; esac ;;
   esac
 done
-set +f; unset IFS line
+set +f; unset IFS line POSIXLY_CORRECT GREP_OPTIONS BLOCKSIZE BLOCK_SIZE DF_BLOCK_SIZE CDPATH
 PATH=${1:+$1:}$PATH
 if ! command -v squeue > /dev/null; then
   # Many sites put Slurm on the PATH of login shells only.
