@@ -48,8 +48,8 @@ SECOND_HALVES = {
     "slurm": ("test_crashes", "test_time_limit"),
 }
 LONGEST_FIRST = (
-    "grid", "outages", "slurm", "attacks", "scaled", "chaos", "tui", "services", "client", "web", "chain", "cli",
-    "sbatch", "contracts", "onemachine", "provider", "deployments", "docs",
+    "grid", "outages", "slurm", "attacks", "disguise", "scaled", "chaos", "tui", "services", "client", "web", "chain",
+    "cli", "sbatch", "contracts", "onemachine", "provider", "deployments", "docs",
 )  # fmt: skip
 
 

@@ -48,6 +48,7 @@ What sites do to a supervisor, and what it does then. Each row is a test, mostly
         "ssh": "SSH",
         "doctor": "What doctor finds",
         "features": "Containers, storage and networks",
+        "combinations": "Combinations of these",
     },
 )
 JOBS = Page(
