@@ -34,11 +34,13 @@ class WebLimits:
     batch_bytes: int = 4 * 1024 * 1024  # all results of a batch
     # the node
     head_every_s: float = 1.0  # age at which the newest block is read again, while pages ask
+    head_wait_s: float = 2.0  # for a newer block, until pages get the previous one
     gather_s: float = 0.03  # time for which reads are gathered into one batch
     node_batch: int = 100  # price of one batch
     node_batches_at_once: int = 4  # on their way
     node_answer_bytes: int = 8 * 1024 * 1024  # answer to one batch
     node_within_s: float = 15.0
+    busy_within_s: float = 8.0  # for which a read is repeated that the node refuses because it is busy
     turn: int = 20  # price of the reads that an address gets into a batch before the next address has its turn
     reads_waiting: int = 40_000  # price of the reads that wait for an answer
     reads_waiting_per_address: int = 10_000

@@ -139,7 +139,7 @@ class Relay:
             return head.number_answer
         if method == "eth_getBlockByNumber" and params[:1] == ["latest"] and params[1:] in ([], [False]):
             return head.block
-        return self._shared.ask(self._rules.read(method, params, head.number), source)
+        return self._shared.ask(self._rules.read(method, params, head.number), head, source)
 
 
 def _id_of(call: object) -> bytes:

@@ -26,6 +26,7 @@ GAS_OF_A_WORD = 100_000  # `getMany` of a job with 16 labels and conditions
 BYTES_OF_A_PRICE = 1024
 BLOCKS_OF_A_PRICE = 250
 HEAD_TAGS = (None, "latest", "pending")
+SETTLED_BLOCKS = 64  # below the head: later blocks may be replaced, or unknown to a node that lags
 # Position of the chain's id and of the destination in transactions with an access list, and with a dynamic fee.
 _TYPED = {1: (0, 4, 11), 2: (0, 5, 12)}
 _LEGACY = (6, 3, 9)  # the chain's id is a part of its `v`
@@ -33,14 +34,17 @@ _LEGACY = (6, 3, 9)  # the chain's id is a part of its `v`
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """A call as the node gets it. Equal keys have equal answers; `key` names the block for which the answer holds.
+    """A call as the node gets it. `text` is the call in one string.
 
-    `price` is the most that it costs the node, in units of `WebLimits.call_gas`.
+    If `is_settled`, it reads blocks that no later block changes, so its answer holds for good. Otherwise the answer
+    holds while the newest block is the same. `price` is the most that it costs the node, in units of
+    `WebLimits.call_gas`.
     """
 
     method: str
     params: list[Any]
-    key: tuple[int, str] = (0, "")
+    text: str = ""
+    is_settled: bool = False
     price: int = 1
 
     def with_most_gas(self, limits: WebLimits) -> Read | None:
@@ -66,10 +70,10 @@ class Rules:
         if check is None:
             raise Fault(NO_METHOD, f"this relay does not offer {method[:60]}")
         found = check(self, params, head)
-        pinned = method == "eth_getLogs" or (method in _BLOCK_AT and int(found[_BLOCK_AT[method]], 16) <= head)
-        key = 0 if pinned else head, method + json.dumps(found)
-        price = max(_price(method, found, self.limits), len(key[1]) // BYTES_OF_A_PRICE)
-        return Read(method, found, key, min(price, self.limits.node_batch))
+        text, block = method + json.dumps(found), _last_block(method, found)
+        price = max(_price(method, found, self.limits), len(text) // BYTES_OF_A_PRICE)
+        is_settled = block is not None and block <= head - SETTLED_BLOCKS
+        return Read(method, found, text, is_settled, min(price, self.limits.node_batch))
 
     def block(self, given: object, head: int) -> str:
         """Return a block as a number. The newest one is `head`, so that pages which ask at one moment ask the same."""
@@ -106,14 +110,21 @@ def _count(params: list[Any], least: int, most: int) -> list[Any]:
     return [*params, *[None] * (most - len(params))]
 
 
+def _last_block(method: str, params: list[Any]) -> int | None:
+    """Return the newest block that a read is about; None if the newest block of all may change its answer."""
+    if method == LOGS:
+        return int(params[0]["toBlock"], 16)
+    return int(params[_BLOCK_AT[method]], 16) if method in _BLOCK_AT else None
+
+
 def _price(method: str, params: list[Any], limits: WebLimits) -> int:
     match method:
         case "eth_call":
             return 1 + (int(params[0]["gas"], 16) - 1) // limits.call_gas
         case "eth_estimateGas":  # the node tries some twenty amounts of gas
             return limits.node_batch
-        case "eth_getLogs":
-            return 1 + (int(params[0]["toBlock"], 16) - int(params[0]["fromBlock"], 16)) // BLOCKS_OF_A_PRICE
+        case "eth_getLogs":  # with the number of the newest block
+            return 2 + (int(params[0]["toBlock"], 16) - int(params[0]["fromBlock"], 16)) // BLOCKS_OF_A_PRICE
     return 1
 
 
@@ -271,6 +282,6 @@ _CHECKS: dict[str, Callable[[Rules, list[Any], int], list[Any]]] = {
     "eth_feeHistory": _fees,
     "eth_sendRawTransaction": _transaction,
 }
-# Position of the block in reads whose answer never changes, even when the head moves on.
+# Position of the block in reads whose answer is the same when the head moves on.
 _BLOCK_AT = {"eth_getBlockByNumber": 0, "eth_call": 1, "eth_estimateGas": 1, "eth_getBalance": 1, "eth_getCode": 1}
-SENT = "eth_sendRawTransaction"
+SENT, LOGS = "eth_sendRawTransaction", "eth_getLogs"

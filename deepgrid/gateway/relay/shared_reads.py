@@ -1,4 +1,8 @@
-"""Reads shared by all pages: each is asked once per block, and pages that ask meanwhile wait for the same answer."""
+"""Reads shared by all pages: each is asked once per block, and pages that ask meanwhile wait for the same answer.
+
+Answers about blocks well below the newest one are kept for good. All others are kept while the newest block is the
+same: a reorganisation may replace blocks near it, and a node of a pool that lags may not have them.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +11,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 from pydantic_core import from_json
 
@@ -16,7 +20,8 @@ from deepgrid.gateway.relay.rpc_answers import Answer, result
 from deepgrid.gateway.relay.upstream import Upstream, Waiting
 from deepgrid.gateway.settings import WebLimits
 
-NEWEST = Read("eth_getBlockByNumber", ["latest", False])
+BLOCK = "eth_getBlockByNumber"
+NEWEST = Read(BLOCK, ["latest", False])
 OVERHEAD_BYTES = 500  # of one entry of the cache, besides its key and answer
 
 
@@ -41,6 +46,9 @@ class Head:
             return None
 
 
+Key: TypeAlias = tuple[str, str]  # hash of the newest block, empty for an answer that holds for good; the call
+
+
 class SharedReads:
     """The reads of all pages. `clock` gives seconds."""
 
@@ -49,21 +57,29 @@ class SharedReads:
         self._head: Head | None = None
         self._head_until = 0.0
         self._polling: asyncio.Task[Head | None] | None = None
-        self._kept: OrderedDict[tuple[int, str], Answer] = OrderedDict()
+        self._kept: OrderedDict[Key, Answer] = OrderedDict()
         self._kept_bytes = 0
-        self._asked: dict[tuple[int, str], Waiting] = {}
+        self._asked: dict[Key, Waiting] = {}
 
     async def head(self) -> Head | None:
-        """Return the newest block, read at most once per `head_every_s`. None while the node does not answer."""
+        """Return the newest block, read at most once per `head_every_s`. None while the node does not answer.
+
+        While a busy node lets the relay wait, it is the previous one.
+        """
         if self._clock() < self._head_until:
             return self._head
         if self._polling is None or self._polling.done():
             self._polling = asyncio.create_task(self._poll())
-        return await asyncio.shield(self._polling)
+        polling = self._polling
+        done, _ = await asyncio.wait({polling}, timeout=self._limits.head_wait_s if self._head else None)
+        return polling.result() if done else self._head
 
-    def ask(self, read: Read, source: str) -> Answer | asyncio.Future[Answer]:
-        """Return the answer, or the wait for it. Raises TooMuch if the node must be asked, and too many reads wait."""
-        key = read.key
+    def ask(self, read: Read, head: Head, source: str) -> Answer | asyncio.Future[Answer]:
+        """Return the answer while `head` is the newest block, or the wait for it.
+
+        Raises TooMuch if the node must be asked, and too many reads wait.
+        """
+        key = "" if read.is_settled else head.hash, read.text
         if read.method == SENT:
             return self._upstream.ask(read, source).future
         if found := self._kept.get(key):
@@ -83,16 +99,23 @@ class SharedReads:
 
     async def _poll(self) -> Head | None:
         found, before = Head.of(await self._upstream.ask_now(NEWEST)), self._head
-        if found and before and found.hash != before.hash:
-            follows = found.number == before.number + 1 and found.parent == before.hash
-            if not follows and found.number <= before.number + 1:  # the chain was reorganised, or began again
-                self._kept.clear()
-                self._asked.clear()
-                self._kept_bytes = 0
+        if found and before and not await self._follows(found, before):  # the chain was reorganised, or began again
+            self._kept.clear()
+            self._asked.clear()
+            self._kept_bytes = 0
         self._head, self._head_until = found, self._clock() + self._limits.head_every_s
         return found
 
-    def _keep(self, key: tuple[int, str], done: asyncio.Future[Answer]) -> None:
+    async def _follows(self, found: Head, before: Head) -> bool:
+        """Return whether the block `before` is `found` or an ancestor, as far as the node says so."""
+        if found.hash == before.hash:
+            return True
+        if found.number <= before.number + 1:
+            return found.number == before.number + 1 and found.parent == before.hash
+        same_number = Head.of(await self._upstream.ask_now(Read(BLOCK, [hex(before.number), False])))
+        return same_number is not None and same_number.hash == before.hash
+
+    def _keep(self, key: Key, done: asyncio.Future[Answer]) -> None:
         waiting = self._asked.get(key)
         if waiting is None or waiting.future is not done:
             return  # of a chain that began again
@@ -105,5 +128,5 @@ class SharedReads:
             self._kept_bytes -= _size(*self._kept.popitem(last=False))
 
 
-def _size(key: tuple[int, str], answer: Answer) -> int:
+def _size(key: Key, answer: Answer) -> int:
     return len(key[1]) + len(answer.member) + OVERHEAD_BYTES
