@@ -16,6 +16,7 @@ import json
 from collections.abc import Sequence
 from contextlib import suppress
 from itertools import count
+from math import inf
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -48,14 +49,23 @@ class BatchRefused(ChainError):
     transient = False
 
 
+class AnswerTooLarge(ChainError):
+    """The answer to one exchange has more bytes than the caller takes."""
+
+    transient = False
+
+
 class HttpNode:
     """A node over HTTP, made inside a running event loop. Messages only name the host of its URL.
 
-    It raises refusals itself, as NodeRefused, because web3's own errors do not always keep the revert data.
+    It raises refusals itself, as NodeRefused, because web3's own errors do not always keep the revert data. Answers
+    with more than `most_bytes` raise AnswerTooLarge.
     """
 
-    def __init__(self, url: str, timeout_s: float, asked: Asked, authorities: str | None = None) -> None:
-        self._asked = asked
+    def __init__(
+        self, url: str, timeout_s: float, asked: Asked, authorities: str | None = None, most_bytes: float = inf
+    ) -> None:
+        self._asked, self._most_bytes = asked, most_bytes
         self._ids = count()
         self.host = urlsplit(url).netloc.rpartition("@")[2]
         self.pace = Pace()
@@ -181,12 +191,16 @@ class HttpNode:
             raise ChainError(
                 f"The chain's node at {self.host} cannot be reached.", next_step="Check that the grid is up."
             ) from None
-        except ValueError:
+        except (ValueError, RecursionError):
             raise ChainError(f"The chain's node at {self.host} answered something that is not JSON.") from None
 
     async def _content(self, response: ClientResponse) -> Any:
         """Return the decoded answer. Some nodes send a refusal in JSON-RPC with a status of failure."""
-        content = await response.read()
+        content = bytearray()
+        async for part in response.content.iter_any():
+            content += part
+            if len(content) > self._most_bytes:
+                raise AnswerTooLarge(f"The answer of the chain's node at {self.host} is too large.")
         if response.status < 400:
             return json.loads(content)
         refused = HttpRefused(self.host, response.status, retry_after_s(response.headers.get("Retry-After")))

@@ -7,11 +7,13 @@ import re
 from dataclasses import dataclass, replace
 from typing import Any
 
+from deepgrid.chain.node.node_errors import NodeRefused
+
 PARSE, INVALID, NO_METHOD, PARAMS = -32700, -32600, -32601, -32602
 LIMIT = -32005
 FAILED = -32000
 REVERTED = 3
-LONGEST_REVERT = 20_000
+LONGEST_REVERT = 10_000  # bytes
 
 # What a customer or a wallet can act on. Other texts of a node are not shown: they may name it, or hold its key.
 _KNOWN = re.compile(
@@ -19,7 +21,6 @@ _KNOWN = re.compile(
     "|insufficient funds|max fee per gas less than block base fee|intrinsic gas too low|gas limit|out of gas"
     "|gas required exceeds allowance|invalid chain id|insufficient allowance"
 )
-_HEX = re.compile(r"0x([0-9a-fA-F]{2})*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,29 +61,20 @@ def silent() -> Answer:
     return error(FAILED, "the chain's node does not answer at the moment")
 
 
-def of_node(method: str, item: dict[str, Any], most: int) -> Answer:
-    """Return the meaning of one answer of the node for a page."""
-    fault = item.get("error")
-    if fault is None:
-        value = item.get("result")
-        found = result(value) if value is not None else replace(result(None), is_final=False)  # it may come yet
-        if len(found.member) > most:
+def of_node(method: str, found: Any, most: int) -> Answer:
+    """Return the meaning of one result or refusal of the node for a page."""
+    if not isinstance(found, NodeRefused):
+        answer = replace(result(found), is_final=found is not None)  # it may come yet
+        if len(answer.member) > most:
             return error(LIMIT, f"the answer is larger than {most} bytes; read less at once", is_final=True)
-        return found
-    if not isinstance(fault, dict):
-        return silent()
-    text = str(fault.get("message", ""))[:1000].lower()
-    if fault.get("code") == REVERTED or "revert" in text:
-        return error(REVERTED, "execution reverted", _revert_data(fault.get("data")), is_final=True)
-    known = _KNOWN.search(text)
+        return answer
+    if found.code == REVERTED or found.says("revert"):
+        data = found.data if found.data and len(found.data) <= LONGEST_REVERT else b""
+        return error(REVERTED, "execution reverted", f"0x{data.hex()}", is_final=True)
+    if found.is_busy:
+        return error(LIMIT, "the chain's node is busy; try again in a few seconds")
+    known = _KNOWN.search(found.reason.lower())
     return error(FAILED, known[0] if known else f"the chain's node refused {method}")
-
-
-def _revert_data(data: object) -> str:
-    if isinstance(data, dict):
-        data = data.get("data")
-    text = data.removeprefix("Reverted ") if isinstance(data, str) else ""
-    return text if len(text) <= LONGEST_REVERT and _HEX.fullmatch(text) else "0x"
 
 
 def whole(coded_id: bytes, answer: Answer) -> bytes:

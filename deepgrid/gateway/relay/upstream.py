@@ -2,28 +2,33 @@
 
 Source addresses take turns. What a read may cost the node is its price, and prices bound a batch and a turn. So no page
 waits for more than the batches on their way and one turn of each other address.
+
+The connection learns which batches the node takes, and repeats what it refuses because it is busy (`HttpNode`). Events
+are only taken from a member of a pool that has their last block, unless the node takes no batches.
 """
 
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
-from urllib.parse import urlsplit
 
-from aiohttp import ClientError, ClientSession, ClientTimeout, TCPConnector
-from pydantic_core import from_json
-
-from deepgrid.gateway.relay.read_rules import SENT, Read
+from deepgrid.chain.node.http_node import LARGEST_BATCH, NO_BATCHES, AnswerTooLarge, HttpNode
+from deepgrid.chain.node.node_errors import HttpRefused, NodeRefused
+from deepgrid.errors import ChainError
+from deepgrid.gateway.relay.read_rules import LOGS, SENT, Read
 from deepgrid.gateway.relay.rpc_answers import FAILED, Answer, TooMuch, error, of_node, silent
 from deepgrid.gateway.settings import WebLimits
-from deepgrid.safe_http import is_loopback, trusting
 from deepgrid.services.admission.fair_queue import Turns
 from deepgrid.services.admission.limits import Buckets, Shares
+
+HEIGHT = "eth_blockNumber"
+BEHIND_ATTEMPTS = 10  # to get events of a block that a member of a pool does not have yet
+BEHIND_PAUSE_S = 0.1
+LEARNS_AGAIN_S = 600.0  # until a batch of full size is tried again
 
 logger = logging.getLogger(__name__)
 
@@ -42,27 +47,16 @@ class Waiting:
         return 0 if self.sent else self.read.price
 
 
-class _Unusable(Exception):
-    """The node did not answer to a batch as a whole. `splits`: a smaller batch may succeed."""
-
-    def __init__(self, reason: str, *, splits: bool = False) -> None:
-        super().__init__(reason)
-        self.splits = splits
-
-
 class Upstream:
     """The node at `url`. Made inside a running event loop; `close` ends it."""
 
     def __init__(
         self, url: str, limits: WebLimits, authorities: str | None = None, clock: Callable[[], float] = time.monotonic
     ) -> None:
-        self._url, self._limits = url, limits
-        self._session = ClientSession(
-            connector=TCPConnector(ssl=trusting(authorities)) if authorities else None,
-            timeout=ClientTimeout(total=limits.node_within_s),
-            headers={"Content-Type": "application/json"},
-            trust_env=not is_loopback(urlsplit(url).hostname or ""),
-        )
+        self._limits, self._clock = limits, clock
+        self._node = HttpNode(url, limits.node_within_s, self._count, authorities, limits.node_answer_bytes)
+        self._node.pace.patience_s = limits.busy_within_s
+        self._learns_again_at = clock()
         self._turns: Turns[Waiting] = Turns(limits.turn, lambda waiting: waiting.price)
         self._prices = Shares(limits.reads_waiting_per_address, limits.reads_waiting)
         self._rate = Buckets(limits.reads_per_address, clock)
@@ -107,7 +101,7 @@ class Upstream:
         await asyncio.gather(*tasks, return_exceptions=True)
         for waiting in self._turns:
             waiting.future.cancel()
-        await self._session.close()
+        await self._node.close()
 
     async def _send_batches(self) -> None:
         """Send what waits, one batch per moment, until nothing waits."""
@@ -149,32 +143,67 @@ class Upstream:
             raise
 
     async def _answer(self, batch: list[Waiting]) -> None:
+        if self._must_split(batch):
+            return await self._answer_halves(batch)
         try:
-            items = await self._post([waiting.read for waiting in batch])
-        except _Unusable as fault:
-            # A large answer, or a batch that the node refuses as a whole. No transaction is sent twice.
-            if fault.splits and len(batch) > 1 and all(waiting.read.method != SENT for waiting in batch):
-                middle = len(batch) // 2
-                await self._answer(batch[:middle])
-                await self._answer(batch[middle:])
-                return
-            if fault.splits:
-                self._settle(batch, error(FAILED, "the answer is too large, or the chain's node refused the call"))
-                return
+            found = await self._results([waiting.read for waiting in batch])
+        except ChainError as fault:
+            # A large answer, or a batch that the node refuses as a whole: one read may be the reason.
+            if isinstance(fault, AnswerTooLarge) or (isinstance(fault, HttpRefused) and fault.status in NO_BATCHES):
+                if len(batch) > 1:
+                    return await self._answer_halves(batch)
+                return self._settle(
+                    batch, error(FAILED, "the answer is too large, or the chain's node refused the call")
+                )
             if not self._is_down:
-                logger.warning("the relay's node does not answer, pages are told so: %s", fault)
+                logger.warning("the relay's node does not answer, pages are told so: %s", fault.message)
             self._is_down = True
-            self._settle(batch, silent())
-            return
+            return self._settle(batch, silent())
         if self._is_down:
             logger.info("the relay's node answers again")
         self._is_down = False
-        for number, waiting in enumerate(batch):
-            item = items.get(number)
-            if item is None:
+        for waiting, one in zip(batch, found, strict=True):
+            if one is None:
                 self._settle([waiting], silent())
-            elif not item.get("error") or not self._asks_again(waiting):
-                self._settle([waiting], of_node(waiting.read.method, item, self._limits.answer_bytes))
+            elif not isinstance(one[0], NodeRefused) or one[0].is_busy or not self._asks_again(waiting):
+                self._settle([waiting], of_node(waiting.read.method, one[0], self._limits.answer_bytes))
+        return None
+
+    def _must_split(self, batch: list[Waiting]) -> bool:
+        """Return whether the reads must not go together.
+
+        A transaction goes alone, because what goes with it may be sent twice. Events go with the number of the node's
+        newest block, in one exchange.
+        """
+        methods = {waiting.read.method for waiting in batch}
+        is_too_large = LOGS in methods and 1 < self._node.largest_batch <= len(batch)
+        return len(batch) > 1 and (SENT in methods or is_too_large)
+
+    async def _answer_halves(self, batch: list[Waiting]) -> None:
+        middle = len(batch) // 2
+        await self._answer(batch[:middle])
+        await self._answer(batch[middle:])
+
+    async def _results(self, reads: list[Read]) -> list[tuple[Any] | None]:
+        """Return the result or refusal of each read; None for events that the node does not have yet."""
+        if self._clock() >= self._learns_again_at:  # what it refused once, it may take now
+            self._node.largest_batch = LARGEST_BATCH
+            self._learns_again_at = self._clock() + LEARNS_AGAIN_S
+        found: list[tuple[Any] | None] = [None] * len(reads)
+        left = list(range(len(reads)))
+        for attempt in range(BEHIND_ATTEMPTS):
+            if attempt:
+                await asyncio.sleep(BEHIND_PAUSE_S)
+            requests = [(reads[at].method, reads[at].params) for at in left]
+            needs_height = self._node.largest_batch > 1 and any(reads[at].method == LOGS for at in left)
+            results = await self._node.results([(HEIGHT, []), *requests] if needs_height else requests)
+            newest = _height(results.pop(0)) if needs_height else None
+            for at, result in zip(left, results, strict=True):
+                found[at] = None if _is_behind(reads[at], newest) else (result,)
+            left = [at for at in left if found[at] is None]
+            if not left:
+                break
+        return found
 
     def _asks_again(self, waiting: Waiting) -> bool:
         """Return whether the read waits again, with more gas: it may have failed for too little.
@@ -195,38 +224,19 @@ class Upstream:
             if not waiting.future.done():
                 waiting.future.set_result(answer)
 
-    async def _post(self, reads: list[Read]) -> dict[int, dict[str, Any]]:
-        """Return the node's answers by position.
-
-        The sentence of an error may be logged, so it holds nothing of the URL.
-        """
-        calls = [
-            {"jsonrpc": "2.0", "id": number, "method": read.method, "params": read.params}
-            for number, read in enumerate(reads)
-        ]
+    def _count(self, requests: int, _fault: ChainError | None) -> None:
         self.batches += 1
-        self.reads += len(reads)
-        try:
-            body = json.dumps(calls).encode()
-            async with self._session.post(self._url, data=body, allow_redirects=False) as response:
-                if response.status == 413:
-                    raise _Unusable("HTTP status 413", splits=True)
-                if response.status >= 300:
-                    raise _Unusable(f"HTTP status {response.status}")
-                content = bytearray()
-                async for part in response.content.iter_any():
-                    content += part
-                    if len(content) > self._limits.node_answer_bytes:
-                        raise _Unusable("its answer is too large", splits=True)
-            found = from_json(content)
-        except TimeoutError:
-            raise _Unusable("no answer in time") from None
-        except (ClientError, OSError) as fault:
-            raise _Unusable(type(fault).__name__) from None
-        except ValueError:
-            raise _Unusable("its answer is not JSON") from None
-        if isinstance(found, dict):
-            raise _Unusable("it refused a batch", splits=True)
-        if not isinstance(found, list):
-            raise _Unusable("its answer is not JSON-RPC")
-        return {item["id"]: item for item in found if isinstance(item, dict) and isinstance(item.get("id"), int)}
+        self.reads += requests
+
+
+def _height(result: Any) -> int:
+    """Return the number of the node's newest block; -1 if it did not say it."""
+    try:
+        return int(result, 16)
+    except (TypeError, ValueError):
+        return -1
+
+
+def _is_behind(read: Read, newest: int | None) -> bool:
+    """Return whether the node whose `newest` block this is would leave out events."""
+    return read.method == LOGS and newest is not None and newest < int(read.params[0]["toBlock"], 16)
