@@ -80,9 +80,13 @@ class Deposed(GridError):
 
 
 class ServiceError(GridError):
-    """A grid service cannot be reached, or failed. Transient, unless it refused the request."""
+    """A grid service cannot be reached, or failed. Transient, unless it refused the request.
+
+    `asked_pause_s` are the seconds to wait before the same request, if a busy service named them.
+    """
 
     transient = True
+    asked_pause_s: float | None = None
 
 
 class AccessDenied(ServiceError):

@@ -48,11 +48,11 @@ async def choose_period(books: Books, since: str | None, until: str | None, run:
     if since is not None or until is not None:
         return Chosen(await books.period(since, until))
     newest_block_at = await books.chain.now()
-    return _coverage(books).choose(run, await books.now(), newest_block_at)
+    return _coverage(books).choose(run, await books.now(), newest_block_at, books.again_s)
 
 
 async def cover(books: Books, chosen: Chosen, run: str, result: Reconciliation) -> None:
-    """Note the period as compared, unless accounting still lacks runs of it."""
+    """Note the period as compared, unless accounting or receipts still lack runs of it."""
     if chosen.covers_until is None or result.undecided:
         return
     write_json(books.folder / COVERED, _coverage(books).after(run, chosen).as_json())

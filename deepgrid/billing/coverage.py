@@ -40,16 +40,16 @@ class Coverage:
     until: int | None = None
     runs: dict[str, tuple[int, int, int]] = field(default_factory=dict)
 
-    def choose(self, run: str, now: int, newest_block_at: int) -> Chosen:
+    def choose(self, run: str, now: int, newest_block_at: int, again_s: int = AGAIN_S) -> Chosen:
         """Return the period of a scheduled run: since the last run, or the last 24 hours.
 
-        It ends now. The next one begins a little before the newest block, which a node that lags may show late.
+        It ends now. The next one begins `again_s` before the newest block, which a node that lags may show late.
         """
         if run in self.runs:
             since, until, covers = self.runs[run]
             return Chosen(Span(since, until), covers)
         since = now + 1 - DAY_S if self.until is None else min(self.until, now)
-        return Chosen(Span(since, now + 1), max(since, min(newest_block_at, now) - AGAIN_S))
+        return Chosen(Span(since, now + 1), max(since, min(newest_block_at, now) - again_s))
 
     def after(self, run: str, chosen: Chosen) -> Coverage:
         """Return the coverage after a run."""

@@ -71,7 +71,12 @@ class Reconciliation:
 
     @property
     def message(self) -> str:
-        """One sentence: everything agrees, or which jobs differ, and how."""
+        """One sentence: everything agrees, or which jobs differ, and how. Another one if runs are missing."""
+        again = " The next run reads the period again, because runs are missing." if self.undecided else ""
+        return self._verdict + again
+
+    @property
+    def _verdict(self) -> str:
         of = f"{self.totals.jobs} {'job' if self.totals.jobs == 1 else 'jobs'}"
         if self.clean:
             return (

@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeVar
 
+from deepgrid.billing.coverage import AGAIN_S
 from deepgrid.billing.entries import Claim, GivenBack, Ledger, Purpose, Runs, Span, Transfer
 from deepgrid.billing.period import parse_period
 from deepgrid.chain.client import Chain
@@ -180,7 +181,12 @@ def _given_back(event: Event) -> GivenBack:
 
 
 class Books(ABC):
-    """Common part of both parties' books. `provider` is None for the books of the whole grid."""
+    """Common part of both parties' books. `provider` is None for the books of the whole grid.
+
+    Each scheduled run reads the last `again_s` seconds of the run before again.
+    """
+
+    again_s = AGAIN_S
 
     def __init__(self, name: str, chain: Chain, folder: Path, provider: str | None) -> None:
         self.name = name

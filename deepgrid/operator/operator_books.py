@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from deepgrid.billing.entries import Ledger, Runs, Span
+from deepgrid.billing.period import DAY_S
 from deepgrid.chain.ledger import Books
 from deepgrid.operator.receipt_runs import read_receipt_runs
 from deepgrid.operator.session import OperatorSession
@@ -10,6 +11,8 @@ from deepgrid.operator.session import OperatorSession
 
 class OperatorBooks(Books):
     """The books of the whole grid. They compare contract and token with what providers signed in receipts."""
+
+    again_s = DAY_S  # a provider may send a receipt some time after the settlement
 
     def __init__(self, name: str, session: OperatorSession) -> None:
         super().__init__(name, session.chain, session.settings.state / "books", None)

@@ -7,7 +7,8 @@ job without a receipt proves nothing: its provider may be about to sign it.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+import random
+import time
 from typing import Protocol
 
 from deepgrid.billing.entries import Ledger, Run, Runs, Settlement
@@ -17,7 +18,8 @@ from deepgrid.slurm.commands.tres import allocation
 
 RECEIPTS_AT_ONCE = 16
 SIGNED = "receipts that providers signed"
-UNREAD = "no receipts, as the services do not answer"
+UNREAD = "no receipts of {unread} of {jobs} jobs, as the services do not answer; the next run reads them"
+PATIENCE_S = 900.0  # for services that ask to be asked later
 
 
 class Receipts(Protocol):
@@ -30,31 +32,50 @@ class Receipts(Protocol):
 async def read_receipt_runs(receipts: Receipts, ledger: Ledger) -> Runs:
     """Return the runs in the receipts of the jobs that were settled in the period.
 
-    Without an answer of the services there are none: the books of the chain do not wait for them.
+    The books of the chain do not wait for services that do not answer: the runs are `late` then. Raises AccessDenied.
     """
     ended = [one for one in ledger.settlements if ledger.in_period(one.block)]
-    found: list[Run] = []
-    try:
-        for first in range(0, len(ended), RECEIPTS_AT_ONCE):
-            some = ended[first : first + RECEIPTS_AT_ONCE]
-            found += [run for run in await _read(receipts, some) if run is not None]
-    except ServiceError:
-        return Runs((), complete=False, source=UNREAD, partial=True)
-    return Runs(tuple(found), complete=False, source=SIGNED, partial=True)
+    deadline = time.monotonic() + PATIENCE_S
+    found: list[Run | None] = []
+    unread = 0
+    for first in range(0, len(ended), RECEIPTS_AT_ONCE):
+        some = ended[first : first + RECEIPTS_AT_ONCE]
+        answers = await asyncio.gather(*(_run(receipts, one, deadline) for one in some), return_exceptions=True)
+        for answer in answers:
+            if isinstance(answer, ServiceError) and answer.transient:
+                unread += 1
+            elif isinstance(answer, BaseException):
+                raise answer
+            else:
+                found.append(answer)
+        if unread == len(some):  # nothing answers: the others need not wait for it
+            unread = len(ended) - len(found)
+            break
+    source = UNREAD.format(unread=unread, jobs=len(ended)) if unread else SIGNED
+    read = tuple(run for run in found if run is not None)
+    return Runs(read, complete=False, source=source, late=unread > 0, partial=True)
 
 
-async def _read(receipts: Receipts, ended: Sequence[Settlement]) -> list[Run | None]:
-    return await asyncio.gather(*(_run(receipts, one) for one in ended))
-
-
-async def _run(receipts: Receipts, end: Settlement) -> Run | None:
+async def _run(receipts: Receipts, end: Settlement, deadline: float) -> Run | None:
     """Return the run in the receipt of a job, None without a receipt that its provider signed."""
     try:
-        contents = read_receipt(await receipts.receipt(end.job_id)).receipt
+        contents = read_receipt(await _patiently(receipts, end.job_id, deadline)).receipt
     except (NotFound, InputError):
         return None
     is_its_own = (contents.job_id, contents.provider) == (end.job_id, end.provider)
     return run_of(contents) if is_its_own and contents.evidence.slurm_id is not None else None
+
+
+async def _patiently(receipts: Receipts, job_id: int, deadline: float) -> bytes:
+    """Return the receipt of a job, asked for again while the services ask for that, until the deadline."""
+    while True:
+        try:
+            return await receipts.receipt(job_id)
+        except ServiceError as error:
+            pause_s = error.asked_pause_s
+            if pause_s is None or time.monotonic() + pause_s > deadline:
+                raise
+        await asyncio.sleep(pause_s * random.uniform(1.0, 1.5))  # jitter
 
 
 def run_of(contents: Contents) -> Run:

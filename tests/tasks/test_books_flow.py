@@ -13,9 +13,12 @@ from prefect.client.schemas.objects import State
 from prefect.logging import disable_run_logger
 
 import flows.reconcile_billing as module
-from deepgrid.billing.coverage import AGAIN_S, Chosen
+from deepgrid.billing.coverage import AGAIN_S, Chosen, Coverage
 from deepgrid.billing.entries import Span
+from deepgrid.billing.period import DAY_S
 from deepgrid.errors import InputError, SlurmUnreachable
+from deepgrid.files.private_files import write_json
+from deepgrid.operator.operator_books import OperatorBooks
 from orchestration.grid_events import BOOKS_DIFFER
 from tasks.reconciliation import choose_period, cover
 
@@ -91,7 +94,8 @@ class ChainAt:
 class SomeBooks:
     """Books of no job."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, again_s: int = AGAIN_S) -> None:
+        self.again_s = again_s
         self.folder = folder
         self.chain = ChainAt()
 
@@ -110,3 +114,15 @@ async def test_a_run_that_compared_all_moves_the_next_period_and_an_undecided_on
     (tmp_path / "covered.json").write_text("{")
     with pytest.raises(InputError, match="damaged"):
         await choose_period(books, None, None, "two")
+
+
+async def test_the_operator_reads_the_last_day_again_because_receipts_come_late(tmp_path: Path) -> None:
+    """A receipt that came ten minutes after the nightly run was never compared."""
+    books = cast("Books", SomeBooks(tmp_path, OperatorBooks.again_s))
+    write_json(tmp_path / "covered.json", Coverage(NOW - 100).as_json())
+    chosen = await choose_period(books, None, None, "one")
+    await cover(books, chosen, "one", cast("Reconciliation", SimpleNamespace(undecided=False)))
+    assert (await choose_period(books, None, None, "two")).span.since <= NOW - 100
+    write_json(tmp_path / "covered.json", Coverage(NOW - 3 * DAY_S).as_json())
+    chosen = await choose_period(books, None, None, "three")
+    assert chosen.covers_until == NOW - DAY_S

@@ -128,12 +128,18 @@ def error_of(answer: Answer) -> GridError:
         case 409 | 413 | 422:
             return InputError(sentence, next_step="Correct it.")
         case 408 | 425 | 429:
-            return ServiceError(sentence, next_step=LATER)
+            return _busy(sentence, answer)
         case 503:
-            return ServiceError(sentence.replace("refused", "do not serve now", 1), next_step=LATER)
+            return _busy(sentence.replace("refused", "do not serve now", 1), answer)
         case status if status >= 500:
             return ServiceError(sentence.replace("refused", "failed", 1), next_step=LATER)
     return ServiceError(sentence, transient=False, next_step="Check that this version fits the grid's services.")
+
+
+def _busy(sentence: str, answer: Answer) -> ServiceError:
+    error = ServiceError(sentence, next_step=LATER)
+    error.asked_pause_s = asked_pause_s(answer)
+    return error
 
 
 def log_position(answer: Answer) -> LogPosition:
