@@ -15,7 +15,7 @@ from deepgrid.lifecycle.job import Job
 from deepgrid.lifecycle.states import JobStatus
 from deepgrid.services.admission.webhook_targets import Answer, PublicAddresses, Targets
 from deepgrid.services.client.subscriptions_client import NewSubscription, subscribe, unsubscribe
-from deepgrid.services.notify.notifier import EVENTS, NotifierSettings, deliver_due, note_due
+from deepgrid.services.notify.notifier import EVENTS, EndedJobs, NotifierSettings, deliver_due, note_due
 from tests.services.support import ACCOUNTS, Grid, Start
 from tests.services.webhook_support import webhook
 
@@ -151,3 +151,51 @@ async def test_a_number_that_is_given_again_gets_no_message_of_before(start: Sta
         await deliver_due(grid.context, grid.context.targets)
         assert meanwhile[0].id == made.id
         assert (first.requests, second.requests) == ([], [])
+
+
+@pytest.mark.attack(
+    "5 webhooks for 400 ended jobs behind one without a fitting cluster, and a job without data",
+    attacker="a customer", gain="one read of its hot jobs per round",
+    defence="a customer's jobs are read once per round, ended ones never again; a failure is one customer's",
+)  # fmt: skip
+async def test_rounds_read_hot_jobs_only_and_fail_for_one_customer_only(start: Start) -> None:
+    """Each round once read all jobs from the oldest hot one on, for each subscription."""
+    grid = await start(notifier=NotifierSettings(every_s=10_000, private=True))
+    grid.clock.stop()
+    read, asked = grid.chain.jobs, list[int]()
+
+    async def jobs(job_ids: Sequence[int]) -> list[Job]:
+        asked.extend(job_ids)
+        return await read(job_ids)
+
+    grid.chain.jobs = jobs  # type: ignore[method-assign]
+    ended: dict[str, EndedJobs] = {}
+    async with webhook() as hook, webhook() as other:
+        for _ in range(4):
+            await subscribe(grid.customer, hook.url, ["ended"], 60)
+        await subscribe(grid.rival, other.url, ["ended"], 60)
+        grid.chain.put(1, "0" * 64, JobStatus.PENDING)
+        for job_id in range(2, 402):
+            grid.chain.put(job_id, "0" * 64, JobStatus.CANCELLED, ended_at=int(grid.clock()) - 10)
+        await note_due(grid.context, ended)
+        assert asked == list(range(1, 402)), "once for all subscriptions"
+        grid.clock.ahead_s += 20
+        await subscribe(grid.customer, hook.url, ["ended"], 60)
+        await note_due(grid.context, ended)
+        assert asked[401:] == [1], "the new one is not told of ends before it"
+        grid.chain.put(402, "0" * 64, JobStatus.FINISHED, ended_at=int(grid.clock()) + 1)
+        await note_due(grid.context, ended)
+        await deliver_due(grid.context, grid.context.targets)
+        assert [one["job"] for one in hook.messages] == [402] * 5
+        rival = {"customer": ACCOUNTS["rival"].address, "ended_at": int(grid.clock())}
+        grid.chain.put(404, "0" * 64, JobStatus.FINISHED, **rival)
+        listed = grid.chain.jobs_by_customer
+
+        async def with_a_missing_one(customer: str, first: int = 0) -> list[int]:
+            found = await listed(customer, first)
+            return found if customer == rival["customer"] else [*found, 999]
+
+        grid.chain.jobs_by_customer = with_a_missing_one  # type: ignore[method-assign]
+        await note_due(grid.context, ended)
+        await deliver_due(grid.context, grid.context.targets)
+        assert [one["job"] for one in other.messages] == [404]

@@ -10,7 +10,7 @@ import asyncio
 import json
 import logging
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from sqlalchemy import ColumnElement, Select, case, delete, func, select, tuple_, update
@@ -46,11 +46,30 @@ class NotifierSettings:
     private: bool = False
 
 
+@dataclass
+class EndedJobs:
+    """When a customer's jobs ended (`at`, unix seconds by job), as far as these `subscriptions` know it.
+
+    So a round reads hot jobs, and not again and again all that a customer ever had.
+    """
+
+    at: dict[int, int] = field(default_factory=dict)
+    subscriptions: set[tuple[int, int]] = field(default_factory=set)
+
+    def has_news(self, job_id: int, own: Sequence[SubscriptionRecord]) -> bool:
+        """Return whether a subscription may have to be told of a job."""
+        ended_at = self.at.get(job_id)
+        if ended_at is None:
+            return True
+        return any(ended_at >= one.created_at and (one.id, one.created_at) not in self.subscriptions for one in own)
+
+
 async def notify_for_ever(context: Context, targets: Targets, every_s: float) -> None:
     """Run a round every `every_s` seconds. A failed round is repeated by the next one."""
+    ended: dict[str, EndedJobs] = {}
     while True:
         try:
-            await note_due(context)
+            await note_due(context, ended)
             await deliver_due(context, targets)
         except GridError as error:
             logger.warning("messages to customers are delayed, trying again: %s", error.message)
@@ -61,24 +80,52 @@ async def notify_for_ever(context: Context, targets: Targets, every_s: float) ->
         await asyncio.sleep(every_s)
 
 
-async def note_due(context: Context) -> None:
-    """Note the messages that are due. Raises ChainError."""
+async def note_due(context: Context, ended: dict[str, EndedJobs] | None = None) -> None:
+    """Note the messages that are due. `ended` keeps what is known of each customer's jobs between rounds.
+
+    A customer whose jobs cannot be read waits for the next round, and delays no other.
+    """
     async with context.database.read() as session:
-        subscriptions = (await session.scalars(select(SubscriptionRecord))).all()
+        subscriptions = (await session.scalars(select(SubscriptionRecord).order_by(SubscriptionRecord.id))).all()
+    ended = {} if ended is None else ended
+    of_customer: dict[str, list[SubscriptionRecord]] = {}
     for one in subscriptions:
-        ids = await context.chain.jobs_by_customer(one.customer, one.first)
-        left_out = max(0, len(ids) - MOST_JOBS)
-        jobs = await context.chain.jobs(ids[left_out:]) if ids else []
-        ending = await _ending(context, [job for job in jobs if job.status.hot])
+        of_customer.setdefault(one.customer, []).append(one)
+    for gone in set(ended) - set(of_customer):
+        del ended[gone]
+    for customer, own in of_customer.items():
+        try:
+            await _note_customer(context, customer, own, ended.setdefault(customer, EndedJobs()))
+        except GridError as error:
+            logger.warning("messages to customers are delayed, trying again: %s", error.message)
+
+
+async def _note_customer(context: Context, customer: str, own: Sequence[SubscriptionRecord], ended: EndedJobs) -> None:
+    """Note what is due for the subscriptions of one customer, whose jobs are read once for all of them."""
+    first = min(one.first for one in own)
+    ids = await context.chain.jobs_by_customer(customer, first)
+    left_out = max(0, len(ids) - MOST_JOBS)
+    wanted = [job_id for job_id in ids[left_out:] if ended.has_news(job_id, own)]
+    jobs = await context.chain.jobs(wanted) if wanted else []
+    ending = await _ending(context, [job for job in jobs if job.status.hot])
+    ended_at = ended.at | {job.id: job.ended_at for job in jobs if job.status.cold}
+    for one in own:
+        start = max(one.first - first, left_out)
+        its_ids = ids[start:]
+        may_tell = set(its_ids)
         due = [
             (job, event, text)
             for job in jobs
+            if job.id in may_tell
             for event, text in events_of(job, one, context.clock(), ending.get(job.id, ""))
             if event in one.events.split(",")
         ]
-        over = next((at for at, job in enumerate(jobs) if job.status.hot), len(jobs))
-        oldest = jobs[0].id if jobs else 2**63 - 1
-        await _note(context, one, due, one.first + left_out + over, oldest)
+        over = next((at for at, job_id in enumerate(its_ids) if job_id not in ended_at), len(its_ids))
+        oldest = its_ids[0] if its_ids else 2**63 - 1
+        await _note(context, one, due, first + start + over, oldest)
+    kept = set(ids[left_out:])
+    ended.at = {job_id: at for job_id, at in ended_at.items() if job_id in kept}
+    ended.subscriptions = {(one.id, one.created_at) for one in own}
 
 
 async def _ending(context: Context, jobs: Sequence[Job]) -> dict[int, str]:
