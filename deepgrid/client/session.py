@@ -8,7 +8,6 @@ request. A repeated request with the same hash finds the job that exists.
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -268,7 +267,7 @@ class CustomerSession:
         """Return the requests of now, with the price ceilings and times in the terms of the orders."""
         now = 0
         if any(order.terms.give_up_after_s for order, _ in orders):
-            now = max(await self.chain.now(), int(time.time()))  # a quiet chain's newest block is old
+            now = await self.chain.next_block_time()
         return [(await self.with_ceiling(order)).request(definition_hash, now) for order, definition_hash in orders]
 
     async def _request(self, request: Request, *, approve_first: int | None) -> int:

@@ -25,7 +25,9 @@ async def plan_slices(session: OperatorSession, ahead_minutes: int) -> list[Slic
 
     The jobs are read again after the funds. Otherwise a job could miss a slice that its funds have paid for.
     """
-    jobs, constants, now = await asyncio.gather(session.hot(), session.chain.constants(), session.chain.now())
+    jobs, constants, now = await asyncio.gather(
+        session.hot(), session.chain.constants(), session.chain.next_block_time()
+    )
     slice_minutes = constants.top_up_slice_minutes
     due = near_end(jobs, slice_minutes, ahead_minutes, now)
     funds = await _funds(session, sorted({job.customer for job in due}))

@@ -17,9 +17,9 @@ OVERTAKEN = frozenset({"TimeoutTooEarly", "InvalidTransition", "SameStatusError"
 
 
 async def read_overdue(session: OperatorSession, silent_hours: int, end_running_of_banned: bool) -> list[TakeBack]:
-    """Return jobs whose provider's time to act is over, by the chain's clock."""
+    """Return jobs whose provider's time to act is over when the next block is made."""
     jobs, providers, constants, now = await asyncio.gather(
-        session.hot(), session.providers(), session.chain.constants(), session.chain.now()
+        session.hot(), session.providers(), session.chain.constants(), session.chain.next_block_time()
     )
     patience = Patience(constants.claim_timeout_minutes, silent_hours, end_running_of_banned)
     return overdue(jobs, {one.address: one for one, _ in providers}, patience, now)

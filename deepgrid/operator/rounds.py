@@ -66,7 +66,7 @@ class Snapshot:
         self.chained_waiting = chained.waiting
         self.raised_at = raised_at
         self.pending = [job for job in hot if job.status is JobStatus.PENDING and job.id not in over]
-        due = [job for job in given_up if gives_up_at(job) <= _latest(now)]
+        due = [job for job in given_up if gives_up_at(job) <= now]
         self.to_end = in_turns([*exhausted, *due, *chained.in_vain])
 
     @property
@@ -88,10 +88,10 @@ class Decision:
 async def read_market(session: OperatorSession) -> Snapshot:
     """Read jobs, clusters and refusals. Settles what an interrupted round left open."""
     await _resolve_promises(session)
-    hot, providers, now = await asyncio.gather(session.hot(), session.providers(), session.chain.now())
+    hot, providers, now = await asyncio.gather(session.hot(), session.providers(), session.chain.next_block_time())
     pending = [job for job in hot if job.status is JobStatus.PENDING]
-    chained = await read_chained(session, pending, _latest(now))
-    given_up = [job for job in pending if 0 < job.wishes.give_up_at <= _latest(now)]
+    chained = await read_chained(session, pending, now)
+    given_up = [job for job in pending if 0 < job.wishes.give_up_at <= now]
     over = {job.id for job in (*given_up, *chained.all)}
     vain = {job.id for job in (*chained.in_vain, *chained.doomed)}
     given_up = [job for job in given_up if job.id not in vain]
@@ -174,9 +174,9 @@ def _next_round(session: OperatorSession, decision: Decision, ended: int) -> flo
     seen, ahead_s = decision.snapshot, session.settings.scheduler.assign_ahead_s
     due = [one.estimated_start - ahead_s - seen.now for one in decision.found.waiting if one.estimated_start]
     due += [decision.use.waits[job.customer] - seen.now for job in seen.pending if job.customer in decision.use.waits]
-    due += [max(0, doomed_until(job) - _latest(seen.now)) for job in seen.doomed]
+    due += [max(0, doomed_until(job) - seen.now) for job in seen.doomed]
     waiting = [*seen.pending, *seen.given_up, *seen.chained_waiting]
-    due += [max(0, gives_up_at(job) - _latest(seen.now)) for job in waiting if gives_up_at(job)]
+    due += [max(0, gives_up_at(job) - seen.now) for job in waiting if gives_up_at(job)]
     if decision.found.left or len(seen.to_end) > ended:
         due.append(0)
     return asyncio.get_running_loop().time() + max(SOONEST_S, min(due)) if due else None
@@ -211,11 +211,6 @@ def _market_of(seen: Snapshot, records: Mapping[str, Reliability]) -> Market:
 
 def _whole_life(record: TrackRecord) -> Reliability:
     return Reliability.of_life(record.started, record.refused, record.panicked, record.timed_out)
-
-
-def _latest(now: int) -> int:
-    """Return the time for the next block. A quiet chain's newest block is old; the contract checks the time itself."""
-    return max(now, int(time.time()))
 
 
 async def _panic(session: OperatorSession, job: Job) -> list[ActionTaken]:

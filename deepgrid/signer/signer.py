@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import time
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -113,7 +112,7 @@ class Signer:
         own = Domain(book.chain_id, book.meta_scheduler).as_dict()
         credit = own | {"name": await self._token_name(), "version": CREDIT_VERSION, "verifyingContract": book.credit}
         domains = {"Session": own, "Permit": credit}
-        now = max(await self._chain.now(), int(time.time()))  # a quiet chain's newest block is old
+        now = await self._chain.next_block_time()
         return Grid(self._sender.address, book.meta_scheduler, domains, origin, now)
 
     async def _token_name(self) -> str:

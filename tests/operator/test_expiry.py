@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
+import pytest
+
 from deepgrid.lifecycle.states import JobStatus
 from deepgrid.operator.expiry import read_overdue, take_back
 from deepgrid.scheduling.expiry import TakeBack
@@ -35,6 +39,14 @@ async def test_an_unclaimed_job_comes_back_after_its_time_and_stays_away_from_th
     (pending,) = await office.session.chain.jobs(office.session.index.pending())
     assert await office.session.refusals([pending]) == {job_id: {provider: taken.reason}}
     assert await overdue(office) == []
+
+
+async def test_time_passes_on_a_chain_without_new_blocks(office: Office, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Some chains make a block for a transaction only. This job waited for one at a dead provider."""
+    job_id = await office.people.assigned()
+    now = await office.people.chain.now()
+    monkeypatch.setattr("deepgrid.chain.node.node.time", SimpleNamespace(time=lambda: now + 10 * MINUTE_S))
+    assert [one.job.id for one in await overdue(office)] == [job_id]
 
 
 async def test_a_second_provider_that_lets_a_job_time_out_is_left_out_too(office: Office) -> None:

@@ -6,6 +6,7 @@ Failures are errors of our own classes.
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -159,6 +160,10 @@ class Node:
     async def now(self) -> int:
         """Return the time of the newest block, unix seconds."""
         return (await self.head()).timestamp
+
+    async def next_block_time(self) -> int:
+        """Return about when the next block is made, unix seconds. A quiet chain's newest block may be hours old."""
+        return max(await self.now(), int(time.time()))
 
     async def blocks(self, numbers: list[int]) -> list[Block | None]:
         """Return the blocks with these numbers; None for a number that the chain does not have (any more)."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from datetime import datetime
 from typing import TYPE_CHECKING
 
@@ -46,7 +45,7 @@ async def own_jobs(chain: Chain, customer: str) -> list[Job]:
 async def period_of(chain: Chain, since: When, until: When) -> Span:
     """Return the period: by default from the first job until now. Raises InputError."""
     begin = 0 if since is None else _unix_s(since)
-    end = max(await chain.now(), int(time.time())) + 1 if until is None else _unix_s(until)
+    end = await chain.next_block_time() + 1 if until is None else _unix_s(until)
     if begin >= end:
         raise InputError("The period ends before it begins.", next_step="Give a start that is before the end.")
     return Span(begin, end)

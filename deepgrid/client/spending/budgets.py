@@ -106,7 +106,7 @@ class BudgetKeeper:
         budget = read_budget(self._chain.book, self._customer)
         if budget is None:
             return None
-        now, held_wei = await self._chain.now(), 0
+        now, held_wei = await self._chain.next_block_time(), 0
         since, spent_wei = budget.began(now), 0
         unknown = [one for one in await self._chain.jobs_by_customer(self._customer) if one not in self._settled]
         for job in await self._chain.jobs(unknown):
