@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from deepgrid.billing.entries import Purpose, Run, Runs
 from deepgrid.billing.reconcile import needs_older_strays, reconcile
 from deepgrid.billing.rules.kinds import Kind
+from deepgrid.lifecycle.ends import ENDED_EARLY
 from deepgrid.lifecycle.states import JobStatus
 from tests.billing.books import HOUR, bill_more, history, kinds, operator_books, provider_books
 from tests.billing.histories import CREDIT, DAY, ME, MIDNIGHT, History, Plan, plans
@@ -81,6 +82,29 @@ def test_a_difference_to_slurm_is_always_named(wrong: Plan, others: list[Plan], 
 
 
 # -- each difference by itself ----------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("end", "state", "differs"),
+    [
+        (S.OUT_OF_CREDITS, "COMPLETED", True), (S.OUT_OF_CREDITS, "FAILED", True),
+        (S.OUT_OF_CREDITS, "OUT_OF_MEMORY", True), (S.OUT_OF_CREDITS, "TIMEOUT", False),
+        (S.CANCELLED, "COMPLETED", True), (S.CANCELLED, "FAILED", True), (S.CANCELLED, "CANCELLED", False),
+        (S.FAILED, "TIMEOUT", True), (S.FAILED, "COMPLETED", True), (S.FAILED, "DEADLINE", False),
+        (S.FINISHED, "TIMEOUT", True),
+    ],
+)  # fmt: skip
+def test_an_end_that_slurm_did_not_report_is_named(end: S, state: str, differs: bool) -> None:
+    made = history(Plan(end=end))
+    made.runs[0] = replace(made.runs[0], state=state)
+    assert kinds(provider_books(made)) == ([(1, Kind.ANOTHER_END)] if differs else [])
+
+
+def test_ends_that_the_site_or_the_customer_caused_agree() -> None:
+    made = history(Plan(end=S.FAILED), Plan(end=S.CANCELLED, cancel_requested=True))
+    made.jobs[1] = replace(made.jobs[1], last_error=ENDED_EARLY.error)
+    made.runs = [replace(made.runs[0], state="TIMEOUT"), replace(made.runs[1], state="COMPLETED")]
+    assert kinds(provider_books(made)) == []
 
 
 def test_the_evidence_of_a_wrong_bill_has_all_facts() -> None:

@@ -14,11 +14,14 @@ from deepgrid.billing.expected import run_minutes
 from deepgrid.billing.period import format_time
 from deepgrid.billing.rules.kinds import Finding, Kind
 from deepgrid.billing.rules.money_differences import money_findings
-from deepgrid.lifecycle.ends import REQUEUED, is_fault
+from deepgrid.lifecycle.ends import ENDED_EARLY, REQUEUED, is_fault
+from deepgrid.lifecycle.job import Job
 from deepgrid.lifecycle.states import JobStatus
 
 CLOCKS_S = 60  # by which the clocks of chain and cluster may differ
 _RUNNING = ("RUNNING", "SUSPENDED", "STOPPED")
+_OWN_ENDS = (JobStatus.FINISHED, JobStatus.FAILED)
+_PROGRAM_ENDED = ("COMPLETED", "FAILED", "OUT_OF_MEMORY")
 _HALF = 128  # accounting prints 128 less for exit codes from 128
 
 
@@ -131,15 +134,34 @@ def _end(claim: ClaimRecord, run: Run) -> Iterator[Finding]:
     """Yield an end or exit status on chain that is not the one of Slurm."""
     job = claim.job
     assert job is not None
-    finished, failed = job.status is JobStatus.FINISHED, job.status is JobStatus.FAILED
-    if run.ended_at is None or not (finished or failed):
+    if run.ended_at is None:
         return
-    if finished != (run.state == "COMPLETED") and not (failed and job.last_error == REQUEUED.error):
+    if not _is_end_of(job, run.state):
         evidence = f"{job.status.words} on chain, {_ran(run)}"
         yield _finding(claim, Kind.ANOTHER_END, evidence, claim.cost_of(claim.billed))
-    elif claim.billed and run.state in ("COMPLETED", "FAILED") and not same_exit(job.exit_status, run.exit_status):
+    elif (
+        claim.billed
+        and job.status in _OWN_ENDS
+        and run.state in ("COMPLETED", "FAILED")
+        and not same_exit(job.exit_status, run.exit_status)
+    ):
         evidence = f"exit status {_exit(job.exit_status)} on chain, {_exit(run.exit_status)} in Slurm, {_ran(run)}"
         yield _finding(claim, Kind.ANOTHER_EXIT, evidence)
+
+
+def _is_end_of(job: Job, state: str) -> bool:
+    """Return whether a job that Slurm ended with this state has its status on chain rightly."""
+    match job.status:
+        case JobStatus.FINISHED:
+            return state == "COMPLETED"
+        case JobStatus.FAILED:
+            early = state == "TIMEOUT" and job.last_error != ENDED_EARLY.error
+            return job.last_error == REQUEUED.error or (state != "COMPLETED" and not early)
+        case JobStatus.OUT_OF_CREDITS:
+            return state not in _PROGRAM_ENDED
+        case JobStatus.CANCELLED:
+            return job.has_cancel_request or state not in _PROGRAM_ENDED
+    return True
 
 
 def same_exit(on_chain: int, in_slurm: int) -> bool:
