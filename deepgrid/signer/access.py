@@ -51,7 +51,7 @@ class Access:
     def exchange(self, request: Request, token: str) -> str:
         """Return the secret of a session for a one-time token, which is used up by this. Raises Denied."""
         self._require_page(request)
-        if not hmac.compare_digest(token.encode(), self._token.encode()):
+        if not hmac.compare_digest(token.encode(errors="replace"), self._token.encode()):
             logger.warning("the signer refused a token: it was used before, or is wrong")
             raise Denied(403, "This address was used before. Take the newest one that `dps web` has printed.")
         secret = secrets.token_urlsafe(32)

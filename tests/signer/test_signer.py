@@ -40,6 +40,8 @@ async def test_without_the_token_nothing_answers(closed_page: Page) -> None:
     assert (await closed_page.post("/signer/forward", PORT)).status_code == 401
     assert (await closed_page.post("/signer/session", {"token": ""})).status_code == 403
     assert (await closed_page.post("/signer/session", {"token": "é"})).status_code == 403
+    lone, headers = b'{"token": "\\ud800"}', {**closed_page.headers, "Content-Type": "application/json"}
+    assert (await closed_page.http.post("/signer/session", content=lone, headers=headers)).status_code == 403
     assert (await closed_page.post("/signer", CALL)).status_code == 401
 
 

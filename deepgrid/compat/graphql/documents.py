@@ -45,6 +45,8 @@ def read_body(body: bytes) -> Any:
     if isinstance(found, list):
         raise GraphQLError("the body must be one operation; lists of operations are not supported")
     _require_bounds(found)
+    if isinstance(found, dict) and found.get("operationName") == "":  # as some clients write that they name none
+        del found["operationName"]
     return found
 
 

@@ -43,7 +43,8 @@ async def test_go_clients_omit_the_name_of_the_operation(grid: Grid) -> None:
     assert answer.status_code == 200
     assert answer.headers["content-type"] == "application/json"
     named = {"query": SUBMIT, "variables": {"job": job_with()}, "operationName": "Submit"}
-    assert len((await post(grid, named)).json()["data"]["submit"]) == 64
+    for name in ("Submit", "", None):
+        assert len((await post(grid, named | {"operationName": name})).json()["data"]["submit"]) == 64
 
 
 async def test_a_job_may_be_written_into_the_document(grid: Grid) -> None:
