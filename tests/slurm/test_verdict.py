@@ -234,3 +234,14 @@ def test_the_longest_suspension_that_is_known_counts() -> None:
     verdicts.from_snapshot(snapshot, [KEY], T)
     assert concluded(verdicts, T + 1, rows=(OURS,)).run_s == 20
     assert concluded(verdicts, T + 1, rows=(replace(OURS, suspended_s=50),)).run_s == 10
+
+
+@pytest.mark.parametrize("state", ["COMPLETING", "STAGE_OUT", "STOPPED", "RESIZING", "SIGNALING"])
+def test_time_after_the_end_of_the_script_is_no_suspension(state: str) -> None:
+    """A child that ignores TERM held its job in COMPLETING for minutes, and all of them came off the bill."""
+    verdicts = Verdicts()
+    for clock, row in ((150, replace(RUNNING, used_s=50)), (460, replace(RUNNING, state=state, used_s=60))):
+        live = Snapshot((row,), (), {KEY.comment: "999"}, {KEY.comment: 42}, clock=clock)
+        verdicts.from_snapshot(live, [KEY], T)
+    end = concluded(verdicts, T + 1, rows=(OURS,))
+    assert (end.run_s, end.suspended_s) == (60, 0)

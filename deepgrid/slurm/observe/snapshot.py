@@ -23,7 +23,7 @@ from deepgrid.lifecycle.slurm_state import Phase, SlurmJob
 from deepgrid.slurm.commands.complaints import the_complaint
 from deepgrid.slurm.commands.completions import Completions
 from deepgrid.slurm.commands.job_row import Row
-from deepgrid.slurm.commands.job_states import REQUEUED, phase_of
+from deepgrid.slurm.commands.job_states import REQUEUED, TIMED, phase_of
 from deepgrid.slurm.commands.query import is_id
 from deepgrid.slurm.commands.sacct import FORGOTTEN_REASON
 from deepgrid.slurm.commands.squeue import Squeue
@@ -86,9 +86,11 @@ class Snapshot:
     def suspended_s(self, key: JobKey) -> int:
         """Return for how long the cluster has suspended the claim's job so far, if the queue has the job.
 
-        The clock was read before the queue, so time that Slurm did not count was spent suspended.
+        The clock was read before the queue, so time that Slurm did not count was spent suspended. That holds only while
+        Slurm counts: it stops at the end of the script, and the job may be in COMPLETING for minutes.
         """
-        times = [(row.started_at, row.used_s) for row in self._of(key, self.queue)]
+        rows = [row for row in self._of(key, self.queue) if row.state in TIMED]
+        times = [(row.started_at, row.used_s) for row in rows]
         return max((self.clock - start - used for start, used in times if start and used is not None), default=0)
 
     def ended(self, key: JobKey, seen: Seen | None = None) -> SlurmJob | None:
