@@ -101,6 +101,21 @@ def test_a_tombstone_shows_that_the_supervisor_stopped_a_job() -> None:
     assert not (finished.stopped or by_somebody.stopped)
 
 
+def test_a_job_that_was_cancelled_before_its_script_began_never_started() -> None:
+    """Slurm counts from the allocation on. Nodes that booted for five minutes cost the customer five minutes."""
+    cancelled = replace(RECORDED, state="CANCELLED")
+    booting = replace(snapshot(spool=(cancelled,)), marks={KEY.comment: Marks(tombstone=True)})
+    for end in (booting.ended(KEY), booting.ended(KEY, {100: 150}), booting.records_of(KEY, [cancelled]).end):
+        assert end is not None
+        assert (end.stopped, end.began, end.started_at, end.run_s) == (True, False, None, 0)
+    began = replace(booting, marks={KEY.comment: Marks(started=True, tombstone=True)}).ended(KEY)
+    requeued = replace(booting, completions=(replace(cancelled, restarts=1),)).ended(KEY)
+    by_somebody = replace(booting, marks={}).ended(KEY)
+    for end in (began, requeued, by_somebody):
+        assert end is not None
+        assert end.run_s == 60
+
+
 def test_a_record_without_an_end_is_no_end() -> None:
     for row in (replace(OURS, state="FAILED", ended_at=None), replace(OURS, state="EVAPORATED")):
         assert snapshot().records_of(KEY, [row]) == Records(unfinished=(row,))

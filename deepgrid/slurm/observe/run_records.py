@@ -53,6 +53,16 @@ def is_refused_start(row: Row, marks: Marks, rows: Iterable[Row] = (), seen: See
     return any(_starts_before(other, row.started_at) for other in rows) or any(start < before for start in seen or ())
 
 
+def was_stopped_before_its_script(row: Row, marks: Marks) -> bool:
+    """Return whether the supervisor cancelled the job while its nodes booted or the prolog ran, so that nothing ran."""
+    return row.state == "CANCELLED" and marks.tombstone and not marks.started
+
+
+def may_have_run_nothing(row: Row) -> bool:
+    """Return whether the claim's marks could show that nothing ran in this start."""
+    return row.exit_status == GUARDED or row.state == "CANCELLED"
+
+
 def runs_of(rows: Sequence[Row], marks: Marks, seen: Seen | None = None) -> list[Row]:
     """Return the rows that are not refused starts."""
     return [row for row in rows if not is_refused_start(row, marks, rows, seen)]

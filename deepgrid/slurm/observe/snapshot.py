@@ -38,6 +38,7 @@ from deepgrid.slurm.observe.run_records import (
     seconds_in,
     spans,
     was_requeued,
+    was_stopped_before_its_script,
 )
 from deepgrid.slurm.ssh.channel import CommandResult
 from deepgrid.slurm.ssh.login_settings import LoginSettings
@@ -144,9 +145,12 @@ class Snapshot:
             return None
         found = spans([*runs, end], seen)
         cancellers = {row.cancelled_by for row in rows} - {""}
+        requeued = was_requeued(rows)
+        if was_stopped_before_its_script(end, marks) and not requeued:  # Slurm counts from the allocation on
+            return replace(as_job(end), started_at=None, stopped=True)
         return replace(
             as_job(end),
-            requeued=was_requeued(rows),
+            requeued=requeued,
             began=marks.started,
             stopped=end.state == "CANCELLED" and marks.tombstone,
             suspended_s=max((row.suspended_s for row in rows), default=0),

@@ -8,6 +8,16 @@ if ! know_account "$1"; then
   echo "$complaint" >&2
   exit 1
 fi
+# A step before the script could hold up the guard, and its time would not be billed.
+tries=0
+while [ -e "$folder/run/unstarted" ]; do
+  tries=$((tries + 1))
+  if [ "$tries" -gt 5 ]; then
+    echo "the job's script has not begun yet: its nodes boot, or the prolog runs" >&2
+    exit 1
+  fi
+  sleep 1
+done
 answer() { echo "$2" >&2 && exit 1; }
 find_sbatch
 if [ -z "$path" ] || ! command -v srun > /dev/null; then

@@ -18,14 +18,15 @@ from deepgrid.lifecycle.slurm_state import SlurmJob
 from deepgrid.slurm.cluster import DAY_S, Cluster
 from deepgrid.slurm.commands.job_row import Row
 from deepgrid.slurm.observe.run_records import (
-    GUARDED,
     NO_MARKS,
     Marks,
     is_refused_start,
+    may_have_run_nothing,
     runs_of,
     seconds_in,
     spans,
     was_requeued,
+    was_stopped_before_its_script,
 )
 
 CLAIMS_PER_QUERY = 500
@@ -48,7 +49,7 @@ async def read_runs(cluster: Cluster, span: Span, grid: JobKey, claims: Sequence
     for row in rows:
         if key := ledger.claim_of(row, grid):
             ours[key].append(row)
-    in_doubt = [key for key, mine in ours.items() if any(row.exit_status == GUARDED for row in mine)]
+    in_doubt = [key for key, mine in ours.items() if any(may_have_run_nothing(row) for row in mine)]
     marks = await _marks(cluster, in_doubt)
     runs = [run for key, mine in ours.items() for run in _runs(key, mine, marks.get(key.comment, NO_MARKS))]
     ended = {(run.job_id, run.claimed_at) for run in runs if run.ended_at is not None}
@@ -104,7 +105,10 @@ def _runs(key: JobKey, rows: Sequence[Row], marks: Marks) -> list[Run]:
         place = (row.slurm_id, row.started_at)
         if place not in first or _ends_before(row, first[place]):
             first[place] = row
-    return [replace(_run(key, row), guarded=is_refused_start(row, marks, rows)) for row in first.values()]
+    return [
+        replace(_run(key, row), guarded=is_refused_start(row, marks, rows) or was_stopped_before_its_script(row, marks))
+        for row in first.values()
+    ]
 
 
 def _run(key: JobKey, row: Row | SlurmJob) -> Run:
