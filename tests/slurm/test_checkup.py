@@ -48,6 +48,12 @@ def test_a_sound_cluster_has_only_good_findings() -> None:
         ({"JobCompType": "jobcomp/none"}, "ends", Level.WARNING, "accounting"),
         ({"hook SPOOL": "/elsewhere"}, "ends", Level.WARNING, "accounting"),
         ({"JobCompType": "", "AccountingStorageType": ""}, "ends", Level.WARNING, "down for 300 sec"),
+        (
+            {"JobCompType": "", "AccountingStorageType": "", "MinJobAge": "0 sec"},
+            "ends",
+            Level.WARNING,
+            "keeps ended jobs",
+        ),
     ],
 )
 def test_a_fault_is_reported_with_its_loss(changes: dict[str, str], subject: str, level: Level, words: str) -> None:

@@ -140,6 +140,11 @@ def _ends(values: Mapping[str, str], settings: LoginSettings) -> Finding:
         words = "Ends come from Slurm's accounting. Ends that it purges while the supervisor is down are lost."
         return Finding("ends", Level.WARNING, words, hook)
     kept = values.get("MinJobAge") or "a few minutes"
+    if kept.split()[0] == "0":  # Slurm then purges no job record
+        words = (
+            "Ends come only from the queue. Slurm keeps ended jobs there (MinJobAge=0): its memory fills up with them."
+        )
+        return Finding("ends", Level.WARNING, words, hook)
     words = f"Ends come only from the queue. A job that ends while the supervisor is down for {kept} earns nothing."
     return Finding("ends", Level.WARNING, words, hook)
 
