@@ -101,6 +101,7 @@ def queue_columns(job: Job) -> dict[str, str]:
         "submittime": str(job["submit"]),
         "nodelist": job["nodes"],
         "timeused": f"{used_s // 3600}:{used_s // 60 % 60:02}:{used_s % 60:02}",
+        "preempttime": "N/A",
     }
 
 

@@ -264,3 +264,10 @@ def test_accounting_names_the_account_that_cancelled() -> None:
     by_root, forgotten = Sacct.parse(text)
     assert (by_root.state, by_root.cancelled_by, by_root.reason) == ("CANCELLED", "0", "")
     assert (forgotten.state, forgotten.cancelled_by, forgotten.reason) == ("CANCELLED", "", "forgotten")
+
+
+def test_squeue_shows_that_slurm_preempts_a_job() -> None:
+    row = "7|999|COMPLETING|100|160|36608|5:00|0|90|n1|a|reason|1:00|{}|"
+    rows = [Squeue.parse(row.format(shown))[0] for shown in ("N/A", "0", "150")]
+    assert [one.preempted for one in rows] == [False, False, True]
+    assert {(one.reason, one.used_s) for one in rows} == {("a|reason", 60)}

@@ -112,6 +112,22 @@ async def test_a_preempted_job_is_the_clusters_fault(box: Box, cluster: Cluster,
     assert ends.is_fault((await by_accounting(cluster, key)).state)
 
 
+@pytest.mark.situation("ends", "the partition has a GraceTime, and a job is preempted", "it fails and costs nothing")
+async def test_a_preempted_job_that_ends_in_its_grace_time_is_the_clusters_fault(
+    box: Box, cluster: Cluster, monitor: SlurmMonitor
+) -> None:
+    """Slurm 22.05 sends TERM first, and calls the end FAILED."""
+    box.slurm("scontrol", "update", f"partitionname={box.settings.partition}", "GraceTime=60")
+    try:
+        key = await running(cluster, monitor, "echo runs\nsrun sleep 600")
+        user = owner(box)
+        box.slurm("sbatch", f"--uid={user}", f"--gid={user}", "-p", "urgent", "--output=/dev/null", "--wrap=true")
+        action = await end_of(monitor, key)
+    finally:
+        box.slurm("scontrol", "update", f"partitionname={box.settings.partition}", "GraceTime=0")
+    assert (action.minutes, action.error) == (0, ends.ENDS["PREEMPTED"].error)
+
+
 @pytest.mark.situation("ends", "a node goes down while the job runs", "it fails and costs nothing")
 async def test_a_job_on_a_node_that_goes_down_is_the_clusters_fault(
     box: Box, cluster: Cluster, monitor: SlurmMonitor

@@ -245,3 +245,26 @@ def test_time_after_the_end_of_the_script_is_no_suspension(state: str) -> None:
         verdicts.from_snapshot(live, [KEY], T)
     end = concluded(verdicts, T + 1, rows=(OURS,))
     assert (end.run_s, end.suspended_s) == (60, 0)
+
+
+def test_a_job_that_slurm_preempts_ends_as_preempted() -> None:
+    """Slurm 22.05 sends TERM at the begin of the grace time, and calls the end FAILED. The customer paid for it."""
+    failed, verdicts = replace(OURS, state="FAILED", exit_status=143 << 8), Verdicts()
+    concluded(verdicts, T, replace(RUNNING, preempted=True), OTHERS)
+    assert concluded(verdicts, T + 1, rows=(failed,)).state == "PREEMPTED"
+    assert concluded(verdicts, T + 1, rows=(OURS,)).state == "COMPLETED"
+    assert concluded(Verdicts(), T, rows=(failed,)).state == "FAILED"
+    assert concluded(Verdicts(), T, rows=(failed,), memory=(replace(failed, preempted=True),)).state == "PREEMPTED"
+
+
+@pytest.mark.parametrize(("status", "state"), [(143 << 8, "PREEMPTED"), (15, "PREEMPTED"), (256, "FAILED")])
+def test_a_job_that_term_ended_is_looked_up_in_the_controllers_memory(status: int, state: str) -> None:
+    """The hook records the end at once, and no poll saw the job in its grace time."""
+    failed = replace(RECORDED, state="FAILED", exit_status=status)
+    snapshot = Snapshot((), (failed,), {KEY.comment: "999"}, {KEY.comment: 42})
+    verdicts, memory = Verdicts(), [replace(failed, preempted=True)]
+    found = verdicts.from_snapshot(snapshot, [KEY], T)
+    end = found.get(KEY) or verdicts.from_records(snapshot, [KEY], memory, [], T)[KEY]
+    assert end.state == state
+    others = Verdicts().from_records(snapshot, [KEY], [failed], [], T)[KEY]
+    assert others.state == "FAILED"

@@ -17,6 +17,7 @@ class Row:
     `taken_at`: the job was requeued or resized. Only completion records contain `name` and `comment`, as their hook
     writes each on its own line. `cancelled_by` is the numeric id of the account that cancelled the job; only accounting
     has it, and the resources that the job was `given`. `used_s` is Slurm's count of the run time of a job in the queue.
+    `preempted` is whether the controller has begun to preempt the job; only the queue has it.
     `suspended_s` is for how long a job was suspended, once it has ended. Queue and accounting are never queried for
     text that a user can choose.
     """
@@ -37,6 +38,7 @@ class Row:
     nodes: str = ""
     cancelled_by: str = ""
     used_s: int | None = None
+    preempted: bool = False
     suspended_s: int = 0
     given: Allocation = NOT_ACCOUNTED
 

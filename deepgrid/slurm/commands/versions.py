@@ -6,6 +6,7 @@
 * The completion hook gets wait statuses on all.
 * Accounting (`sacct`) prints pairs on all. Before 26.05, codes from 128 are 128 less: `127:0` for exit code 255.
 * A job whose node failed has 0 on 22.05. Later, the three sources have `0:1`, `1` and `1:0`.
+* A job that is preempted with a grace time and ends in it is `FAILED` on 22.05, and `PREEMPTED` on 24.11.
 * 22.05 hides powered-down cloud nodes, unless `PrivateData` has `cloud`.
 * On 26.05, the account of a job may suspend and resume it. Before, only operators could.
 * From 24.11 on, `--export=ALL,NAME=VALUE` reads the environment of the account's login shell, and an account without a

@@ -94,6 +94,10 @@ class Snapshot:
         times = [(row.started_at, row.used_s) for row in rows]
         return max((self.clock - start - used for start, used in times if start and used is not None), default=0)
 
+    def is_preempted(self, key: JobKey, rows: Iterable[Row] = ()) -> bool:
+        """Return whether the queue or these rows show that Slurm preempts the claim's job. No account can fake that."""
+        return any(row.preempted for row in self._of(key, (*self.queue, *rows)))
+
     def ended(self, key: JobKey, seen: Seen | None = None) -> SlurmJob | None:
         """Return the claim's end by the completion hook: its first final record, with the run time of all records."""
         return self._end(key, self._recorded(key), seen)

@@ -14,6 +14,7 @@ alive a moment ago and is not among the ended jobs that the controller keeps.
 from __future__ import annotations
 
 import logging
+import signal
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -21,6 +22,7 @@ from deepgrid.lifecycle.job import JobKey
 from deepgrid.lifecycle.slurm_state import ABSENT, Phase, SlurmJob
 from deepgrid.slurm.commands.job_row import Row
 from deepgrid.slurm.commands.job_states import REQUEUED, phase_of
+from deepgrid.slurm.commands.versions import wait_status
 from deepgrid.slurm.observe.run_records import Seen
 from deepgrid.slurm.observe.snapshot import Snapshot
 
@@ -32,6 +34,8 @@ CANCELLER_UNKNOWN = SlurmJob(Phase.UNKNOWN, reason="accounting does not say yet 
 RUNAWAY = SlurmJob(Phase.ABSENT, reason="the cluster lost the job: only accounting knows it, without an end")
 FORGOTTEN = SlurmJob(Phase.ABSENT, reason="the cluster lost the job: its controller has forgotten it")
 REFUSED_START = SlurmJob(Phase.ABSENT, reason="the cluster lost the job, and a second start was refused")
+
+TERMINATED = (wait_status(128 + signal.SIGTERM, 0), wait_status(0, signal.SIGTERM))
 
 log = logging.getLogger(__name__)
 
@@ -58,6 +62,7 @@ class _History:
     used_at: float
     ran: dict[int, int] = field(default_factory=dict)  # by the cluster's clock, see `Seen`
     suspended_s: int = 0
+    preempted: bool = False
     alive_at: float | None = None
     unfinished_since: float | None = None
     cancelled_since: float | None = None
@@ -85,9 +90,9 @@ class Verdicts:
             end, queued = snapshot.ended(key, self._ran(key)), snapshot.queued(key)
             # A requeued job has records, and may run once more.
             job = queued if queued is not None and (end is None or end.state == REQUEUED) else end
-            if job is None or (job is end and snapshot.is_unclear(key, job)):
+            if job is None or (job is end and (snapshot.is_unclear(key, job) or self._may_be_preempted(key, job))):
                 continue
-            job = self._without_suspension(key, job) if job is end else job
+            job = self._site_counted(key, job) if job is end else job
             found[key] = job
             if job.phase is Phase.ENDED:
                 continue
@@ -95,6 +100,7 @@ class Verdicts:
             if job.phase is Phase.RUNNING and job.started_at is not None:
                 history.ran[job.started_at] = max(snapshot.clock, job.started_at)
                 history.suspended_s = max(history.suspended_s, snapshot.suspended_s(key))
+            history.preempted = history.preempted or snapshot.is_preempted(key)
             history.alive_at, history.unfinished_since, history.forgotten = now, None, False
             self._log_unknown_state(key, job.state, now)
         return found
@@ -119,9 +125,11 @@ class Verdicts:
     ) -> SlurmJob:
         ran = self._ran(key)
         rows, by_memory = (*remembered, *accounted), snapshot.records_of(key, remembered, ran)
+        if snapshot.is_preempted(key, remembered):
+            self._history(key, now).preempted = True
         if end := snapshot.records_of(key, rows, ran).end:
             waits = snapshot.lacks_canceller(key, end) and self._waits_for_canceller(key, now)
-            return CANCELLER_UNKNOWN if waits else self._without_suspension(key, end)
+            return CANCELLER_UNKNOWN if waits else self._site_counted(key, end)
         if not snapshot.whole:
             return UNREAD
         refused = snapshot.refused_start(key, rows, ran)
@@ -135,12 +143,21 @@ class Verdicts:
         history = self._histories.get(key)
         return SUDDENLY_EMPTY if history is not None and self._was_emptied(snapshot, history, now) else ABSENT
 
-    def _without_suspension(self, key: JobKey, end: SlurmJob) -> SlurmJob:
-        """Return the end with the longest suspension that the supervisor or Slurm's records show."""
+    def _site_counted(self, key: JobKey, end: SlurmJob) -> SlurmJob:
+        """Return the end with what the site did to the job, as the supervisor saw it: suspension, and preemption.
+
+        With a grace time, Slurm 22.05 sends TERM to a preempted job and calls its end FAILED.
+        """
         history = self._histories.get(key)
-        if history is None or history.suspended_s <= end.suspended_s:
+        if history is None:
             return end
-        return replace(end, suspended_s=history.suspended_s)
+        state = "PREEMPTED" if history.preempted and end.state == "FAILED" else end.state
+        return replace(end, state=state, suspended_s=max(history.suspended_s, end.suspended_s))
+
+    def _may_be_preempted(self, key: JobKey, end: SlurmJob) -> bool:
+        """Return whether TERM ended the job, so that the controller's memory may show that Slurm preempted it."""
+        history = self._histories.get(key)
+        return end.state == "FAILED" and end.exit_status in TERMINATED and not (history and history.preempted)
 
     def _waits_for_canceller(self, key: JobKey, now: float) -> bool:
         """Return whether accounting may still tell who cancelled the job."""
