@@ -20,7 +20,7 @@ from deepgrid.client.job_set import AsyncJobSet, start_sweep
 from deepgrid.client.job_values import Credits, Duration, JobChange, wei_of
 from deepgrid.client.order import Preference, Terms, order_of
 from deepgrid.client.quotes import Quote, quote_for
-from deepgrid.client.repeat.chosen_input import with_input
+from deepgrid.client.repeat.chosen_input import check_ways, with_input
 from deepgrid.client.repeat.deposit import Deposit, minutes_of, order_for, with_deposit
 from deepgrid.client.repeat.marks import Tags, mark_of
 from deepgrid.client.repeat.retries import Retries, checked_retries
@@ -300,6 +300,7 @@ class AsyncGrid(JobHistory):
         after: SupportsIndex | None = None,
         after_any: SupportsIndex | None = None,
         cache: bool = False,
+        private: bool = False,
     ) -> AsyncJob:
         """Submit a job, and lock credits for it. Credits that it does not use are returned.
 
@@ -330,6 +331,7 @@ class AsyncGrid(JobHistory):
             after: A job, or its number, that must finish first. If it does not, the new job ends with a refund.
             after_any: A job that must end first, in any way.
             cache: If an equal job that was submitted so has finished, return it, and lock nothing.
+            private: Encrypt the files, and let the job encrypt its output, for this key and the clusters that fit.
 
         Returns:
             The job.
@@ -342,14 +344,13 @@ class AsyncGrid(JobHistory):
             ServiceError: The services do not answer, or refuse the definition.
             ChainError: The node does not answer. If it is not transient, the job may have been submitted.
         """
-        if cache and key is not None:
-            raise InputError("A job is found by a key, or by cache.", next_step="Give one of them.")
+        check_ways(key, cache=cache, private=private)
         read = await read_workflow(workflow)
         terms = Terms.of(uses, affinities, delegate_spending, min_time, max_price, give_up_after, prefer)
         terms = terms.following(after, after_any)
         mark, more = mark_of(tags, note), Retries(checked_retries(retries), read, tags, note, approve, key, cache)
         connection = await self._connect()
-        read = more.workflow = await with_input(connection, read, send, input_from)
+        read = more.workflow = await with_input(connection, read, send, input_from, terms, private)
         order = await with_deposit(connection, order_of(read, 0, name, terms), credits, time)
         job_id, known = await place(connection, order, approve=approve, quote=quote, key=key, mark=mark, cache=cache)
         with note_interruption(f"Job {job_id} was submitted."):
@@ -406,6 +407,7 @@ class AsyncGrid(JobHistory):
         retries: int = 0,
         after: SupportsIndex | None = None,
         after_any: SupportsIndex | None = None,
+        private: bool = False,
         progress: bool = True,
     ) -> AsyncJobSet:
         """Submit one job per parameter set, a limited number at a time, in the background while the grid is open.
@@ -434,6 +436,7 @@ class AsyncGrid(JobHistory):
             retries: Run a job again up to so many times if it fails for another reason than its program.
             after: A job, or its number, that must finish before all of these.
             after_any: A job that must end before all of these, in any way.
+            private: Encrypt the files, as for `submit`.
             progress: Show a bar while `wait` or `results` waits, in a terminal or notebook.
 
         Returns:
@@ -443,13 +446,14 @@ class AsyncGrid(JobHistory):
             InputError: The workflow, a parameter set or an argument is wrong. Nothing was locked.
             ChainError: The node does not answer.
         """
+        check_ways(key, private=private)
         read = await read_workflow(workflow)
         terms = Terms.of(uses, affinities, delegate_spending, min_time, max_price, give_up_after, prefer)
         terms = terms.following(after, after_any)
         most_wei = None if most is None else wei_of(most)
         limits, mark = SweepLimits(at_once, most_wei, pack, checked_retries(retries)), mark_of(tags, note)
         connection = await self._connect()
-        read = await with_input(connection, read, send, input_from)
+        read = await with_input(connection, read, send, input_from, terms, private)
         order = await with_deposit(connection, order_of(read, 0, name, terms), credits, time)
         sweep = await start_sweep(connection, order, parameters, limits, key, mark)
         return AsyncJobSet(sweep, sweep.entries, progress=progress)

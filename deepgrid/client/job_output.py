@@ -167,6 +167,7 @@ class JobFiles(JobLog):
 
         Raises:
             NotFound: The grid has none: the job is not over, left none, or they were deleted.
+            AccessDenied: They are private, and were changed, or encrypted with another wallet.
             ServiceError: The services do not answer.
         """
         async with self._kept() as kept:
@@ -184,8 +185,10 @@ class JobFiles(JobLog):
 
         Raises:
             NotFound: The grid has no files of this job.
-            InputError: The time is wrong.
+            InputError: The time is wrong, or the files are private.
         """
+        if self._job.definition.has_private_files:
+            raise InputError(f"The files of job {self.id} are private, so no link can show them to others.")
         link = await self._files.share(self.id, int(seconds_of(for_) or 0))
         return ShareLink(self._files.url(link.address or ""), moment_of(link.until))
 
@@ -215,7 +218,15 @@ class JobFiles(JobLog):
         found = await self._connection.patiently(lambda: self._files.of_job(self.id))
         authorities = self._connection.chain.book.authorities
         async with file_exchange(self._files.url(found.address), authorities) as exchange:
-            yield KeptFiles(exchange, self._connection.settings)
+            if not self._job.definition.has_private_files:
+                yield KeptFiles(exchange, self._connection.settings)
+                return
+            from deepgrid.client.files.sealed_files import SealedExchange
+            from deepgrid.services.signing.signatures import Domain
+
+            wallet, book = self._connection.session.sender.wallet, self._connection.chain.book
+            domain = Domain(book.chain_id, book.meta_scheduler)
+            yield KeptFiles(SealedExchange(exchange, wallet, domain, self._job), self._connection.settings)
 
     async def _fetch_kept(self, to: Path, only: str | Sequence[str] | None) -> list[Path] | None:
         """Fetch what the grid keeps of this job; None if it keeps nothing, or its output is known to be elsewhere."""

@@ -15,6 +15,7 @@ PASTA = "network.pasta"
 SLIRP4NETNS = "network.slirp4netns"
 WIREGUARD = "network.wireguard"
 MEMORY_LIMITS = "memory.limits"
+PRIVATE = "storage.private"  # its value is the public key of the cluster's account
 
 YES = "true"  # value of a feature that a cluster has or lacks
 RUNTIMES = ("apptainer", "enroot")  # values of CONTAINERS, joined by "-" where a cluster has both
@@ -27,6 +28,7 @@ FEATURES = {
     SLIRP4NETNS: "networks of steps with slirp4netns",
     WIREGUARD: "WireGuard",
     MEMORY_LIMITS: "limits on the memory of jobs",
+    PRIVATE: "a public key for private files",
 }
 """The key of each feature's label, and the feature in words."""
 

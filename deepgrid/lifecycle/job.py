@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Protocol
 
+from deepgrid.lifecycle.feature_labels import PRIVATE
 from deepgrid.lifecycle.states import JobStatus
 
 
@@ -59,6 +60,11 @@ class JobDefinition:
     storage_type: int = 4
     uses: tuple[Label, ...] = ()
     affinity: tuple[Affinity, ...] = ()
+
+    @property
+    def has_private_files(self) -> bool:
+        """Whether the grid keeps the job's files encrypted by a key that it does not have."""
+        return PRIVATE in {one.key for one in self.uses} | {one.key for one in self.affinity}
 
 
 class Prefer(IntEnum):

@@ -107,8 +107,7 @@ class ProviderSession:
     ) -> None:
         self.settings = settings
         self.chain = chain
-        self.metrics = metrics
-        self.intervals = intervals
+        self.metrics, self.intervals = metrics, intervals
         wallet, book = Wallet.load(settings.key_file), chain.book
         self.address = wallet.address
         self.sender = Sender(chain, wallet)
@@ -124,7 +123,8 @@ class ProviderSession:
         self.monitor = SlurmMonitor(cluster)
         self.uses = ResourceUses(metered, settings.login.slurm_timeout_s)
         self.services = ServicesClient.of(book, wallet.account, settings.services_url)
-        self.features = SiteFeatures(settings.state / f"{settings.cluster}.features.json", settings.containers)
+        looked = settings.state / f"{settings.cluster}.features.json"
+        self.features = SiteFeatures(looked, settings.containers, wallet.public_key)
         self.registries = Registries(settings.registries, settings.containers.mirrors)
         undelivered = ClaimJournal(settings.state / f"{settings.cluster}.logs.json", like=self.key(0, 0))
         self.logs = LogShipper(cluster, self.services, log, undelivered)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from deepgrid.errors import GridError
 from deepgrid.files.private_files import replace_file
-from deepgrid.lifecycle.feature_labels import FEATURES, lacks
+from deepgrid.lifecycle.feature_labels import FEATURES, PRIVATE, lacks
 from deepgrid.lifecycle.job import Affinity, Label
 from deepgrid.sbatch import Containers
 from deepgrid.scheduling.fit import unmet
@@ -21,11 +21,15 @@ logger = logging.getLogger(__name__)
 
 
 class SiteFeatures:
-    """What jobs find on the nodes of one cluster. `last` is None until a first look succeeds."""
+    """What jobs find on the nodes of one cluster. `last` is None until a first look succeeds.
 
-    def __init__(self, file: Path, containers: Containers) -> None:
+    The label of private files has `public_key`, for which customers encrypt.
+    """
+
+    def __init__(self, file: Path, containers: Containers, public_key: bytes) -> None:
         self._file = file
         self._containers = containers
+        self._public_key = public_key
         self.last = _read(file)
 
     async def look(self, cluster: Cluster, within_s: float) -> NodeFeatures | None:
@@ -51,7 +55,8 @@ class SiteFeatures:
         """Return the measured labels with those of the features in place of earlier ones."""
         if self.last is None:
             return tuple(measured)
-        return (*(label for label in measured if label.key not in FEATURES), *self.last.labels)
+        found = (replace(one, value=self._public_key.hex()) if one.key == PRIVATE else one for one in self.last.labels)
+        return (*(label for label in measured if label.key not in FEATURES), *found)
 
     def why_unfit(self, needs: Sequence[Affinity], own: Sequence[Label]) -> str:
         """Return why a job with these needs cannot run here; empty if nothing is known to be missing.

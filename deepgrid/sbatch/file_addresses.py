@@ -31,9 +31,13 @@ def checksum_of(body: bytes | bytearray | memoryview) -> str:
 class GridFiles:
     """Addresses that work for this claim of the job only. Without them, the script can be looked at, not run.
 
-    `authorities` are certificates (PEM) of the grid's own authorities, which its nodes do not know.
+    `authorities` are certificates (PEM) of the grid's own authorities, which its nodes do not know. The keys are of
+    private files, in hexadecimal digits; `own_key` is the one that the customer sealed, which is no secret.
     """
 
     input: str = field(default="", repr=False)
     output: str = field(default="", repr=False)
     authorities: str = ""
+    input_key: str = field(default="", repr=False)
+    output_key: str = field(default="", repr=False)
+    own_key: str = ""

@@ -7,6 +7,7 @@ script is linear in its steps. Functions of inner steps come first, and are name
 
 from __future__ import annotations
 
+import inspect
 import posixpath
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -17,6 +18,7 @@ from urllib.parse import unquote, urlsplit
 import jinja2
 
 from deepgrid.errors import InputError
+from deepgrid.sbatch import sealed_stream
 from deepgrid.sbatch.containers import Containers, Folders, Images, place_of
 from deepgrid.sbatch.file_addresses import LONGEST_PATH, MOST_FOLDERS, PART_BYTES, GridFiles
 from deepgrid.sbatch.network import hubs, interface_secrets, memberships, uses_networks
@@ -108,6 +110,7 @@ def _environment() -> jinja2.Environment:
     environment.globals.update(longest_bytes=LONGEST_BYTES, most_bytes=MOST_BYTES, most_env_file=MOST_ENV_FILE_BYTES)
     environment.globals.update(part_bytes=PART_BYTES, most_folders=MOST_FOLDERS, longest_path=LONGEST_PATH)
     environment.globals.update(most_output=MOST_OUTPUT_BYTES, incomplete=INCOMPLETE)
+    environment.globals.update(sealed_stream=inspect.getsource(sealed_stream), sealed_name=Quoted(sealed_stream.NAME))
     environment.globals.update(task=task, place_of=place_of, command_variables=command_variables)
     environment.globals.update(interface_secrets=interface_secrets, memberships=memberships)
     return environment

@@ -15,6 +15,7 @@ from deepgrid.workflow.models.walk import steps_in
 
 ANY_RUNTIME = Affinity(keys.CONTAINERS, "!=", "none")  # a cluster without one has no such label
 APPTAINER = Affinity(keys.CONTAINERS, "in", "apptainer")
+PRIVATE_FILES = Affinity(keys.PRIVATE, "!=", "none")  # the label of each cluster has another value
 
 
 def needs_of(job: Definition) -> tuple[Affinity, ...]:
@@ -27,6 +28,8 @@ def needs_of(job: Definition) -> tuple[Affinity, ...]:
         found.add(_has(keys.S3))
     if job.virtual_networks:  # their hubs
         found |= {_has(keys.PASTA), _has(keys.WIREGUARD)}
+    if job.private_files:
+        found.add(PRIVATE_FILES)
     for _, step in steps_in(job.steps, ()):
         found |= set(_needs_of_run(step.run)) if step.run else set()
     if APPTAINER in found:

@@ -17,6 +17,7 @@ from unittest import mock
 from deepgrid.chain.client import Chain
 from deepgrid.chain.transactions.wallet import Wallet
 from deepgrid.errors import NotFound
+from deepgrid.lifecycle.feature_labels import PRIVATE
 from deepgrid.lifecycle.job import Job, Label
 from deepgrid.lifecycle.states import JobStatus
 from tests.appending import push_log
@@ -44,6 +45,7 @@ class SimulatedCluster:
     Attributes:
         ends: Decides how a job ends. None keeps the job running; the next poll asks again.
         labels: Labels besides its name and `os=linux`, until it is started.
+        private: Whether it publishes a key for private files.
         began: Ids of the jobs that the cluster has started.
     """
 
@@ -52,6 +54,7 @@ class SimulatedCluster:
     name: str
     ends: Callable[[Job], End | None] = lambda _: End()
     labels: tuple[Label, ...] = ()
+    private: bool = False
     began: list[int] = field(default_factory=list)
 
     async def _serve(self, ready: threading.Event, stop: threading.Event) -> None:
@@ -59,10 +62,13 @@ class SimulatedCluster:
         async with AsyncExitStack() as stack:
             chain = await stack.enter_async_context(await Chain.connect(book))
             operator = party(chain, Wallet.load(self.live.grid.operator_key))
-            provider = party(chain, self.live.grid.new_key(f"cluster-{self.name}"))
+            wallet = self.live.grid.new_key(f"cluster-{self.name}")
+            provider = party(chain, wallet)
             stack.push_async_callback(operator.close)
             stack.push_async_callback(provider.close)
             labels = (Label("name", self.name), *LABELS[1:], *self.labels)
+            if self.private:
+                labels += (Label(PRIVATE, wallet.public_key.hex()),)
             await provider.writer.register(HARDWARE, PRICES, labels)
             await approve_waiting(operator.writer, provider.address)
             ready.set()

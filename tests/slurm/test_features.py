@@ -16,7 +16,7 @@ from deepgrid.slurm.setup.features import LOOK, NodeFeatures, look_at_node
 
 ALL = (
     "containers.apptainer containers.enroot containers.pyxis storage.http storage.s3 network.pasta network.slirp4netns"
-    " network.wireguard memory.cgroup memory.sampled"
+    " storage.private network.wireguard memory.cgroup memory.sampled"
 )
 
 
@@ -36,6 +36,7 @@ def test_features_become_labels() -> None:
         "network.slirp4netns": "true",
         "network.wireguard": "true",
         "storage.http": "true",
+        "storage.private": "true",
         "storage.s3": "true",
     }
 
@@ -78,7 +79,7 @@ def test_programs_of_a_login_shell_count(tmp_path: Path) -> None:
 
 
 def test_python_counts_where_steps_of_sessions_look(tmp_path: Path) -> None:
-    assert look_in(tmp_path, programs="python3") == {"python3"}
+    assert look_in(tmp_path, programs="python3") == {"python3", "storage.private"}
 
 
 def test_an_old_python_serves_no_sessions(tmp_path: Path) -> None:

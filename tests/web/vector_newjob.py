@@ -35,6 +35,9 @@ ODD_FILES = [
     HEAD
     + "steps:\n- catch: [{run: {command: a, network: slirp4netns}}]\n"
     + "  finally: [{run: {command: a, container: {image: b}}}]\n",
+    HEAD
+    + f"output: {{grid: {{}}}}\nprivateFiles: {{own: '00', clusters: [{{cluster: '0x{'a' * 40}', key: 'ab'}}]}}\n"
+    + "steps: []\n",
     HEAD + "continuousOutputSync: True\nsteps:\n- finally: []\n  catch: [{name: yes}]\n  name: 1e3\n",
 ]
 NUMBERS = ["1", "1.0", "01", "-1", "1e3", "1000", "0", "-0", ".5", "10", "1e-400"]

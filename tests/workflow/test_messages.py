@@ -10,7 +10,10 @@ from deepgrid.workflow import parse
 HEAD = "resources: {tasks: 2, cpusPerTask: 2, memPerCpu: 100, gpus: 0}\n"
 UNFITTING = "the indentation of this line fits no line above it"
 TABS = "a tab cannot indent; indent with spaces, not tabs"
-ROOT = "resources, enableLogging, env, input, inputMode, output, continuousOutputSync, steps, virtualNetworks"
+ROOT = (
+    "resources, enableLogging, env, input, inputMode, output, privateFiles, continuousOutputSync, steps,"
+    " virtualNetworks"
+)
 
 
 def faults(text: str) -> list[str]:

@@ -197,7 +197,7 @@ steps:
     loaded = read(text, ignore_unknown_fields=True)
     assert [line.removeprefix("job.yaml:") for line in loaded.warnings] == [
         "2:1: version: warning: unknown field; expected at the root: resources, enableLogging, env, input, inputMode,"
-        " output, continuousOutputSync, steps, virtualNetworks, ignored",
+        " output, privateFiles, continuousOutputSync, steps, virtualNetworks, ignored",
         "4:5: steps[0].nam: warning: unknown field (did you mean 'name'?), ignored",
         "5:23: steps[0].run.image: warning: unknown field; it belongs in `container`, ignored",
         "5:61: steps[0].run.resources.memory: warning: unknown field, ignored",

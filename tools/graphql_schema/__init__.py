@@ -10,7 +10,7 @@ from pathlib import Path
 from types import UnionType
 from typing import Any, Literal, Union, get_args, get_origin
 
-from deepgrid.workflow.models import Definition, Module, StepModule
+from deepgrid.workflow.models import Definition, Module, PrivateFiles, SealedKey, StepModule
 from deepgrid.workflow.models.base import Model, is_list, model_in
 
 FILE = Path(__file__).parents[2] / "deepgrid" / "compat" / "graphql" / "schema.graphql"
@@ -35,7 +35,7 @@ type Mutation {
 '''
 
 SCALARS = {str: "String", int: "Int", bool: "Boolean"}
-NOT_WRITTEN_BY_HAND = {StepModule}  # only in the stored form
+NOT_WRITTEN_BY_HAND = {StepModule, PrivateFiles, SealedKey}  # only in the stored form
 
 
 def schema() -> str:

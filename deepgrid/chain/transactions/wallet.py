@@ -124,6 +124,20 @@ class Wallet:
         derived = hmac.digest(self._secret.key, _SECRETS_DOMAIN, hashlib.sha256)
         return hmac.digest(derived, purpose, hashlib.sha256)
 
+    @property
+    def public_key(self) -> bytes:
+        """The compressed public key, 33 bytes. Its hash is the address."""
+        return bytes(PrivateKey(self._secret.key).public_key.to_compressed_bytes())
+
+    def decrypt(self, sealed: bytes) -> bytes:
+        """Return what was encrypted for the public key by ECIES. Raises ValueError."""
+        import ecies  # here: it takes a while to load
+
+        try:
+            return ecies.decrypt(self._secret.key, sealed)
+        except Exception as error:  # the library raises anything from ValueError to OpenSSL errors
+            raise ValueError(f"not encrypted for this key ({type(error).__name__})") from None
+
     def __repr__(self) -> str:
         return f"Wallet({self.address})"
 

@@ -22,6 +22,7 @@ from deepgrid.client.grid import AsyncGrid
 from deepgrid.client.job import AsyncJob
 from deepgrid.client.job_values import credits_of, wei_of
 from deepgrid.client.order import Preference, Terms
+from deepgrid.client.repeat.chosen_input import check_ways
 from deepgrid.client.repeat.deposit import minutes_of
 from deepgrid.client.repeat.marks import mark_of
 from deepgrid.client.workflow import Workflow, read_workflow
@@ -58,6 +59,10 @@ Send = Annotated[
 InputFrom = Annotated[
     int | None, typer.Option("--input-from", metavar="ID", help="Job whose output becomes the input.", min=1)
 ]
+Private = Annotated[
+    bool,
+    typer.Option("--private", help="Encrypt the files here and the output at the job; the grid cannot read them."),
+]
 PlanOnly = Annotated[bool, typer.Option("--plan", help="Show the clusters and their prices; submit nothing.")]
 DelegateSpending = Annotated[
     bool, typer.Option("--delegate-spending", help="Let the grid top up the job from your allowance.")
@@ -78,6 +83,7 @@ async def submit(
     prefer: Prefer = "balanced",
     send: Send = None,
     input_from: InputFrom = None,
+    private: Private = False,
     plan: PlanOnly = False,
     provider: options.OnlyCluster = None,
     watch: Watch = False,
@@ -105,6 +111,7 @@ async def submit(
     terms = Terms.of(uses or (), affinities or (), delegate_spending, min_time, max_price, give_up_after, preferred)
     terms.following(after, after_any)
     mark_of(tag, note or "")
+    check_ways(None, cache=cache, private=private)
     numbers = None if array is None else parse_array(array)
     workflow = await _valid_workflow(file, ignore_unknown_fields=ignore_unknown_fields)
     choice = _choice(uses, affinities, min_time, max_price)
@@ -127,6 +134,7 @@ async def submit(
         choice |= {"give_up_after": give_up_after, "prefer": preferred, "delegate_spending": delegate_spending}
         choice |= {"credits": credits_of(locked_wei), "name": job_name, "tags": tag, "note": note or ""}
         choice |= {"send": send or (), "input_from": input_from, "after": after, "after_any": after_any}
+        choice["private"] = private
         if numbers is not None:
             await submit_array(grid, workflow, numbers, choice, as_json=as_json)
             return

@@ -6,7 +6,7 @@ import asyncio
 import json
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import aiohttp
 from aiohttp.abc import AbstractStreamWriter
@@ -23,6 +23,13 @@ CONNECT_S, SILENCE_S = 30, 60
 READ_BYTES, SENT_BYTES = 1024 * 1024, 256 * 1024
 MOST_REFUSAL_BYTES = 4096
 BUSY = frozenset({408, 425, 429})
+
+
+class Readable(Protocol):
+    """The list and the contents of files."""
+
+    async def read(self, what: str, most_bytes: int) -> bytes: ...
+    def pieces(self, what: str, start: int, end: int) -> AsyncGenerator[bytes, None]: ...
 
 
 class FileExchange:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from deepgrid.client.download.folder import Folder, open_part, part_of, size_of, writing
-from deepgrid.client.files.exchange import FileExchange
+from deepgrid.client.files.exchange import Readable
 from deepgrid.client.settings import ClientSettings, patiently
 from deepgrid.errors import ServiceError
 from deepgrid.services.files.manifest import MAX_MANIFEST_BYTES, FileEntry, Manifest
@@ -35,7 +35,7 @@ class _Wanted:
 class KeptFiles:
     """The files of one bundle."""
 
-    def __init__(self, exchange: FileExchange, settings: ClientSettings) -> None:
+    def __init__(self, exchange: Readable, settings: ClientSettings) -> None:
         self._exchange = exchange
         self._settings = settings
         self._kept_bytes = 0  # that arrived, without those of files with a wrong checksum

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from pydantic import ValidationError
 
@@ -15,6 +15,7 @@ from deepgrid.client.settings import ClientSettings, patiently
 from deepgrid.errors import ServiceError
 from deepgrid.sbatch.file_addresses import PART_BYTES, checksum_of, part_size
 from deepgrid.services.files.file_messages import Progress
+from deepgrid.services.files.manifest import Manifest
 
 if TYPE_CHECKING:
     from deepgrid.services.client import FilesClient
@@ -26,19 +27,29 @@ MOST_PROGRESS_BYTES = 64 * 1024
 Tell = Callable[[int, int], None]
 
 
+class Contents(Protocol):
+    """Contents of files as the grid gets them."""
+
+    @property
+    def manifest(self) -> Manifest: ...
+
+    def read_into(self, target: memoryview, start: int) -> None: ...
+
+
 async def send(
     files: FilesClient,
     paths: Sequence[Path],
     authorities: str | None,
     settings: ClientSettings,
     tell: Tell | None = None,
+    seal: Callable[[LocalFiles], Contents] | None = None,
 ) -> str:
     """Send what these paths stand for; returns the number by which a job names it.
 
-    `tell` gets the bytes that are there, and all bytes, after each part. Raises InputError, AccessDenied or
-    ServiceError.
+    `tell` gets the bytes that are there, and all bytes, after each part. `seal` encrypts private files.
+    Raises InputError, AccessDenied or ServiceError.
     """
-    found = await asyncio.to_thread(scan, paths)
+    found: Contents = await asyncio.to_thread(lambda: seal(scan(paths)) if seal else scan(paths))
     manifest = found.manifest
 
     async def announce() -> tuple[str, str, bool]:
@@ -55,7 +66,7 @@ async def send(
 class _Sending:
     """One upload."""
 
-    def __init__(self, exchange: FileExchange, files: LocalFiles, settings: ClientSettings, tell: Tell | None) -> None:
+    def __init__(self, exchange: FileExchange, files: Contents, settings: ClientSettings, tell: Tell | None) -> None:
         self._exchange, self._files, self._settings = exchange, files, settings
         self._tell = tell or _silent
         self._done = 0

@@ -85,12 +85,12 @@ def terms_again(job: Job) -> Terms:
 
     A job that a cluster had does not wait again: the job before it was over.
     """
-    from deepgrid.workflow.needs import ANY_RUNTIME, APPTAINER
+    from deepgrid.workflow.needs import ANY_RUNTIME, APPTAINER, PRIVATE_FILES
 
     wishes, waits = job.wishes, job.provider is None
     return Terms(
         uses=tuple(use for use in job.definition.uses if use.key not in FEATURES or use.value != YES),
-        affinity=tuple(one for one in job.definition.affinity if one not in (ANY_RUNTIME, APPTAINER)),
+        affinity=tuple(one for one in job.definition.affinity if one not in (ANY_RUNTIME, APPTAINER, PRIVATE_FILES)),
         delegate_spending=job.delegate_spending,
         min_minutes=wishes.min_minutes,
         max_rate_wei=wishes.max_rate_wei,

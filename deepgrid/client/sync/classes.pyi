@@ -304,6 +304,7 @@ class Grid:
         after: SupportsIndex | None = None,
         after_any: SupportsIndex | None = None,
         cache: bool = False,
+        private: bool = False,
     ) -> Job:
         """Submit a job, and lock credits for it. Credits that it does not use are returned.
 
@@ -334,6 +335,7 @@ class Grid:
             after: A job, or its number, that must finish first. If it does not, the new job ends with a refund.
             after_any: A job that must end first, in any way.
             cache: If an equal job that was submitted so has finished, return it, and lock nothing.
+            private: Encrypt the files, and let the job encrypt its output, for this key and the clusters that fit.
 
         Returns:
             The job.
@@ -387,6 +389,7 @@ class Grid:
         retries: int = 0,
         after: SupportsIndex | None = None,
         after_any: SupportsIndex | None = None,
+        private: bool = False,
         progress: bool = True,
     ) -> JobSet:
         """Submit one job per parameter set, a limited number at a time, in the background while the grid is open.
@@ -415,6 +418,7 @@ class Grid:
             retries: Run a job again up to so many times if it fails for another reason than its program.
             after: A job, or its number, that must finish before all of these.
             after_any: A job that must end before all of these, in any way.
+            private: Encrypt the files, as for `submit`.
             progress: Show a bar while `wait` or `results` waits, in a terminal or notebook.
 
         Returns:
@@ -612,6 +616,7 @@ class Job:
 
         Raises:
             NotFound: The grid has none: the job is not over, left none, or they were deleted.
+            AccessDenied: They are private, and were changed, or encrypted with another wallet.
             ServiceError: The services do not answer.
         """
     def share(self, for_: Duration = LINK_FOR) -> ShareLink:
@@ -625,7 +630,7 @@ class Job:
 
         Raises:
             NotFound: The grid has no files of this job.
-            InputError: The time is wrong.
+            InputError: The time is wrong, or the files are private.
         """
     def shares(self) -> list[ShareLink]:
         """Return the links to this job's files, oldest first, without their addresses."""

@@ -111,7 +111,7 @@ class Carrier:
             return None
         try:
             model = await self.session.services.fetch_definition(job.id, job.definition.definition_hash)
-            grid_files = await grid_files_of(model, self.session, job.id)
+            grid_files = await grid_files_of(model, self.session, job)
         except NotFound as error:
             self._unusable(error.message)
             return None

@@ -112,6 +112,8 @@ async def _input_files(context: Context, uploader: str, content: bytes) -> tuple
         earlier = await context.job(source.job)
         if earlier.customer != uploader:
             raise Refusal(422, f"input: job {source.job} is not a job of yours")
+        if earlier.definition.has_private_files:
+            raise Refusal(422, f"input: the files of job {source.job} are private; download them, and send them again")
         if earlier.status.cold:  # else it may still leave some
             await context.files.output_of(earlier)
         return None, source.job

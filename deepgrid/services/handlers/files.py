@@ -138,7 +138,10 @@ async def share(job_id: JobId, request: SignedStore, context: Services, room: Ro
     if request.session is not None and not request.session.has("read"):
         raise Refusal(403, "the session key has no right to read, so it shares nothing")
     wish = LinkWish.model_validate_json(request.body)
-    bundle = await room.output_of(await _job_of(context, job_id, request.address))
+    job = await _job_of(context, job_id, request.address)
+    if job.definition.has_private_files:
+        raise Refusal(422, f"the files of job {job_id} are private, so no link can show them to others")
+    bundle = await room.output_of(job)
     now = context.clock()
     async with context.database.write() as session:
         await request.accept(session)

@@ -31,6 +31,11 @@ wireguard() {
   works unshare --user --map-root-user --net ip link add wg0 type wireguard || has wireguard-go
 }
 python3_of_steps() { (PATH=$steps && works python3 -I -S -c "import sys; sys.exit(sys.version_info < (3, 7))"); }
+libcrypto_of_python3() {
+  works python3 -I -c "import ctypes, sys, _hashlib
+ctypes.CDLL(_hashlib.__file__).EVP_aes_256_gcm
+sys.exit(sys.version_info < (3, 7))"
+}
 # Whether the kernel limits the memory of this job, by a cgroup of the job.
 cgroup() {
   job=/job_$SLURM_JOB_ID/
@@ -52,6 +57,7 @@ check containers.enroot works enroot version
 check containers.pyxis pyxis
 check storage.s3 works s5cmd version
 check storage.http http
+check storage.private libcrypto_of_python3
 check memory.cgroup cgroup
 PATH=$PATH:/usr/sbin:/sbin
 if namespaces; then

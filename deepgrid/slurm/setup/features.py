@@ -23,7 +23,8 @@ LOOK = read_script("config.sh", "features.sh")
 """Shell functions. `look_at_features APPTAINER [PATH]` needs the output of `scontrol show config` in $config."""
 
 PYTHON = "python3"  # the feature that sessions in jobs need
-_FLAGS = (keys.HTTP, keys.PASTA, keys.S3, keys.SLIRP4NETNS, keys.WIREGUARD)  # found under the name of their label
+# Those that a look finds under the name of their label.
+_FLAGS = (keys.HTTP, keys.PASTA, keys.PRIVATE, keys.S3, keys.SLIRP4NETNS, keys.WIREGUARD)
 _LOOKED = "looked"
 
 

@@ -10,7 +10,7 @@ from deepgrid.workflow.models.job import Definition, Module, ModuleInput, Module
 from deepgrid.workflow.models.network import Bore, NetworkInterface, VirtualNetwork, VNet, Wireguard, WireguardPeer
 from deepgrid.workflow.models.running import ContainerRun, JobResources, Mount, StepRun, StepRunResources
 from deepgrid.workflow.models.steps import ForRange, Step, StepAsyncLaunch, StepFor, StepModule, StepUse
-from deepgrid.workflow.models.transport import GridData, HTTPData, S3Data, TransportData
+from deepgrid.workflow.models.transport import GridData, HTTPData, PrivateFiles, S3Data, SealedKey, TransportData
 
 __all__ = [
     "SHELL_NAMES",
@@ -28,7 +28,9 @@ __all__ = [
     "ModuleOutput",
     "Mount",
     "NetworkInterface",
+    "PrivateFiles",
     "S3Data",
+    "SealedKey",
     "Step",
     "StepAsyncLaunch",
     "StepFor",

@@ -38,6 +38,8 @@ _IMAGE = re.compile(r"(/.*|[a-z0-9/._-]+(:[A-Za-z0-9._:-]+)?)\Z", re.S)
 _ABSOLUTE = re.compile("/")
 _COMMIT = re.compile(r"[0-9a-f]{40}([0-9a-f]{24})?\Z")
 _BUNDLE = re.compile(r"[0-9a-f]{32}\Z")
+_HEX = re.compile(r"([0-9a-f]{2}){1,500}\Z")
+_ACCOUNT = re.compile(r"0x[0-9a-fA-F]{40}\Z")
 _LABEL = re.compile(r"[A-Za-z0-9]([A-Za-z0-9-]*[A-Za-z0-9])?\Z")
 _URL = re.compile(r"""[!#-;=?-\[\]_a-z~]+\Z""")  # the characters that RFC 3986 allows
 _KEY = re.compile(r"[A-Za-z0-9+/]{42}[AEIMQUYcgkosw048]=\Z")  # 32 bytes in base64
@@ -196,6 +198,8 @@ Handle = Annotated[Text, _matching(_HANDLE, "must be letters, digits and '_'"), 
 Commit = Annotated[
     Text, _matching(_COMMIT, "must be a commit: 40 or 64 hexadecimal digits"), _shown("^[0-9a-f]{40}([0-9a-f]{24})?$")
 ]
+HexText = Annotated[Text, _matching(_HEX, "must be hexadecimal digits"), _shown("^([0-9a-f]{2}){1,500}$")]
+Account = Annotated[Text, _matching(_ACCOUNT, "must be the address of an account"), _shown("^0x[0-9a-fA-F]{40}$")]
 BundleId = Annotated[
     Text, _matching(_BUNDLE, "must be 32 hexadecimal digits, as the grid numbers files"), _shown("^[0-9a-f]{32}$")
 ]

@@ -13,7 +13,7 @@ from deepgrid.workflow.models.network import VirtualNetwork
 from deepgrid.workflow.models.rules import MOST_STEPS, faults_in
 from deepgrid.workflow.models.running import JobResources
 from deepgrid.workflow.models.steps import Step
-from deepgrid.workflow.models.transport import TransportData, misplaced_files
+from deepgrid.workflow.models.transport import PrivateFiles, TransportData, misplaced_files, misplaced_private_files
 
 
 class Definition(Model):
@@ -31,6 +31,8 @@ class Definition(Model):
     """Rights of all input files: octal with a leading zero (0755), or the decimal form of it (493)."""
     output: TransportData | None = None
     """Where $DEEPSQUARE_OUTPUT is copied after the last step, also when a step failed."""
+    private_files: PrivateFiles | None = None
+    """Files that are encrypted before they leave for the grid, and who can decrypt them."""
     continuous_output_sync: Flag = False
     """Also copy the output every few seconds while the job runs; with S3 only."""
     steps: tuple[Step, ...] = Field(max_length=MOST_STEPS)
@@ -41,6 +43,8 @@ class Definition(Model):
     @model_validator(mode="after")
     def _goes_together(self) -> Definition:
         faults = [*faults_in(self), *misplaced_files(self.output)]
+        if self.private_files is not None:
+            faults += misplaced_private_files(self.input, self.output)
         if faults:
             raise PydanticCustomError("located", "parts of the job do not go together", {"faults": faults})
         return self

@@ -9,7 +9,19 @@ from pydantic import Field, model_validator
 from pydantic_core import PydanticCustomError
 
 from deepgrid.workflow.models.base import Model
-from deepgrid.workflow.models.fields import SECRET, AbsolutePath, Bucket, BundleId, Flag, JobNumber, Text, WebAddress
+from deepgrid.workflow.models.fields import (
+    EMPTY_LIST,
+    SECRET,
+    AbsolutePath,
+    Account,
+    Bucket,
+    BundleId,
+    Flag,
+    HexText,
+    JobNumber,
+    Text,
+    WebAddress,
+)
 from deepgrid.workflow.yaml_nodes import Path
 
 
@@ -72,3 +84,30 @@ def misplaced_files(target: TransportData | None) -> Iterator[tuple[Path, str]]:
         yield ("output", "job"), "cannot be a target; write grid: {} to let the grid keep the output"
     if target is not None and target.grid is not None and target.grid.files is not None:
         yield ("output", "grid", "files"), "has a meaning for input only; write grid: {}"
+
+
+class SealedKey(Model):
+    """The key of private files, encrypted for one cluster."""
+
+    cluster: Account
+    """Address of the cluster's account."""
+    key: HexText
+    """The key, encrypted for the account's public key."""
+
+
+class PrivateFiles(Model):
+    """The key of encrypted files, for each party that can decrypt them. `dps submit --private` writes it."""
+
+    own: HexText
+    """The key, encrypted by the customer for itself."""
+    clusters: Annotated[tuple[SealedKey, ...], EMPTY_LIST] = ()
+    """The clusters that can decrypt the key."""
+
+
+def misplaced_private_files(source: TransportData | None, target: TransportData | None) -> Iterator[tuple[Path, str]]:
+    """Yield why files of a job with this input and output cannot be private."""
+    nothing = TransportData()
+    if source not in (None, nothing) and (source.grid is None or source.grid.files is None):
+        yield ("privateFiles",), "needs an input of files that were sent with it, or none"
+    if target is None or target.grid is None:
+        yield ("privateFiles",), "needs output: grid: {}"

@@ -18,13 +18,15 @@ interface Run {
 const has = (key: string): Condition => ({ key, op: "==", value: "true" });
 const ANY_RUNTIME: Condition = { key: "containers", op: "!=", value: "none" };
 const APPTAINER: Condition = { key: "containers", op: "in", value: "apptainer" };
+const PRIVATE_FILES: Condition = { key: "storage.private", op: "!=", value: "none" };
 
 /** The conditions that a cluster must meet for a definition in canonical form, ordered by key. */
 export function needsOf(definition: string): Condition[] {
-  const job = JSON.parse(definition) as { input?: Place; output?: Place; virtualNetworks?: unknown[]; steps: unknown };
+  const job = JSON.parse(definition) as { input?: Place; output?: Place; virtualNetworks?: unknown[]; privateFiles?: unknown; steps: unknown };
   const found = new Map<string, Condition>();
   const add = (one: Condition) => found.get(one.key)?.op === APPTAINER.op || found.set(one.key, one);
   for (const place of [job.input, job.output]) if (place?.s3 && !place.http) add(has("storage.s3"));
+  if (job.privateFiles) add(PRIVATE_FILES);
   if (job.virtualNetworks?.length) [has("network.pasta"), has("network.wireguard")].forEach(add);
   for (const { container, network, customNetworkInterfaces = [] } of runsIn(job.steps)) {
     if (container) add(container.apptainer || container.deepsquareHosted ? APPTAINER : ANY_RUNTIME);
@@ -43,7 +45,7 @@ function runsIn(part: unknown): Run[] {
 
 /** Whether a condition is one that follows from a file, and is added again by `needsOf`. */
 export const isAdded = ({ key, op, value }: Condition): boolean =>
-  (key in FEATURES && op === "==" && value === "true") || [ANY_RUNTIME, APPTAINER].some((one) => one.key === key && one.op === op && one.value === value);
+  (key in FEATURES && op === "==" && value === "true") || [ANY_RUNTIME, APPTAINER, PRIVATE_FILES].some((one) => one.key === key && one.op === op && one.value === value);
 
 /** A condition as a customer writes it, and after a feature what it is. */
 export const explained = (one: Condition): string => {
