@@ -33,3 +33,31 @@ def test_a_job_that_names_no_type_or_several_gets_any() -> None:
     assert named_type(definition(Label("gpu", "h100")), COUNTS) == ""
     assert named_type(definition(Label("gpu", "v100"), Label("gpu.a100", "8")), COUNTS) == ""
     assert named_type(definition(Label("gpu", "v100"), gpus=0), COUNTS) == ""
+
+
+@pytest.mark.situation("nodes", "a job that excludes a type of GPU (`gpu!=a100`)", "it gets another type")
+def test_a_job_never_gets_a_type_that_it_excludes() -> None:
+    no_a100 = Affinity("gpu", "!=", "a100")
+    assert named_type(definition(affinity=(no_a100,)), COUNTS) == "v100"
+    assert named_type(definition(affinity=(no_a100,)), {**COUNTS, "k80": 4}) == "k80"
+    assert named_type(definition(affinity=(no_a100, Affinity("gpu", "!=", "v100"))), COUNTS) == ""
+    both = (Affinity("gpu.a100", ">=", "1"), Affinity("gpu", "!=", "v100"))
+    assert named_type(definition(affinity=both), COUNTS) == "A100"
+
+
+@pytest.mark.parametrize(
+    ("key", "op", "value", "kind"),
+    [
+        ("gpu.a100", "<", "8", ""),
+        ("gpu.a100", "<=", "8", ""),
+        ("gpu.a100", "!=", "4", ""),
+        ("gpu.a100", ">", "1", "A100"),
+        ("gpu.a100", "==", "8", "A100"),
+        ("gpu", "==", "a100", "A100"),
+        ("gpu", ":in:", "a1", "A100"),
+        ("gpu", ":in:", "100", ""),
+        ("gpu", ">=", "a100", ""),
+    ],
+)
+def test_only_conditions_that_want_a_type_name_it(key: str, op: str, value: str, kind: str) -> None:
+    assert named_type(definition(affinity=(Affinity(key, op, value),)), COUNTS) == kind
