@@ -132,3 +132,11 @@ def test_memory_is_offered_as_far_as_all_cpus_may_have_it() -> None:
 )  # fmt: skip
 def test_only_whole_gpus_count(gres: str, gpus: int) -> None:
     assert figures(gres) == gpus
+
+
+@pytest.mark.situation("nodes", "GPU types that are numbers (`gpu:3090:2`)", "they are types like others")
+def test_a_type_may_be_a_number() -> None:
+    assert gpus_of("gpu:3090:2(S:0)")[0] == {"3090": 2}
+    assert gpus_of("gpu:4090:8,gpu:1080:4,gpu:2080ti:1")[0] == {"4090": 8, "1080": 4, "2080ti": 1}
+    assert gpus_of("gpu:0:3")[0] == {"0": 3}
+    assert gpus_of("gpu:3090")[0] == {"": 3090}  # Slurm reads it as a count, too
