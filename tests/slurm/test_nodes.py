@@ -94,6 +94,15 @@ def test_nodes_are_ordered_by_number_and_of_this_partition_only() -> None:
     assert not parsed("", partition="State=DRAIN").is_up
 
 
+@pytest.mark.situation("nodes", "nodes whose names differ by leading zeros (`n1`, `n01`)", "both are offered")
+def test_names_that_differ_by_leading_zeros_are_two_nodes() -> None:
+    text = "PartitionName=main State=UP TotalNodes=3\n"
+    for name, cpus in (("n2", 2), ("n1", 1), ("n01", 4)):
+        text += f"NodeName={name} CPUEfctv={cpus} RealMemory=1000 State=IDLE Partitions=main\n"
+    found = Scontrol("main").parse(text)
+    assert ([node.name for node in found.nodes], found.hidden) == (["n01", "n1", "n2"], 0)
+
+
 @pytest.mark.situation(
     "nodes", "MaxMemPerCPU: Slurm gives a job that wants more memory more CPUs than it pays for",
     "no more memory is offered than all CPUs may have together",

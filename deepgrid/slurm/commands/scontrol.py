@@ -119,13 +119,13 @@ class Scontrol:
         for line in text.split("\n"):
             fields = _fields(line)
             if "NodeName" in fields and self.partition in fields.get("Partitions", "").split(","):
-                nodes[_natural(fields["NodeName"])] = _node(fields, line)
+                nodes[fields["NodeName"]] = _node(fields, line)
             elif fields.get("PartitionName") == self.partition:
                 state, total = fields.get("State", ""), number(fields.get("TotalNodes", "")) or 0
                 limit = number(fields.get("MaxMemPerCPU", "")) or limit
             elif found := re.match(r"MaxMemPerCPU\s*=\s*([0-9]{1,9})\s*$", line):
                 limit = int(found[1])
-        shown = tuple(nodes[name] for name in sorted(nodes))
+        shown = tuple(nodes[name] for name in sorted(nodes, key=lambda name: (_natural(name), name)))
         unknown = frozenset(word for node in shown for word in unknown_words(node.words))
         return PartitionNodes(state, shown, total, max(limit, 0), unknown)
 
