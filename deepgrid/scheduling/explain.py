@@ -57,7 +57,7 @@ def _obstacle(job: Job, cluster: ClusterState, rate: int, minutes: int, refused:
         return f"gave it back lately ({refused[provider.address] or 'no reason given'})"
     if problem := misfit(one, provider.hardware):
         return problem
-    if missing := mismatch(provider.labels, one.uses, one.affinity):
+    if missing := mismatch(provider.labels, one.uses, one.affinity, one.gpus):
         return missing
     if minutes < max(1, wishes.min_minutes):
         wanted = "one minute costs" if wishes.min_minutes <= 1 else f"{wishes.min_minutes} minutes wanted; one costs"

@@ -10,6 +10,7 @@ from operator import eq, ge, gt, le, lt, ne
 from typing import Any
 
 from deepgrid.lifecycle.feature_labels import FEATURES
+from deepgrid.lifecycle.gpu_types import enough_of_type
 from deepgrid.lifecycle.job import Affinity, Asked, Hardware, Label
 
 _ORDER: dict[str, Callable[[Any, Any], bool]] = {"<": lt, "<=": le, "==": eq, "=": eq, ">=": ge, ">": gt, "!=": ne}
@@ -65,18 +66,23 @@ def lack(definition: Asked, hardware: Hardware) -> tuple[Lack, str]:
     return Lack.NOTHING, ""
 
 
-def unmet(labels: Sequence[Label], uses: Sequence[Label], affinity: Sequence[Affinity]) -> list[str]:
+def unmet(labels: Sequence[Label], uses: Sequence[Label], affinity: Sequence[Affinity], gpus: int = 0) -> list[str]:
     """Return the conditions that `labels` do not satisfy, as the customer wrote them; empty when all hold.
+
+    `gpus` is the number of the job's GPUs: a cluster needs as many of a type that the job names.
 
     After a condition on a feature comes what it is: `storage.s3==true (s5cmd, for input and output over S3)`.
     """
-    return [_explained(c) for c in _failed(labels, uses, affinity)]
+    return [_explained(c) for c in _failed(labels, conditions(uses, affinity, gpus))]
 
 
-def mismatch(labels: Sequence[Label], uses: Sequence[Label], affinity: Sequence[Affinity]) -> str:
-    """Return which conditions the labels do not satisfy, and which values they have instead; empty when all hold."""
+def mismatch(labels: Sequence[Label], uses: Sequence[Label], affinity: Sequence[Affinity], gpus: int = 0) -> str:
+    """Return which conditions the labels do not satisfy, and which values they have instead; empty when all hold.
+
+    `gpus` is as for `unmet`.
+    """
     absent, other = [], []
-    for condition in _failed(labels, uses, affinity):
+    for condition in _failed(labels, conditions(uses, affinity, gpus)):
         values = [label.value for label in labels if label.key == condition.key]
         if not values or condition.key in FEATURES:
             absent.append(_explained(condition))
@@ -85,8 +91,8 @@ def mismatch(labels: Sequence[Label], uses: Sequence[Label], affinity: Sequence[
     return "; ".join([*([f"has no label {', '.join(absent)}"] if absent else []), *other])
 
 
-def _failed(labels: Sequence[Label], uses: Sequence[Label], affinity: Sequence[Affinity]) -> list[Affinity]:
-    return [condition for condition in conditions(uses, affinity) if not _holds(labels, condition)]
+def _failed(labels: Sequence[Label], wanted: Sequence[Affinity]) -> list[Affinity]:
+    return [condition for condition in wanted if not _holds(labels, condition)]
 
 
 def _explained(condition: Affinity) -> str:
@@ -95,9 +101,10 @@ def _explained(condition: Affinity) -> str:
     return f"{written(condition)} ({words})" if words else written(condition)
 
 
-def conditions(uses: Sequence[Label], affinity: Sequence[Affinity]) -> list[Affinity]:
-    """Return all conditions of a job; `uses` are equalities."""
-    return [Affinity(use.key, "==", use.value) for use in uses] + list(affinity)
+def conditions(uses: Sequence[Label], affinity: Sequence[Affinity], gpus: int = 0) -> list[Affinity]:
+    """Return all conditions of a job with so many GPUs; `uses` are equalities."""
+    asked = [Affinity(use.key, "==", use.value) for use in uses] + list(affinity)
+    return [*asked, *enough_of_type(asked, gpus)]
 
 
 def written(condition: Affinity) -> str:

@@ -98,7 +98,7 @@ def _obstacle(job: Job, cluster: Cluster, rate: int, refused: Mapping[str, str])
     problem = misfit(definition, provider.hardware)
     if problem:
         return problem
-    missing = mismatch(provider.labels, definition.uses, definition.affinity)
+    missing = mismatch(provider.labels, definition.uses, definition.affinity, definition.gpus)
     if missing:
         return missing
     if affordable_minutes(job.locked_wei, rate) < 1:

@@ -79,3 +79,17 @@ def test_a_mismatch_says_which_value_a_cluster_has_instead() -> None:
         "has mem=8000 and 4000, not mem>=400000"
     )
     assert mismatch((Label("mem", "500000"),), (), wanted[:1]) == ""
+
+
+@pytest.mark.situation(
+    "nodes", "a job wants more GPUs of a type than the cluster has of it", "the cluster does not suit"
+)
+def test_a_cluster_needs_all_gpus_of_the_type_that_a_job_names() -> None:
+    labels = (Label("gpu.a100", "4"), Label("gpu.v100", "4"))
+    a100, v100 = Affinity("gpu.a100", ">=", "1"), Affinity("gpu.v100", ">", "1")
+    assert unmet(labels, (), (a100,), gpus=4) == []
+    assert unmet(labels, (), (a100,), gpus=6) == ["gpu.a100>=6"]
+    assert unmet(labels, (Label("gpu.a100", "4"),), (), gpus=6) == ["gpu.a100>=6"]
+    assert mismatch(labels, (), (a100,), gpus=6) == "has gpu.a100=4, not gpu.a100>=6"
+    assert unmet(labels, (), (a100, v100), gpus=6) == []  # any type
+    assert unmet(labels, (), (Affinity("gpu.a100", "<", "8"),), gpus=6) == []

@@ -108,11 +108,12 @@ def quotes() -> list[dict[str, Any]]:
     ]
     nodes = [([8], [16000], [0]), ([8, 16], [16000, 64000], [0, 4]), ([128] * 4, [512000] * 4, [8, 8, 0, 0])]
     labels, wanted = (
-        (Label("name", "gauss"), Label("zone", "north"), Label("mem", "64")),
+        (Label("name", "gauss"), Label("zone", "north"), Label("mem", "64"), Label("gpu.a100", "2")),
         (Affinity("mem", ">=", "100"),),
     )
+    a100 = (Affinity("gpu.a100", ">=", "1"),)
     prices, found = Prices(10**18 + 7, 10**15, 3), []
-    for (tasks, cpus, mem, gpus), (per_cpu, per_mem, per_gpu), affinity in product(shapes, nodes, ((), wanted)):
+    for (tasks, cpus, mem, gpus), (per_cpu, per_mem, per_gpu), affinity in product(shapes, nodes, ((), wanted, a100)):
         job = JobDefinition(gpus, mem, cpus, tasks, "", affinity=affinity)
         hardware = Hardware(tuple(per_gpu), tuple(per_cpu), tuple(per_mem))
         provider = Provider("0x" + "11" * 20, hardware, prices, labels, approved=True, banned=False)
@@ -125,7 +126,7 @@ def quotes() -> list[dict[str, Any]]:
             "labels": [[one.key, one.value] for one in labels],
             "affinities": [[a.key, a.op, a.value] for a in affinity],
             "rate": str(rate), "minutes": str(affordable_minutes(100 * 10**18, rate)), "misfit": misfit(job, hardware),
-            "mismatch": mismatch(provider.labels, (), affinity),
+            "mismatch": mismatch(provider.labels, (), affinity, gpus),
         })  # fmt: skip
     return found
 

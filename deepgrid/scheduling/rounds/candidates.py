@@ -84,7 +84,7 @@ class Task:
 def asks_of(job: Job) -> Asks:
     """Return the part of a job that decides which clusters suit."""
     one = job.definition
-    return Shape.of(one), tuple(conditions(one.uses, one.affinity)), kind_of(one)
+    return Shape.of(one), tuple(conditions(one.uses, one.affinity, one.gpus)), kind_of(one)
 
 
 def affordable_wei(job: Job) -> int:

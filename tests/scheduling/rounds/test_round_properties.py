@@ -109,7 +109,8 @@ def may_run(job: Job, state: ClusterState) -> bool:
     one, asked, wishes = state.provider, job.definition, job.wishes
     rate = rate_wei_per_minute(asked, one.prices)
     return (
-        one.in_force and packs(asked, one.hardware) and not unmet(one.labels, asked.uses, asked.affinity)
+        one.in_force and packs(asked, one.hardware)
+        and not unmet(one.labels, asked.uses, asked.affinity, asked.gpus)
         and affordable_minutes(job.locked_wei, rate) >= max(1, wishes.min_minutes)
         and not (wishes.max_rate_wei and rate > wishes.max_rate_wei)
     )  # fmt: skip

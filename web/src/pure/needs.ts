@@ -53,9 +53,17 @@ export const explained = (one: Condition): string => {
   return words ? `${written(one)} (${words})` : written(one);
 };
 
-/** Which conditions the labels do not satisfy, and which values they have instead; empty when all hold. */
-export function mismatch(labels: LabelPair[], conditions: Condition[]): string {
-  const failed = unmet(labels, conditions).map((one) => {
+/** The condition that a cluster has all GPUs of a job in the one type that it names by `gpu.TYPE`. See gpu_types.py. */
+function enoughOfType(conditions: Condition[], gpus: number): Condition[] {
+  const keys = new Set(conditions.filter(({ key, op }) => key.startsWith("gpu.") && ["==", "=", ">=", ">"].includes(op)).map(({ key }) => key));
+  const [key] = keys;
+  const isAsked = conditions.some((one) => one.key === key && one.op === ">=" && one.value === String(gpus));
+  return gpus && key && keys.size === 1 && !isAsked ? [{ key, op: ">=", value: String(gpus) }] : [];
+}
+
+/** Which conditions the labels do not satisfy, and which values they have instead, for a job with so many GPUs; empty when all hold. */
+export function mismatch(labels: LabelPair[], conditions: Condition[], gpus: number): string {
+  const failed = unmet(labels, [...conditions, ...enoughOfType(conditions, gpus)]).map((one) => {
     const values = FEATURES[one.key] ? [] : labels.filter((label) => label.key === one.key).map((label) => label.value);
     return { one, values };
   });

@@ -45,7 +45,7 @@ function obstacleOf(
 ): string {
   const lack = misfit(shape, cluster);
   if (lack) return lack;
-  const missing = mismatch(cluster.labels, conditions);
+  const missing = mismatch(cluster.labels, conditions, shape.gpus);
   if (missing) return missing;
   if (minutes < 1n) return `one minute costs ${exact(rateWei)} credits, ${exact(lockedWei)} are locked`;
   return "";
