@@ -72,15 +72,16 @@ def _by_ior(nodes: int, settings: BenchmarkSettings) -> str:
     run = f"{mpirun(settings)} --map-by ppr:{ranks}:node"
     each = max(2, settings.fio_size_mb // ranks // 2 * 2)
     small = max(1, each // _SMALL_SHARE)
+    # IOR refuses random offsets (-z) with collective MPI-IO (-c), and in one file for all ranks with -C.
     usual = '-i "$SAMPLES" -w -r -e -g -O summaryFormat=CSV -o "$volume/data"'
     return f"""\
 measure_by_ior() {{
   find_program ior || {{ echo 'IOR is not installed where the settings say.'; return; }}
   case $1 in
-    {_ON_DISK}*) ranks={ranks} api="-a POSIX -F" ;;
-    *) ranks={nodes * ranks} api="-a MPIIO -c -C" ;;
+    {_ON_DISK}*) ranks={ranks} api="-a POSIX -F" streams= ;;
+    *) ranks={nodes * ranks} api="-a MPIIO" streams="-c -C" ;;
   esac
-  {run} -n "$ranks" "${{program[@]}}" $api {usual} -t 2m -b {each}m &&
+  {run} -n "$ranks" "${{program[@]}}" $api $streams {usual} -t 2m -b {each}m &&
     {run} -n "$ranks" "${{program[@]}}" $api -z {usual} -t 4k -b {small}m
 }}
 """
@@ -122,8 +123,9 @@ def parse(output: str) -> tuple[dict[str, Samples], dict[str, str], str]:
             figures |= {f"storage.{volume}.{key}": one for key, one in samples.items()}
             programs.add("ior" if by_ior else "fio")
         else:
-            first = next((line.strip() for line in said.splitlines() if line.strip()), "it said nothing")
-            problems[volume] = first[:MOST_PROBLEM_CHARACTERS]
+            lines = [line.strip() for line in said.splitlines() if line.strip()] or ["it said nothing"]
+            problem = next((line for line in lines if line.startswith("ERROR")), lines[0])  # IOR's
+            problems[volume] = problem[:MOST_PROBLEM_CHARACTERS]
     return figures, problems, "-".join(sorted(programs))
 
 
@@ -165,7 +167,8 @@ def _of_report(report: Mapping[str, Any]) -> list[tuple[str, str]]:
 def _of_ior(said: str) -> Iterator[tuple[str, str]]:
     """Yield the figures of IOR's CSV: access, bw(MiB/s), IOPS, Latency, block(KiB), xfer(KiB) and more.
 
-    Rates come from the largest transfers, operations from the smallest.
+    Rates come from the largest transfers, operations from the smallest. If all have one size, one run failed, and
+    there are no operations.
     """
     row = r"^\s*(read|write),([^,\n]{1,40}),([^,\n]{1,40}),[^,\n]{0,40},[^,\n]{0,40},([0-9.]{1,40}),"
     rows = re.findall(row, said, re.MULTILINE)
@@ -174,7 +177,7 @@ def _of_ior(said: str) -> Iterator[tuple[str, str]]:
     for access, rate, operations, size in rows:
         if size == largest:
             yield f"{access}.bw.mibps", rate
-        if size == smallest:
+        if size == smallest != largest:
             yield f"{access}.iops", operations
 
 

@@ -5,6 +5,8 @@ The logs in `data/` are recorded, or have the form that the programs' documentat
 
 from __future__ import annotations
 
+import re
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -14,6 +16,7 @@ from deepgrid.benchmark.figures import MOST_SAMPLES, Samples
 from deepgrid.benchmark.labels import is_measured
 from deepgrid.benchmark.settings import PROGRAMS, BenchmarkSettings
 from deepgrid.errors import SlurmError
+from deepgrid.sbatch import StoragePaths
 
 DATA = Path(__file__).parent / "data"
 USUAL = BenchmarkSettings()
@@ -107,6 +110,29 @@ def test_the_csv_of_ior_gives_rates_of_large_transfers_and_operations_of_small_o
     assert figures["storage.scratch.write.bw.mibps"].values == (49.836, 50.164, 50.0)
     assert problems == {"disk-tmp": "IOR is not installed where the settings say."}
     assert storage.parse(recorded("ior").replace("read,", "erase,"))[0] == {}
+
+
+def test_a_volume_has_no_operations_if_ior_refused_the_run_for_them() -> None:
+    refused = "ERROR: random offset not available with collective MPIIO, (ior.c:1500)"
+    streams = recorded("ior").split("remove,")[0]
+    figures, problems, _ = storage.parse(f"{streams}{refused}\n")
+    assert (figures, problems) == ({}, {"scratch": refused})
+
+
+@pytest.mark.parametrize(("volume", "api"), [("scratch", "-a MPIIO"), ("disk-tmp", "-a POSIX -F")])
+def test_random_offsets_go_without_the_options_that_ior_refuses_with_them(volume: str, api: str) -> None:
+    script = storage.script(2, StoragePaths.under("/jobs"), BenchmarkSettings(ior="path:/opt/ior"))
+    function = re.search(r"^measure_by_ior\(\) \{\n.*?^\}\n", script, re.MULTILINE | re.DOTALL)
+    assert function
+    stand_ins = 'find_program() { program=(ior); }\nmpirun() { echo "$*"; }\n'
+    done = subprocess.run(
+        ["bash", "-c", f"{stand_ins}{function[0]}measure_by_ior {volume}"], capture_output=True, text=True, check=True
+    )
+    streams, operations = done.stdout.splitlines()
+    assert api in streams
+    assert api in operations
+    assert ("-c -C" in streams) is (volume == "scratch")
+    assert (" -z " in operations, " -c " in operations, " -C " in operations) == (True, False, False)
 
 
 def test_a_volume_that_cannot_be_used_costs_its_own_figures_only() -> None:
