@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from deepgrid.findings import Level
 from deepgrid.lifecycle.job import Hardware
 from deepgrid.slurm.commands.node_states import NODE_WORDS, Use
 from deepgrid.slurm.commands.scontrol import PartitionNodes, Scontrol, gpus_of
+from deepgrid.slurm.setup.partition_findings import judge_partition
 
 
 def parsed(*nodes: str, partition: str = "State=UP TotalNodes=1") -> PartitionNodes:
@@ -111,6 +113,40 @@ def test_memory_is_offered_as_far_as_all_cpus_may_have_it() -> None:
     node = "CPUEfctv=4 RealMemory=4000 State=IDLE"
     assert parsed(node, partition="State=UP MaxMemPerCPU=200").all.mem_per_node_mb == (800,)
     assert parsed(node, partition="State=UP MaxMemPerNode=UNLIMITED").all.mem_per_node_mb == (4000,)
+
+
+@pytest.mark.situation(
+    "nodes", "limits per node of a partition (`MaxCPUsPerNode`, `MaxMemPerNode`)", "no node offers more than these"
+)
+def test_a_node_offers_no_more_than_a_job_may_have_there() -> None:
+    node = "CPUEfctv=8 RealMemory=8000 State=IDLE"
+    assert parsed(node, partition="State=UP MaxCPUsPerNode=4").all == Hardware((0,), (4,), (8000,))
+    assert parsed(node, partition="State=UP MaxMemPerNode=2000").all == Hardware((0,), (8,), (2000,))
+    assert parsed(node, partition="State=UP MaxCPUsPerNode=4 MaxMemPerCPU=200").all == Hardware((0,), (4,), (800,))
+    of_all = "MaxMemPerNode           = 3000\n"
+    text = f"{of_all}PartitionName=main State=UP {{limit}}\nNodeName=n1 Partitions=main {node}"
+    for limit, memory in (("MaxMemPerNode=UNLIMITED", 3000), ("MaxMemPerNode=5000", 5000), ("MaxMemPerCPU=900", 7200)):
+        assert Scontrol("main").parse(text.format(limit=limit)).all.mem_per_node_mb == (memory,)
+
+
+@pytest.mark.situation(
+    "nodes",
+    "hyperthreads (`ThreadsPerCore=2`), or a partition of whole nodes (`OverSubscribe=EXCLUSIVE`)",
+    "doctor warns that jobs get more CPUs than they pay for, each with its memory",
+)
+@pytest.mark.parametrize(
+    ("node", "partition", "subjects"),
+    [
+        ("ThreadsPerCore=2", "OverSubscribe=NO", ["whole cores"]),
+        ("ThreadsPerCore=2", "OverSubscribe=EXCLUSIVE", ["whole nodes"]),
+        ("ThreadsPerCore=1", "OverSubscribe=NO Exclusive=NODE", ["whole nodes"]),
+        ("ThreadsPerCore=1", "OverSubscribe=FORCE:1 Exclusive=USER", []),
+    ],
+)
+def test_doctor_warns_where_slurm_rounds_up_cpus(node: str, partition: str, subjects: list[str]) -> None:
+    found = parsed(f"CPUEfctv=8 RealMemory=8000 State=IDLE {node}", partition=f"State=UP TotalNodes=1 {partition}")
+    warned = [one.subject for one in judge_partition(found, "main", "24.11.5") if one.level is Level.WARNING]
+    assert [subject for subject in warned if subject.startswith("whole")] == subjects
 
 
 @pytest.mark.parametrize(

@@ -13,10 +13,9 @@ from deepgrid.slurm.commands.node_states import Use, unknown_words, use_of, why_
 from deepgrid.slurm.commands.query import COMMAND_PREFIX, number
 
 MOST_REASONS = 3  # in one sentence
-_SHOW = (
-    'scontrol show config | grep "^MaxMemPerCPU"; scontrol -a -o show partition "$1" && exec scontrol -a -o show node'
-)
+_SHOW = 'scontrol show config | grep "^MaxMemPer"; scontrol -a -o show partition "$1" && exec scontrol -a -o show node'
 _SLICE = re.compile(r"(?:^|[_.-])[0-9]g\.[0-9]{1,3}gb", re.ASCII | re.IGNORECASE)  # a part of a GPU, by NVIDIA's MIG
+_LIMITS = ("MaxMemPerCPU", "MaxMemPerNode", "MaxCPUsPerNode")  # of a partition
 _TEXTS = re.compile(r" (?:Reason|Comment|Extra|OS)=")  # of administrators, or with spaces
 
 
@@ -31,6 +30,7 @@ class Node:
     gpus: Mapping[str, int]
     slices: Mapping[str, int]
     reason: str = ""
+    threads_per_core: int = 1
 
     @property
     def use(self) -> Use:
@@ -42,13 +42,17 @@ class Node:
 class PartitionNodes:
     """A partition and the nodes that Slurm shows, ordered by name. `total` is the number of nodes by its configuration.
 
-    `max_mem_per_cpu_mb` is Slurm's limit, 0 for none. Slurm gives a job that wants more memory per CPU more CPUs.
+    `max_mem_per_cpu_mb` is Slurm's limit, 0 for none. Slurm gives a job that wants more memory per CPU more CPUs. Slurm
+    refuses jobs above the limits per node, also 0 for none. A partition that is exclusive gives jobs whole nodes.
     """
 
     state: str
     nodes: tuple[Node, ...] = ()
     total: int = 0
     max_mem_per_cpu_mb: int = 0
+    max_mem_per_node_mb: int = 0
+    max_cpus_per_node: int = 0
+    is_exclusive: bool = False
     unknown_words: frozenset[str] = field(default_factory=frozenset)
 
     @property
@@ -80,6 +84,11 @@ class PartitionNodes:
         return tuple(sorted({kind for node in self.nodes for kind in node.slices}))
 
     @property
+    def threads_per_core(self) -> int:
+        """Most threads of a core. Slurm gives jobs whole cores."""
+        return max((node.threads_per_core for node in self.nodes), default=1)
+
+    @property
     def hidden(self) -> int:
         """Number of nodes that Slurm hides: powered-down cloud nodes, where PrivateData lacks `cloud`."""
         return max(self.total - len(self.nodes), 0)
@@ -92,14 +101,18 @@ class PartitionNodes:
         return "; ".join([*parts, *([f"{more} for other reasons"] if more else [])])
 
     def _hardware(self, nodes: Iterable[Node]) -> Hardware:
-        figures = [(sum(node.gpus.values()), node.cpus, self._memory(node)) for node in nodes]
+        figures = [(sum(node.gpus.values()), self._cpus(node), self._memory(node)) for node in nodes]
         gpus, cpus, memories = zip(*figures, strict=True) if figures else ((), (), ())
         return Hardware(gpus, cpus, memories)
 
+    def _cpus(self, node: Node) -> int:
+        return min(node.cpus, self.max_cpus_per_node or node.cpus)
+
     def _memory(self, node: Node) -> int:
-        """Return the memory that all CPUs of the node may have together."""
+        """Return the memory that a job may have on the node: of all CPUs that it may have there."""
         limit = self.max_mem_per_cpu_mb
-        return min(node.memory_mb, limit * node.cpus) if limit else node.memory_mb
+        of_cpus = limit * self._cpus(node) if limit else node.memory_mb
+        return min(node.memory_mb, of_cpus, self.max_mem_per_node_mb or node.memory_mb)
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,19 +128,31 @@ class Scontrol:
 
     def parse(self, text: str) -> PartitionNodes:
         """Return the partition; without a state if the answer has none."""
-        limit, state, total, nodes = 0, "", 0, {}
+        limits: dict[str, int] = {}
+        partition: Mapping[str, str] = {}
+        nodes: dict[str, Node] = {}
         for line in text.split("\n"):
             fields = _fields(line)
             if "NodeName" in fields and self.partition in fields.get("Partitions", "").split(","):
                 nodes[fields["NodeName"]] = _node(fields, line)
             elif fields.get("PartitionName") == self.partition:
-                state, total = fields.get("State", ""), number(fields.get("TotalNodes", "")) or 0
-                limit = number(fields.get("MaxMemPerCPU", "")) or limit
-            elif found := re.match(r"MaxMemPerCPU\s*=\s*([0-9]{1,9})\s*$", line):
-                limit = int(found[1])
+                partition = fields
+            elif found := re.match(r"(MaxMemPer(?:CPU|Node))\s*=\s*([0-9]{1,9})\s*$", line):
+                limits[found[1]] = int(found[2])
+        own = {name: limit for name in _LIMITS if (limit := number(partition.get(name, ""))) and limit > 0}
+        limits = own if own.keys() & set(_LIMITS[:2]) else {**limits, **own}  # Slurm has one limit of memory
         shown = tuple(nodes[name] for name in sorted(nodes, key=lambda name: (_natural(name), name)))
         unknown = frozenset(word for node in shown for word in unknown_words(node.words))
-        return PartitionNodes(state, shown, total, max(limit, 0), unknown)
+        return PartitionNodes(
+            state=partition.get("State", ""),
+            nodes=shown,
+            total=number(partition.get("TotalNodes", "")) or 0,
+            max_mem_per_cpu_mb=limits.get("MaxMemPerCPU", 0),
+            max_mem_per_node_mb=limits.get("MaxMemPerNode", 0),
+            max_cpus_per_node=limits.get("MaxCPUsPerNode", 0),
+            is_exclusive=partition.get("OverSubscribe") == "EXCLUSIVE" or partition.get("Exclusive") == "NODE",
+            unknown_words=unknown,
+        )
 
 
 def _fields(line: str) -> dict[str, str]:
@@ -150,7 +175,8 @@ def _node(fields: Mapping[str, str], line: str) -> Node:
     reason = re.search(r" Reason=(.*?)(?: \[[^][]*\])?(?: (?:Comment|Extra)=.*)?\s*$", line)
     gpus, slices = gpus_of(fields.get("Gres", ""))
     said = " ".join(reason[1].split())[:200] if reason else ""
-    return Node(fields["NodeName"], tuple(words), max(cpus, 0), max(memory, 0), gpus, slices, said)
+    threads = max(number(fields.get("ThreadsPerCore", "")) or 1, 1)
+    return Node(fields["NodeName"], tuple(words), max(cpus, 0), max(memory, 0), gpus, slices, said, threads)
 
 
 def _said(node: Node) -> str:

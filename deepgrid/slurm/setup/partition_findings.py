@@ -34,7 +34,20 @@ def judge_partition(found: PartitionNodes, partition: str, version: str) -> Iter
         words = f"MaxMemPerCPU is {limit} MB: a job with more memory per CPU gets more CPUs than it pays for."
         step = f"Raise it to the memory of a node by its CPUs. At most {limit} MB per CPU are offered."
         yield Finding("memory per CPU", Level.WARNING, words, step)
+    yield from _judge_allocation(found)
     yield from judge_version(version)
+
+
+def _judge_allocation(found: PartitionNodes) -> Iterator[Finding]:
+    """Yield a warning if Slurm rounds up the CPUs of jobs, and with them their memory, which counts per CPU."""
+    if found.is_exclusive:
+        words = "The partition gives jobs whole nodes: a job gets more CPUs than it pays for, each with its memory."
+        step = "Slurm refuses a job if they exceed a node. Remove OverSubscribe=EXCLUSIVE (from 26.05, Exclusive=NODE)."
+        yield Finding("whole nodes", Level.WARNING, words, step)
+    elif (threads := found.threads_per_core) > 1:
+        words = f"Slurm gives whole cores of {threads} CPUs: a job of 1 CPU gets {threads}, each with its memory."
+        step = "Slurm refuses a job if they exceed a node. Offer cores: set ThreadsPerCore=1, and CPUs to their number."
+        yield Finding("whole cores", Level.WARNING, words, step)
 
 
 def judge_version(version: str) -> Iterator[Finding]:
