@@ -21,6 +21,7 @@ import { usesModules } from "./secrets";
 const PAUSE_MS = 600;
 const LEAST_WAIT_S = 600; // the contract's 5 minutes, and time for the request to be mined
 const JOB_NUMBER = /^[1-9][0-9]{0,8}$/;
+const ANY = "any"; // as highest price: no ceiling
 const MOST_WEI = 2n ** 96n - 2n;
 export const QUOTE_AGE_S = 60;
 const LARGEST_FILE = 256 * 1024;
@@ -60,6 +61,8 @@ export class Desk {
   checking = $state(false);
   trouble = $state("");
   info = $state.raw<GridInfo | null>(null);
+  /** The least time of the job that is repeated, as filled in. */
+  #earlierMinTime = "";
   #timer: ReturnType<typeof setTimeout> | undefined;
   #running: AbortController | undefined;
 
@@ -74,7 +77,7 @@ export class Desk {
   /** The wishes as typed, and a sentence for each that is not written as it should be. */
   readonly wishes = $derived.by(() => {
     const [minutes, price, wait] = [minutesOf(this.minTime), parse(this.maxPrice), secondsOf(this.giveUpAfter)];
-    const isAny = this.maxPrice.trim() === "any";
+    const isAny = this.maxPrice.trim() === ANY;
     const faults = [
       this.minTime && minutes === null ? "The least time is written like 2h or 90m." : "",
       this.maxPrice && !isAny && !price ? "The highest price is credits per minute, or any." : "",
@@ -149,12 +152,14 @@ export class Desk {
 
   /** Take over the file and the terms of an earlier job. */
   repeat(job: Job, file: JobFile): void {
-    this.edit(file.text, job.name || "job");
+    this.edit(file.text);
+    this.name = job.name || "job"; // also that of the first example
     this.uses = job.uses.filter((one) => !isAdded(one)).map(({ key, value }) => `${key}=${value}`).join(" ");
     this.affinities = job.affinity.filter((one) => !isAdded(one)).map(({ key, op, value }) => `${key}${op === "in" ? ":in:" : op}${value}`).join(" ");
     this.time = "";
     this.depositWei = job.lockedWei;
-    this.minTime = job.minMinutes > 1 ? `${job.minMinutes}m` : "";
+    this.minTime = this.#earlierMinTime = job.minMinutes > 1 ? `${job.minMinutes}m` : "";
+    this.maxPrice = job.maxRateWei === 0n ? ANY : job.maxRateWei ? exact(job.maxRateWei) : "";
     this.giveUpAfter = job.giveUpAt > job.submittedAt ? `${job.giveUpAt - job.submittedAt}s` : "";
     this.prefer = job.prefer ?? 0; // the device may keep jobs of an earlier version
     this.delegate = job.delegateSpending;
@@ -162,6 +167,12 @@ export class Desk {
     this.afterAny = waitsAgain(job) && job.afterAny;
     this.tags = tagWords(file.tags);
     this.note = file.note;
+  }
+
+  /** Take the time that the deposit is for, as typed; empty for an exact deposit. It replaces the time of an earlier job. */
+  setTime(time: string): void {
+    this.time = time;
+    if (time && this.minTime === this.#earlierMinTime) this.minTime = "";
   }
 
   /** Check the file now. Returns whether it has no fault. */
@@ -195,7 +206,9 @@ export class Desk {
     return rows.map((row) => {
       if (row.obstacle) return row;
       if (maxRateWei && row.rateWei > maxRateWei) return { ...row, obstacle: `${exact(row.rateWei)} credits per minute are above the highest price` };
-      if (!this.time && row.minutes < BigInt(minMinutes)) return { ...row, obstacle: `the deposit lasts for ${row.minutes} minutes there` };
+      if (row.minutes < BigInt(minMinutes)) {
+        return { ...row, obstacle: `the deposit lasts for ${row.minutes} minutes there, and the least time is ${minMinutes}` };
+      }
       return row;
     });
   }
@@ -212,8 +225,8 @@ export class Desk {
 
   /** The order, as the user sees it now. Call it after a check without faults. */
   order(market: Market): JobOrder {
-    const fitting = (one: Market): Quoted[] =>
-      this.offers(one)
+    const fitting = (one: Market, lockedWei?: bigint): Quoted[] =>
+      this.offers(one, lockedWei)
         .filter((offer) => !offer.obstacle)
         .map(({ cluster, rateWei }) => ({ address: cluster.address, name: cluster.name || cluster.address, rateWei }));
     return {
@@ -225,7 +238,7 @@ export class Desk {
       affinities: [...this.labels.affinities, ...this.needs.filter((one) => one.op !== "==")],
       delegate: this.delegate,
       quoted: fitting(market),
-      quoteNow: async () => fitting(await readMarketNow()),
+      quoteNow: async () => fitting(await readMarketNow(), MOST_WEI), // a risen price is told, whatever the deposit buys
       permit: this.permit,
       wishes: this.wishes.value,
       mark: this.tags.trim() || this.note.trim() ? { tags: tagsOf(this.tags) ?? {}, note: this.note.trim(), sweep: null } : null,
