@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { minutesOf, secondsOf, timeWords } from "../src/pure/times";
-import { fileOf, tagsOf, tagWords } from "../src/wallet/kept";
+import { tagLines, tagsOf } from "../src/pure/tags";
+import { fileOf } from "../src/wallet/kept";
 
 describe("times", () => {
   it("are written as for dps", () => {
@@ -30,8 +31,13 @@ describe("kept files", () => {
 
 describe("tags", () => {
   it("are read and written", () => {
-    expect(tagsOf("project=wing best")).toEqual({ project: "wing", best: "" });
-    expect(tagsOf("a/b")).toBeNull();
-    expect(tagWords({ project: "wing", best: "" })).toBe("project=wing best");
+    expect(tagsOf(" project = wing\n\nbest\n")).toEqual({ project: "wing", best: "" });
+    expect(tagLines({ project: "wing", best: "" })).toEqual(["project=wing", "best"]);
+    expect(["a/b", "=x", "wing body", "a=b\tc", "a=\u00a0b\u00a0c", `a=${"x".repeat(81)}`].map(tagsOf)).toEqual(Array(6).fill(null));
+    expect(tagsOf(Array.from({ length: 17 }, (_, at) => `t${at}`).join("\n"))).toBeNull();
+  });
+  it("of dps come back as they were", () => {
+    const tags = { project: "wing body", sizes: "1,2", who: "Zoë, ETH", sum: "a=b, c = d", quoted: `"x" 'y'`, long: "𝛼".repeat(80) };
+    expect(tagsOf(tagLines(tags).join("\n"))).toEqual(tags);
   });
 });

@@ -7,11 +7,11 @@ import { type Condition, parseAffinity, parseUse } from "../pure/labels";
 import { CREDIT, exact, parse } from "../pure/money";
 import { isAdded, needsOf } from "../pure/needs";
 import { dearestOf, quote, type QuoteRow } from "../pure/quote";
+import { tagLines, tagsOf } from "../pure/tags";
 import { minutesOf, secondsOf } from "../pure/times";
 import type { JobFile } from "../job/files";
 import type { Job } from "../job/value";
 import { waitsAgain } from "../job/words";
-import { tagsOf, tagWords } from "../wallet/kept";
 import type { JobOrder, Quoted, Wishes } from "../wallet/order";
 import { check, type Checked, type Fault, shapeOf, syntaxFaults } from "./check";
 import { example, FIRST } from "./gallery";
@@ -53,6 +53,7 @@ export class Desk {
   /** Number of the job that must be over first, as typed. */
   after = $state("");
   afterAny = $state(false);
+  /** One per line. */
   tags = $state("");
   note = $state("");
   delegate = $state(false);
@@ -83,7 +84,7 @@ export class Desk {
       this.maxPrice && !isAny && !price ? "The highest price is credits per minute, or any." : "",
       this.giveUpAfter && (wait === null || wait < LEAST_WAIT_S) ? "A job is given up after 10 minutes at the earliest, such as 1d." : "",
       this.after && !JOB_NUMBER.test(this.after.trim()) ? "The earlier job is its number, such as 12." : "",
-      tagsOf(this.tags) === null ? "A tag is written like project=wing." : "",
+      tagsOf(this.tags) === null ? "Tags are written one per line, like project=wing." : "",
     ].filter(Boolean);
     const atLeast = minutes ?? (this.time ? minutesOf(this.time) : null) ?? 1;
     const afterJob = JOB_NUMBER.test(this.after.trim()) ? Number(this.after) : 0;
@@ -165,7 +166,7 @@ export class Desk {
     this.delegate = job.delegateSpending;
     this.after = waitsAgain(job) ? String(job.afterJob) : "";
     this.afterAny = waitsAgain(job) && job.afterAny;
-    this.tags = tagWords(file.tags);
+    this.tags = tagLines(file.tags).join("\n");
     this.note = file.note;
   }
 

@@ -1,5 +1,6 @@
 /** Sweeps as groups, as `deepgrid/client/repeat/sweep_groups.py` makes them: the newest job of each place counts. Pure. */
 import { stateOf } from "./states";
+import { tagLines } from "./tags";
 import type { Job } from "../job/value";
 import type { Mark } from "../wallet/kept";
 
@@ -71,7 +72,7 @@ export function listed(ids: number[], jobs: ReadonlyMap<number, Job>, marks: Mar
 /** All tags of these marks, as a customer writes them. */
 export function tagsIn(marks: Iterable<Mark>): string[] {
   const all = new Set<string>();
-  for (const { tags } of marks) for (const [name, value] of Object.entries(tags)) all.add(value ? `${name}=${value}` : name);
+  for (const { tags } of marks) for (const tag of tagLines(tags)) all.add(tag);
   return [...all].sort();
 }
 

@@ -84,18 +84,3 @@ function ordered(part: unknown): unknown {
   const place = (name: string) => PLACES.get(name) ?? PLACES.size;
   return Object.fromEntries(Object.entries(part).sort(([a], [b]) => place(a) - place(b)).map(([name, value]) => [name, ordered(value)]));
 }
-
-/** Tags in a text such as `project=wing best`; null if it has none that is right. */
-export function tagsOf(text: string): Record<string, string> | null {
-  const tags: Record<string, string> = {};
-  for (const word of text.split(/[\s,]+/).filter(Boolean)) {
-    const [name = "", ...rest] = word.split("=");
-    if (!/^[A-Za-z0-9][A-Za-z0-9_.-]{0,39}$/.test(name) || rest.join("=").length > 80) return null;
-    tags[name] = rest.join("=");
-  }
-  return Object.keys(tags).length <= 16 ? tags : null;
-}
-
-/** Tags as a customer writes them. */
-export const tagWords = (tags: Record<string, string>): string =>
-  Object.entries(tags).map(([name, value]) => (value ? `${name}=${value}` : name)).join(" ");
