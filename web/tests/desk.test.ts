@@ -1,9 +1,12 @@
 /** The New job page's form, filled in from an earlier job. */
 import { beforeEach, describe, expect, test, vi } from "vitest";
+import { encodeFunctionData } from "viem";
 import type { Cluster } from "../src/chain/clusters";
+import { ABIS } from "../src/chain/contracts";
 import type { Job } from "../src/job/value";
 import { Desk, type Market } from "../src/newjob/desk.svelte";
 import { CREDIT } from "../src/pure/money";
+import { requestArguments } from "../src/wallet/order";
 
 const TEXT = "resources: {tasks: 1, cpusPerTask: 1, memPerCpu: 100, gpus: 0}\nsteps: [{name: a, run: {command: echo}}]\n";
 const DRAFT = {
@@ -57,6 +60,27 @@ describe("Run again", () => {
   });
   test("keeps the name of the job, also that of the first example", () => {
     expect(repeated({ name: "hello-world" }).name).toBe("hello-world");
+  });
+});
+
+describe("wishes", () => {
+  test.each([
+    ["giveUpAfter", "10.51m"], ["giveUpAfter", "17280000s"], ["giveUpAfter", "3650d"], ["minTime", "1.5m"], ["minTime", "0.7h"],
+    ["maxPrice", "0.5"], ["maxPrice", "any"],
+  ] as const)("with %s %s fit into a request", (name, text) => {
+    const desk = repeated();
+    desk[name] = text;
+    desk.checked = { definition: "{}", shape: { tasks: 1, cpusPerTask: 1, memPerCpu: 100, gpus: 0 } } as Desk["checked"];
+    expect(desk.wishes.faults).toEqual([]);
+    expect(() => encodeFunctionData({ abi: ABIS.MetaScheduler, functionName: "requestNewJobWithWishes", args: requestArguments(desk.order(market), "00") })).not.toThrow();
+  });
+  test.each([
+    ["giveUpAfter", "9m"], ["giveUpAfter", "3651d"], ["giveUpAfter", "9999999d 9999999d"], ["minTime", "366d"], ["maxPrice", "99999999999"],
+    ["maxPrice", "0"], ["after", "1.5"],
+  ] as const)("with %s %s are refused in the form", (name, text) => {
+    const desk = repeated();
+    desk[name] = text;
+    expect(desk.wishes.faults).toHaveLength(1);
   });
 });
 

@@ -7,6 +7,7 @@ describe("times", () => {
   it("are written as for dps", () => {
     expect([minutesOf("4h"), minutesOf("90m"), minutesOf("1d"), minutesOf("1h30m"), minutesOf("01:30:00"), minutesOf("61s")]).toEqual([240, 90, 1440, 90, 90, 2]);
     expect([minutesOf(""), minutesOf("4"), minutesOf("0m"), minutesOf("4 weeks"), minutesOf("366d"), secondsOf("-1h")]).toEqual([null, null, null, null, null, null]);
+    expect([secondsOf("10.51m"), secondsOf("0.5s"), secondsOf("0s"), minutesOf("1.1h"), minutesOf("1.1m"), secondsOf("17280000s")]).toEqual([631, 1, 0, 66, 2, 17_280_000]);
     expect([timeWords(240), timeWords(60), timeWords(90), timeWords(2880)]).toEqual(["4 hours", "1 hour", "90 minutes", "2 days"]);
   });
 });

@@ -20,6 +20,7 @@ import { usesModules } from "./secrets";
 
 const PAUSE_MS = 600;
 const LEAST_WAIT_S = 600; // the contract's 5 minutes, and time for the request to be mined
+const MOST_WAIT_S = 10 * 365 * 86_400;
 const JOB_NUMBER = /^[1-9][0-9]{0,8}$/;
 const ANY = "any"; // as highest price: no ceiling
 const MOST_WEI = 2n ** 96n - 2n;
@@ -81,8 +82,8 @@ export class Desk {
     const isAny = this.maxPrice.trim() === ANY;
     const faults = [
       this.minTime && minutes === null ? "The least time is written like 2h or 90m." : "",
-      this.maxPrice && !isAny && !price ? "The highest price is credits per minute, or any." : "",
-      this.giveUpAfter && (wait === null || wait < LEAST_WAIT_S) ? "A job is given up after 10 minutes at the earliest, such as 1d." : "",
+      this.maxPrice && !isAny && (!price || price > MOST_WEI) ? "The highest price is credits per minute, or any." : "",
+      this.giveUpAfter && (wait === null || wait < LEAST_WAIT_S || wait > MOST_WAIT_S) ? "A job is given up after 10 minutes to 10 years, such as 1d." : "",
       this.after && !JOB_NUMBER.test(this.after.trim()) ? "The earlier job is its number, such as 12." : "",
       tagsOf(this.tags) === null ? "Tags are written one per line, like project=wing." : "",
     ].filter(Boolean);

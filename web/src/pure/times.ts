@@ -2,13 +2,14 @@
 
 const UNITS: Record<string, number> = { d: 86_400, h: 3600, m: 60, s: 1 };
 
-/** Seconds of a time; null if it is none. */
+/** Whole seconds of a time, rounded up; null if it is none. Counts as the contract keeps them are whole. */
 export function secondsOf(text: string): number | null {
   const bare = text.trim().toLowerCase();
   const clock = /^(\d{1,5}):([0-5]\d):([0-5]\d)$/.exec(bare);
   if (clock) return Number(clock[1]) * 3600 + Number(clock[2]) * 60 + Number(clock[3]);
-  if (!/^(\d{1,7}(\.\d+)?[dhms]\s*)+$/.test(bare)) return null;
-  return [...bare.matchAll(/([\d.]+)([dhms])/g)].reduce((sum, [, count, unit]) => sum + Number(count) * UNITS[unit!]!, 0);
+  if (!/^(\d{1,9}(\.\d+)?[dhms]\s*)+$/.test(bare)) return null;
+  const sum = [...bare.matchAll(/([\d.]+)([dhms])/g)].reduce((all, [, count, unit]) => all + Number(count) * UNITS[unit!]!, 0);
+  return Math.ceil(Number(sum.toFixed(6))); // 1.1h is 66 minutes: the sum has rounding errors
 }
 
 /** Whole minutes of a time, rounded up: each begun minute counts. Null if it is no time, 0 minutes or above a year. */
