@@ -15,6 +15,7 @@ import pytest
 from textual.widgets import Input
 
 from deepgrid.client import AsyncGrid
+from deepgrid.tui.earlier_terms import EarlierTerms
 from deepgrid.tui.grid_app import GridApp
 from deepgrid.tui.screens.jobs import JobsScreen
 from deepgrid.tui.screens.submit_form import SubmitForm
@@ -233,7 +234,20 @@ async def test_run_again_fetches_the_file_that_is_kept(
     app: GridApp, grid: AsyncGrid, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    job = await grid.submit(EXAMPLE, credits=100, name="old", uses=["os=linux"], affinities=["mem>=4"])
+    job = await grid.submit(
+        EXAMPLE,
+        credits=100,
+        name="old",
+        uses=["os=linux"],
+        affinities=["mem>=4"],
+        tags={"project": "wing body"},
+        note="second mesh",
+        min_time="90s",
+        max_price=5,
+        give_up_after="1h",
+        prefer="price",
+        delegate_spending=True,
+    )
     async with app.run_test(size=NARROW) as pilot:
         await choose(pilot, job)
         await pilot.press("r")
@@ -241,3 +255,16 @@ async def test_run_again_fetches_the_file_that_is_kept(
         await shows(pilot, f"Wrote job-{job.id}.yaml, the file of job {job.id}", "os=linux mem>=4")
         assert (tmp_path / f"job-{job.id}.yaml").read_text() == (await job.file()).text
         assert (field(app, "name").value, field(app, "amount").value) == ("old", "100")
+        await shows(pilot, "at most 5 credits per minute; at least 2 minutes; price first")
+        field(app, "labels").focus()
+        await pilot.press("enter")
+        await shows(pilot, "? 100 credits are locked", "[y/N]")
+        await pilot.press("y")
+        await shows(pilot, "(old) is submitted")
+    again = max([row async for row in grid.jobs()], key=lambda row: row.id)
+    assert again.id != job.id
+    terms, kept = EarlierTerms.of(job).terms, EarlierTerms.of(again).terms
+    assert 3000 < kept.give_up_after_s <= 3600  # from the block of each request on
+    assert replace(kept, give_up_after_s=terms.give_up_after_s) == terms
+    file = await again.file()
+    assert (file.tags, file.note) == ({"project": "wing body"}, "second mesh")

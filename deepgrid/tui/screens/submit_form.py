@@ -23,10 +23,12 @@ from deepgrid.client.display.story import conditions
 from deepgrid.errors import GridError, InputError
 from deepgrid.plain_text import plain
 from deepgrid.tui.details import OLD_QUOTE_S, quote_lines
+from deepgrid.tui.earlier_terms import EarlierTerms
 from deepgrid.tui.screens.form import Confirmation, Field
 from deepgrid.tui.screens.money_forms import MoneyForm, amount_of
 from deepgrid.tui.screens.questions import Choice
 from deepgrid.tui.templates import copy_template, templates, write_copy
+from deepgrid.tui.watched_file import stamp_of, text_of
 from deepgrid.tui.widgets.text_pane import Line, SideText, pair, plain_line
 from deepgrid.tui.words import exact, minutes_of
 
@@ -38,7 +40,6 @@ if TYPE_CHECKING:
 MASK = "***"
 TYPING_S = 0.4  # a pause in typing after which a quote is asked for
 LOOK_S = 1.0  # interval between two looks at the file
-MOST_SHOWN = 256 * 1024
 
 
 class SubmitForm(MoneyForm):
@@ -55,6 +56,7 @@ class SubmitForm(MoneyForm):
     def __init__(self, again: AsyncJob | None = None) -> None:
         super().__init__()
         self._again = again
+        self._earlier = None if again is None else EarlierTerms.of(again)
         self._quote: Quote | None = None
         self._quoted_at = self._asked_at = 0.0
         self._workflow: Workflow | None = None
@@ -73,7 +75,20 @@ class SubmitForm(MoneyForm):
             Field("name", "name", "name of the job; by default that of the file", again.name if again else ""),
             Field("time", "time", "how long it may run, such as 4h or 90m", "1h"),
             Field("labels", "labels", "conditions on clusters, such as os=linux mem>=4000", labels),
+            *self._order(),
         ]
+
+    def _order(self) -> list[Field]:
+        """Return the field for the job before it, if the earlier job waits again."""
+        first = self._earlier.terms.after if self._earlier else 0
+        return [Field("after", "after", "number of the job that must be over first", str(first))] if first else []
+
+    def terms_again(self) -> EarlierTerms | None:
+        """Return the terms that the job keeps, if it is submitted again. Raises InputError for a wrong field."""
+        if self._earlier is None:
+            return None
+        after = self.value("after") if self._earlier.terms.after else ""
+        return self._earlier.changed(after, None if self.value("amount") else minutes_of(self.value("time")))
 
     def body(self) -> Iterable[Widget]:
         with Horizontal(id="body"):
@@ -174,6 +189,8 @@ class SubmitForm(MoneyForm):
         if self._quote is not None:
             lines += quote_lines(self._quote, self.grid_app.now() - self._quoted_at)
             lines.append(self._deposit(self._quote))
+            if (terms := self.terms_again()) and (words := terms.words()):
+                lines.append(pair("terms", words))
         elif not self._faults:
             lines.append(plain_line("Asking for a quote ..."))
         if self._workflow is not None:
@@ -200,10 +217,15 @@ class SubmitForm(MoneyForm):
         locked = self._locked(quote)
         left, name, path = self.left_after(locked), self.value("name") or None, self.path
         uses, affinities = labels_of(self.value("labels"))
-        app = self.grid_app
+        app, terms = self.grid_app, self.terms_again()
+        if terms is not None:
+            terms.check(quote, locked)
 
         async def send() -> str:
-            job = await app.grid.submit(workflow, locked, name=name, uses=uses, affinities=affinities, quote=quote)
+            more = await terms.options() if terms else {}
+            job = await app.grid.submit(
+                workflow, locked, name=name, uses=uses, affinities=affinities, quote=quote, **more
+            )
             app.files[job.id] = path
             app.submitted = job.id
             return f"Job {job.id} ({plain(job.name)}) is submitted; {exact(locked)} credits are locked."
@@ -267,26 +289,6 @@ class SubmitForm(MoneyForm):
             return
         self.tell(f"{plain(editor)} ended with status {status}." if status else "")
         self._ask()
-
-
-def stamp_of(path: Path) -> object:
-    """Return a value that changes when the file does."""
-    try:
-        status = path.stat()
-    except (OSError, ValueError):
-        return None
-    return status.st_mtime_ns, status.st_size, status.st_ino
-
-
-def text_of(path: Path) -> str:
-    """Return the beginning of a file; empty if it cannot be read."""
-    try:
-        if not path.is_file():
-            return ""
-        with path.open("rb") as file:
-            return file.read(MOST_SHOWN).decode(errors="replace")
-    except (OSError, ValueError):
-        return ""
 
 
 def labels_of(text: str) -> tuple[list[str], list[str]]:
