@@ -213,9 +213,10 @@ class GridTaskRunner(ThreadPool):
 
     def wait(self, job: Job) -> Job:
         """Wait until the job is over. It is cancelled if the flow is stopped."""
-        while not job.over:
+        while not job.over or job.retries_left:  # a failed attempt may have a successor of an earlier run
             if self.stopped:
-                job.cancel()
+                if not job.over:
+                    job.cancel()
                 raise InputError(f"The flow was stopped, and job {job.id} cancelled.")
             with suppress(WaitTimeout):
                 job.wait(POLL_S)

@@ -28,6 +28,7 @@ class LocalJob:
     parameters: Mapping[str, object] = field(default_factory=dict)
     lines: list[str] = field(default_factory=list)
     cancelled: bool = False
+    retries_left: int = 0
 
     @property
     def over(self) -> bool:

@@ -170,3 +170,16 @@ def test_a_task_that_needs_more_than_its_arguments_is_refused() -> None:
 def test_arguments_are_small_values_of_json(value: object) -> None:
     with pytest.raises(InputError, match="of the task area"):
         call_text(area.fn, {"side": value})
+
+
+def test_a_failed_attempt_is_waited_for_until_no_repetition_is_left() -> None:
+    """A flow that starts again finds its first attempt, which is over. The second one may run, and is paid."""
+
+    class Lost:
+        id, over, retries_left = 5, True, 1
+
+        def wait(self, _: float) -> None:  # finds the second attempt, which finishes
+            self.id, self.retries_left = 6, 0
+
+    job: Any = Lost()
+    assert GridTaskRunner(credits=1, retries=1).wait(job).id == 6
