@@ -29,6 +29,7 @@ Duration = str | int | float | timedelta
 Parameters = Mapping[str, object] | tuple[Mapping[str, object], ...]
 """The parameters of one job: one set, or with `pack` a tuple of sets."""
 
+LAST_JOB = 2**31 - 1  # as a workflow file can name it
 TOO_FEW_CREDITS = "ERC20InsufficientBalance"  # name of the contract's error
 
 _SLURM_TIME = re.compile(r"(?:([0-9]{1,6})-(?=[0-9]))?([0-9]{1,9}(?::[0-9]{1,2}){0,2})", re.ASCII)
@@ -60,12 +61,12 @@ def wei_of(amount: Credits) -> int:
     return parse_credits(str(amount))
 
 
-def job_number(value: object) -> int:
-    """Return the number of a job from any whole number, or from the digits of one. Raises InputError."""
-    if isinstance(value, SupportsIndex) and not isinstance(value, bool) and 0 <= index(value) < 2**256:
-        return index(value)
+def job_number(value: object, first: int = 0, last: int = 2**256 - 1) -> int:
+    """Return the number of a job from a job, any whole number, or the digits of one. Raises InputError."""
     if isinstance(value, str) and _NUMBER.fullmatch(value):
-        return int(value)
+        value = int(value)
+    if isinstance(value, SupportsIndex) and not isinstance(value, bool) and first <= index(value) <= last:
+        return index(value)
     raise InputError(
         f"{str(value)[:40]!r} ({type(value).__name__}) is not the number of a job.",
         next_step="Write it like grid.job(12).",
@@ -92,7 +93,7 @@ def seconds_of(duration: Duration | None) -> float | None:
     elif isinstance(duration, bool) or not isinstance(duration, SupportsFloat):
         raise _not_a_duration(duration)
     else:
-        seconds = float(duration)
+        seconds = float(duration if abs(duration) < 1e30 else "inf")
     if not 0 <= seconds < float("inf"):
         raise _not_a_duration(duration)
     return seconds

@@ -5,14 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from operator import index
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, SupportsIndex
 
 from deepgrid.billing.formulas import MAX_LIMIT_MINUTES, affordable_minutes
 from deepgrid.chain.batches import Request
 from deepgrid.chain.node.values import LONGEST_NAME_BYTES, check_label_count, coded_name
-from deepgrid.client.job_values import Credits, Duration, seconds_of, wei_of
+from deepgrid.client.job_values import LAST_JOB, Credits, Duration, job_number, seconds_of, wei_of
 from deepgrid.client.workflow import Workflow
 from deepgrid.errors import InputError
 from deepgrid.lifecycle.feature_labels import FEATURES
@@ -110,8 +109,7 @@ class Terms:
         first = after if after is not None else after_any
         if first is None:
             return self
-        if (number := index(first)) < 1:
-            raise InputError(f"{number} is not the id of a job.")
+        number = job_number(first, 1, LAST_JOB)
         if getattr(first, "retries_left", 0):
             raise InputError(
                 f"Job {number} has retries left: they are other jobs, and the next job would wait for job {number}.",
@@ -192,6 +190,10 @@ class Order:
         """Return the order with a highest price per minute; 0 for any."""
         return replace(self, terms=replace(self.terms, max_rate_wei=rate_wei))
 
+    def with_least(self, minutes: int) -> Order:
+        """Return the order with the minutes that its credits must buy."""
+        return replace(self, terms=replace(self.terms, min_minutes=minutes))
+
     def unknown_features(self, providers: Iterable[Provider]) -> str:
         """Return what the job needs and no cluster of the grid has, in words; empty if each need is met somewhere."""
         labels = [provider.labels for provider in providers if provider.approved and not provider.banned]
@@ -203,7 +205,7 @@ class Order:
         rates = [
             rate
             for provider, rate in quote(self.definition(""), providers).offers
-            if not unmet(provider.labels, self.uses, self.affinity, self.job.resources.gpus)
+            if not unmet(provider.labels, self.uses, self.affinity)
             and affordable_minutes(self.locked_wei, rate) >= self.terms.min_minutes
         ]
         return max(rates, default=0)

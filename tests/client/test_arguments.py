@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from decimal import Decimal
 from enum import Enum
 from pathlib import Path, PurePosixPath
@@ -11,8 +12,12 @@ import numpy as np
 import pytest
 
 from deepgrid.client import InputError
+from deepgrid.client.files.local_files import scan
 from deepgrid.client.job_values import job_number, seconds_of, wei_of
 from deepgrid.client.order import Terms
+from deepgrid.client.repeat.chosen_input import with_input
+from deepgrid.client.repeat.marks import mark_of
+from deepgrid.client.repeat.retries import checked_retries
 from deepgrid.client.workflow import Workflow, read_workflow, variable_texts
 from deepgrid.lifecycle.job import Label
 from tests.cli.live import EXAMPLE
@@ -71,6 +76,40 @@ async def test_what_yaml_cannot_express_is_named_by_its_place_and_type(value: ob
 
 def test_numbers_of_jobs_are_any_whole_numbers_and_their_digits() -> None:
     assert [job_number(one) for one in (6, "6", np.int64(6))] == [6, 6, 6]
+
+
+@pytest.mark.parametrize("value", [0, -1, True, "six", 2**31, 1.0, ""])
+async def test_what_is_no_job_is_neither_an_input_nor_an_earlier_job(value: Any) -> None:
+    workflow = await read_workflow(EXAMPLE)
+    with pytest.raises(InputError, match="is not the number of a job"):
+        await with_input(cast(Any, None), workflow, (), value, Terms())
+    with pytest.raises(InputError, match="is not the number of a job"):
+        Terms().following(value, None)
+
+
+async def test_a_job_follows_another_one_and_reads_its_output() -> None:
+    first: Any = np.int64(7)
+    job = (await with_input(cast(Any, None), await read_workflow(EXAMPLE), (), first, Terms())).definition
+    assert job.input is not None and (job.input.job, Terms().following(first, None).after) == (7, 7)
+
+
+@pytest.mark.parametrize("note", ["x\ud800", 5])
+def test_what_is_no_text_is_no_note(note: Any) -> None:
+    assert mark_of(None, None) is None
+    with pytest.raises(InputError, match="A note is a text"):
+        mark_of(None, note)
+
+
+def test_retries_and_times_may_be_of_any_whole_number() -> None:
+    assert checked_retries(np.int64(2)) == 2
+    with pytest.raises(InputError, match="not a duration"):
+        seconds_of(10**400)
+
+
+def test_a_name_that_is_not_utf_8_is_named(tmp_path: Path) -> None:
+    Path(os.fsdecode(os.fsencode(tmp_path) + b"/caf\xe9.txt")).write_text("x")
+    with pytest.raises(InputError, match=r"caf\\udce9.txt' is not UTF-8"):
+        scan([tmp_path])
 
 
 def test_amounts_and_times_are_numbers_of_any_library() -> None:

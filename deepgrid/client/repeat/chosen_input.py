@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, SupportsIndex
 
+from deepgrid.client.job_values import LAST_JOB, job_number
 from deepgrid.client.order import Terms, order_of
 from deepgrid.client.workflow import FilePath, Workflow
 from deepgrid.errors import InputError
@@ -34,7 +35,7 @@ async def with_input(
     connection: Connection,
     workflow: Workflow,
     paths: FilePath | Sequence[FilePath],
-    input_from: int | None,
+    input_from: SupportsIndex | None,
     terms: Terms,
     private: bool = False,
 ) -> Workflow:
@@ -71,7 +72,7 @@ async def with_input(
             raise InputError("The workflow sends its output elsewhere, in clear text.", next_step="Write grid: {}.")
         keys, changes["private_files"] = await _private(connection, workflow, terms)
     if input_from is not None:
-        changes["input"] = TransportData(job=input_from)
+        changes["input"] = TransportData(job=job_number(input_from, 1, LAST_JOB))
     elif chosen:
         number = await _sent(connection, [Path(path).expanduser() for path in chosen], keys)
         changes["input"] = TransportData(grid=GridData(files=number))

@@ -15,6 +15,7 @@ Tags = Mapping[str, str] | Iterable[str]
 """Tags by name, or texts such as `project=wing`."""
 
 MOST_TAGS, LONGEST_VALUE, LONGEST_NOTE = 16, 80, 500
+_HALF = re.compile("[\ud800-\udfff]")  # of a character, which no encoding can write
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,39}")
 
 
@@ -35,9 +36,11 @@ def tags_of(tags: Tags | None) -> dict[str, str]:
     return found
 
 
-def mark_of(tags: Tags | None, note: str) -> Mark | None:
+def mark_of(tags: Tags | None, note: str | None) -> Mark | None:
     """Return what the services keep about a job; None without tags and note. Raises InputError."""
-    found = tags_of(tags)
+    found, note = tags_of(tags), "" if note is None else note
+    if not isinstance(note, str) or _HALF.search(note):
+        raise InputError("A note is a text of whole characters.")
     if len(note) > LONGEST_NOTE:
         raise InputError(f"A note has at most {LONGEST_NOTE} characters.")
     if not found and not note:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from operator import index
+from typing import TYPE_CHECKING, SupportsIndex
 
 from deepgrid.client.repeat.marks import Tags
 from deepgrid.errors import InputError
@@ -53,6 +54,6 @@ class Retries:
 
 def checked_retries(retries: object) -> int:
     """Return a number of retries. Raises InputError."""
-    if isinstance(retries, bool) or not isinstance(retries, int) or not 0 <= retries <= MOST_RETRIES:
-        raise InputError(f"retries is {retries!r}; it must be a whole number from 0 to {MOST_RETRIES}.")
-    return retries
+    if isinstance(retries, bool) or not isinstance(retries, SupportsIndex) or not 0 <= index(retries) <= MOST_RETRIES:
+        raise InputError(f"retries is {str(retries)[:40]}; it must be a whole number from 0 to {MOST_RETRIES}.")
+    return index(retries)

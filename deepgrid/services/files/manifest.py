@@ -103,7 +103,10 @@ def _text_of(name: bytes) -> str:
 
 def checked_path(path: str) -> str:
     """Return the path of a file in a bundle. Raises InputError for one that could lead elsewhere, or is too long."""
-    _require_short(path.encode())
+    try:
+        _require_short(path.encode())
+    except UnicodeEncodeError:
+        raise InputError(f"the name of the file {path[:100]!a} is not UTF-8", next_step="Rename it.") from None
     return _require_inside(path)
 
 
