@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
-from deepgrid.billing.formulas import MAX_LIMIT_MINUTES
+from deepgrid.billing.credits import format_credits
+from deepgrid.billing.formulas import MAX_LIMIT_MINUTES, affordable_minutes
 from deepgrid.chain.client import Chain
 from deepgrid.client.display.html import quote_html
+from deepgrid.client.display.text import plural
 from deepgrid.client.errors import QuoteExpired
 from deepgrid.client.job_values import credits_of
 from deepgrid.errors import InputError
 from deepgrid.lifecycle.job import Provider
 from deepgrid.scheduling.explain import quote
-from deepgrid.scheduling.fit import mismatch
+from deepgrid.scheduling.fit import mismatch, unmet
 
 if TYPE_CHECKING:
     from deepgrid.client.order import Order
@@ -83,7 +86,7 @@ async def quote_for(chain: Chain, order: Order, minutes: int) -> Quote:
     misfits = [Misfit(one.name, one.address, why) for one, why in found.misfits]
     offers = []
     for one, rate in found.offers:
-        if missing := mismatch(one.labels, order.uses, order.affinity, order.job.resources.gpus):
+        if missing := mismatch(one.labels, order.uses, order.affinity):
             misfits.append(Misfit(one.name, one.address, missing))
         else:
             offers.append((one, rate))
@@ -118,3 +121,22 @@ async def check_quote(chain: Chain, order: Order, old: Quote, age_s: float) -> N
                 f"The price at {offer.cluster} rose from {then.rate:f} to {offer.rate:f} credits per minute.",
                 next_step="Ask for a new quote, and submit again if you agree.",
             )
+
+
+def check_reach(order: Order, providers: Iterable[Provider]) -> None:
+    """Raise InputError if the credits buy too few minutes at each cluster that could take the order.
+
+    Clusters above the ceiling do not count: the order may wait until one of them is cheaper.
+    """
+    ceiling, least = order.terms.max_rate_wei, order.terms.min_minutes
+    rates = [
+        rate
+        for provider, rate in quote(order.definition(""), providers).offers
+        if not unmet(provider.labels, order.uses, order.affinity) and not (ceiling and rate > ceiling)
+    ]
+    if not rates or (minutes := affordable_minutes(order.locked_wei, min(rates))) >= least:
+        return
+    raise InputError(
+        f"The credits buy {plural(minutes, 'minute')} at the cheapest cluster, but the job must get {least:,}.",
+        next_step=f"Lock at least {format_credits(least * min(rates))} credits, or give a shorter --min-time.",
+    )

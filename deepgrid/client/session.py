@@ -24,6 +24,7 @@ from deepgrid.chain.transactions.sender import Sender
 from deepgrid.chain.transactions.transaction import Receipt
 from deepgrid.chain.transactions.wallet import Wallet
 from deepgrid.chain.writer import Writer
+from deepgrid.client.quotes import check_reach
 from deepgrid.client.spending.budgets import BudgetKeeper
 from deepgrid.errors import ChainError, ContractError, InputError
 from deepgrid.lifecycle.states import JobStatus
@@ -102,7 +103,7 @@ class CustomerSession:
 
         Raises:
             InputError: The order locks too few credits, or the customer has too few. Or the job needs what no cluster
-                of the grid has, such as a container runtime.
+                of the grid has, such as a container runtime, or more time than the credits buy.
             ContractError: The grid accepts no new jobs.
             ChainError: The node does not answer.
         """
@@ -119,7 +120,9 @@ class CustomerSession:
         self.purse.check_minimum(order.locked_wei, constants.minimum_wei)
         self.purse.check(order.locked_wei, balance, allowance if not approve else None)
         await self.purse.budget.require(order.locked_wei)
-        if order.needs and (lacking := order.unknown_features(await self.chain.providers())):
+        providers = await self.chain.providers() if order.needs or order.terms.min_minutes > 1 else []
+        check_reach(order, providers)
+        if lacking := order.unknown_features(providers):
             raise InputError(
                 f"The job needs {lacking}, which no cluster of the grid has.",
                 next_step="Look at `dps offers`, which says what each cluster lacks.",

@@ -77,6 +77,9 @@ async def test_a_time_buys_itself_at_the_dearest_cluster(grid: AsyncGrid, cluste
     job = await grid.submit(EXAMPLE, time="4h")
     assert job.locked == max(offer.cost for offer in quote.offers) == quote.needed
     assert job.on_chain.wishes.min_minutes == 240
+    assert (await job.again(time="1h")).on_chain.wishes.min_minutes == 60
+    with pytest.raises(InputError, match="but the job must get 240"):
+        await job.again(credits=100)
     cheapest = min(offer.rate for offer in quote.offers)
     cheap = await grid.submit(EXAMPLE, time="4h", max_price=cheapest)
     assert cheap.locked == max(Decimal(240) * cheapest, Decimal(1))

@@ -27,6 +27,15 @@ def minutes_of(time: Duration) -> int:
     return minutes
 
 
+def require_reach(minutes: int, least: int) -> None:
+    """Raise InputError if a deposit for a time is less than what the job must get: no cluster would ever get it."""
+    if least > minutes:
+        raise InputError(
+            f"The time is {time_words(minutes)}, but the job must get at least {time_words(least)}.",
+            next_step="Give a longer --time, or a shorter --min-time.",
+        )
+
+
 def require_one(credits: Credits | None, time: Duration | None) -> None:
     """Raise InputError unless exactly one of the two is given."""
     if (credits is None) == (time is None):
@@ -48,10 +57,12 @@ async def with_deposit(connection: Connection, order: Order, credits: Credits | 
 async def order_for(connection: Connection, order: Order, minutes: int) -> tuple[Order, Deposit]:
     """Return the order with the deposit for these minutes, at least, and what it follows from.
 
-    Clusters above the highest price of the order do not count. Raises InputError if no cluster can take it now.
+    Clusters above the highest price of the order do not count. Raises InputError if no cluster can take it now,
+    and if the order must get more minutes.
     """
     from deepgrid.client.quotes import quote_for
 
+    require_reach(minutes, order.terms.min_minutes)
     quote = await quote_for(connection.reads, order, minutes)
     ceiling = order.terms.max_rate_wei
     offers = tuple(offer for offer in quote.offers if not ceiling or wei_of(offer.rate) <= ceiling)
@@ -61,7 +72,7 @@ async def order_for(connection: Connection, order: Order, minutes: int) -> tuple
             next_step="Look at `dps offers`, or give credits instead of a time.",
         )
     minimum_wei = (await connection.reads.constants()).minimum_wei
-    terms = replace(order.terms, min_minutes=max(order.terms.min_minutes, minutes))
+    terms = replace(order.terms, min_minutes=minutes)
     locked_wei = max(minimum_wei, minutes * max(wei_of(offer.rate) for offer in offers))
     return replace(order, locked_wei=locked_wei, terms=terms), Deposit(credits_of(locked_wei), minutes, offers)
 

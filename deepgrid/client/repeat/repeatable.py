@@ -116,7 +116,8 @@ class RepeatableJob(JobLog, ABC):
             secrets: Values of the masked secrets of the kept file by their places, as `file` lists them.
             credits: Credits to lock. The default is what the earlier job locked.
             time: Instead of credits: how long the job may run, such as `"4h"`.
-            min_time: Time that the credits must buy at the cluster. The default is the time of the earlier job.
+            min_time: Time that the credits must buy at the cluster. The default is `time`, else the time of the
+                earlier job.
             max_price: Most credits per minute. The default is the ceiling of the earlier job.
             name: Name of the job. The default is the earlier name.
             tags: Tags of the job. The default is the earlier tags.
@@ -138,8 +139,8 @@ class RepeatableJob(JobLog, ABC):
         kept = await read_job_file(self._connection, self._job) if None in (workflow, tags, note) else JobFile("")
         read = None if workflow is None else await read_workflow(workflow)
         order = order_again(self._job, read or workflow_of(kept, self._job.name, secrets), name, max_price)
-        if min_time is not None:
-            order = replace(order, terms=replace(order.terms, min_minutes=minutes_of(min_time)))
+        if (least := time if min_time is None else min_time) is not None:
+            order = order.with_least(minutes_of(least))
         order = replace(order, terms=order.terms.following(after, after_any))
         if credits is None and time is None:
             credits = credits_of(self._job.locked_wei)
@@ -165,7 +166,7 @@ class RepeatableJob(JobLog, ABC):
             InputError: No cluster can take the job now, or an argument is wrong.
             ChainError: The node does not answer.
         """
-        order = order_again(self._job, await read_workflow(workflow), max_price=max_price)
+        order = order_again(self._job, await read_workflow(workflow), max_price=max_price).with_least(1)
         return (await order_for(self._connection, order, minutes_of(time)))[1]
 
     async def tag(self, tags: Tags | None = None, *, note: str | None = None) -> None:
