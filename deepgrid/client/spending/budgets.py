@@ -29,7 +29,7 @@ SETTLED_FOR_GOOD_S = 600  # after this time, no reorganisation is expected to un
 Per = Literal["day", "week", "month"]
 BINDS = (
     "It binds `dps`, the Python client and `dps web` of this account on this machine. The allowance"
-    " (`dps allowance set`) binds everybody."
+    " (`dps allowance set`) binds everybody. Top-ups of another customer's job do not count."
 )
 
 
