@@ -295,7 +295,7 @@ class AsyncGrid(JobHistory):
         tags: Tags | None = None,
         note: str = "",
         send: FilePath | Sequence[FilePath] = (),
-        input_from: int | None = None,
+        input_from: SupportsIndex | None = None,
         retries: int = 0,
         after: SupportsIndex | None = None,
         after_any: SupportsIndex | None = None,
@@ -319,13 +319,12 @@ class AsyncGrid(JobHistory):
             min_time: Time that the credits must buy at the cluster, such as `"2h"`. The default is `time`, or a minute.
             max_price: Most credits per minute, which the contract enforces; `"any"` for no ceiling. The default is
                 the dearest price of the quote, or else of the clusters that can take the job now.
-            give_up_after: If no cluster has the job after this time, it is cancelled and refunded. At least 10 minutes.
-                Default: never.
+            give_up_after: If no cluster has the job after this time, 10 minutes or more, it is cancelled and refunded.
             prefer: What counts most when a cluster is chosen: `balanced`, `price`, `start` or `speed`.
             tags: Tags to find the job by, such as `["project=wing"]`. They are not on chain.
             note: A note on the job, of at most 500 characters.
             send: Files and folders of this machine, which the job finds in `$DEEPSQUARE_INPUT`.
-            input_from: Number of another job of the same customer, whose output becomes the input.
+            input_from: Another job of the same customer, or its number, whose output becomes the input.
             retries: While it is waited for, run the job again up to so many times if it fails for another reason than
                 its program. It then has the number of its last attempt.
             after: A job, or its number, that must finish first. If it does not, the new job ends with a refund.
@@ -378,8 +377,7 @@ class AsyncGrid(JobHistory):
             JobError: The job did not finish.
             GridError: As `submit` raises.
         """
-        job = await self.submit(workflow, credits, **options)
-        return await (await job.wait()).check()
+        return await (await (await self.submit(workflow, credits, **options)).wait()).check()
 
     async def map(
         self,
@@ -403,11 +401,12 @@ class AsyncGrid(JobHistory):
         tags: Tags | None = None,
         note: str = "",
         send: FilePath | Sequence[FilePath] = (),
-        input_from: int | None = None,
+        input_from: SupportsIndex | None = None,
         retries: int = 0,
         after: SupportsIndex | None = None,
         after_any: SupportsIndex | None = None,
         private: bool = False,
+        approve: bool = True,
         progress: bool = True,
     ) -> AsyncJobSet:
         """Submit one job per parameter set, a limited number at a time, in the background while the grid is open.
@@ -432,11 +431,12 @@ class AsyncGrid(JobHistory):
             tags: Tags of all jobs, as for `submit`.
             note: A note on all jobs.
             send: Files and folders for each job, as for `submit`. They are sent and stored once.
-            input_from: Number of another job, whose output becomes the input of each.
+            input_from: Another job, or its number, whose output becomes the input of each.
             retries: Run a job again up to so many times if it fails for another reason than its program.
             after: A job, or its number, that must finish before all of these.
             after_any: A job that must end before all of these, in any way.
             private: Encrypt the files, as for `submit`.
+            approve: Raise an allowance that is too low, to exactly the credits of the jobs that are requested together.
             progress: Show a bar while `wait` or `results` waits, in a terminal or notebook.
 
         Returns:
@@ -451,7 +451,7 @@ class AsyncGrid(JobHistory):
         terms = Terms.of(uses, affinities, delegate_spending, min_time, max_price, give_up_after, prefer)
         terms = terms.following(after, after_any)
         most_wei = None if most is None else wei_of(most)
-        limits, mark = SweepLimits(at_once, most_wei, pack, checked_retries(retries)), mark_of(tags, note)
+        limits, mark = SweepLimits(at_once, most_wei, pack, checked_retries(retries), approve), mark_of(tags, note)
         connection = await self._connect()
         read = await with_input(connection, read, send, input_from, terms, private)
         order = await with_deposit(connection, order_of(read, 0, name, terms), credits, time)

@@ -61,6 +61,16 @@ class AsyncJobSet:
         """Id of the sweep, by which `AsyncGrid.sweep` and `dps sweep` find it again."""
         return self._sweep.plan.sweep_id
 
+    @property
+    def refused(self) -> list[Unsubmitted]:
+        """What stands for the parameter sets that have no job and will have none, in the order of their parameters."""
+        return [entry.unsubmitted for entry in self._entries if entry.unsubmitted is not None]
+
+    @property
+    def unnoted(self) -> int:
+        """Number of jobs of the sweep whose place, tags and note the services do not keep, because they failed."""
+        return self._sweep.unnoted
+
     async def requested(self) -> Self:
         """Wait until all jobs were requested, or were refused.
 
@@ -194,15 +204,20 @@ class AsyncJobSet:
         Raises:
             ChainError: The node does not answer.
         """
-        await self._sweep.drop(self._entries)
-        hot = [job for job in self if not job.over]
+        dropping = self._sweep.drop(self._entries)
+        running = [job for job in self if not job.over]
+        await self._cancel(running)  # first: each begun minute costs
+        await dropping
+        await self._cancel([job for job in self if not job.over and job not in running])
+        return self
+
+    async def _cancel(self, jobs: Sequence[AsyncJob]) -> None:
         writer = self._sweep.connection.session.writer
-        answers = await asyncio.gather(*(writer.cancel_job(job.id) for job in hot), return_exceptions=True)
+        answers = await asyncio.gather(*(writer.cancel_job(job.id) for job in jobs), return_exceptions=True)
         errors = [error for error in answers if isinstance(error, BaseException)]
         for error in errors:
             if not isinstance(error, ContractError):  # which says that the job has ended meanwhile
                 raise error
-        return self
 
     async def summary(self) -> Summary:
         """Count the jobs by their states now, and their credits.
@@ -263,7 +278,11 @@ async def start_sweep(
         await check_earlier(connection, [order.terms])
     entries = await asyncio.to_thread(plan.entries, parameters)
     constants = await connection.reads.constants()
-    connection.session.purse.check_minimum(order.locked_wei, constants.minimum_wei)
+    purse, reads = connection.session.purse, connection.reads
+    purse.check_minimum(order.locked_wei, constants.minimum_wei)
+    if not limits.approve:
+        customer = connection.session.address
+        purse.check(order.locked_wei, await reads.balance(customer), await reads.allowance(customer))
     await connection.patiently(lambda: plan.set_ceiling(connection.session))
     sweep = Sweep(connection, plan, entries, limits)
     sweep.start()

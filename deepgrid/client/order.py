@@ -205,7 +205,7 @@ class Order:
         rates = [
             rate
             for provider, rate in quote(self.definition(""), providers).offers
-            if not unmet(provider.labels, self.uses, self.affinity)
+            if not unmet(provider.labels, self.uses, self.affinity, self.job.resources.gpus)
             and affordable_minutes(self.locked_wei, rate) >= self.terms.min_minutes
         ]
         return max(rates, default=0)

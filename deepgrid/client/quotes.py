@@ -86,7 +86,7 @@ async def quote_for(chain: Chain, order: Order, minutes: int) -> Quote:
     misfits = [Misfit(one.name, one.address, why) for one, why in found.misfits]
     offers = []
     for one, rate in found.offers:
-        if missing := mismatch(one.labels, order.uses, order.affinity):
+        if missing := mismatch(one.labels, order.uses, order.affinity, order.job.resources.gpus):
             misfits.append(Misfit(one.name, one.address, missing))
         else:
             offers.append((one, rate))

@@ -26,6 +26,8 @@ class ClientSettings:
     Attributes:
         patience_s: How long a single read is retried while the node or the services do not answer. Waiting for a
             job and following a log retry without a limit.
+        note_patience_s: The same for tags, notes and places in sweeps, which are noted just before a job is requested.
+            The longer of the two times counts.
         requests_at_once: Number of requests to the services that run at the same time.
         poll_s: Interval between two looks at the jobs that are waited for.
         longest_pause_s: Longest pause between two retries.
@@ -46,6 +48,7 @@ class ClientSettings:
     """
 
     patience_s: float = 60.0
+    note_patience_s: float = 60.0
     requests_at_once: int = 16
     poll_s: float = 1.0
     longest_pause_s: float = 5.0

@@ -23,7 +23,7 @@ from deepgrid.client.job import AsyncJob
 from deepgrid.client.job_values import credits_of, wei_of
 from deepgrid.client.order import Preference, Terms
 from deepgrid.client.repeat.chosen_input import check_ways
-from deepgrid.client.repeat.deposit import minutes_of
+from deepgrid.client.repeat.deposit import minutes_of, require_reach
 from deepgrid.client.repeat.marks import mark_of
 from deepgrid.client.workflow import Workflow, read_workflow
 from deepgrid.errors import InputError
@@ -106,7 +106,7 @@ async def submit(
     book: options.BookFile = None,
 ) -> None:
     """Submit a job, and lock credits for it. Credits that it does not use are returned."""
-    locked_wei = _locked(credits, credits_wei, time)
+    locked_wei = _locked(credits, credits_wei, time, min_time)
     preferred = cast(Preference, prefer)  # checked with the other terms, before the question
     terms = Terms.of(uses or (), affinities or (), delegate_spending, min_time, max_price, give_up_after, preferred)
     terms.following(after, after_any)
@@ -136,7 +136,7 @@ async def submit(
         choice |= {"send": send or (), "input_from": input_from, "after": after, "after_any": after_any}
         choice["private"] = private
         if numbers is not None:
-            await submit_array(grid, workflow, numbers, choice, as_json=as_json)
+            await submit_array(grid, workflow, numbers, choice | {"approve": not no_approve}, as_json=as_json)
             return
         with interruptions_explained():
             job = await grid.submit(workflow, approve=not no_approve, cache=cache, retries=retries, **choice)
@@ -209,7 +209,7 @@ async def _remind_of_allowance(grid: AsyncGrid) -> None:
         )
 
 
-def _locked(credits: str | None, wei: str | None, time: str | None = None) -> int:
+def _locked(credits: str | None, wei: str | None, time: str | None, least: str | None) -> int:
     """Return the credits to lock in wei; 0 if they follow from the time. Raises InputError."""
     if [credits, wei, time].count(None) != 2:
         raise InputError(
@@ -217,7 +217,7 @@ def _locked(credits: str | None, wei: str | None, time: str | None = None) -> in
             next_step="Give --credits or --credits-wei, or --time; not both.",
         )
     if time is not None:
-        minutes_of(time)
+        require_reach(minutes_of(time), minutes_of(least or time))
         return 0
     return amount(credits, wei=False) if credits is not None else amount(wei or "", wei=True)
 

@@ -13,6 +13,7 @@ from deepgrid.client.engine.result_cache import cache_key, check_cacheable, fini
 from deepgrid.client.errors import IdempotencyConflict, note_interruption
 from deepgrid.client.job_values import wei_of
 from deepgrid.client.quotes import Quote, check_quote
+from deepgrid.client.settings import log_outage, patiently
 
 if TYPE_CHECKING:
     from deepgrid.client.order import Order
@@ -129,11 +130,15 @@ def _keep_here(connection: Connection, definition_hash: str, order: Order) -> No
     OwnCopies(connection.session.sender.wallet).keep(definition_hash, canonical(order.job))
 
 
-async def note(connection: Connection, marks: Mapping[str, Mark], *, forever: bool = False) -> None:
+async def note(connection: Connection, marks: Mapping[str, Mark]) -> None:
     """Note tags and places in sweeps about stored definitions. Raises ServiceError, also if the services cannot."""
     from deepgrid.services.kept_messages import JobMark
 
     rows = [
         JobMark(definition_hash=one, tags=mark.tags, note=mark.note, sweep=mark.sweep) for one, mark in marks.items()
     ]
-    await connection.patiently(lambda: connection.session.services.write_marks(rows), forever=forever)
+    settings = connection.settings
+    patience_s = max(settings.patience_s, settings.note_patience_s)
+    await patiently(
+        lambda: connection.session.services.write_marks(rows), patience_s, settings.longest_pause_s, log_outage
+    )

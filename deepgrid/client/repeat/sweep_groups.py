@@ -193,7 +193,12 @@ async def _group(connection: Connection, found: Sequence[tuple[JobMark, Job]]) -
 
 
 async def retry_failed(
-    connection: Connection, group: SweepGroup, secrets: Mapping[str, str] | None, waiting: Callable[[Terms], Terms]
+    connection: Connection,
+    group: SweepGroup,
+    secrets: Mapping[str, str] | None,
+    waiting: Callable[[Terms], Terms],
+    *,
+    approve: bool = True,
 ) -> list[int]:
     """Repeat the failed places of a sweep, each once; returns the numbers of the new jobs.
 
@@ -213,7 +218,7 @@ async def retry_failed(
             place = Mark(tags=mark.tags, note=mark.note, sweep=mark.sweep)
             order, salt = await _again(connection, job, secrets)
             prepared.append(((replace(order, terms=waiting(order.terms)), salt), place))
-        return await _request(connection, prepared)
+        return await _request(connection, prepared, approve=approve)
 
 
 async def _again(connection: Connection, job: Job, secrets: Mapping[str, str] | None) -> tuple[Order, bytes]:
@@ -223,7 +228,9 @@ async def _again(connection: Connection, job: Job, secrets: Mapping[str, str] | 
     return order, connection.idempotency_key(RETRY, f"job {job.id}").salt()
 
 
-async def _request(connection: Connection, prepared: Sequence[tuple[tuple[Order, bytes], Mark]]) -> list[int]:
+async def _request(
+    connection: Connection, prepared: Sequence[tuple[tuple[Order, bytes], Mark]], *, approve: bool
+) -> list[int]:
     """Request the jobs that do not exist yet: all or none, in one transaction if they fit."""
     from deepgrid.workflow import canonical, hash_definition
 
@@ -242,4 +249,4 @@ async def _request(connection: Connection, prepared: Sequence[tuple[tuple[Order,
     if noted:
         await note(connection, noted)
     async with connection.spending:
-        return sorted(found + await connection.session.request_all(orders))
+        return sorted(found + await connection.session.request_all(orders, approve=approve))

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Coroutine, Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from deepgrid.client.engine.connection import Connection
 from deepgrid.client.engine.earlier_job import check_earlier
@@ -41,12 +42,14 @@ class SweepLimits:
         most_wei: Wei of credits that are locked at the same time; None for no limit.
         pack: Parameter sets per job.
         retries: How often a job is run again after a failure that was not its program's.
+        approve: Whether a request may raise the allowance, to exactly what it locks.
     """
 
     at_once: int
     most_wei: int | None = None
     pack: int = 1
     retries: int = 0
+    approve: bool = True
 
 
 class Sweep:
@@ -57,6 +60,7 @@ class Sweep:
         limits: Its limits.
         entries: All jobs of the sweep, in order.
         ended: Those that are over, in the order in which this was seen.
+        unnoted: Number of requested jobs whose place, tags and note the services do not keep.
         error: Why no more jobs are requested; None while all is well.
     """
 
@@ -66,6 +70,7 @@ class Sweep:
         self.limits = limits
         self.entries = entries
         self.ended: list[Entry] = []
+        self.unnoted = 0
         self.error: GridError | None = None
         for entry in entries:
             entry.retries_left = limits.retries
@@ -73,16 +78,14 @@ class Sweep:
         self._hot: dict[int, Entry] = {}
         self._look_up = plan.named
         self._capacity = Capacity(connection, plan.credits_wei, limits.at_once, limits.most_wei)
-        self._requesting = asyncio.Lock()
+        self._requesting = asyncio.Lock()  # held while jobs are requested or looked up, not while services answer
         self._change = asyncio.Event()
         self._over = False
         self._followers: asyncio.TaskGroup
 
     def start(self) -> None:
         """Begin to request jobs, until all were requested or the connection is closed."""
-        task = asyncio.create_task(self._run(), name="sweep")
-        self.connection.background.add(task)
-        task.add_done_callback(self.connection.background.discard)
+        self._in_background(self._run(), "sweep")
 
     @property
     def stuck(self) -> GridError | None:
@@ -94,13 +97,17 @@ class Sweep:
         """Is set at the next change of `ended` or `error`."""
         return self._change
 
-    async def drop(self, entries: Iterable[Entry]) -> None:
-        """Request no jobs for these entries any more."""
-        async with self._requesting:
-            for entry in entries:
-                entry.retries_left = 0
-                if entry.definition_hash in self._missing:
-                    self._give_up(entry, InputError("It was cancelled before it was requested."), JobStatus.CANCELLED)
+    def drop(self, entries: Iterable[Entry]) -> asyncio.Task[None]:
+        """Request no jobs for these entries from now on. The task ends when each has a job or is given up."""
+        for entry in (dropped := list(entries)):
+            entry.dropped, entry.retries_left = True, 0
+        return self._in_background(self._drop(dropped), "dropping")
+
+    def _in_background(self, work: Coroutine[Any, Any, None], name: str) -> asyncio.Task[None]:
+        task = asyncio.create_task(work, name=name)
+        self.connection.background.add(task)
+        task.add_done_callback(self.connection.background.discard)
+        return task
 
     # -- requesting --------------------------------------------------------------------------
 
@@ -130,12 +137,13 @@ class Sweep:
         pause_s = pauses_s(self.connection.settings.longest_pause_s)
         try:
             if self._look_up:
-                await self._adopt_earlier()
+                async with self._requesting:
+                    await self._adopt_earlier()
             while self._missing or (self.limits.retries and self._hot):
-                if not self._missing:  # a job that fails may be requested again
+                if not (wanted := self._wanted()):  # a job that fails may be requested again
                     await self._change.wait()
                     continue
-                count = await self._capacity.wait(len(self._missing), self._hot, lambda: self._change)
+                count = await self._capacity.wait(len(wanted), self._hot, lambda: self._change)
                 try:
                     await self._request(count)
                     failures = 0
@@ -144,32 +152,50 @@ class Sweep:
                     if failures == MOST_FAILURES:
                         raise
                     logger.warning("a request of jobs failed, looking for them on chain: %s", error)
-                    self._look_up = True
                     await asyncio.sleep(pause_s(failures))
         except GridError as error:  # the jobs that were requested are followed on
             self._stop(error)
 
     async def _request(self, count: int) -> None:
         key, wanted = self.plan.key, self.plan.named
-        async with self._requesting, key_lock(key.folder if wanted else None, key.id, None):
-            if self._look_up and await self._adopt_earlier():
-                return  # another process requested some: count the places again
-            self._look_up = self.plan.named
+        async with key_lock(key.folder if wanted else None, key.id, None):
+            async with self._requesting:
+                if self._look_up and await self._adopt_earlier():
+                    return  # another process requested some: count the places again
+                self._look_up = wanted
             await self._give_up_after_failure()
-            batch = await self._store(list(self._missing.values())[:count])
-            if not batch:
-                return
-            if wanted:
-                record_use(self.connection, key, Use(self.plan.fingerprint, batch[0].definition_hash))
-            orders = [(self.plan.order(entry), entry.definition_hash) for entry in batch]
-            try:
-                async with self.connection.spending:
-                    job_ids = await self.connection.session.request_all(orders)
-            except ContractError as error:
-                if error.name == TOO_FEW_CREDITS:
-                    return  # something else has locked them: wait for a place again
-                raise
-            await self._adopt(batch, await self._read(job_ids))
+            stored = await self._store(self._wanted()[:count])
+            async with self._requesting:
+                batch = [entry for entry in stored if not entry.dropped]
+                if not batch:
+                    return
+                if wanted:
+                    record_use(self.connection, key, Use(self.plan.fingerprint, batch[0].definition_hash))
+                await self._send(batch)
+
+    def _wanted(self) -> list[Entry]:
+        return [entry for entry in self._missing.values() if not entry.dropped]
+
+    async def _send(self, batch: Sequence[Entry]) -> None:
+        orders = [(self.plan.order(entry), entry.definition_hash) for entry in batch]
+        try:
+            async with self.connection.spending:
+                job_ids = await self.connection.session.request_all(orders, approve=self.limits.approve)
+        except ContractError as error:
+            if error.name == TOO_FEW_CREDITS:
+                return  # something else has locked them: wait for a place again
+            raise
+        except ChainError:
+            self._look_up = True  # they may have been requested
+            raise
+        await self._adopt(batch, await self._read(job_ids))
+
+    async def _drop(self, entries: Sequence[Entry]) -> None:
+        async with self._requesting:
+            if self._look_up and not self._over and any(entry.definition_hash in self._missing for entry in entries):
+                await self._adopt_earlier()
+            for entry in entries:
+                self._give_up(entry, InputError("It was cancelled before it was requested."), JobStatus.CANCELLED)
 
     async def _give_up_after_failure(self) -> None:
         """Request no more jobs if the job that they wait for ended without having finished."""
@@ -187,10 +213,11 @@ class Sweep:
         return batch
 
     async def _note(self, entries: Sequence[Entry]) -> None:
-        """Note the places of the entries at the services, which show the sweep as a group. It needs no answer."""
+        """Note the places of the entries at the services, which show the sweep as a group. Without it, jobs run too."""
         try:
             await note(self.connection, {entry.definition_hash: self.plan.mark(entry) for entry in entries})
         except GridError as error:
+            self.unnoted += len(entries)
             logger.warning("the places of %d jobs in their sweep are not kept: %s", len(entries), error)
 
     async def _store_one(self, entry: Entry) -> bool:
@@ -205,7 +232,8 @@ class Sweep:
                 return False  # else the service waits for credits, as the sweep does
 
     def _give_up(self, entry: Entry, error: GridError, status: JobStatus) -> None:
-        del self._missing[entry.definition_hash]
+        if self._missing.pop(entry.definition_hash, None) is None:
+            return  # it has a job, or was dropped meanwhile
         entry.unsubmitted = Unsubmitted(entry.parameters, error, status)
         self.ended.append(entry)
         self._changed()

@@ -122,6 +122,7 @@ class JobHistory(ABC):
         secrets: Mapping[str, str] | None = None,
         after: SupportsIndex | None = None,
         after_any: SupportsIndex | None = None,
+        approve: bool = True,
     ) -> list[int]:
         """Repeat the jobs of a sweep that are over and did not finish. A second call requests nothing twice.
 
@@ -131,6 +132,7 @@ class JobHistory(ABC):
             after: A job, or its number, that must finish before all of these. The default is the wish of the earlier
                 jobs, if no cluster had them.
             after_any: A job that must end before all of these, in any way.
+            approve: Raise an allowance that is too low, to exactly the credits of these jobs.
 
         Returns:
             Numbers of the new jobs.
@@ -142,7 +144,9 @@ class JobHistory(ABC):
         """
         connection = await self._connect()
         group = await read_sweep(connection, sweep_id)
-        return await retry_failed(connection, group, secrets, lambda terms: terms.following(after, after_any))
+        return await retry_failed(
+            connection, group, secrets, lambda terms: terms.following(after, after_any), approve=approve
+        )
 
 
 async def with_tags(connection: Connection, texts: Sequence[str]) -> Collection[str] | None:

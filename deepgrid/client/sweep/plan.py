@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from deepgrid.client.engine.idempotency import IdempotencyKey
 from deepgrid.client.job_values import Parameters
+from deepgrid.client.quotes import check_reach
 from deepgrid.client.sweep.summary import Unsubmitted
 from deepgrid.client.workflow import variable_texts
 from deepgrid.errors import InputError
@@ -42,6 +43,7 @@ class Entry:
         job: The job, once it was requested.
         unsubmitted: Why there will be no job.
         retries_left: How often it is run again after a failure that was not its program's.
+        dropped: Whether no job may be requested for it any more.
     """
 
     parameters: Parameters
@@ -54,6 +56,7 @@ class Entry:
     job: AsyncJob | None = None
     unsubmitted: Unsubmitted | None = None
     retries_left: int = 0
+    dropped: bool = False
 
     @property
     def over(self) -> bool:
@@ -167,7 +170,12 @@ class Plan:
         return Mark(tags=mark.tags, note=mark.note, sweep=place)
 
     async def set_ceiling(self, session: CustomerSession) -> None:
-        """Make the dearest price of today the ceiling of all jobs, unless the caller named a ceiling."""
+        """Make the dearest price of today the ceiling of all jobs, unless the caller named a ceiling.
+
+        Raises InputError if the credits of a job buy too few minutes at each cluster.
+        """
+        if self._order.terms.min_minutes > 1:
+            check_reach(self._order, await session.chain.providers())
         self._order = await session.with_ceiling(self._order)
 
     def _entry(

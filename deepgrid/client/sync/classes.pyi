@@ -129,6 +129,7 @@ class Grid:
         secrets: Mapping[str, str] | None = None,
         after: SupportsIndex | None = None,
         after_any: SupportsIndex | None = None,
+        approve: bool = True,
     ) -> list[int]:
         """Repeat the jobs of a sweep that are over and did not finish. A second call requests nothing twice.
 
@@ -138,6 +139,7 @@ class Grid:
             after: A job, or its number, that must finish before all of these. The default is the wish of the earlier
                 jobs, if no cluster had them.
             after_any: A job that must end before all of these, in any way.
+            approve: Raise an allowance that is too low, to exactly the credits of these jobs.
 
         Returns:
             Numbers of the new jobs.
@@ -299,7 +301,7 @@ class Grid:
         tags: Tags | None = None,
         note: str = "",
         send: FilePath | Sequence[FilePath] = (),
-        input_from: int | None = None,
+        input_from: SupportsIndex | None = None,
         retries: int = 0,
         after: SupportsIndex | None = None,
         after_any: SupportsIndex | None = None,
@@ -323,13 +325,12 @@ class Grid:
             min_time: Time that the credits must buy at the cluster, such as `"2h"`. The default is `time`, or a minute.
             max_price: Most credits per minute, which the contract enforces; `"any"` for no ceiling. The default is
                 the dearest price of the quote, or else of the clusters that can take the job now.
-            give_up_after: If no cluster has the job after this time, it is cancelled and refunded. At least 10 minutes.
-                Default: never.
+            give_up_after: If no cluster has the job after this time, 10 minutes or more, it is cancelled and refunded.
             prefer: What counts most when a cluster is chosen: `balanced`, `price`, `start` or `speed`.
             tags: Tags to find the job by, such as `["project=wing"]`. They are not on chain.
             note: A note on the job, of at most 500 characters.
             send: Files and folders of this machine, which the job finds in `$DEEPSQUARE_INPUT`.
-            input_from: Number of another job of the same customer, whose output becomes the input.
+            input_from: Another job of the same customer, or its number, whose output becomes the input.
             retries: While it is waited for, run the job again up to so many times if it fails for another reason than
                 its program. It then has the number of its last attempt.
             after: A job, or its number, that must finish first. If it does not, the new job ends with a refund.
@@ -385,11 +386,12 @@ class Grid:
         tags: Tags | None = None,
         note: str = "",
         send: FilePath | Sequence[FilePath] = (),
-        input_from: int | None = None,
+        input_from: SupportsIndex | None = None,
         retries: int = 0,
         after: SupportsIndex | None = None,
         after_any: SupportsIndex | None = None,
         private: bool = False,
+        approve: bool = True,
         progress: bool = True,
     ) -> JobSet:
         """Submit one job per parameter set, a limited number at a time, in the background while the grid is open.
@@ -414,11 +416,12 @@ class Grid:
             tags: Tags of all jobs, as for `submit`.
             note: A note on all jobs.
             send: Files and folders for each job, as for `submit`. They are sent and stored once.
-            input_from: Number of another job, whose output becomes the input of each.
+            input_from: Another job, or its number, whose output becomes the input of each.
             retries: Run a job again up to so many times if it fails for another reason than its program.
             after: A job, or its number, that must finish before all of these.
             after_any: A job that must end before all of these, in any way.
             private: Encrypt the files, as for `submit`.
+            approve: Raise an allowance that is too low, to exactly the credits of the jobs that are requested together.
             progress: Show a bar while `wait` or `results` waits, in a terminal or notebook.
 
         Returns:
@@ -678,7 +681,8 @@ class Job:
             secrets: Values of the masked secrets of the kept file by their places, as `file` lists them.
             credits: Credits to lock. The default is what the earlier job locked.
             time: Instead of credits: how long the job may run, such as `"4h"`.
-            min_time: Time that the credits must buy at the cluster. The default is the time of the earlier job.
+            min_time: Time that the credits must buy at the cluster. The default is `time`, else the time of the
+                earlier job.
             max_price: Most credits per minute. The default is the ceiling of the earlier job.
             name: Name of the job. The default is the earlier name.
             tags: Tags of the job. The default is the earlier tags.
@@ -965,6 +969,12 @@ class JobSet:
     @property
     def sweep_id(self) -> str:
         """Id of the sweep, by which `Grid.sweep` and `dps sweep` find it again."""
+    @property
+    def refused(self) -> list[Unsubmitted]:
+        """What stands for the parameter sets that have no job and will have none, in the order of their parameters."""
+    @property
+    def unnoted(self) -> int:
+        """Number of jobs of the sweep whose place, tags and note the services do not keep, because they failed."""
     def requested(self) -> Self:
         """Wait until all jobs were requested, or were refused.
 

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import typer
 
 from deepgrid.cli.display.screen import print_json
-from deepgrid.cli.error_boundary import interruptions_explained
+from deepgrid.cli.error_boundary import FAILED, interruptions_explained
 from deepgrid.cli.standard_streams import print_result
+from deepgrid.client.display.text import plural
 from deepgrid.errors import InputError
+from deepgrid.plain_text import plain
 
 if TYPE_CHECKING:
     from deepgrid.client.grid import AsyncGrid
@@ -62,7 +65,10 @@ def _not_a_range(text: str) -> InputError:
 async def submit_array(
     grid: AsyncGrid, workflow: Workflow, numbers: ArrayRange, options: dict[str, Any], *, as_json: bool
 ) -> None:
-    """Request one job per number. Returns when all were requested: at once, unless fewer may be hot at a time."""
+    """Request one job per number. Returns when all were requested: at once, unless fewer may be hot at a time.
+
+    Raises typer.Exit if some were refused.
+    """
     count = len(numbers.numbers)
     jobs = await grid.map(workflow, numbers.parameters, at_once=numbers.at_once, **options)
     if numbers.at_once < count:
@@ -72,10 +78,21 @@ async def submit_array(
         )
     with interruptions_explained():
         await jobs.requested()
-    ids = jobs.ids
-    if as_json:
-        print_json({"sweep": jobs.sweep_id, "jobs": ids})
-        return
+    ids, reasons = jobs.ids, Counter(str(one.error) for one in jobs.refused)
+    for reason, refused in reasons.items():
+        typer.echo(plain(f"{plural(refused, 'job')} not submitted: {reason}"), err=True)
+    if jobs.unnoted:
+        what = f"The places, tags and notes of {plural(jobs.unnoted, 'job')} are not kept: the services did not answer."
+        typer.echo(f"{what} `dps sweep show` does not show these jobs, `dps job list` does.", err=True)
     short = jobs.sweep_id[:8]
-    print_result(f"sweep {short} submitted: {count:,} jobs, from {min(ids, default=0)} to {max(ids, default=0)}")
-    typer.echo(f"See it with `dps sweep show {short}`, repeat what failed with `dps sweep retry {short}`.", err=True)
+    if as_json:
+        more = {"refused": dict(reasons)} if reasons else {}
+        print_json({"sweep": jobs.sweep_id, "jobs": ids, **more})
+    elif ids:
+        how_many = f"{len(ids):,} of {count:,} jobs" if reasons else f"{count:,} jobs"
+        print_result(f"sweep {short} submitted: {how_many}, from {min(ids)} to {max(ids)}")
+        typer.echo(
+            f"See it with `dps sweep show {short}`, repeat what failed with `dps sweep retry {short}`.", err=True
+        )
+    if reasons:
+        raise typer.Exit(FAILED)

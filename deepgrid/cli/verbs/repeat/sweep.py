@@ -11,7 +11,7 @@ from deepgrid.cli.access.confirmation import Force, confirm
 from deepgrid.cli.access.grid import as_customer
 from deepgrid.cli.display.screen import Screen, print_json
 from deepgrid.cli.error_boundary import interruptions_explained, runs
-from deepgrid.cli.options import DEFAULT_KEY, AsJson, BookFile, KeyFile
+from deepgrid.cli.options import DEFAULT_KEY, AsJson, BookFile, KeyFile, NoApprove
 from deepgrid.cli.standard_streams import print_result
 from deepgrid.cli.verbs.repeat.repeat_options import After, AfterAny, WithTag
 from deepgrid.cli.verbs.repeat.secrets_of_jobs import ask_secrets
@@ -76,6 +76,7 @@ async def retry(
     sweep_id: SweepId,
     after: After = None,
     after_any: AfterAny = None,
+    no_approve: NoApprove = False,
     as_json: AsJson = False,
     force: Force = False,
     key: KeyFile = DEFAULT_KEY,
@@ -87,6 +88,8 @@ async def retry(
         failed = group.failed
         if not failed:
             typer.echo(f"Nothing of the sweep failed: {group.progress}.", err=True)
+            if as_json:
+                print_json({"sweep": group.id, "jobs": []})
             return
         jobs = [await grid.job(row.job_id) for row in failed]
         locked = format_credits(sum(job.on_chain.locked_wei for job in jobs))
@@ -94,7 +97,9 @@ async def retry(
         confirm(f"Lock {locked} credits of {grid.address} to run {what} again?", force=force)
         secrets = ask_secrets((await jobs[0].file()).masked, jobs[0].id)
         with interruptions_explained():
-            numbers = await grid.retry_sweep(group.id, secrets=secrets, after=after, after_any=after_any)
+            numbers = await grid.retry_sweep(
+                group.id, secrets=secrets, after=after, after_any=after_any, approve=not no_approve
+            )
     if as_json:
         print_json({"sweep": group.id, "jobs": numbers})
     else:
