@@ -98,10 +98,11 @@ async def _private(connection: Connection, workflow: Workflow, terms: Terms) -> 
 
     later = workflow.definition.model_copy(update={"private_files": PrivateFiles(own="00")})
     order = order_of(workflow.with_definition(later), 0, None, terms)
-    offers = quote(order.definition(""), await connection.reads.providers()).offers
+    asked = order.definition("")
+    offers = quote(asked, await connection.reads.providers()).offers
     book = connection.chain.book
     keys = FileKeys.new(connection.session.sender.wallet, Domain(book.chain_id, book.meta_scheduler))
-    sealed = keys.sealed_for(one for one, _ in offers if not unmet(one.labels, order.uses, order.affinity))
+    sealed = keys.sealed_for(one for one, _ in offers if not unmet(one.labels, order.uses, order.affinity, asked.gpus))
     if not sealed.clusters:
         raise InputError(
             "No cluster that can run this job has published a key for private files.",

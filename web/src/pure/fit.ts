@@ -26,7 +26,7 @@ export function obstacle(job: JobNeeds, cluster: Offering): string {
   const [tasks, cpusPerTask, memPerCpu, gpus] = [job.asked.ntasks, job.asked.cpusPerTask, job.asked.memPerCpuMb, job.asked.gpus].map(Number);
   const problem = misfit({ tasks: tasks!, cpusPerTask: cpusPerTask!, memPerCpu: memPerCpu!, gpus: gpus! }, cluster);
   if (problem) return problem;
-  const missing = mismatch(cluster.labels, job.conditions, gpus);
+  const missing = mismatch(cluster.labels, job.conditions, gpus!);
   if (missing) return missing;
   const prices: Prices = { gpu: cluster.prices.gpu, cpu: cluster.prices.cpu, memPerMb: cluster.prices.memory };
   const rate = rateWeiPerMinute(job.asked, prices);
