@@ -262,7 +262,7 @@ class Call:
 
     def _job(self, text: str, attempts: int) -> tuple[Job, str]:
         """Return the job and its key: the first one, or after it failed the first of the retries that did not."""
-        job, key = self._first(text)
+        job, key = self._first(text, attempts)
         for attempt in range(1, attempts):
             if not job.over or job.status is JobStatus.FINISHED:
                 break
@@ -270,13 +270,15 @@ class Call:
             job = self._runner.submit_job(self._task, key, text)
         return job, key
 
-    def _first(self, text: str) -> tuple[Job, str]:
-        if self._place is None or self._sweep is None:
-            return self._runner.submit_job(self._task, self._key, text), self._key
-        job = self._place.result()
-        if isinstance(job, Unsubmitted):
-            raise job.error
-        return job, self._sweep.key
+    def _first(self, text: str, attempts: int) -> tuple[Job, str]:
+        """Return the first job and its key. What the sweep could not submit is submitted by itself by a retry."""
+        if self._place is not None and self._sweep is not None:
+            job = self._place.result()
+            if not isinstance(job, Unsubmitted):
+                return job, self._sweep.key
+            if attempts == 1:
+                raise job.error
+        return self._runner.submit_job(self._task, self._key, text), self._key
 
 
 def _value(job: Job, token: str) -> Any:

@@ -139,6 +139,9 @@ async def test_verification_offline_and_with_a_node(
     refused = await dps.run("receipt", "verify", altered, "--offline")
     assert (refused.status, refused.out) == (1, "")
     assert "not signed by its provider" in refused.err
+    missing = await dps.run("receipt", "verify", tmp_path / "none.json")
+    assert missing.status == 2, "1 says that a receipt is not true"
+    assert "none.json cannot be read: No such file or directory." in missing.err
 
 
 async def test_a_signed_lie_is_seen_on_chain(dps: Dps, live: Live, receipt: Path, provider: Party) -> None:

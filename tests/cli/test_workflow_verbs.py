@@ -56,7 +56,9 @@ def test_a_batch_script_from_standard_input_becomes_a_valid_workflow(invoke: Inv
     assert "standard input:3: --time: submit with --time 90m\n" in made.stderr
     (tmp_path / "latin").write_bytes(b"#!/bin/bash\n#SBATCH -J \xe9\n")
     assert invoke("import", "latin").stderr.startswith("dps: latin is not UTF-8 text.")
-    assert invoke("import", "gone").stderr == "dps: gone: No such file or directory.\n"
+    gone = invoke("import", "gone")
+    assert gone.exit_code == 2
+    assert gone.stderr == "dps: gone cannot be read: No such file or directory. Name another file.\n"
 
 
 @pytest.mark.parametrize("options", [(), ("--storage", "/srv/grid storage")])

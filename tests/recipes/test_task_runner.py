@@ -6,15 +6,18 @@ import math
 import sys
 import time
 from collections.abc import Iterator
+from concurrent.futures import Future
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from prefect import flow, task
 from prefect.client.orchestration import get_client
 
+from deepgrid.client.sweep.summary import Unsubmitted
 from deepgrid.errors import InputError
-from deepgrid.recipes.task_runner import GridTaskRunner
+from deepgrid.recipes.task_runner import Call, GridTaskRunner
 from deepgrid.recipes.task_source import call_text, source_of
 from tests.recipes.local_grid import LocalGrid
 
@@ -132,6 +135,22 @@ def test_a_stopped_flow_cancels_its_jobs(prefect: None, local: LocalGrid, as_swe
     with pytest.raises(KeyboardInterrupt):
         stopped()
     assert [job.cancelled for job in local.jobs.values()] == [True]
+
+
+def test_a_retry_submits_what_the_sweep_could_not() -> None:
+    place: Future[Any] = Future()
+    place.set_result(Unsubmitted({}, InputError("The services refused it.")))
+    asked: list[str] = []
+    runner, sweep = (
+        SimpleNamespace(submit_job=lambda _task, key, _text: asked.append(key)),
+        SimpleNamespace(key="sweep"),
+    )
+    call = Call(runner, area, "study", sweep, place)  # type: ignore[arg-type]
+    call._key = "own"
+    with pytest.raises(InputError, match="refused it"):
+        call._first("{}", attempts=1)
+    assert call._first("{}", attempts=2)[1] == "own"
+    assert asked == ["own"]
 
 
 def test_the_text_of_a_task_has_its_imports_and_no_decorator() -> None:

@@ -79,7 +79,7 @@ async def share(
             print_result(f"The links to job {number} work no more.")
         elif list_links:
             rows = [[f"{one.until:%Y-%m-%d %H:%M}", "revoked" if one.revoked else ""] for one in await job.shares()]
-            Screen().table(["until", "state"], rows)
+            Screen().table(["until (UTC)", "state"], rows)
         else:
             print_result((await job.share(for_)).zip_url)
 

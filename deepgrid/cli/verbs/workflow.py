@@ -77,8 +77,7 @@ def import_(
     """Make a workflow file of a Slurm batch script. Says what has no counterpart."""
     name = "standard input" if str(script) == STANDARD_INPUT else str(script)
     try:
-        content = sys.stdin.buffer.read() if str(script) == STANDARD_INPUT else script.read_bytes()
-        found = import_script(content.decode())
+        found = import_script(_read(script).decode())
         if output is None:
             print(found.workflow, end="")
         else:
@@ -91,6 +90,13 @@ def import_(
     for line, what in found.remarks:
         place = f"{name}:{line}" if line else name
         print(plain(f"{place}: {what}"), file=sys.stderr)
+
+
+def _read(script: Path) -> bytes:
+    try:
+        return sys.stdin.buffer.read() if str(script) == STANDARD_INPUT else script.read_bytes()
+    except OSError as error:
+        raise InputError(f"{script} cannot be read: {error.strerror}.", next_step="Name another file.") from None
 
 
 def schema() -> None:

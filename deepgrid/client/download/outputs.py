@@ -148,8 +148,8 @@ async def download_output(
 
 
 def matches(patterns: Sequence[str] | None, name: str) -> bool:
-    """Return whether a name has one of the patterns; None stands for all."""
-    return patterns is None or any(fnmatchcase(name, pattern) for pattern in patterns)
+    """Return whether a name is one of the patterns, or has one; None stands for all."""
+    return patterns is None or any(name == pattern or fnmatchcase(name, pattern) for pattern in patterns)
 
 
 async def _from_bucket(data: S3Data, to: Path, wanted: Callable[[str], bool], settings: ClientSettings) -> list[Path]:

@@ -84,8 +84,9 @@ async def verify(
     """
     from deepgrid.client.bills.job_receipt import JobReceipt, verify_on_chain
 
+    content = _read(file)
     try:
-        found = JobReceipt(_read(file))
+        found = JobReceipt(content)
         signed = f"job {found.job_id}: signed by its provider {found.provider}"
         if offline or not await _has_book(book):
             chain_id = found.contents.chain_id
@@ -104,10 +105,13 @@ async def _has_book(book: Path | None) -> bool:
 
 
 def _read(file: Path) -> bytes:
-    """Return the file's bytes, one more than a receipt can have at most. Raises OSError."""
+    """Return the file's bytes, one more than a receipt can have at most. Raises InputError."""
     from deepgrid.services.receipts import MAX_RECEIPT_BYTES
 
     if str(file) == "-":
         return sys.stdin.buffer.read(MAX_RECEIPT_BYTES + 1)
-    with open(file.expanduser(), "rb") as stream:
-        return stream.read(MAX_RECEIPT_BYTES + 1)
+    try:
+        with open(file.expanduser(), "rb") as stream:
+            return stream.read(MAX_RECEIPT_BYTES + 1)
+    except OSError as error:
+        raise InputError(f"{file} cannot be read: {error.strerror}.", next_step="Name another file.") from None
