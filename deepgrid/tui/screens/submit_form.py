@@ -187,10 +187,10 @@ class SubmitForm(MoneyForm):
             return [plain_line("There is no such file yet.")]
         lines += [plain_line(plain(fault), "red", indent=2) for fault in self._faults]
         if self._quote is not None:
+            if (terms := self.terms_again()) and (words := terms.words()):
+                lines.append(pair("terms", words))  # first: a list of many clusters continues below the screen
             lines += quote_lines(self._quote, self.grid_app.now() - self._quoted_at)
             lines.append(self._deposit(self._quote))
-            if (terms := self.terms_again()) and (words := terms.words()):
-                lines.append(pair("terms", words))
         elif not self._faults:
             lines.append(plain_line("Asking for a quote ..."))
         if self._workflow is not None:
