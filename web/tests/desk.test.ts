@@ -4,7 +4,9 @@ import { encodeFunctionData } from "viem";
 import type { Cluster } from "../src/chain/clusters";
 import { ABIS } from "../src/chain/contracts";
 import type { Job } from "../src/job/value";
+import schema from "../src/generated/schema.json";
 import { Desk, type Market } from "../src/newjob/desk.svelte";
+import { canonicalOf, type Schema } from "../src/pure/canonical";
 import { CREDIT } from "../src/pure/money";
 import { requestArguments } from "../src/wallet/order";
 
@@ -100,5 +102,21 @@ describe("a deposit", () => {
       desk.follow(market, 1n);
       expect([time, obstacle(desk)]).toEqual([time, ""]);
     }
+  });
+});
+
+describe("Check", () => {
+  test("that a later one replaces has its answer, so that Submit goes on", async () => {
+    const asked: (() => void)[] = [];
+    vi.stubGlobal("fetch", (_: string, { signal }: { signal: AbortSignal }) => new Promise((resolve, reject) => {
+      signal.addEventListener("abort", () => reject(new DOMException("aborted", "AbortError")));
+      const definition = canonicalOf(TEXT, schema as Schema);
+      asked.push(() => resolve(new Response(JSON.stringify({ definition, resources: null }))));
+    }));
+    const desk = repeated();
+    const checks = [desk.check(), desk.check()];
+    asked.at(-1)!();
+    expect(await Promise.all(checks)).toEqual([true, true]);
+    expect(desk.checking).toBe(false);
   });
 });

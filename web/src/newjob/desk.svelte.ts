@@ -66,6 +66,7 @@ export class Desk {
   /** The least time of the job that is repeated, as filled in. */
   #earlierMinTime = "";
   #timer: ReturnType<typeof setTimeout> | undefined;
+  #latest: Promise<boolean> = Promise.resolve(false);
   #running: AbortController | undefined;
 
   readonly syntax = $derived.by(() => syntaxFaults(this.text));
@@ -177,8 +178,12 @@ export class Desk {
     if (time && this.minTime === this.#earlierMinTime) this.minTime = "";
   }
 
-  /** Check the file now. Returns whether it has no fault. */
-  async check(): Promise<boolean> {
+  /** Check the file now. Returns whether it has no fault. Of checks that overlap, the last one's answer counts for all. */
+  check(): Promise<boolean> {
+    return (this.#latest = this.#check());
+  }
+
+  async #check(): Promise<boolean> {
     clearTimeout(this.#timer);
     this.#running?.abort();
     const run = (this.#running = new AbortController());
@@ -191,6 +196,7 @@ export class Desk {
     try {
       this.checked = await check(this.text, !this.info?.local, run.signal);
     } catch (error) {
+      if (this.#running !== run) return this.#latest;
       if (!run.signal.aborted) this.trouble = (error as Error).message;
       return false;
     } finally {
