@@ -48,7 +48,7 @@ def test_a_disguise_is_one_sentence_with_all_its_values() -> None:
     assert [word for word in ("sid", "/bin/tcsh", "is 2", "one down", "-2400 s") if word not in said] == []
 
 
-@pytest.mark.long
+@pytest.mark.deep
 @pytest.mark.situation(
     "combinations", "four sites in disguise, each with other versions, shells, profiles, nodes, clocks and records",
     "of twenty jobs of all kinds none is lost, each bill is right, and doctor names what is wrong and nothing else",

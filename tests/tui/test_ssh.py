@@ -116,8 +116,23 @@ async def submit(terminal: Terminal) -> None:
         if keys:
             await press(terminal, keys, keys)
         await press(terminal, "\r", field)
-    await press(terminal, "\r", "[y/N]")
+    await asyncio.to_thread(agree, terminal)
     await press(terminal, "y", "is submitted")
+
+
+def agree(terminal: Terminal) -> None:
+    """Press enter until the question is there. On a slow machine, the quote may be too old first."""
+    for _ in range(5):
+        before = len(terminal.text)
+
+        def answered(start: int = before) -> bool:
+            return any(word in terminal.text[start:] for word in ("[y/N]", "Press enter again"))
+
+        terminal.type("\r")
+        terminal.until(answered, "no question")
+        if "[y/N]" in terminal.text[before:]:
+            return
+    raise AssertionError("the quote is always too old")
 
 
 async def follow(terminal: Terminal, stage: Stage, job: AsyncJob) -> None:
