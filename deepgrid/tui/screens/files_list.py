@@ -2,34 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
 from textual.binding import Binding, BindingType
-from textual.widget import Widget
 
 from deepgrid.client.display.text import plural
 from deepgrid.errors import GridError, NotFound
 from deepgrid.plain_text import plain
-from deepgrid.tui.screens.frame import GridScreen
+from deepgrid.tui.screens.list_screen import ListScreen
 from deepgrid.tui.widgets.table import Cell, Column, Table
 
 if TYPE_CHECKING:
     from deepgrid.client.job import AsyncJob
     from deepgrid.client.job_output import OutputFile
 
-COLUMNS = (Column("bytes", 17, right=True), Column("file"))
 
-
-class FilesScreen(GridScreen):
+class FilesScreen(ListScreen):
     """The files of one job, as the grid keeps them."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("enter", "download", "download this file", show=False),
         Binding("a", "download_all", "download all files", show=False),
-        Binding("ctrl+r", "read", "read again", show=False),
     ]
+    COLUMNS = (Column("bytes", 17, right=True), Column("file"))
     KEYS = "enter download  a download all  ctrl+r read again  ? keys  q"
 
     def __init__(self, job: AsyncJob) -> None:
@@ -39,17 +36,7 @@ class FilesScreen(GridScreen):
         self._failure = ""
         self._busy = False
 
-    def body(self) -> Iterable[Widget]:
-        yield Table(COLUMNS, self._cells, id="body")
-
-    def prepare(self) -> None:
-        self.query_one(Table).focus()
-        self.action_read()
-
-    def action_read(self) -> None:
-        self.run_worker(self._read(), group="files", exclusive=True)
-
-    async def _read(self) -> None:
+    async def read(self) -> None:
         self._failure = ""
         try:
             self._files = await self._job.files()
@@ -77,7 +64,7 @@ class FilesScreen(GridScreen):
         when = "left no files with the grid" if self._job.over else "has left no files with the grid yet"
         return f"The job {when}.\nA workflow with `output: {{grid: {{}}}}` lets it keep $DEEPSQUARE_OUTPUT."
 
-    def _cells(self, row: int) -> Sequence[Cell] | None:
+    def cells(self, row: int) -> Sequence[Cell]:
         assert self._files is not None
         file = self._files[row]
         return [Cell(f"{file.size:,}"), Cell(plain(file.path))]

@@ -13,8 +13,8 @@ from deepgrid.client.display.text import plural
 from deepgrid.errors import GridError
 from deepgrid.plain_text import plain
 from deepgrid.tui.details import STYLES, state_words
-from deepgrid.tui.screens.frame import GridScreen
 from deepgrid.tui.screens.job_actions import JobActions
+from deepgrid.tui.screens.list_screen import ListScreen
 from deepgrid.tui.screens.questions import Question
 from deepgrid.tui.widgets.table import PLAIN, Cell, Column, Table
 from deepgrid.tui.words import NONE, amount, day_and_time, exact
@@ -23,24 +23,23 @@ if TYPE_CHECKING:
     from deepgrid.client.job import AsyncJob
     from deepgrid.client.repeat.sweep_groups import SweepGroup, SweepRow
 
-COLUMNS = (
-    Column("id", 8),
-    Column("submitted", 11),
-    Column("places", 6, right=True),
-    Column("name", 18),
-    Column("progress"),
-)
 WIDEST = 14  # of a parameter's column
 OTHERS = 70  # width of the other columns, with some room for how a job ended
 
 
-class SweepsScreen(GridScreen):
+class SweepsScreen(ListScreen):
     """The sweeps, newest first."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("enter", "open_sweep", "jobs of the sweep", show=False),
-        Binding("ctrl+r", "read", "read again", show=False),
     ]
+    COLUMNS = (
+        Column("id", 8),
+        Column("submitted", 11),
+        Column("places", 6, right=True),
+        Column("name", 18),
+        Column("progress"),
+    )
     HEAD = "Sweeps"
     KEYS = "enter jobs of the sweep  ctrl+r read again  ? keys  q"
 
@@ -49,17 +48,7 @@ class SweepsScreen(GridScreen):
         self._groups: Sequence[SweepGroup] | None = None
         self._failure = ""
 
-    def body(self) -> Iterable[Widget]:
-        yield Table(COLUMNS, self._cells, id="body")
-
-    def prepare(self) -> None:
-        self.query_one(Table).focus()
-        self.action_read()
-
-    def action_read(self) -> None:
-        self.run_worker(self._read(), group="sweeps", exclusive=True)
-
-    async def _read(self) -> None:
+    async def read(self) -> None:
         try:
             self._groups, self._failure = await self.grid_app.grid.sweeps(), ""
         except GridError as error:
@@ -81,7 +70,7 @@ class SweepsScreen(GridScreen):
             return "Reading sweeps ..."
         return "You have no sweeps yet.\n`dps submit FILE --array 1-100` and `grid.map()` in Python submit one."
 
-    def _cells(self, row: int) -> Sequence[Cell]:
+    def cells(self, row: int) -> Sequence[Cell]:
         assert self._groups is not None
         one = self._groups[row]
         when, size = day_and_time(one.submitted), str(one.size)
