@@ -200,15 +200,15 @@ class Order:
         lacking = [need.key for need in self.needs if all(unmet(of_one, (), (need,)) for of_one in labels)]
         return " and ".join(FEATURES[key] for key in lacking)
 
+    def fitting(self, providers: Iterable[Provider]) -> list[tuple[Provider, int]]:
+        """Return the clusters with the hardware and labels for the order, and their prices in wei per minute."""
+        wanted = self.uses, self.affinity, self.job.resources.gpus
+        return [one for one in quote(self.definition(""), providers).offers if not unmet(one[0].labels, *wanted)]
+
     def dearest_rate(self, providers: Iterable[Provider]) -> int:
         """Return the highest price per minute, in wei, of the clusters that can take the order now; 0 if none can."""
-        rates = [
-            rate
-            for provider, rate in quote(self.definition(""), providers).offers
-            if not unmet(provider.labels, self.uses, self.affinity, self.job.resources.gpus)
-            and affordable_minutes(self.locked_wei, rate) >= self.terms.min_minutes
-        ]
-        return max(rates, default=0)
+        rates, least = (rate for _, rate in self.fitting(providers)), self.terms.min_minutes
+        return max((rate for rate in rates if affordable_minutes(self.locked_wei, rate) >= least), default=0)
 
 
 def read_order(

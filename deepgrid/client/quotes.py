@@ -18,7 +18,7 @@ from deepgrid.client.job_values import credits_of
 from deepgrid.errors import InputError
 from deepgrid.lifecycle.job import Provider
 from deepgrid.scheduling.explain import quote
-from deepgrid.scheduling.fit import mismatch, unmet
+from deepgrid.scheduling.fit import mismatch
 
 if TYPE_CHECKING:
     from deepgrid.client.order import Order
@@ -129,11 +129,7 @@ def check_reach(order: Order, providers: Iterable[Provider]) -> None:
     Clusters above the ceiling do not count: the order may wait until one of them is cheaper.
     """
     ceiling, least = order.terms.max_rate_wei, order.terms.min_minutes
-    rates = [
-        rate
-        for provider, rate in quote(order.definition(""), providers).offers
-        if not unmet(provider.labels, order.uses, order.affinity) and not (ceiling and rate > ceiling)
-    ]
+    rates = [rate for _, rate in order.fitting(providers) if not (ceiling and rate > ceiling)]
     if not rates or (minutes := affordable_minutes(order.locked_wei, min(rates))) >= least:
         return
     raise InputError(

@@ -13,7 +13,7 @@ from deepgrid.client.order import Order, Terms, order_of
 from deepgrid.client.quotes import Offer, check_reach
 from deepgrid.client.repeat.deposit import order_for
 from deepgrid.client.workflow import read_workflow
-from deepgrid.lifecycle.job import Hardware, Prices, Provider
+from deepgrid.lifecycle.job import Hardware, Label, Prices, Provider
 
 CREDIT = 10**18
 DEAREST = Offer("alpha", "0x1", Decimal(1), Decimal(60))
@@ -40,6 +40,20 @@ async def test_credits_that_buy_too_little_at_each_cluster_are_refused() -> None
     check_reach(short, [])  # nothing is known of prices
     check_reach(await order(480, least=240), clusters(2, 3))
     check_reach(short.with_ceiling(CREDIT // 4), clusters(2, 3))  # it waits until a cluster is cheaper
+
+
+async def test_a_cluster_with_too_few_gpus_of_the_wanted_type_does_not_count() -> None:
+    content = {"resources": RESOURCES | {"gpus": 2}, "steps": [{"run": {"command": "true"}}]}
+    wanted = order_of(
+        await read_workflow(content), 100 * CREDIT, "job", Terms.of(affinities=["gpu.a100>=1"], min_time="60m")
+    )
+    few, enough = (
+        Provider(f"0x{rate}", Hardware((4,), (16,), (64_000,)), Prices(0, rate * CREDIT, 0), labels, True, False)
+        for rate, labels in ((1, (Label("gpu.a100", "1"),)), (2, (Label("gpu.a100", "4"),)))
+    )
+    assert [one.address for one, _ in wanted.fitting([few, enough])] == ["0x2"]
+    with pytest.raises(InputError, match="buy 50 minutes at the cheapest cluster"):
+        check_reach(wanted, [few, enough])
 
 
 async def test_the_time_of_a_deposit_is_no_shorter_than_the_least_time(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,8 +11,6 @@ from deepgrid.client.order import Terms, order_of
 from deepgrid.client.workflow import FilePath, Workflow
 from deepgrid.errors import InputError
 from deepgrid.lifecycle.feature_labels import PRIVATE
-from deepgrid.scheduling.explain import quote
-from deepgrid.scheduling.fit import unmet
 
 if TYPE_CHECKING:
     from deepgrid.client.engine.connection import Connection
@@ -98,11 +96,10 @@ async def _private(connection: Connection, workflow: Workflow, terms: Terms) -> 
 
     later = workflow.definition.model_copy(update={"private_files": PrivateFiles(own="00")})
     order = order_of(workflow.with_definition(later), 0, None, terms)
-    asked = order.definition("")
-    offers = quote(asked, await connection.reads.providers()).offers
+    clusters = order.fitting(await connection.reads.providers())
     book = connection.chain.book
     keys = FileKeys.new(connection.session.sender.wallet, Domain(book.chain_id, book.meta_scheduler))
-    sealed = keys.sealed_for(one for one, _ in offers if not unmet(one.labels, order.uses, order.affinity, asked.gpus))
+    sealed = keys.sealed_for(cluster for cluster, _ in clusters)
     if not sealed.clusters:
         raise InputError(
             "No cluster that can run this job has published a key for private files.",

@@ -181,6 +181,7 @@ class Sweep:
         try:
             async with self.connection.spending:
                 job_ids = await self.connection.session.request_all(orders, approve=self.limits.approve)
+            await self._adopt(batch, await self._read(job_ids))
         except ContractError as error:
             if error.name == TOO_FEW_CREDITS:
                 return  # something else has locked them: wait for a place again
@@ -188,7 +189,6 @@ class Sweep:
         except ChainError:
             self._look_up = True  # they may have been requested
             raise
-        await self._adopt(batch, await self._read(job_ids))
 
     async def _drop(self, entries: Sequence[Entry]) -> None:
         async with self._requesting:

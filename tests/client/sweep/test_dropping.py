@@ -11,6 +11,7 @@ import pytest
 from deepgrid.client.job_set import AsyncJobSet
 from deepgrid.client.sweep.driver import Sweep, SweepLimits
 from deepgrid.client.sweep.plan import Entry
+from deepgrid.errors import ChainError
 from deepgrid.lifecycle.states import JobStatus
 
 PATIENT_S = 60
@@ -69,6 +70,24 @@ async def test_what_runs_is_cancelled_while_the_services_are_down() -> None:
     connection.back.set()  # now the definition of the dropped job is stored
     await asyncio.wait_for(asyncio.gather(*connection.background), PATIENT_S)
     assert (connection.requested, sweep.error is None) == ([], False), "the sweep ends, and job 7 is not followed here"
+
+
+async def test_jobs_are_looked_up_if_they_cannot_be_read_after_their_request() -> None:
+    """Otherwise the next round would request them again."""
+    connection = DeadServices()
+    plan = SimpleNamespace(named=False, key=None, terms=None, credits_wei=1, order=lambda _: None)
+    sweep = Sweep(connection, plan, [entry("a")], SweepLimits(1))  # type: ignore[arg-type]
+
+    async def requested(orders: Any, *, approve: bool = True) -> list[int]:
+        return [7]
+
+    async def unreadable(job_ids: Any) -> None:
+        raise ChainError("The node gave an answer that is no job.")
+
+    connection.request_all, connection.jobs = requested, unreadable  # type: ignore[method-assign, attr-defined]
+    with pytest.raises(ChainError):
+        await sweep._send(sweep.entries)
+    assert sweep._look_up
 
 
 @pytest.fixture(autouse=True)
