@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -15,9 +16,11 @@ from deployments.onemachine.slurm import ClusterSpec, SlurmSite
 from tests.disguise.disguises import Disguise
 from tests.slurm.ordinary import sshd
 from tests.slurm.support import Box
+from tests.waiting import wait_until
 
 NAME = "site"
 CPUS = 16  # of each node
+OUT = re.compile(r" State=\S*(MAINT|DRAIN|DOWN)")
 PROGRAMS = ("squeue", "sbatch", "scancel", "scontrol", "sacct", "sinfo", "srun")
 VARIABLES = (
     "SQUEUE_USERS=nobody SQUEUE_STATES=PD SQUEUE_FORMAT=%i SQUEUE_SORT=-i SCANCEL_NAME=other SCANCEL_INTERACTIVE=1"
@@ -111,6 +114,8 @@ def _take_out_a_node(how: Disguise, box: Box) -> None:
     elif how.nodes == "one reserved":
         reserved = ("reservationname=upkeep", "users=root", "starttime=now", "duration=60", "flags=maint,ignore_jobs")
         box.slurm("scontrol", "create", "reservation", *reserved, f"nodes={NAME}-n3")
+    if how.nodes != "all usable":
+        wait_until(lambda: OUT.search(box.slurm("scontrol", "-o", "show", "node", f"{NAME}-n3")))
 
 
 @contextmanager
