@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
 from queue import Queue
-from typing import Any
+from typing import Any, cast
 
 from eth_account.signers.local import LocalAccount
 from rich.console import Console
@@ -109,7 +109,7 @@ class Naive:
         gas = call.estimate_gas({"from": sender}) * 13 // 10  # without a margin one call in ten runs out of gas
         nonce = self.w3.eth.get_transaction_count(sender)
         transaction = call.build_transaction({"from": sender, "nonce": nonce, "gas": gas})
-        signed = self.account.sign_transaction(dict(transaction))
+        signed = self.account.sign_transaction(cast("dict[str, Any]", transaction))
         receipt = self.w3.eth.wait_for_transaction_receipt(self.w3.eth.send_raw_transaction(signed.raw_transaction))
         assert receipt["status"] == 1, function
         return receipt

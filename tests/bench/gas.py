@@ -37,15 +37,15 @@ BATCH_GAS = 29_000_000
 LOCATION = "ab" * 23
 USES = [("os", "linux"), ("gpu", "none")]
 AFFINITY = [(("zone", "west"), b"==")]
-WITH_LABELS = (1, 1000, 2, 3, LOCATION, 4, USES, AFFINITY)
-PLAIN = (1, 1000, 2, 3, LOCATION, 4, [], [])
+Definition = tuple[Any, ...]
+WITH_LABELS: Definition = (1, 1000, 2, 3, LOCATION, 4, USES, AFFINITY)
+PLAIN: Definition = (1, 1000, 2, 3, LOCATION, 4, [], [])
 
 REPORTED = (JobStatus.RUNNING, JobStatus.FINISHED)
 CALLS = ("request", "schedule", "claim", "RUNNING", "settled")
 ADMIN, OPERATOR, PROVIDER, CUSTOMER = (f"0x{number:040x}" for number in (0xA1, 0xA2, 0xA3, 0xA4))
 
 Costs = dict[str, float]
-Definition = tuple[Any, ...]
 
 
 class Node:

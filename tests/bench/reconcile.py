@@ -64,7 +64,7 @@ def measure(folder: Path, jobs: int) -> int:
     """Reconcile the files and print what was found."""
     began = _cpu_s()
     first = block_of(DAY.since)
-    window = Window(first, block_of(DAY.until) - 1, ME, 5, 10)
+    window = Window(first, block_of(DAY.until) - 1, ME)
     side = Side(DAY, shared=shared_runs(read_runs_only(folder)))
     result = reconcile_windows("alpha", read_windows(folder), window, side, Contract(0, 0, 0, 0))
     seconds, peak_mb = _cpu_s() - began, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024

@@ -72,7 +72,7 @@ async def mapped(key: str, book: str) -> Costs:
         requests += asked
 
     async with AsyncGrid(key, book) as grid:
-        (await grid._connect()).chain.rpc._provider._asked = count
+        (await grid._connect()).chain.rpc._http._asked = count
         sweep = await grid.map(WORKFLOW, [{"N": n} for n in range(MAPPED)], credits=CREDITS, at_once=AT_ONCE, key="x")
         async for _ in sweep.as_completed():
             pass
