@@ -162,6 +162,10 @@ def _treat_nodes(box: Box) -> None:
         "scontrol", "create", "reservation", "starttime=now", "duration=60", "flags=maint,ignore_jobs",
         f"nodes={box.name}-n7", "users=root",
     )  # fmt: skip
+    box.slurm(
+        "scontrol", "create", "reservation", "starttime=now", "duration=60", "flags=ignore_jobs",
+        f"nodes={box.name}-n8", "corecnt=3", "users=root",
+    )  # fmt: skip
     time.sleep(5)
 
 

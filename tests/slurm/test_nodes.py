@@ -96,6 +96,34 @@ def test_nodes_are_ordered_by_number_and_of_this_partition_only() -> None:
     assert not parsed("", partition="State=DRAIN").is_up
 
 
+@pytest.mark.situation(
+    "nodes", "a reservation of some cores of a node (Slurm marks the whole node as reserved)",
+    "the other cores are offered; a node whose cores are all reserved is not usable",
+)  # fmt: skip
+def test_what_a_reservation_of_cores_leaves_is_offered() -> None:
+    def beside(cores: str, state: str = "IDLE+RESERVED", when: str = "ACTIVE") -> PartitionNodes:
+        reserved = f"ReservationName=class Nodes=n1 PartitionName=main Flags=SPEC_NODES   NodeName=n1 CoreIDs={cores}"
+        node = f"NodeName=n1 NodeAddr=x CPUEfctv=8 RealMemory=8000 ThreadsPerCore=2 State={state} Partitions=main"
+        partition = "PartitionName=main State=UP TotalNodes=1"
+        return Scontrol("main").parse(f"{reserved} TRES=cpu=2 State={when} Comment=x\n{partition}\n{node}")
+
+    assert beside("0").usable == Hardware((0,), (6,), (8000,))
+    assert beside("0-1,3", "MIXED").usable.cpus_per_node == (2,)
+    assert (beside("0-3").usable.nodes, beside("0-3", "IDLE").usable.nodes) == (0, 0)
+    assert beside("0", "IDLE+MAINTENANCE+RESERVED").usable.nodes == 0
+    assert beside("0", "IDLE", "INACTIVE").usable.cpus_per_node == (8,)
+    assert beside("x-,0-99999999999").usable.nodes == 0
+
+
+@pytest.mark.situation("nodes", "a partition with a longest time of jobs (MaxTime)", "doctor says what it means")
+def test_doctor_says_that_jobs_beyond_the_longest_time_are_given_back() -> None:
+    found = parsed("CPUEfctv=4 RealMemory=4000 State=IDLE", partition="State=UP MaxTime=1-00:00:00")
+    (longest,) = [one for one in judge_partition(found, "main", "24.11.5") if one.subject == "longest job"]
+    assert longest.words == "MaxTime is 1,440 minutes: a job with credits for more is given back, at no cost."
+    unlimited = parsed("CPUEfctv=4 RealMemory=4000 State=IDLE", partition="State=UP MaxTime=UNLIMITED")
+    assert "longest job" not in {one.subject for one in judge_partition(unlimited, "main", "24.11.5")}
+
+
 @pytest.mark.situation("nodes", "nodes whose names differ by leading zeros (`n1`, `n01`)", "both are offered")
 def test_names_that_differ_by_leading_zeros_are_two_nodes() -> None:
     text = "PartitionName=main State=UP TotalNodes=3\n"

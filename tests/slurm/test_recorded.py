@@ -119,6 +119,8 @@ def test_nodes_mean_the_same_in_every_version(version: str) -> None:
         **clouds, "core": Use.NOT, "slices": Use.NOT, "n1": Use.NOW, "n2": Use.NOW, "n3": Use.NOT, "n4": Use.NOT,
         "n5": Use.NOT, "n6": Use.ON_DEMAND, "n7": Use.NOT, "n8": Use.NOW, "n9": Use.NOW,
     }  # fmt: skip
+    cpus = {node.name: node.cpus for node in found.nodes}
+    assert (cpus["rec-n8"], cpus["rec-n9"]) == (5, 8), "three cores of one are reserved"
     assert (found.is_up, found.unknown_words) == (True, frozenset())
     assert found.hidden == (3 if version < "23" else 1), "a future node, and on 22.05 the powered-down cloud nodes"
     reasons = {node.name: node.reason for node in found.nodes}

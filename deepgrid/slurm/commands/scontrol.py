@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
 from deepgrid.lifecycle.job import Hardware
 from deepgrid.slurm.commands.node_states import Use, unknown_words, use_of, why_not
-from deepgrid.slurm.commands.query import COMMAND_PREFIX, number
+from deepgrid.slurm.commands.query import COMMAND_PREFIX, limit_minutes, number
 
 MOST_REASONS = 3  # in one sentence
-_SHOW = 'scontrol show config | grep "^MaxMemPer"; scontrol -a -o show partition "$1" && exec scontrol -a -o show node'
+MOST_CORES = 4096  # of a node
+_SHOW = """scontrol show config | grep "^MaxMemPer"; scontrol -a -o show reservation
+scontrol -a -o show partition "$1" && exec scontrol -a -o show node"""
 _SLICE = re.compile(r"(?:^|[_.-])[0-9]g\.[0-9]{1,3}gb", re.ASCII | re.IGNORECASE)  # a part of a GPU, by NVIDIA's MIG
 _LIMITS = ("MaxMemPerCPU", "MaxMemPerNode", "MaxCPUsPerNode")  # of a partition
+_RESERVED_CORES = re.compile(r" NodeName=(\S+) CoreIDs=([0-9,-]+)")
 _TEXTS = re.compile(r" (?:Reason|Comment|Extra|OS)=")  # of administrators, or with spaces
 
 
@@ -42,8 +45,8 @@ class Node:
 class PartitionNodes:
     """A partition and the nodes that Slurm shows, ordered by name. `total` is the number of nodes by its configuration.
 
-    `max_mem_per_cpu_mb` is Slurm's limit, 0 for none. Slurm gives a job that wants more memory per CPU more CPUs. Slurm
-    refuses jobs above the limits per node, also 0 for none. A partition that is exclusive gives jobs whole nodes.
+    A limit is 0 where there is none. Slurm gives a job that wants more memory per CPU more CPUs, and refuses jobs above
+    the other limits. A partition that is exclusive gives jobs whole nodes.
     """
 
     state: str
@@ -52,6 +55,7 @@ class PartitionNodes:
     max_mem_per_cpu_mb: int = 0
     max_mem_per_node_mb: int = 0
     max_cpus_per_node: int = 0
+    max_minutes: int = 0
     is_exclusive: bool = False
     unknown_words: frozenset[str] = field(default_factory=frozenset)
 
@@ -131,9 +135,13 @@ class Scontrol:
         limits: dict[str, int] = {}
         partition: Mapping[str, str] = {}
         nodes: dict[str, Node] = {}
+        reserved: defaultdict[str, set[int]] = defaultdict(set)
         for line in text.split("\n"):
             fields = _fields(line)
-            if "NodeName" in fields and self.partition in fields.get("Partitions", "").split(","):
+            if line.startswith("ReservationName="):
+                for name, cores in _RESERVED_CORES.findall(line) if fields.get("State") == "ACTIVE" else ():
+                    reserved[name] |= _cores(cores)
+            elif "NodeName" in fields and self.partition in fields.get("Partitions", "").split(","):
                 nodes[fields["NodeName"]] = _node(fields, line)
             elif fields.get("PartitionName") == self.partition:
                 partition = fields
@@ -141,7 +149,8 @@ class Scontrol:
                 limits[found[1]] = int(found[2])
         own = {name: limit for name in _LIMITS if (limit := number(partition.get(name, ""))) and limit > 0}
         limits = own if own.keys() & set(_LIMITS[:2]) else {**limits, **own}  # Slurm has one limit of memory
-        shown = tuple(nodes[name] for name in sorted(nodes, key=lambda name: (_natural(name), name)))
+        names = sorted(nodes, key=lambda name: (_natural(name), name))
+        shown = tuple(_beside_reservation(nodes[name], len(reserved[name])) for name in names)
         unknown = frozenset(word for node in shown for word in unknown_words(node.words))
         return PartitionNodes(
             state=partition.get("State", ""),
@@ -150,6 +159,7 @@ class Scontrol:
             max_mem_per_cpu_mb=limits.get("MaxMemPerCPU", 0),
             max_mem_per_node_mb=limits.get("MaxMemPerNode", 0),
             max_cpus_per_node=limits.get("MaxCPUsPerNode", 0),
+            max_minutes=limit_minutes(partition.get("MaxTime", "")) or 0,
             is_exclusive=partition.get("OverSubscribe") == "EXCLUSIVE" or partition.get("Exclusive") == "NODE",
             unknown_words=unknown,
         )
@@ -177,6 +187,23 @@ def _node(fields: Mapping[str, str], line: str) -> Node:
     said = " ".join(reason[1].split())[:200] if reason else ""
     threads = max(number(fields.get("ThreadsPerCore", "")) or 1, 1)
     return Node(fields["NodeName"], tuple(words), max(cpus, 0), max(memory, 0), gpus, slices, said, threads)
+
+
+def _cores(text: str) -> set[int]:
+    """Return the numbers of a list of cores: `0-1,4`."""
+    ranges = (part.partition("-") for part in text.split(","))
+    bounds = ((number(first), number(last or first)) for first, _, last in ranges)
+    numbers = [(first, min(last, MOST_CORES)) for first, last in bounds if first is not None and last is not None]
+    return {core for first, last in numbers for core in range(first, last + 1)}
+
+
+def _beside_reservation(node: Node, cores: int) -> Node:
+    """Return what a reservation of these cores leaves. Slurm marks the node as if it were reserved as a whole."""
+    if not cores:
+        return node
+    left = max(node.cpus - cores * node.threads_per_core, 0)
+    words = [word for word in node.words if word != "RESERVED"]
+    return replace(node, cpus=left, words=(*words, *([] if left else ["RESERVED"])))
 
 
 def _said(node: Node) -> str:

@@ -34,6 +34,10 @@ def judge_partition(found: PartitionNodes, partition: str, version: str) -> Iter
         words = f"MaxMemPerCPU is {limit} MB: a job with more memory per CPU gets more CPUs than it pays for."
         step = f"Raise it to the memory of a node by its CPUs. At most {limit} MB per CPU are offered."
         yield Finding("memory per CPU", Level.WARNING, words, step)
+    if found.max_minutes:
+        words = f"MaxTime is {found.max_minutes:,} minutes: a job with credits for more is given back, at no cost."
+        step = "Raise MaxTime of the partition, or tell customers to ask for less (dps submit --time)."
+        yield Finding("longest job", Level.WARNING, words, step)
     yield from _judge_allocation(found)
     yield from judge_version(version)
 
