@@ -10,12 +10,13 @@ import os
 import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from prefect.artifacts import acreate_markdown_artifact, acreate_table_artifact
 
 from deepgrid.billing.coverage import Chosen, Coverage
-from deepgrid.billing.entries import Ledger, Runs
+from deepgrid.billing.entries import Ledger, Runs, Span
 from deepgrid.billing.period import file_name
 from deepgrid.chain.ledger import Books
 from deepgrid.errors import InputError
@@ -44,11 +45,18 @@ async def open_books(cluster: str | None, operator: str | None) -> AsyncIterator
 
 
 async def choose_period(books: Books, since: str | None, until: str | None, run: str) -> Chosen:
-    """Return the requested period; without one, the time since the last scheduled run."""
+    """Return the requested period; without one, the time since the last scheduled run.
+
+    It begins earlier if a receipt that was missing for days can be read now.
+    """
     if since is not None or until is not None:
         return Chosen(await books.period(since, until))
     newest_block_at = await books.chain.now()
-    return _coverage(books).choose(run, await books.now(), newest_block_at, books.again_s)
+    chosen = _coverage(books).choose(run, await books.now(), newest_block_at, books.again_s)
+    again_from = await books.compare_again_from()
+    if again_from is None or again_from >= chosen.span.since:
+        return chosen
+    return replace(chosen, span=Span(again_from, chosen.span.until))
 
 
 async def cover(books: Books, chosen: Chosen, run: str, result: Reconciliation) -> None:

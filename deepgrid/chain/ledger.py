@@ -213,6 +213,10 @@ class Books(ABC):
         """Return what is known of the runs of the period; None if nothing is."""
         return None
 
+    async def compare_again_from(self) -> int | None:
+        """Return the time from which a scheduled run must compare again, None if it need not."""
+        return None
+
     @abstractmethod
     async def hot(self) -> list[int]:
         """Return jobs that may have been hot for the whole period. No event of the period names these."""

@@ -98,9 +98,13 @@ class SomeBooks:
         self.again_s = again_s
         self.folder = folder
         self.chain = ChainAt()
+        self.again_from: int | None = None
 
     async def now(self) -> int:
         return NOW
+
+    async def compare_again_from(self) -> int | None:
+        return self.again_from
 
 
 async def test_a_run_that_compared_all_moves_the_next_period_and_an_undecided_one_does_not(tmp_path: Path) -> None:
@@ -126,3 +130,14 @@ async def test_the_operator_reads_the_last_day_again_because_receipts_come_late(
     write_json(tmp_path / "covered.json", Coverage(NOW - 3 * DAY_S).as_json())
     chosen = await choose_period(books, None, None, "three")
     assert chosen.covers_until == NOW - DAY_S
+
+
+async def test_a_receipt_that_comes_back_begins_the_period_at_its_settlement(tmp_path: Path) -> None:
+    some = SomeBooks(tmp_path)
+    books = cast("Books", some)
+    write_json(tmp_path / "covered.json", Coverage(NOW - 100).as_json())
+    some.again_from = NOW - 5 * DAY_S
+    chosen = await choose_period(books, None, None, "one")
+    assert (chosen.span, chosen.covers_until) == (Span(NOW - 5 * DAY_S, NOW + 1), NOW - 100)
+    some.again_from = NOW - 50
+    assert (await choose_period(books, None, None, "one")).span == Span(NOW - 100, NOW + 1)
