@@ -18,7 +18,7 @@ import subprocess
 import sys
 import tempfile
 import tomllib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -35,6 +35,7 @@ BUILD = "out/unoptimised", "cache/unoptimised"
 SKIPPED = ("--skip", "test/Gas.t.sol", "test/Sizes.t.sol", "test/halmos/**")  # what needs the optimised bytecode
 NEVER = "GiftsInvariants"  # random histories
 SLOW = "AttacksTest|InvariantsTest|MovesTest"  # they run only if no other test fails
+HEADER = f"{'mutant':72}  {'file':24}  caught by"
 LIMIT_CPU_S = 600  # a mistake may make a test run forever; processor time, because machines are busy
 
 
@@ -72,10 +73,12 @@ def read_mutants() -> list[Mutant]:
     return mutants
 
 
-def trial(mutants: Sequence[Mutant], *, unchanged_too: bool = True) -> list[Outcome]:
+def trial(
+    mutants: Sequence[Mutant], *, unchanged_too: bool = True, on_outcome: Callable[[Outcome], None] = lambda _: None
+) -> list[Outcome]:
     """Plant each mutant in turn. Raises Unfit if a mutant does not compile, or if the tests fail without one.
 
-    The latter is tried only with `unchanged_too`.
+    The latter is tried only with `unchanged_too`. `on_outcome` is called with each outcome at once, in a thread.
     """
     by_file = [list(group) for _, group in groupby(sorted(mutants, key=attrgetter("file")), key=attrgetter("file"))]
     halves = [half for group in by_file for half in (group[::2], group[1::2]) if half]
@@ -93,7 +96,11 @@ def trial(mutants: Sequence[Mutant], *, unchanged_too: bool = True) -> list[Outc
         def plant_all(group: list[Mutant]) -> list[Outcome]:
             copy = copies.get()
             try:
-                return [_planted(copy, mutant) for mutant in group]
+                outcomes = []
+                for mutant in group:
+                    outcomes.append(outcome := _planted(copy, mutant))
+                    on_outcome(outcome)
+                return outcomes
             finally:
                 copies.put(copy)
 
@@ -104,12 +111,13 @@ def trial(mutants: Sequence[Mutant], *, unchanged_too: bool = True) -> list[Outc
 
 def table(outcomes: Sequence[Outcome]) -> str:
     """Return one line per mutant: the mistake, its file, and the tests that caught it."""
-    lines = [f"{'mutant':72}  {'file':24}  caught by"]
-    for outcome in outcomes:
-        caught = outcome.caught_by[0] if outcome.caught_by else "NOTHING"
-        more = f" and {len(outcome.caught_by) - 1} more" if len(outcome.caught_by) > 1 else ""
-        lines.append(f"{outcome.mutant.why:72}  {outcome.mutant.file:24}  {caught}{more}")
-    return "\n".join(lines)
+    return "\n".join([HEADER, *(_line(outcome) for outcome in outcomes)])
+
+
+def _line(outcome: Outcome) -> str:
+    caught = outcome.caught_by[0] if outcome.caught_by else "NOTHING"
+    more = f" and {len(outcome.caught_by) - 1} more" if len(outcome.caught_by) > 1 else ""
+    return f"{outcome.mutant.why:72}  {outcome.mutant.file:24}  {caught}{more}"
 
 
 def _copied(contracts: Path, to: Path) -> Path:
@@ -193,10 +201,11 @@ def _forge(copy: Path, *arguments: str, **environment: str) -> subprocess.Comple
 
 
 def main(words: Sequence[str]) -> int:
-    """Print the table. Returns 1 if a mutant was not caught."""
+    """Print a line for each mutant as soon as its tests ran. Returns 1 if a mutant was not caught."""
     wanted = " ".join(words)
-    outcomes = trial([mutant for mutant in read_mutants() if wanted in mutant.why])
-    print(table(outcomes))
+    print(HEADER)
+    chosen = [mutant for mutant in read_mutants() if wanted in mutant.why]
+    outcomes = trial(chosen, on_outcome=lambda outcome: print(_line(outcome), flush=True))
     return 0 if all(outcome.caught_by for outcome in outcomes) else 1
 
 
