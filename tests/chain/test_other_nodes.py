@@ -75,7 +75,7 @@ async def _settle(people: People, job_id: int) -> None:
 async def _live(people: People, ids: list[int]) -> None:
     """Carry the jobs on, from whatever state the chain shows, until all have ended."""
     chain, operator, provider = people.chain, people.operator, people.provider
-    async with asyncio.timeout(120):
+    async with asyncio.timeout(600):
         while True:
             jobs = await _until_it_works(lambda: chain.jobs(ids))
             by_state = {state: [job.id for job in jobs if job.status is state] for state in S}

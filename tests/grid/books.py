@@ -99,9 +99,11 @@ async def _request(session: CustomerSession, order: Order, place: str) -> int:
 
 
 async def all_cold(chain: Chain, ids: list[int]) -> None:
-    """Wait for the end of all these jobs, with one query per poll."""
-    deadline = time.monotonic() + PATIENCE_S
+    """Wait for the end of all these jobs, with one query per poll. Each wait for the next end has a limit."""
+    deadline, left = time.monotonic() + PATIENCE_S, len(ids)
     while hot := [job.id for job in await chain.jobs(ids) if not cold(job)]:
+        if len(hot) < left:
+            deadline, left = time.monotonic() + PATIENCE_S, len(hot)
         assert time.monotonic() < deadline, hot
         await asyncio.sleep(1)
 

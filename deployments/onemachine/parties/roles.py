@@ -38,7 +38,7 @@ from deployments.prefect_settings import WORKER
 from orchestration.pools import PROCESSES, operator_pool, provider_pool
 
 COMMANDS = ("dps", "prefect")
-SERVED_WITHIN_S = 120.0
+SERVED_WITHIN_S = 300.0
 POLL_S = 0.5  # each answer of Prefect takes processor time that the starting processes need
 PROXY = "proxy"
 SERVICES_GRPC, SERVICES_METRICS = "services-grpc", "services-metrics"  # further ports of the services
