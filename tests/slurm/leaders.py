@@ -23,7 +23,12 @@ class Candidate(Leader):
     def __init__(self, settings: LoginSettings, provider: str, timing: LeaderSettings = LEADER_DEFAULTS) -> None:
         self.login = Login(settings)
         self.cluster = Cluster(self.login, settings)
+        self.attempts = 0
         super().__init__(self.login, self.cluster, provider, timing)
+
+    async def _try_lock(self, last: int) -> int:
+        self.attempts += 1
+        return await super()._try_lock(last)
 
     @property
     def epoch(self) -> int:

@@ -25,6 +25,7 @@ from tests.slurm.leaders import candidate, leading, within
 from tests.slurm.support import SMALL, WAIT_S, Box, bash
 
 QUICK = LeaderSettings(heartbeat_s=0.2, answer_timeout_s=2.0, silence_timeout_s=4)
+MANY = 40
 Start = Callable[[str, LeaderSettings], subprocess.Popen[str]]
 
 _serial = count(1)
@@ -126,14 +127,21 @@ async def test_a_connection_that_hangs_is_given_up_by_both_sides(box: Box, provi
 
 
 async def test_a_broken_connection_keeps_the_term_if_no_other_supervisor_led(
-    box: Box, provider: str, key: JobKey, stop: Callable[[str], None]
+    box: Box, provider: str, key: JobKey, stop: Callable[[str], None], caplog: pytest.LogCaptureFixture
 ) -> None:
-    async with leading(box.settings, provider) as (one, holding):
+    """Two reasons take turns: the login node refuses, and the next attempt is delayed. They once made a line each."""
+    caplog.set_level(logging.INFO)
+    async with leading(box.settings, provider, replace(LEADER_DEFAULTS, retry_s=0.1)) as (one, holding):
         stop("sshd")
         await until(lambda: not one.leads)
+        await until(lambda: one.attempts > MANY)
+        lost = [line for line in caplog.messages if "lost the leader lock" in line]
+        assert lost[0].startswith(f"leadership: lost the leader lock of {provider}, trying again: ")
+        assert len(lost) < MANY / 4
         box.start()
         await until(lambda: one.leads)
         assert (one.epoch, holding.done()) == (1, False)
+        assert f"lost the leader lock of {provider} no longer, after " in caplog.text
         await one.cluster.cancel(key)
 
 

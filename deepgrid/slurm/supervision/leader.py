@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import NoReturn
 
+from deepgrid.condition_log import ConditionLog
 from deepgrid.errors import Deposed, GridError, SlurmUnreachable
 from deepgrid.slurm.cluster import Cluster
 from deepgrid.slurm.ssh.channel import LineChannel
@@ -62,6 +63,8 @@ class Leader:
         self._settings = settings
         self._channel: LineChannel | None = None
         self._last_logged = ""
+        self._unreadable = ConditionLog(logger, f"leadership: cannot read the leader lock of {provider}")
+        self._lost = ConditionLog(logger, f"leadership: lost the leader lock of {provider}")
 
     @property
     def leads(self) -> bool:
@@ -71,22 +74,23 @@ class Leader:
     async def elected(self) -> None:
         """Wait until this process leads. From then on, its effects on the cluster carry its term.
 
-        An error of the login node is logged once and retried: an administrator may fix its cause.
+        An error of the login node is logged and retried: an administrator may fix its cause.
         """
         while True:
             try:
                 if await self.attempt():
                     return
             except GridError as error:
-                self._log(logging.WARNING, f"cannot read the leader lock of {self._provider}, trying again: {error}")
+                self._unreadable.note(error)
             await asyncio.sleep(self._settings.retry_s)
 
     async def attempt(self) -> bool:
         """Try once to lead. Raises SlurmUnreachable when the lock's state is unknown, and ConfigurationError."""
         epoch = await self._try_lock(last=0)
+        self._unreadable.end()
         if self.leads:
             self._cluster.term = Term(self._provider, epoch)
-            self._log(logging.INFO, f"leading {self._provider} epoch={epoch}")
+            self._log(f"leading {self._provider} epoch={epoch}")
         return self.leads
 
     async def hold(self) -> NoReturn:
@@ -100,7 +104,7 @@ class Leader:
                 self.close()
                 raise
             except GridError as error:
-                self._log(logging.WARNING, f"lost the leader lock of {self._provider}, trying again: {error}")
+                self._lost.note(error)
                 self.close()
             await self._pause(self._settings.retry_s)
 
@@ -116,7 +120,8 @@ class Leader:
         if term is None or await self._try_lock(last=term.epoch) != term.epoch:
             raise Deposed(f"Another supervisor has led {self._provider}.")
         if self.leads:
-            self._log(logging.INFO, f"leading {self._provider} again epoch={term.epoch}")
+            self._lost.end()
+            self._log(f"leading {self._provider} again epoch={term.epoch}")
 
     async def _heartbeat(self) -> None:
         while self._channel is not None and self._cluster.term is not None:
@@ -146,7 +151,7 @@ class Leader:
                     self._channel = channel
                     return int(epoch)
                 case ["standby", epoch, *other] if epoch.isdigit():
-                    self._log(logging.INFO, f"standing by for {self._provider}: {_describe_leader(other)} leads")
+                    self._log(f"standing by for {self._provider}: {_describe_leader(other)} leads")
                     return int(epoch)
                 case ["later", *why]:
                     raise SlurmUnreachable(f"{' '.join(why).capitalize()}.")
@@ -155,9 +160,9 @@ class Leader:
             if self._channel is not channel:
                 channel.close()
 
-    def _log(self, level: int, text: str) -> None:
+    def _log(self, text: str) -> None:
         if text != self._last_logged:
-            logger.log(level, "leadership: %s", text)
+            logger.info("leadership: %s", text)
         self._last_logged = text
 
 
