@@ -19,6 +19,21 @@ ORDINARY_ENDS = (
 )
 
 
+class WithoutLines(logging.Filter):
+    """Drops lines that begin with one of these texts."""
+
+    def __init__(self, beginnings: tuple[str, ...]) -> None:
+        super().__init__()
+        self._beginnings = beginnings
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Return whether the line is kept."""
+        return not record.getMessage().startswith(self._beginnings)
+
+
+_REPEATED = WithoutLines(SHOWN_BY_PREFECT)
+
+
 class RunNames(logging.Formatter):
     """Writes `job 7 on alpha, submit` in place of the name of Prefect's logger."""
 
@@ -35,14 +50,19 @@ def start_run_logs(log_format: str) -> None:
     """Name run and step in the lines of this process, and drop lines that only repeat what Prefect shows."""
     for handler in logging.getLogger().handlers:
         handler.setFormatter(RunNames(log_format))
-    _drop(SHOWN_BY_PREFECT)
+    drop_repeated_lines()
+
+
+def drop_repeated_lines() -> None:
+    """Drop lines that only repeat what Prefect shows, in this process and in the logs of its runs."""
+    _drop(_REPEATED)
 
 
 def silence_ordinary_ends() -> None:
     """Log no errors about the runs that this process leaves to the next one."""
-    _drop(ORDINARY_ENDS)
+    _drop(WithoutLines(ORDINARY_ENDS))
 
 
-def _drop(beginnings: tuple[str, ...]) -> None:
+def _drop(lines: logging.Filter) -> None:
     for name in RUN_LOGGERS:
-        logging.getLogger(name).addFilter(lambda record: not record.getMessage().startswith(beginnings))
+        logging.getLogger(name).addFilter(lines)

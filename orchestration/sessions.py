@@ -17,6 +17,7 @@ from deepgrid.chain.client import Chain
 from deepgrid.errors import GridError, InputError
 from deepgrid.operator.session import OperatorSession, operator_session
 from deepgrid.provider.session import ProviderSession, provider_session
+from orchestration.run_logs import drop_repeated_lines
 
 # Parameters of flows. Prefect's server refuses a name that no block can have.
 BlockName = Annotated[str, Field(pattern="^[a-z0-9][a-z0-9-]{0,49}$")]
@@ -56,6 +57,7 @@ async def provider(cluster: str) -> AsyncIterator[ProviderSession]:
             yield _providers[cluster]
             return
         _refuse_if_serving(cluster)
+        drop_repeated_lines()
         async with provider_session((await load_block(Provider, cluster)).settings()) as session:
             yield session
 
@@ -71,6 +73,7 @@ async def operator(name: str) -> AsyncIterator[OperatorSession]:
             yield _operators[name]
             return
         _refuse_if_serving(name)
+        drop_repeated_lines()
         async with operator_session((await load_block(Operator, name)).settings()) as session:
             yield session
 

@@ -41,17 +41,15 @@ async def report_claiming(session: ProviderSession, check_every_s: float = CHECK
 
 
 async def claiming_words(session: ProviderSession) -> str:
-    """Return in one sentence whether the cluster claims jobs, and if not, why."""
-    cluster = session.settings.cluster
+    """Return whether the cluster claims jobs, and if not, why. Prefect's list shows about 35 characters of it."""
     try:
         usable, nodes = await session.cluster.health()
         why = await _why_not(session)
     except GridError as error:
         why = error.message.rstrip(".")
     if why:
-        return f"{cluster} claims no jobs: {why}."
-    lacking = f"; {usable} of {nodes} nodes take jobs" if usable < nodes else ""
-    return f"{cluster} claims the jobs that are assigned to it{lacking}."
+        return f"No: {why}."
+    return f"Yes: {usable} of {nodes} nodes take jobs." if usable < nodes else "Yes: all nodes take jobs."
 
 
 async def _set(name: str, words: str) -> None:

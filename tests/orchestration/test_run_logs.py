@@ -8,7 +8,7 @@ from io import StringIO
 
 import pytest
 
-from orchestration.run_logs import RUN_LOGGERS, start_run_logs
+from orchestration.run_logs import RUN_LOGGERS, drop_repeated_lines, start_run_logs
 
 OF_RUN = {"flow_run_name": "job 7 on alpha", "send_to_api": False}
 
@@ -44,3 +44,11 @@ def test_a_line_that_only_repeats_a_state_is_dropped(lines: StringIO) -> None:
     logging.getLogger("prefect.task_runs").info("Finished in state Completed()", extra=OF_RUN)
     logging.getLogger("prefect.flow_runs").info("Finished in state Completed('The job is finished.')", extra=OF_RUN)
     assert lines.getvalue() == "INFO job 7 on alpha: Finished in state Completed('The job is finished.')\n"
+
+
+@pytest.mark.usefixtures("lines")
+def test_a_process_that_runs_many_flows_has_one_filter() -> None:
+    before = {name: len(logging.getLogger(name).filters) for name in RUN_LOGGERS}
+    drop_repeated_lines()
+    drop_repeated_lines()
+    assert {name: len(logging.getLogger(name).filters) for name in RUN_LOGGERS} == before

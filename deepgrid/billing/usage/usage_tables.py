@@ -34,7 +34,7 @@ def message(report: UsageReport) -> str:
     begin, end = (format_time(at).removesuffix(" 00:00:00") for at in (now.span.since, now.span.until))
     earned = f"From {begin} to {end}, {jobs} earned {format_credits(totals.paid_wei)} credits"
     most = next(iter(now.customers.items()), None)  # they are ranked
-    paid = f"; {most[0]} paid most: {format_credits(most[1].cost_wei)}" if most else ""
+    paid = f"; {most[0]} paid most: {format_credits(most[1].cost_wei)} credits" if most else ""
     return f"{earned}{paid}; in use: {busy}." if busy else f"{earned}{paid}."
 
 

@@ -45,7 +45,7 @@ def test_the_page_compares_with_the_period_before() -> None:
     shown = page(report, b"png")
     assert message(report).startswith(
         "From 2027-01-15 to 2027-01-16, 1 job earned 2.400000000000000001 credits;"
-        " 0xCustomer paid most: 3.000000000000000001; in use: "
+        " 0xCustomer paid most: 3.000000000000000001 credits; in use: "
     )
     assert shown.startswith("# Usage of alpha\n\nPeriod\\: ")
     assert "| earned | 2.400000000000000001 | 4.800000000000000002 | \\-50.0 % |" in shown

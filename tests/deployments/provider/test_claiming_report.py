@@ -13,7 +13,7 @@ from deployments.provider.claiming_report import report_claiming
 from tests.provider.scene import Scene
 from tests.waiting import until
 
-CLAIMS = "unit claims the jobs that are assigned to it."
+CLAIMS = "Yes: all nodes take jobs."
 
 
 @pytest.fixture
@@ -46,14 +46,14 @@ async def test_it_says_why_the_cluster_claims_nothing(
     monkeypatch.setattr(scene.session.cluster, "health", health)
     reporting = asyncio.create_task(report_claiming(scene.session, check_every_s=0.05))
     try:
-        await until(lambda: shown == ["unit claims no jobs: the provider is not registered."])
+        await until(lambda: shown == ["No: the provider is not registered."])
         await scene.approve()
         await until(lambda: shown[-1] == CLAIMS)
         del shown[:-1]  # it may have waited for approval in between
         answers.append(SlurmUnreachable("Slurm does not answer: no controller."))
-        await until(lambda: shown[1:] == ["unit claims no jobs: Slurm does not answer: no controller."])
+        await until(lambda: shown[1:] == ["No: Slurm does not answer: no controller."])
         answers.append((1, 2))
-        await until(lambda: shown[2:] == ["unit claims the jobs that are assigned to it; 1 of 2 nodes take jobs."])
+        await until(lambda: shown[2:] == ["Yes: 1 of 2 nodes take jobs."])
     finally:
         reporting.cancel()
         await asyncio.gather(reporting, return_exceptions=True)
