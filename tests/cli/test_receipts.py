@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 import re
 from collections.abc import Collection
 from dataclasses import dataclass, replace
@@ -20,6 +21,7 @@ from deepgrid.billing.use_samples import UseSample
 from deepgrid.chain.client import Chain
 from deepgrid.chain.job_trail import read_trails
 from deepgrid.chain.transactions.wallet import Wallet
+from deepgrid.errors import InputError
 from deepgrid.lifecycle.job import JobKey
 from deepgrid.lifecycle.slurm_state import Phase, SlurmJob
 from deepgrid.lifecycle.states import JobStatus
@@ -142,6 +144,14 @@ async def test_verification_offline_and_with_a_node(
     missing = await dps.run("receipt", "verify", tmp_path / "none.json")
     assert missing.status == 2, "1 says that a receipt is not true"
     assert "none.json cannot be read: No such file or directory." in missing.err
+
+
+def test_each_of_200_altered_bytes_of_a_real_receipt_makes_it_fail(receipt: Path) -> None:
+    data, chance = receipt.read_bytes(), random.Random(43)
+    assert read_receipt(data).receipt.evidence.slurm_id
+    for place in chance.sample(range(len(data)), 200):
+        with pytest.raises(InputError):
+            read_receipt(data[:place] + bytes([data[place] ^ 1 << chance.randrange(8)]) + data[place + 1 :])
 
 
 async def test_a_signed_lie_is_seen_on_chain(dps: Dps, live: Live, receipt: Path, provider: Party) -> None:
