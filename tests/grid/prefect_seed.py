@@ -28,7 +28,6 @@ from tests.grid.support import cold, steps
 ON_ALPHA = "name=alpha"
 PROVIDER, PRICE = "deepgrid-provider/alpha", "cpu_wei_per_minute"
 REPORT = "WR11C2R4 2176 128 2 2 3.54 {}\n PASSED\n"
-DRAINED_WITHIN_S = 180
 
 
 async def failed_job(customer: Customer) -> Facts:
@@ -134,7 +133,7 @@ async def _drained(grid: LocalGrid) -> AsyncIterator[None]:
     async with api(grid) as client:
         (await client.patch(path, json={"active": False})).raise_for_status()
         try:
-            async with asyncio.timeout(DRAINED_WITHIN_S):
+            async with asyncio.timeout(PATIENCE_S):
                 while "is drained" not in str(grid.prefect.variable("deepgrid_claiming_alpha")):
                     await asyncio.sleep(1)
             yield

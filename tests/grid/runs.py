@@ -44,6 +44,11 @@ async def run_now(grid: LocalGrid, name: str, **parameters: object) -> Json:
     A deployment with a concurrency limit may cancel it because of a run that an event or a schedule started.
     Then it is started once more.
     """
+    return await run_now_until(grid, name, lambda run: run["state"]["type"] in FINAL, **parameters)
+
+
+async def run_now_until(grid: LocalGrid, name: str, reached: Callable[[Json], bool], **parameters: object) -> Json:
+    """Do the same, and wait until `reached` is true for the run."""
     found = await deployment(grid, name)
     wanted = {"parameters": parameters, "state": {"type": "SCHEDULED"}}
     path = f"deployments/{found['id']}/create_flow_run"
@@ -51,7 +56,7 @@ async def run_now(grid: LocalGrid, name: str, **parameters: object) -> Json:
     while True:
         async with api(grid) as client:
             run = (await client.post(path, json=wanted)).raise_for_status().json()
-        run = await run_until(grid, run["id"], lambda run: run["state"]["type"] in FINAL)
+        run = await run_until(grid, run["id"], reached)
         if run["state"]["message"] != OVERLAPPED or time.monotonic() > deadline:
             return run
 

@@ -16,7 +16,7 @@ from tests.grid.prefect_answers import QUESTIONS, WHY_FAILED, Desk, Version
 from tests.grid.prefect_seed import failed_job, seeded
 from tests.grid.prefect_ui import browser_page
 
-pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.long, pytest.mark.timeout(1800)]
 
 GUIDE = Path(__file__).resolve().parents[2] / "docs" / "how-to" / "prefect-ui.md"
 VERSIONS: tuple[Version, ...] = ("v1", "v2")

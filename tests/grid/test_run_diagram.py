@@ -15,9 +15,9 @@ from orchestration.prefect_internals import drain_queues
 from tasks.run_step import run_step
 from tests.grid.customer import Customer
 from tests.grid.prefect_ui import PATIENCE_MS, browser_page
-from tests.grid.runs import tasks_of
+from tests.grid.runs import api, tasks_of
 
-pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.long, pytest.mark.timeout(1800)]
 
 WITHIN_S = 1.0
 LOADS = 4  # the fastest counts: other tests share this machine
@@ -59,6 +59,12 @@ async def test_the_diagram_of_a_run_loads_within_a_second_and_is_drawn(customer:
                     assert len(took) < LOADS, (prefix, count, took)
                     took.append(await loaded_in_s(page, f"{url}{prefix}/runs/flow-run/{run_id}", count))
                 print(f"{prefix or '/v1'}: {count} tasks: {', '.join(f'{one:.2f}' for one in took)} s")
+
+
+async def test_no_advertisement_stands_beside_the_diagram(customer: Customer) -> None:
+    async with api(customer.grid) as client:
+        settings = (await client.get("admin/settings")).raise_for_status().json()
+    assert settings["server"]["ui"]["show_promotional_content"] is False
 
 
 async def loaded_in_s(page: Page, address: str, count: int) -> float:

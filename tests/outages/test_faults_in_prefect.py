@@ -18,7 +18,7 @@ from deployments.onemachine.clusters import OFFERS
 from deployments.onemachine.grid import LocalGrid
 from tests.grid.customer import PATIENCE_S, Customer
 from tests.grid.gates import Gate
-from tests.grid.runs import FINAL, Json, api, run_now, run_until, runs_of
+from tests.grid.runs import FINAL, Json, api, run_now, run_now_until, run_until, runs_of
 from tests.grid.support import busy_nodes, cold, steps
 from tests.outages.desk_faults import (
     CLUSTER,
@@ -34,7 +34,7 @@ from tests.outages.desk_faults import (
     stopped,
 )
 
-pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.long, pytest.mark.timeout(1800)]
 
 GUIDE = Path(__file__).resolve().parents[2] / "docs" / "how-to" / "provider.md"
 ON_CLUSTER = f"name={CLUSTER}"
@@ -51,7 +51,7 @@ def cells_of(row: str) -> list[str]:
     "fault",
     [
         WRONG_BLOCK,
-        *(pytest.param(one, marks=pytest.mark.deep) for one in (NO_LOGIN, NO_CONTROLLER, NO_CHAIN, NO_PROGRAM)),
+        *(pytest.param(one, marks=pytest.mark.deep) for one in (NO_CONTROLLER, NO_CHAIN, NO_PROGRAM)),
     ],
     ids=lambda fault: fault.row,
 )
@@ -65,6 +65,27 @@ async def test_a_run_fails_with_the_reason_and_succeeds_after_retry(customer: Cu
     assert f"`{fault.flow}` is Failed" in shown and "Retry" in button
     again = await pressed_retry(grid, failed)
     assert again["state"]["type"] == "COMPLETED", again["state"]
+
+
+@pytest.mark.deep
+async def test_without_login_node_a_run_fails_or_is_late(customer: Customer) -> None:
+    """A run that begins before the supervisor's next heartbeat fails. A later one begins after the repair."""
+    grid = customer.grid
+    shown, button, then = cells_of(NO_LOGIN.row)
+    async with NO_LOGIN.during(grid):
+        run = await run_now_until(
+            grid, NO_LOGIN.deployment, lambda run: is_final(run) or run["state"]["name"] == "Late"
+        )
+    if run["state"]["name"] == "Late":
+        assert "Later runs of the cluster are Late" in shown and "Late runs start" in then
+        again = await run_until(grid, run["id"], is_final)
+    else:
+        assert (run["state"]["type"], NO_LOGIN.says in run["state"]["message"]) == ("FAILED", True), run["state"]
+        assert f"`{NO_LOGIN.flow}` is Failed" in shown and "Retry" in button
+        again = await pressed_retry(grid, run)
+    assert again["state"]["type"] == "COMPLETED", again["state"]
+    done = await pressed_retry(grid, again)
+    assert done["state"]["type"] == "COMPLETED", "Retry on a run whose work is done changes nothing"
 
 
 async def test_a_job_that_was_not_claimed_for_lack_of_gas_is_claimed_after_retry(customer: Customer) -> None:

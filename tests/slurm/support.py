@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import shutil
+import socket
 import subprocess
 import tempfile
 import time
@@ -176,3 +177,20 @@ async def by_accounting(cluster: Cluster, key: JobKey) -> SlurmJob:
         assert time.monotonic() < deadline, "accounting has no end of the job"
         await asyncio.sleep(0.1)
     return end
+
+
+@contextmanager
+def iperf3_server() -> Iterator[int]:
+    """Run a real iperf3 server on loopback. Yields its port."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port: int = free.getsockname()[1]
+    command = ["iperf3", "-s", "--forceflush", "-B", "127.0.0.1", "-p", str(port)]
+    server = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    assert server.stdout is not None
+    try:
+        while "listening" not in (line := server.stdout.readline()):
+            assert line, "iperf3 ended"
+        yield port
+    finally:
+        server.terminate()
+        server.wait()

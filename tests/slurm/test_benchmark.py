@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import shlex
-import socket
 import subprocess
 import tempfile
 from collections.abc import Iterator
@@ -28,7 +27,7 @@ from deepgrid.sbatch import Containers, StoragePaths
 from deepgrid.slurm.cluster import Cluster
 from deepgrid.slurm.ssh.login import Login
 from deepgrid.slurm.submit.batch import BatchJobs, BatchSettings
-from tests.slurm.support import Box, resume_nodes
+from tests.slurm.support import Box, iperf3_server, resume_nodes
 from tests.waiting import until
 
 # Both nodes are this machine, so one rank runs on each, over loopback.
@@ -109,18 +108,8 @@ async def test_no_volume_at_all_is_a_failure(cluster: Cluster, storage: StorageP
 @pytest.fixture
 def iperf3_port() -> Iterator[int]:
     """The port of a real iperf3 server."""
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port: int = free.getsockname()[1]
-    command = ["iperf3", "-s", "--forceflush", "-B", "127.0.0.1", "-p", str(port)]
-    server = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-    assert server.stdout is not None
-    try:
-        while "listening" not in (line := server.stdout.readline()):
-            assert line, "iperf3 ended"
+    with iperf3_server() as port:
         yield port
-    finally:
-        server.terminate()
-        server.wait()
 
 
 async def test_iperf3_measures_both_directions(cluster: Cluster, storage: StoragePaths, iperf3_port: int) -> None:
