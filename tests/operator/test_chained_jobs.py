@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
+import itertools
+import signal
+import sys
+from pathlib import Path
+
 import pytest
 
 from deepgrid.chain.batches import Request
 from deepgrid.chain.offers import proposal_hash
-from deepgrid.errors import ContractError
+from deepgrid.errors import ContractError, NotFound
 from deepgrid.lifecycle.job import JobDefinition, Wishes
 from deepgrid.lifecycle.states import JobStatus
 from deepgrid.operator import rounds
 from deepgrid.operator.chained_jobs import doomed_until
+from deepgrid.operator.session import operator_session
 from tests.chain.grid import CREDIT, RATE, pass_a_second
+from tests.operator import killed_rounds
 from tests.operator.office import Office
 
 RUNS = JobDefinition(0, 100, 1, 1, "f", 4)
@@ -90,11 +98,104 @@ async def test_a_thousand_jobs_that_wait_for_one_cost_a_round_one_read(office: O
     while len(ids) < 1000:
         await office.people.operator.mint(office.people.customer.address, 100 * 200 * CREDIT)
         ids += await requested(office, *[Wishes(RATE, after_job=first)] * 100)
+    before = await calls_and_transactions(office)
     assert await one_round(office) == (0, [])
+    calls, transactions = await calls_and_transactions(office)
+    assert (calls - before[0] < 100, transactions) == (True, before[1])
     await office.people.customer.cancel_job(first)
     await office.people.provider.settle(first, JobStatus.CANCELLED, 0)
     ended = [job_id for _ in range(10) for job_id in (await one_round(office))[1]]
-    assert sorted(ended) == ids  # a hundred per round
+    assert sorted(filter(None, ended)) == ids  # a hundred per round
+    assert (await calls_and_transactions(office))[1] - transactions == 10
+
+
+async def calls_and_transactions(office: Office) -> tuple[int, int]:
+    """Return the count of requests that the operator's session sent, and of mined transactions of its account."""
+    sent = office.session.metrics.registry.get_sample_value("deepgrid_operator_rpc_calls_total")
+    mined, _ = await office.people.chain.transaction_counts(office.session.sender.address)
+    return int(sent or 0), mined
+
+
+@pytest.mark.long
+async def test_a_chain_goes_on_after_each_kill_of_the_operator(office: Office, tmp_path: Path) -> None:
+    """Each process is killed between two jobs, and the next one finds its state as it was left."""
+    ids = [await office.people.running()]
+    for _ in killed_rounds.POINTS:
+        ids += await requested(office, Wishes(RATE, after_job=ids[-1]))
+    behind = await requested(office, Wishes(RATE, after_job=ids[-1]))
+    for point, (earlier, later) in zip(killed_rounds.POINTS, itertools.pairwise(ids), strict=True):
+        await office.people.provider.settle(earlier, JobStatus.FINISHED, 1)
+        assert await operator_process(office, tmp_path, point) == -signal.SIGKILL
+        assert await status(office, later) is (JobStatus.META_SCHEDULED if point == "sent" else JobStatus.PENDING)
+        await rounds_after_a_kill(office, tmp_path)
+        claimed = await office.people.provider.claim_next()
+        assert claimed is not None and claimed.job_id == later
+        assert await office.people.provider.claim_next() is None, "assigned once"
+        await office.people.provider.set_running(later, 0)
+        await pass_a_second(office.people.chain)
+    await office.people.provider.settle(ids[-1], JobStatus.FAILED, 1, "", 256)
+    assert await operator_process(office, tmp_path, "ending") == -signal.SIGKILL
+    await rounds_after_a_kill(office, tmp_path)
+    assert (await office.job(behind[0])).status is JobStatus.CANCELLED
+
+
+async def operator_process(office: Office, folder: Path, point: str) -> int:
+    """Run the operator's rounds in a process that kills itself at this point. Returns its exit status."""
+    arguments = [str(folder / "grid.json"), str(office.grid.operator_key), str(folder / "killed"), point]
+    process = await asyncio.create_subprocess_exec(sys.executable, "-m", killed_rounds.__name__, *arguments)
+    return await process.wait()
+
+
+async def rounds_after_a_kill(office: Office, folder: Path) -> None:
+    """Run the operator's rounds on the state that a killed process left."""
+    settings = killed_rounds.settings_of(folder / "grid.json", office.grid.operator_key, folder / "killed")
+    async with operator_session(settings) as session:
+        await killed_rounds.run_rounds(session)
+
+
+async def test_a_job_waits_again_when_the_end_of_the_first_is_reorganised_away(office: Office) -> None:
+    first = await office.people.running()
+    then, later = await requested(office, Wishes(RATE, after_job=first), Wishes(RATE, after_job=first, after_any=True))
+    fork = await office.people.chain.head()
+    await office.people.provider.settle(first, JobStatus.FINISHED, 1)
+    assert await one_round(office) == (2, [])
+    await reorganise(office, fork.number)
+    assert await status(office, first) is JobStatus.RUNNING
+    assert await one_round(office) == (0, [])
+    assert {await status(office, job_id) for job_id in (then, later)} == {JobStatus.PENDING}
+    await office.people.provider.settle(first, JobStatus.FAILED, 1, "", 256)  # on the new branch it ends otherwise
+    assert (await one_round(office))[1] == [then]
+    assert await status(office, later) is JobStatus.META_SCHEDULED  # by this round, or by what was sent again before
+    assert await status(office, then) is JobStatus.CANCELLED
+
+
+async def reorganise(office: Office, fork: int) -> None:
+    """Replace the blocks after this one by empty ones."""
+    await office.people.rest()
+    depth = (await office.people.chain.head()).number - fork
+    await asyncio.to_thread(office.grid.anvil.call, "anvil_reorg", depth, [])
+
+
+async def test_a_chain_that_is_reorganised_away_leaves_nothing_behind(office: Office) -> None:
+    """The round that is under way then fails as a whole, or has nothing to do. What is requested again is assigned."""
+    fork = await office.people.chain.head()
+    first = await office.people.claimed()
+    (then,) = await requested(office, Wishes(RATE, after_job=first))
+    assert await one_round(office) == (0, [])
+    await reorganise(office, fork.number)
+    with pytest.raises(NotFound):  # the follower has not seen it
+        await rounds.read_market(office.session)
+    assert await one_round(office) == (0, [])
+    assert await office.people.chain.job_count() == first - 1
+    with pytest.raises(ContractError) as refused:
+        await requested(office, Wishes(RATE, after_job=first))
+    assert refused.value.name == "NoEarlierJob"
+    again = await office.people.running()
+    (second,) = await requested(office, Wishes(RATE, after_job=again))
+    assert (again, second) == (first, then)
+    assert await one_round(office) == (0, [])
+    await office.people.provider.settle(again, JobStatus.FINISHED, 1)
+    assert await one_round(office) == (1, [])
 
 
 async def test_a_raise_of_prices_leaves_jobs_without_a_ceiling_to_others(office: Office) -> None:
