@@ -11,13 +11,15 @@ from collections.abc import Sequence
 from deepgrid.chain.book import AddressBook
 from deepgrid.chain.chain_findings import PROVIDER_GAS, examine_node, judge_gas, judge_head, judge_lease
 from deepgrid.chain.client import Chain
-from deepgrid.chain.offers import Standing, read_versions
+from deepgrid.chain.offers import Standing, Versions, read_versions
 from deepgrid.chain.transactions.wallet import Wallet
 from deepgrid.errors import GridError
 from deepgrid.findings import Finding, Level
+from deepgrid.lifecycle.feature_labels import PRIVATE
 from deepgrid.provider.session import ProviderSettings
 from deepgrid.provider.terms import finding
 from deepgrid.services.client import ServicesClient
+from deepgrid.services.files.private_keys import public_key_of
 from deepgrid.slurm.cluster import Cluster
 from deepgrid.slurm.commands.scontrol import PartitionNodes
 from deepgrid.slurm.setup.account_findings import examine_accounts
@@ -49,14 +51,15 @@ async def _chain(book: AddressBook, wallet: Wallet, max_cut_percent: int) -> lis
     try:
         async with await Chain.connect(book) as chain:
             head = await chain.head()
-            standing = (await read_versions(chain, wallet.address)).standing
+            versions = await read_versions(chain, wallet.address)
             money, price = await chain.gas_money(wallet.address), await chain.gas_price()
             cut = finding(await chain.cut(), max_cut_percent)
             lacks = await examine_node(chain, book.first_block)
     except GridError as error:
         return [Finding.of("chain", error)]
     gas = judge_gas(PROVIDER_GAS, wallet.address, money, price)
-    return [judge_head(book, head), *lacks, *judge_lease(wallet.lease_file), _standing(standing), gas, cut]
+    found = [judge_head(book, head), *lacks, *judge_lease(wallet.lease_file), _standing(versions.standing), gas, cut]
+    return [*found, *judge_published_key(versions)]
 
 
 def _standing(standing: Standing) -> Finding:
@@ -68,6 +71,25 @@ def _standing(standing: Standing) -> Finding:
         Standing.WAITING: "Ask the grid's operator to approve it.",
     }.get(standing, "Ask the grid's operator why.")
     return Finding("approval", Level.BAD, words, step)
+
+
+def judge_published_key(versions: Versions) -> list[Finding]:
+    """Return the finding on the key for which customers encrypt private files; none before the registration."""
+    newest, subject = versions.newest, "public key"
+    if newest is None:
+        return []
+    if versions.approved and public_key_of(versions.approved):
+        return [Finding(subject, Level.GOOD, "The key of this cluster for private files is published and readable.")]
+    if public_key_of(newest):
+        words = "The key of this cluster for private files is proposed: until it is approved, it gets no such jobs."
+        return [Finding(subject, Level.WARNING, words, "Ask the grid's operator to approve it.")]
+    if any(label.key == PRIVATE for label in newest.labels):
+        words = "The label storage.private is not the public key of this provider's account: customers ignore it."
+        step = "Take storage.private out of the labels of the provider block. The supervisor sets it."
+        return [Finding(subject, Level.WARNING, words, step)]
+    words = "This cluster has published no key for private files: jobs with such files are not assigned here."
+    step = "The supervisor publishes it within an hour after a node can decrypt private files."
+    return [Finding(subject, Level.WARNING, words, step)]
 
 
 async def examine_services(book: AddressBook, wallet: Wallet, url: str) -> list[Finding]:

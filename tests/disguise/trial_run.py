@@ -36,7 +36,9 @@ PARTITION_IS = ("scontrol", "update", f"partitionname={PARTITION}")
 AGAIN_S = 1.0  # after a transient error
 INTERVALS = Intervals(observe_again_s=10, look_at_node_s=0)
 # What the one-machine site lacks in every disguise, and guards, as all its jobs share one account.
-OF_THE_MACHINE = frozenset({"containers", "S3", "networks", "accounts", "shells", "disk", "connections"})
+OF_THE_MACHINE = frozenset(
+    {"containers", "S3", "private files", "networks", "accounts", "shells", "disk", "connections"}
+)
 
 
 @dataclass(eq=False)

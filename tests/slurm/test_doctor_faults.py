@@ -68,10 +68,10 @@ async def test_missing_features_are_warnings_and_the_summary_names_the_rest(box:
     assert last.subject == "summary"
     assert last.words.startswith("2 of 2 nodes can run jobs: up to 16 jobs of one CPU at a time and 2 GPUs. Customers")
     assert "logs (live)" in last.words
-    for subject, part in (("containers", "containers ("), ("S3", "S3 ("), ("networks", "networks (")):
+    for subject in ("containers", "S3", "private files", "networks"):
         is_good = findings[subject].level is Level.GOOD
         assert is_good or "not assigned here, and earn nothing" in findings[subject].words
-        assert (part in last.words) is is_good
+        assert (f"{subject} (" in last.words) is is_good
     assert findings["sessions"].level is Level.GOOD
 
 

@@ -11,7 +11,8 @@ import pytest
 
 from deepgrid.findings import Level
 from deepgrid.slurm.cluster import Cluster
-from deepgrid.slurm.setup.feature_findings import judge_features
+from deepgrid.slurm.commands.scontrol import Node, PartitionNodes
+from deepgrid.slurm.setup.feature_findings import judge_features, summary
 from deepgrid.slurm.setup.features import LOOK, NodeFeatures, look_at_node
 
 ALL = (
@@ -104,6 +105,23 @@ def test_the_doctor_compares_the_label_of_sessions_with_the_node(
     ]
     assert found.level is level
     assert words in found.words
+
+
+@pytest.mark.parametrize(
+    ("names", "level", "words"),
+    [
+        ("storage.private", Level.GOOD, "decrypts private files"),
+        ("python3", Level.WARNING, "no python3 (3.7 or later)"),
+    ],
+)
+def test_the_doctor_says_whether_a_node_decrypts_private_files(names: str, level: Level, words: str) -> None:
+    found = features(names)
+    (one,) = [one for one in judge_features(found, "apptainer", sessions=True) if one.subject == "private files"]
+    assert (one.level, words in one.words) == (level, True)
+    assert (
+        "private files (python3)"
+        in summary(PartitionNodes("UP", (Node("n1", ("IDLE",), 4, 1000, {}, {}),)), found).words
+    ) is (level is Level.GOOD)
 
 
 @pytest.mark.situation("features", "a tool that is installed and cannot start", "it counts as missing")

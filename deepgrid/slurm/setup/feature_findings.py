@@ -29,6 +29,12 @@ def judge_features(found: NodeFeatures, apptainer: str, *, sessions: bool) -> It
     else:
         words = f"The node {node} has no s5cmd for input and output over S3: {elsewhere}."
         yield Finding("S3", Level.WARNING, words, "Install s5cmd on all nodes, on the PATH of login shells.")
+    if keys.PRIVATE in found.found:
+        yield Finding("private files", Level.GOOD, f"The node {node} decrypts private files with python3.")
+    else:
+        words = f"The node {node} has no python3 (3.7 or later) with libcrypto for private files: {elsewhere}."
+        step = "Install python3 on all nodes, on the PATH of login shells."
+        yield Finding("private files", Level.WARNING, words, step)
     if _networks(found):
         yield Finding("networks", Level.GOOD, f"The node {node} has networks of steps ({', '.join(_networks(found))}).")
     else:
@@ -73,6 +79,7 @@ def summary(partition: PartitionNodes | None, found: NodeFeatures | None) -> Fin
     offers = {
         "containers": " and ".join(found.runtimes),
         "S3": "s5cmd" if keys.S3 in found.found else "",
+        "private files": "python3" if keys.PRIVATE in found.found else "",
         "networks": ", ".join(_networks(found)),
         "logs": "live",
     }
