@@ -129,6 +129,7 @@ async def test_files_come_back_on_a_new_machine(start: Start, bench: Bench, tmp_
     for job_id in (1, 2):
         await with_output(old, bench, job_id)
     await old.download(tmp_path / "before")
+    file = await old.services.customer.kept_file(1)
     revoked, good = [(await old.client().share(job_id, DAY_S)).address or "" for job_id in (1, 2)]
     await old.client().revoke_links(1)
     await lost.back_up(archive)
@@ -142,6 +143,7 @@ async def test_files_come_back_on_a_new_machine(start: Start, bench: Bench, tmp_
         grid.services.clock.ahead_s = 2 * WINDOW_S
         await grid.download(tmp_path / "after")
         assert content_of(tmp_path / "after") == content_of(tmp_path / "before") != {}
+        assert await grid.services.customer.kept_file(1) == file
         client = grid.client()
         assert (await get(client.url(revoked) + "/data")).status_code == 404
         with pytest.raises(ServiceError):  # it was deleted after the backup of the database

@@ -15,6 +15,7 @@ from deepgrid.errors import InputError, NotFound, ServiceError
 from deepgrid.sbatch.file_addresses import PART_BYTES
 from tests.sbatch.bucket import NAME, Bucket
 from tests.sbatch.support import Bench
+from tests.services.files.private_support import PrivateGrid
 from tests.services.files.support import FileGrid, content_of, filled, grid_job
 from tests.services.postgres_support import private_postgres
 from tests.services.support import Start
@@ -60,6 +61,24 @@ async def test_files_go_through_a_bucket_which_holds_ciphertext_only(
     assert len(bucket.files()) == 3
     with pytest.raises(NotFound):
         await in_bucket.names()
+
+
+async def test_private_files_go_through_a_bucket(
+    in_bucket: FileGrid, bucket: Bucket, bench: Bench, tmp_path: Path
+) -> None:
+    private, secret = PrivateGrid(in_bucket), CONTENT["d/a"]
+    command = 'cp -r "$DEEPSQUARE_INPUT"/. "$DEEPSQUARE_OUTPUT"'
+    definition = await private.definition(command, filled(tmp_path / "laptop", CONTENT) / "d")
+    await private.claimed(definition)
+    done = await private.run(bench, definition)
+    assert done.status == 0, done.output
+    await private.download(tmp_path / "back")
+    assert content_of(tmp_path / "back") == CONTENT
+    stored = bucket.files()
+    assert len(stored) == 2 * 3  # of input and output: the list, and two parts
+    assert not [key for key, content in stored.items() if secret in content or b"large" in content or "large" in key]
+    await in_bucket.client().delete(1)
+    assert len(bucket.files()) == 3
 
 
 async def test_a_part_that_was_lost_or_changed_in_the_bucket_is_an_error(
