@@ -112,6 +112,7 @@ def test_a_flow_that_is_repeated_finds_its_jobs(open_grid: Grid, tmp_path: Path)
     assert numbers(open_grid, "squares") == first and len(first) == 3
 
 
+@pytest.mark.timeout(3600)  # a hundred jobs on a machine that others use, too
 @pytest.mark.usefixtures("prefect_api")
 @pytest.mark.parametrize(("steps", "places"), [(3, 2), (10, 10)])
 def test_a_study_that_was_killed_is_resumed_with_the_same_jobs(
