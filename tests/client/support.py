@@ -31,11 +31,12 @@ FIXTURE_S = 120
 
 @dataclass(frozen=True)
 class End:
-    """How the cluster ends a job: the output, the final state, Slurm's wait status (768 for exit code 3)."""
+    """How the cluster ends a job: the output, the final state, Slurm's wait status (768 for exit code 3), the error."""
 
     output: bytes = b"one\ntwo\n"
     status: JobStatus = JobStatus.FINISHED
     wait_status: int = 0
+    error: str = ""
 
 
 @dataclass
@@ -94,7 +95,7 @@ class SimulatedCluster:
         end = self.ends(job)
         if end is not None:
             await push_log(provider.services, job.id, 0, end.output, final=True)
-            await provider.writer.settle(job.id, end.status, 1, "", end.wait_status)
+            await provider.writer.settle(job.id, end.status, 1, end.error, end.wait_status)
 
 
 @contextmanager

@@ -27,6 +27,9 @@ resources: {tasks: 1, cpusPerTask: 1, memPerCpu: 128, gpus: 0}
 steps:
   - run: {command: ': $N; tr a-z A-Z <"$DEEPSQUARE_INPUT/plan.txt" >"$DEEPSQUARE_OUTPUT/shouted.txt"'}
 """
+NUMBERED = WORK.replace("tr a-z A-Z <", "cat ").replace(
+    "/shouted.txt", '/plan.txt"; echo $N >>"$DEEPSQUARE_OUTPUT/plan.txt'
+)
 SECRET = b"the plan of the customer\n"
 
 
@@ -88,6 +91,44 @@ async def test_private_files_go_to_a_cluster_and_come_back(
     assert PRIVATE_FILES in again.on_chain.definition.affinity
     jobs = await grid.map(WORK, [{"N": 1}, {"N": 2}], credits=100, send=plan, private=True)
     assert all(PRIVATE_FILES in one.on_chain.definition.affinity for one in await jobs.requested())
+
+
+async def test_a_lost_job_with_private_files_is_run_again_with_them(
+    grid: AsyncGrid, live: Live, private_cluster: SimulatedCluster, plan: Path, tmp_path: Path
+) -> None:
+    """The lost attempt leaves output, too: each has a key of its own."""
+    wallet, ended = Wallet.load(live.grid.keys / f"cluster-{private_cluster.name}"), dict[int, End]()
+    private_cluster.ends = lambda job: ended.get(job.id)
+    here = [f"name={private_cluster.name}"]
+    job = await grid.submit(WORK, credits=100, send=plan, private=True, retries=1, uses=here)
+    waiting = asyncio.create_task(job.wait(timeout="300s"))
+    lost = End(status=JobStatus.FAILED, error="a node of the cluster failed")
+    for count, end in enumerate((lost, End()), 1):
+        await until(lambda count=count: len(private_cluster.began) == count)  # type: ignore[misc]
+        number = private_cluster.began[-1]
+        await run_script(await grid.job(number), wallet, Bench(tmp_path / f"bench{number}"))
+        ended[number] = end
+    await waiting
+    assert [*job.earlier_attempts, job.id] == private_cluster.began
+    for number in private_cluster.began:
+        (place,) = await (await grid.job(number)).download(tmp_path / f"back{number}")
+        assert place.read_bytes() == SECRET.upper()
+
+
+async def test_each_job_of_an_array_gets_the_private_files(
+    grid: AsyncGrid, live: Live, private_cluster: SimulatedCluster, running: set[int], plan: Path, tmp_path: Path
+) -> None:
+    running.update(range(10_000))
+    wallet = Wallet.load(live.grid.keys / f"cluster-{private_cluster.name}")
+    here = [f"name={private_cluster.name}"]
+    sweep = await grid.map(NUMBERED, [{"N": n} for n in (1, 2)], credits=100, send=plan, private=True, uses=here)
+    await until(lambda: len(private_cluster.began) == 2)
+    for number in private_cluster.began:
+        await run_script(await grid.job(number), wallet, Bench(tmp_path / f"bench{number}"))
+    running.clear()
+    for number, result in enumerate(await sweep.results(), 1):
+        (place,) = await (await grid.job(result.id)).download(tmp_path / f"back{result.id}")
+        assert place.read_bytes() == SECRET + f"{number}\n".encode()
 
 
 async def test_what_cannot_be_private_is_refused_before_anything_is_locked(
