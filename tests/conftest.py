@@ -30,7 +30,7 @@ settings.register_profile("deepgrid", deadline=None, suppress_health_check=[Heal
 settings.load_profile("deepgrid")
 
 QUICK_ONLY, LONG_ONLY = "not long and not deep", "long and not deep"  # what the two stages of tests ask for
-LONG_TEST = re.compile(rb"mark\.long")
+LONG_TEST = re.compile(rb"mark\.long|\bbench: Bench\b|\broom: Room\b")  # the latter are long on a real cluster
 NO_QUICK_TEST = re.compile(rb"^pytestmark = .*mark\.(long|deep)", re.MULTILINE)
 SECOND_GRID = "[second grid"
 # These modules run beside the rest of their folder. The other half of the attacks needs no Slurm cluster.

@@ -7,6 +7,7 @@ from pathlib import Path
 from deepgrid.sbatch import Containers
 from deepgrid.workflow import Definition, parse
 from tests.sbatch.support import Bench, Outcome, lint
+from tests.slurm.support import Box
 
 # Records environment, arguments and files of a call, then does what the real program would do.
 ENROOT = """#!/bin/bash
@@ -47,8 +48,8 @@ printf '%s\\0' "$@" >{root}/calls/$n.argv
 class Room(Bench):
     """A bench with stand-ins for the programs that run containers."""
 
-    def __init__(self, root: Path, *, execute: bool = True) -> None:
-        super().__init__(root, execute=execute)
+    def __init__(self, root: Path, *, execute: bool = True, site: Box | None = None) -> None:
+        super().__init__(root, execute=execute, site=site)
         (root / "calls").mkdir()
         for name, text in (("enroot", ENROOT), ("apptainer", APPTAINER)):
             (root / "bin" / name).write_text(text.format(root=root))
@@ -73,5 +74,5 @@ class Room(Bench):
 
 def job(steps: str, env: str = "[]") -> Definition:
     return parse(
-        f"resources: {{tasks: 2, cpusPerTask: 1, memPerCpu: 10, gpus: 2}}\nenv: {env}\nsteps: {steps}", "job"
+        f"resources: {{tasks: 2, cpusPerTask: 1, memPerCpu: 10, gpus: 1}}\nenv: {env}\nsteps: {steps}", "job"
     ).model

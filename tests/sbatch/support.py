@@ -1,23 +1,29 @@
 """A folder in which the tests run a script, with `srun` replaced by a recorder.
 
-The recorder saves its environment and arguments byte for byte, then runs the command.
+The recorder saves its environment and arguments byte for byte, then runs the command: itself, or by the real `srun` in
+a job of a real cluster.
 """
 
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import subprocess
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from deepgrid.sbatch import Containers, StoragePaths, render, render_parts
+import pytest
+
+from deepgrid.sbatch import GUARD_MARK, Containers, StoragePaths, render, render_parts
 from deepgrid.sbatch.file_addresses import GridFiles
 from deepgrid.sbatch.render import USUAL
 from deepgrid.services.admission.checks import ACROSS_PARTS, linted_parts
 from deepgrid.services.script_check import check_grammar, lint_script
 from deepgrid.workflow import Definition, parse, without_texts
+from deepgrid.workflow.models import JobResources
+from tests.slurm.support import Box
 
 SRUN = """#!/bin/sh
 n=$(date +%s%N)-$$ # steps may run at the same time
@@ -31,6 +37,7 @@ EXECUTE = """
 while case $1 in --*) ;; *) false ;; esac; do shift; done
 exec /usr/bin/env --default-signal=HUP,INT,QUIT "$@"
 """
+EXECUTE_ON_SLURM = 'exec {srun} "$@"\n'
 
 
 # Steps are recorded calls of srun, which run in process groups of their own. Real ones are in test_launches_on_slurm.
@@ -84,32 +91,53 @@ class Outcome:
 
 
 class Bench:
-    """A folder with storage roots and a recording srun. With `execute` it also runs commands."""
+    """A folder with storage roots and a recording srun. With `execute` it also runs commands.
 
-    def __init__(self, root: Path, *, execute: bool = True) -> None:
-        self.root, self.records = root, root / "records"
+    With `site`, scripts are jobs of that cluster, and steps are real.
+    """
+
+    def __init__(self, root: Path, *, execute: bool = True, site: Box | None = None) -> None:
+        self.root, self.records, self.site = root, root / "records", site
         self.storage = StoragePaths.under(str(root / "store"))
         self.containers = Containers()
         self.grid_files = GridFiles()
         for folder in (self.records, *map(Path, self.storage.roots)):
             folder.mkdir(parents=True)
         (root / "bin").mkdir()
-        srun = SRUN.format(records=self.records) + (EXECUTE if execute else "")
-        for name, text in (("srun", srun), ("scontrol", STEPS.format(records=self.records)), ("scancel", SIGNALS)):
+        then = EXECUTE_ON_SLURM.format(srun=shutil.which("srun")) if site else EXECUTE if execute else ""
+        programs = {"srun": SRUN.format(records=self.records) + then}
+        if site is None:
+            programs |= {"scontrol": STEPS.format(records=self.records), "scancel": SIGNALS}
+        for name, text in programs.items():
             (root / "bin" / name).write_text(text)
             (root / "bin" / name).chmod(0o755)
 
     def run(self, job: Definition, **env: str) -> Outcome:
         for old in self.records.iterdir():
             old.unlink()
-        script = render(job, self.storage, self.containers, grid_files=self.grid_files).encode()
+        script = render(job, self.storage, self.containers, grid_files=self.grid_files)
+        status, output = self._run_as_job(script, job.resources, env) if self.site else self._run_here(script, env)
+        calls = sorted(self.records.glob("*.env"), key=lambda p: int(p.stem.partition("-")[0]))
+        return Outcome(status, output.decode(errors="replace"), [self._call(path) for path in calls])
+
+    def _run_here(self, script: str, env: dict[str, str]) -> tuple[int, bytes]:
         done = subprocess.run(
-            [*UNDEAF, "bash", "-s"], check=False, input=script, cwd=self.root, timeout=60,
+            [*UNDEAF, "bash", "-s"], check=False, input=script.encode(), cwd=self.root, timeout=60,
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
             env={"PATH": f"{self.root}/bin:/usr/bin:/bin", "SLURM_JOB_NAME": "0x1", "SLURM_JOB_ID": "7", **env},
         )  # fmt: skip
-        calls = sorted(self.records.glob("*.env"), key=lambda p: int(p.stem.partition("-")[0]))
-        return Outcome(done.returncode, done.stdout.decode(errors="replace"), [self._call(path) for path in calls])
+        return done.returncode, done.stdout
+
+    def _run_as_job(self, script: str, figures: JobResources, env: dict[str, str]) -> tuple[int, bytes]:
+        """Run the script as a job on one node. The login shell sets PATH, so the script sets it again."""
+        assert self.site
+        script = script.replace(GUARD_MARK, f"{GUARD_MARK}\nPATH={self.root}/bin:$PATH", 1)
+        options = [
+            "--job-name=0x1", "--nodes=1", f"--ntasks={figures.tasks}", f"--cpus-per-task={figures.cpus_per_task}",
+            f"--mem-per-cpu={figures.mem_per_cpu}", f"--gpus={figures.gpus}",
+        ]  # fmt: skip
+        status, output = self.site.run_script(script.encode(), options, self.root, env)
+        return status, re.sub(rb"(?m)^(srun|slurmstepd)\S*: .*\n", b"", output)
 
     def left_behind(self) -> list[Path]:
         return list(Path(self.storage.job).glob("*/*"))
@@ -120,9 +148,17 @@ class Bench:
         return Call({key: value for key, _, value in pairs}, argv[2:])  # without "/bin/sh srun"
 
 
-def job(steps: str, *, gpus: int = 2, env: str = "[]") -> Definition:
-    resources = f"resources: {{tasks: 2, cpusPerTask: 8, memPerCpu: 1000, gpus: {gpus}}}\n"
-    return parse(f"{resources}env: {env}\nsteps:\n{steps}", "job.yaml").model
+def site_of(request: pytest.FixtureRequest) -> Box | None:
+    """Return the cluster of a test that runs on one."""
+    box: Box | None = request.getfixturevalue("box") if request.param == "slurm" else None
+    return box
+
+
+def job(
+    steps: str, *, env: str = "[]", figures: str = "tasks: 8, cpusPerTask: 1, memPerCpu: 100, gpus: 1"
+) -> Definition:
+    """Return a job that has one node of a test's cluster to itself."""
+    return parse(f"resources: {{{figures}}}\nenv: {env}\nsteps:\n{steps}", "job.yaml").model
 
 
 PATIENCE_S = 60

@@ -15,11 +15,12 @@ from tests.sbatch.support import PATIENCE_S, UNDEAF, Bench, job, lines, say
 from tests.waiting import wait_until
 
 
+@pytest.mark.recorder("many of a kind", deep=True)
 @pytest.mark.parametrize(
     ("condition", "runs"),
     [
         ("$A == job", True), ("$A != job", False), ("-n $UNSET", False), ("$(echo job) == $A", True),
-        ("$NOTE == written", True), ("1 -lt 2 && $CPUS -eq 16", True),
+        ("$NOTE == written", True), ("1 -lt 2 && $CPUS -eq 8", True),
     ],
 )  # fmt: skip
 def test_a_condition_sees_the_variables_of_a_step(bench: Bench, condition: str, runs: bool) -> None:
@@ -32,6 +33,7 @@ def test_a_condition_sees_the_variables_of_a_step(bench: Bench, condition: str, 
     assert lines(bench, steps, env="[{key: A, value: job}]") == (0, ["runs", "finally"] if runs else [])
 
 
+@pytest.mark.recorder("many of a kind", deep=True)
 @pytest.mark.parametrize("condition", ["]]; then", "a b", "(", "'"])
 def test_an_invalid_condition_fails_only_its_step(bench: Bench, condition: str) -> None:
     status, out = lines(bench, f'- if: "{condition}"\n  run: {{command: echo no}}')
@@ -138,6 +140,7 @@ def test_a_program_can_finish_after_the_signal_and_no_command_follows_it(bench: 
     assert (status, output[-1]) == (0, "saved")
 
 
+@pytest.mark.recorder("many of a kind", deep=True)
 @pytest.mark.parametrize("shell", ["/bin/sh", "/bin/bash"])
 @pytest.mark.parametrize(
     ("command", "status"),
@@ -231,6 +234,7 @@ def test_a_broken_step_deep_inside_leaves_no_process_and_no_folder(bench: Bench)
     assert not any(alive(int((kept / name).read_text())) for name in ("a", "b"))
 
 
+@pytest.mark.recorder("signals the script itself; test_on_slurm cancels a job")
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
 def test_a_signal_to_the_script_ends_all_and_runs_finally(bench: Bench, number: int, status: int) -> None:
     steps = f"""

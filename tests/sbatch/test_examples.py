@@ -68,8 +68,7 @@ UNORDERED = {"tasks", "launch-kept"}  # parallel steps print in any order
 
 
 @pytest.fixture
-def bench(tmp_path: Path) -> Bench:
-    bench = Bench(tmp_path / "bench")
+def bench(bench: Bench) -> Bench:
     with_s5cmd(bench)
     return bench
 
@@ -120,6 +119,7 @@ def test_every_example_is_run_by_some_test() -> None:
     assert {path.stem for path in FOLDER.glob("*.yaml")} == ON_SLURM.keys() | ELSEWHERE | in_containers
 
 
+@pytest.mark.recorder("test_an_example_does_the_same_on_slurm")
 @pytest.mark.parametrize("name", PRINTS)
 def test_an_example_does_what_it_says(name: str, bench: Bench, servers: Servers) -> None:
     job = example(name, servers)

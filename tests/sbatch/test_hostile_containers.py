@@ -45,6 +45,9 @@ esac
 OF_A_SHELL = {"IFS", "PS4", "SHLVL", "PWD", "OLDPWD"}
 
 
+pytestmark = pytest.mark.recorder("hundreds of generated scripts")
+
+
 @pytest.fixture(scope="module")
 def bench(tmp_path_factory: pytest.TempPathFactory) -> Bench:
     made = Bench(tmp_path_factory.mktemp("containers"))

@@ -15,6 +15,8 @@ from deepgrid.workflow import Definition, EnvVar, Step, StepRun, without_texts
 from tests.sbatch.hostile import CANARY, FIGURES, hostile
 from tests.sbatch.support import Bench
 
+pytestmark = pytest.mark.recorder("hundreds of generated scripts")
+
 
 @pytest.fixture(scope="module")
 def bench(tmp_path_factory: pytest.TempPathFactory) -> Bench:

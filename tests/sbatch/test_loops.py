@@ -27,6 +27,7 @@ def test_nested_loops_run_every_pair_and_restore_the_outer_value(bench: Bench) -
     assert lines(bench, steps) == (0, [*expected, "none"])
 
 
+@pytest.mark.recorder("many of a kind", deep=True)
 @pytest.mark.parametrize(
     ("source", "values"),
     [
@@ -58,6 +59,7 @@ def test_the_first_iteration_that_fails_ends_the_others_at_once(bench: Bench) ->
     assert (status, sorted(out[:-1]), out[-1]) == (0, ["a ends", "b ends", "c ends"], "caught 6")
 
 
+@pytest.mark.recorder("a real step is no child of the script, so it cannot find the iteration")
 def test_an_iteration_that_is_killed_fails_the_loop(bench: Bench) -> None:
     """A killed iteration cannot report its own failure."""
     kill_child_of_script = """up() { ps -o ppid= -p "$1" | tr -d ' '; }; me=$$

@@ -8,12 +8,6 @@ from deepgrid.errors import InputError
 from deepgrid.sbatch import StoragePaths, render
 from tests.sbatch.support import Bench, job, lint
 
-
-@pytest.fixture(scope="module")
-def bench(tmp_path_factory: pytest.TempPathFactory) -> Bench:
-    return Bench(tmp_path_factory.mktemp("bench"))
-
-
 WRITES = r"""
     - name: use it
       module:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 import pytest
 
@@ -13,8 +12,7 @@ from tests.waiting import wait_until
 
 
 @pytest.fixture
-def bench(tmp_path: Path) -> Bench:
-    bench = Bench(tmp_path / "bench")
+def bench(bench: Bench) -> Bench:
     with_s5cmd(bench)
     return bench
 

@@ -38,6 +38,7 @@ def zipped() -> bytes:
     return buffer.getvalue()
 
 
+@pytest.mark.recorder("many of a kind", deep=True)
 @pytest.mark.parametrize(
     ("path", "content", "result"),
     [
@@ -64,6 +65,7 @@ def test_input_over_http_is_fetched_and_unpacked(
     assert outcome.output.splitlines()[0] == "Downloading input"
 
 
+@pytest.mark.recorder("many of a kind", deep=True)
 @pytest.mark.parametrize(
     ("disposition", "name"),
     [
@@ -107,6 +109,7 @@ def test_a_missing_input_fails_the_job_before_its_steps(bench: Bench, store: Sto
     assert (outcome.status, outcome.calls, store.received) == (22, [], {})
 
 
+@pytest.mark.recorder("many of a kind", deep=True)
 @pytest.mark.parametrize(
     ("mode", "rights"),
     [

@@ -31,6 +31,7 @@ from tests.running_site import running_site
 SMALL = SubmitRequest(ntasks=1, cpus_per_task=1, mem_per_cpu_mb=100, gpus=0, time_limit_minutes=5)
 CONTRACT = "0x" + "c0ffee00" * 5
 WAIT_S = 240.0
+SCRIPT_S = 600.0
 
 _serial = count(1)
 
@@ -53,6 +54,27 @@ class Box:
         done = subprocess.run(argv, env=env, capture_output=True, text=True, check=False)
         assert not check or done.returncode == 0, done.stderr
         return done.stdout
+
+    def run_script(self, script: bytes, options: Sequence[str], folder: Path, env: dict[str, str]) -> tuple[int, bytes]:
+        """Run a batch script in our own account. Returns its exit status, as shells give it, and its output."""
+        log = folder / "job.log"
+        log.unlink(missing_ok=True)
+        command = ["sbatch", "--parsable", "--no-requeue", f"--output={log}", f"--chdir={folder}", *options]
+        env = {"PATH": os.environ["PATH"], "HOME": str(folder), **self.site.environment(self.name), **env}
+        sent = subprocess.run(command, input=script, env=env, capture_output=True, check=False)
+        assert sent.returncode == 0, sent.stderr
+        number, deadline = sent.stdout.decode().strip(), time.monotonic() + SCRIPT_S
+        while (state := self._field(number, "JobState")) in ("PENDING", "CONFIGURING", "RUNNING", "COMPLETING"):
+            if time.monotonic() > deadline:
+                self.slurm("scancel", number)
+                raise AssertionError(f"the job is still {state}: {log.read_text() if log.exists() else ''}")
+            time.sleep(0.1)
+        status, _, signal = self._field(number, "ExitCode").partition(":")
+        return int(status) or (128 + int(signal) if int(signal) else 0), log.read_bytes()
+
+    def _field(self, job: str, name: str) -> str:
+        words = self.slurm("scontrol", "--oneliner", "show", "job", job).split()
+        return next(word.partition("=")[2] for word in words if word.startswith(f"{name}="))
 
     def stop(self, daemon: str) -> None:
         """Stop one daemon. An sshd is stopped with its sessions."""
