@@ -10,11 +10,12 @@ from typing import Any
 
 from deepgrid.chain.client import Chain
 from deepgrid.client.tunnel.job_tunnel import JobTunnel
-from deepgrid.client.tunnel.port_forward import AsyncPortForward, listening
+from deepgrid.client.tunnel.port_forward import AsyncPortForward, listening, until_answered
 from deepgrid.errors import GridError, InputError
 from deepgrid.services.client import ServicesClient
 
 MOST_FORWARDS = 16
+ANSWERS_WITHIN_S = 20.0
 
 logger = logging.getLogger(__name__)
 
@@ -22,6 +23,7 @@ logger = logging.getLogger(__name__)
 @dataclass(frozen=True)
 class _Forward:
     port: AsyncPortForward
+    tunnel: JobTunnel
     until_lost: asyncio.Task[None]
 
 
@@ -37,14 +39,24 @@ class Forwards:
     async def url(self, job_id: Any, port: Any) -> str:
         """Return the address of a port of a running job. The same port has the same address as long as it is open.
 
-        Raises InputError, AccessDenied for another customer's job, and ServiceError if its cluster takes no sessions.
+        Raises InputError, also while no program listens at the port, AccessDenied for another customer's job, and
+        ServiceError if its cluster takes no sessions.
         """
         if type(job_id) is not int or type(port) is not int or not 0 < job_id < 2**63 or not 0 < port < 65536:
             raise InputError("A port is a number from 1 to 65535. The job is named by its number.")
         async with self._opening:
             if (job_id, port) not in self._open:
                 self._open[job_id, port] = await self._forwarded(job_id, port)
-            return self._open[job_id, port].port.url
+            forward = self._open[job_id, port]
+        try:
+            async with asyncio.timeout(ANSWERS_WITHIN_S):
+                await until_answered(forward.tunnel, port)
+        except TimeoutError:
+            raise InputError(
+                f"Nothing listens at port {port} of job {job_id} yet.",
+                next_step="Open it again once the job's log shows that its server runs.",
+            ) from None
+        return forward.port.url
 
     async def close(self) -> None:
         """Close all ports."""
@@ -65,7 +77,7 @@ class Forwards:
             await tunnel.close()
             raise
         logger.info("a port of a job is open on this machine: job=%d port=%d address=%s", job_id, port, forward.url)
-        return _Forward(forward, asyncio.create_task(self._until_lost(job_id, port, forward)))
+        return _Forward(forward, tunnel, asyncio.create_task(self._until_lost(job_id, port, forward)))
 
     async def _until_lost(self, job_id: int, port: int, forward: AsyncPortForward) -> None:
         try:

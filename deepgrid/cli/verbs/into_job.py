@@ -12,7 +12,7 @@ from deepgrid.cli.access.grid import as_customer
 from deepgrid.cli.error_boundary import runs
 from deepgrid.cli.options import DEFAULT_KEY, BookFile, JobId, KeyFile
 from deepgrid.cli.standard_streams import write_bytes
-from deepgrid.client.tunnel.live_job import run_attached
+from deepgrid.client.tunnel.live_job import opened, run_attached
 from deepgrid.client.tunnel.terminal_filter import TerminalFilter
 from deepgrid.errors import InputError
 from deepgrid.plain_text import plain
@@ -66,7 +66,7 @@ async def forward(number: JobId, ports: Ports, key: KeyFile = DEFAULT_KEY, book:
 
 @runs
 async def open_page(number: JobId, ports: Ports = "8888", key: KeyFile = DEFAULT_KEY, book: BookFile = None) -> None:
-    """Forward a port of a running job, and open its page in the browser."""
+    """Forward a port of a job, and open its page in the browser. Waits until the job runs and listens there."""
     await _forward(number, ports, key, book, opens=True)
 
 
@@ -74,7 +74,12 @@ async def _forward(number: int, ports: str, key: KeyFile, book: BookFile, *, ope
     job_port, local_port = _ports_in(ports)
     async with as_customer(key, book, asks_services=True) as grid:
         job = await grid.job(number)
-        async with await job.forward(job_port, local_port, say=_say) as forwarded:
+        coming = (
+            opened(job, job_port, local_port, _say)
+            if opens
+            else job.forward(job_port, local_port or job_port, say=_say)
+        )
+        async with await coming as forwarded:
             typer.echo(f"port {job_port} of job {number} is at {forwarded.url}")
             sys.stdout.flush()
             if opens and not webbrowser.open(forwarded.url):
@@ -87,9 +92,9 @@ def _say(text: str) -> None:
 
 
 def _ports_in(text: str) -> tuple[int, int]:
-    """Read `8888` or `8888:9999`: the port of the job, and that of this machine. Raises InputError."""
+    """Read `8888` or `8888:9999`: the port of the job, and that of this machine or 0. Raises InputError."""
     there, _, here = text.partition(":")
     numbers = [int(one) if one.isascii() and one.isdigit() and len(one) < 6 else 0 for one in (there, here or there)]
     if not all(0 < one < 65536 for one in numbers):
         raise InputError(f"{text[:40]!r} names no ports.", next_step="Give a port such as 8888, or 8888:9999.")
-    return numbers[0], numbers[1]
+    return numbers[0], numbers[1] if here else 0

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from deepgrid.errors import GridError, InputError
+from deepgrid.lifecycle.states import JobStatus
 
 if TYPE_CHECKING:
     from deepgrid.client.engine.connection import Connection
@@ -14,6 +17,7 @@ if TYPE_CHECKING:
     from deepgrid.client.tunnel.port_forward import AsyncPortForward
     from deepgrid.lifecycle.job import Job
 
+NOTICE_AFTER_S = 2.0
 MOST_OUTPUT = 64 * 1024 * 1024  # bytes that `exec` keeps
 
 
@@ -139,6 +143,46 @@ class LiveJob:
         services = connection.session.services
         self._job = await connection.reads.job(self._job.id)
         return await JobTunnel.open(services, self._job, connection.chain.book.authorities)
+
+
+async def opened(job: LiveJob, port: int, local_port: int, say: Callable[[str], None]) -> AsyncPortForward:
+    """Forward a port as soon as the job runs and a program listens there. `say` gets a sentence for each longer wait.
+
+    Without a `local_port`, it is the job's own one if that is free here. Errors are as for `LiveJob.forward`.
+    """
+    from deepgrid.client.tunnel.port_forward import listening, until_answered
+
+    await _until_running(job, say)
+    tunnel = await job._tunnel()
+    try:
+        answered = asyncio.create_task(until_answered(tunnel, port))
+        try:
+            if not (await asyncio.wait({answered}, timeout=NOTICE_AFTER_S))[0]:
+                say(f"Nothing listens at port {port} of job {job._job.id} yet. Waiting for it; Ctrl-C ends this")
+            await answered
+        finally:
+            answered.cancel()
+        if not local_port:
+            with suppress(InputError):
+                return await listening(tunnel, port, port, say)
+        return await listening(tunnel, port, local_port, say)
+    except BaseException:
+        await tunnel.close()
+        raise
+
+
+async def _until_running(job: LiveJob, say: Callable[[str], None]) -> None:
+    """Wait until the job runs or is over."""
+    connection = job._connection
+    job._job = await connection.reads.job(job._job.id)
+    if not _runs_or_is_over(job._job):
+        say(f"Job {job._job.id} is {job._job.status.words}. Waiting until it runs; Ctrl-C ends this")
+        async for read in connection.poller.until([job._job.id], _runs_or_is_over):
+            job._job = read
+
+
+def _runs_or_is_over(job: Job) -> bool:
+    return job.status is JobStatus.RUNNING or job.status.cold
 
 
 async def run_attached(job: LiveJob, command: Sequence[str], show: Callable[[bytes, bool], None]) -> int:

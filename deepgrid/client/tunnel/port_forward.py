@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 LOOPBACK = "127.0.0.1"
 PIECE_BYTES = 16384
+SILENT_S = 5.0  # a program that neither answers nor hangs up within this time listens
+ASK_AGAIN_S = 0.5
 
 
 class AsyncPortForward:
@@ -112,6 +114,29 @@ async def listening(
 ) -> AsyncPortForward:
     """Return a forward through this tunnel, which it closes at its end. Raises InputError if `local_port` is taken."""
     return await AsyncPortForward(tunnel, job_port, say)._listen(local_port)
+
+
+async def until_answered(tunnel: JobTunnel, job_port: int) -> None:
+    """Wait until a program listens at this port in the job. Raises ServiceError when the session ends."""
+    while not await _answers(tunnel, job_port):  # noqa: ASYNC110 - the job tells nobody that it listens
+        await asyncio.sleep(ASK_AGAIN_S)
+
+
+async def _answers(tunnel: JobTunnel, job_port: int) -> bool:
+    """Return whether the port accepts a connection. It sends nothing and ends the connection."""
+    from deepgrid.services.tunnels.tunnel_frames import StreamRequest  # here: a job is imported without it
+
+    stream = await tunnel.stream(StreamRequest(kind="forward", port=job_port))
+    try:
+        await stream.end_input()
+        async with asyncio.timeout(SILENT_S):
+            while await stream.read() is not None:
+                pass
+    except TimeoutError:
+        return True
+    finally:
+        await stream.close()
+    return not stream.end.error
 
 
 async def _send(reader: asyncio.StreamReader, stream: JobStream) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from deepgrid.client.tunnel.job_tunnel import JobStream, SessionLost
+from deepgrid.client.tunnel.live_job import opened as open_page
 from deepgrid.errors import InputError
 from deepgrid.services.tunnels.tunnel_frames import FIRST_WINDOW, Kind, StreamRequest
 from tests.provider.tunnels.tunnel_support import WITHIN_S, LiveGrid, live_grid, opened, until_true
@@ -27,6 +28,21 @@ def serve(line):
     line.close()
 while True:
     threading.Thread(target=serve, args=[server.accept()[0]], daemon=True).start()
+'"""
+
+# It chooses a port at once, and listens there when a file tells it to.
+LATE_SERVER = """python3 -c '
+import os, socket, time
+server = socket.socket()
+server.bind(("127.0.0.1", 0))
+open("port", "w").write(str(server.getsockname()[1]))
+while not os.path.exists("go"):
+    time.sleep(0.1)
+server.listen()
+while True:
+    line = server.accept()[0]
+    line.sendall(b"hello")
+    line.close()
 '"""
 
 
@@ -134,6 +150,23 @@ async def test_a_port_without_a_server_says_so(grid: LiveGrid) -> None:
         writer.close()
         await until_true(lambda: bool(said), "nothing was said")
     assert "nothing answers at that port" in said[0]
+
+
+async def test_a_page_is_opened_once_its_server_listens(grid: LiveGrid) -> None:
+    """The port of this machine may be taken, also by the job's own server where both run on one machine."""
+    said: list[str] = []
+    live = grid.at(await grid.running_job(LATE_SERVER))
+    port = int((await live.exec("until [ -s port ]; do sleep 0.1; done; cat port")).text)
+    opening = asyncio.create_task(open_page(live, port, 0, said.append))
+    await until_true(lambda: bool(said), "the wait was not told")
+    assert said == [f"Nothing listens at port {port} of job {live._job.id} yet. Waiting for it; Ctrl-C ends this"]
+    assert not opening.done()
+    await live.exec("touch go")
+    async with asyncio.timeout(WITHIN_S), await opening as forwarded:
+        assert forwarded.port != port, "the job's server is on this machine, too"
+        reader, writer = await asyncio.open_connection("127.0.0.1", forwarded.port)
+        assert await reader.read(-1) == b"hello"
+        writer.close()
 
 
 async def test_sessions_end_with_their_job(grid: LiveGrid) -> None:
