@@ -170,22 +170,24 @@ newest_prefect() {
       --index-strategy unsafe-best-match -
 }
 
-# ensure_prover halmos|slither: installs a prover in its own environment .grid/NAME, because it pins other versions.
-# Their locks are made with: uv pip compile --no-header --generate-hashes --no-emit-index-url --universal
-# --python-version 3.11 --index-strategy unsafe-best-match - -o tools/NAME.txt <<<halmos (or slither-analyzer)
-ensure_prover() {
+# ensure_tool NAME: installs what tools/NAME.txt names into an environment of its own, .grid/NAME. The provers pin other
+# versions than .venv; the notebook (Jupyter, matplotlib, TensorBoard) is for jobs of deep tests.
+# The locks are made with: uv pip compile --no-header --generate-hashes --no-emit-index-url --universal
+# --python-version 3.11 --index-strategy unsafe-best-match - -o tools/NAME.txt, with names on its standard input:
+# halmos; slither-analyzer; jupyterlab, matplotlib and tensorboard.
+ensure_tool() {
   mkdir -p .grid/log
   (
     flock 9
-    prover_is_current "$1" || install_prover "$1"
+    tool_is_current "$1" || install_tool "$1"
   ) 9>.grid/setup.lock
 }
 
-prover_stamp() { { cat "tools/$1.txt" && pwd; } | sha256sum; }
+tool_stamp() { { cat "tools/$1.txt" && pwd; } | sha256sum; }
 
-prover_is_current() { [ "$(cat ".grid/$1/stamp" 2>/dev/null)" = "$(prover_stamp "$1")" ]; }
+tool_is_current() { [ "$(cat ".grid/$1/stamp" 2>/dev/null)" = "$(tool_stamp "$1")" ]; }
 
-install_prover() {
+install_tool() {
   local uv=.grid/uv/bin/uv
   [ -x "$uv" ] || die "nothing was set up here yet; ./run setup does that"
   say "installing $1 into .grid/$1"
@@ -196,7 +198,7 @@ install_prover() {
         --only-binary :all: "tools/$1.txt"
   } >>"$setup_log" 2>&1 ||
     die "$1 could not be installed: is there a network, or a package index? The log is $setup_log"
-  prover_stamp "$1" >".grid/$1/stamp"
+  tool_stamp "$1" >".grid/$1/stamp"
 }
 
 # A copied or moved checkout, or another Python, needs a new environment.
