@@ -39,7 +39,7 @@ pytestmark = [pytest.mark.deep, pytest.mark.timeout(3600)]
 
 JOBS = int(os.environ.get("DEEPGRID_TEST_JOBS", "200"))
 BOOKS = ("reconcile_billing/alpha", "reconcile_billing/beta", "reconcile_billing/grid")
-LARGE = HEAD.replace("cpusPerTask: 1, memPerCpu: 100", "cpusPerTask: 2, memPerCpu: 100")
+LARGE = HEAD.replace("cpusPerTask: 1, memPerCpu: 100", "cpusPerTask: 2, memPerCpu: 50")  # as much memory as one CPU has
 RICH = HEAD.replace("memPerCpu: 100", "memPerCpu: 200")
 PADDED = 8
 RUNS_ON_S = 180
