@@ -21,6 +21,8 @@ GIVEN_BACK = JobStatus.PENDING  # of a job that another cluster may take
 PER_MINUTE = 100 * CREDIT  # and per CPU; less than a minute of one CPU cannot be bought
 GREEDY = "exec python3 -c 'x = b\"1\" * 300_000_000; import time; time.sleep(12)'"
 LONG = "sleep 900"
+# Ends once a second took more than 20 s, which only a suspension explains.
+UNTIL_SUSPENDED = "while t=$(date +%s); sleep 1; [ $(($(date +%s) - t)) -lt 20 ]; do :; done"
 Act = Callable[["TrialRun"], Coroutine[None, None, None]]
 
 
@@ -124,7 +126,7 @@ def trials_for(how: Disguise) -> list[Trial]:
         Trial("takes too much memory", [GREEDY], greedy),
         Trial("loses its node", [LONG], node_fail, _fail_the_node, cpus=CPUS),
         Trial("is queued again", [LONG], End(FAILED, error=ends.REQUEUED.error), _requeue),
-        Trial("is suspended for a while", ["sleep 40"], End(FINISHED), _suspend),
+        Trial("is suspended for a while", [UNTIL_SUSPENDED], End(FINISHED), _suspend),
         Trial("is too large for a node", ["true"], refused, cpus=2 * CPUS),
         Trial("waits for long", ["true"], End(FINISHED), ntasks=whole, cpus=CPUS, waits=True),
         Trial("is cancelled while it waits", ["true"], End(CANCELLED, (0,)), _cancel_pending, waits=True),
