@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from dataclasses import fields, replace
 
-from blocks import Provider
-from blocks.block_loading import load_block
+from blocks.settings_cache import fresh_settings
 from deepgrid.provider.session import LOG_RATE_LABEL, SESSIONS_LABEL, ProviderSession
 
 
 async def read_offer(session: ProviderSession) -> list[str]:
     """Read prices and labels from the provider block into the session. Returns other settings that differ from it.
 
-    The label of the log rate stays, because this process keeps its rate.
+    A start without Prefect then offers the same. The label of the log rate stays, because this process keeps its rate.
     """
-    old, new = session.settings, (await load_block(Provider, session.settings.cluster)).settings()
+    old, new = session.settings, await fresh_settings(session.settings.cluster)
     kept = (LOG_RATE_LABEL, SESSIONS_LABEL)
     labels = [one for one in new.labels if one.key not in kept]
     labels += [one for one in old.labels if one.key in kept]

@@ -21,7 +21,15 @@ from deepgrid.lifecycle.actions import (
     Submit,
     Wait,
 )
-from deepgrid.lifecycle.ends import ENDS, FAILED_LAUNCH, REQUEUED, End, end_of, is_free_launch_failure
+from deepgrid.lifecycle.ends import (
+    CANCELLED_BY_SITE,
+    ENDS,
+    FAILED_LAUNCH,
+    REQUEUED,
+    End,
+    end_of,
+    is_free_launch_failure,
+)
 from deepgrid.lifecycle.job import Job, JobKey
 from deepgrid.lifecycle.minutes import minutes_begun, started_minutes
 from deepgrid.lifecycle.pending_reasons import DEFAULT_PATIENCE, SHARED_LIMIT, UNKNOWN, Patience, pending_reason
@@ -146,6 +154,9 @@ def _ended_before_running_was_reported(seen: Observation) -> Action:
         return Refuse(_sentence("the cluster did not start the job", slurm))
     if _fault(seen):
         return _end(seen)
+    if slurm.stopped and not seen.job.has_cancel_request:  # it began just when this cluster gave it back
+        end = CANCELLED_BY_SITE
+        return Settle(end.status, 0, slurm.exit_status, end.error, tombstone=True)
     return ReportRunning(_elapsed(seen))
 
 

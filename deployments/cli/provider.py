@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 from prefect.settings import PREFECT_API_URL
 
+from blocks import settings_cache
 from deepgrid.cli.display.screen import report
 from deepgrid.cli.error_boundary import runs
 from deepgrid.cli.options import AsJson, ClusterName
@@ -16,7 +17,7 @@ from deepgrid.provider.doctor import examine_provider
 from deepgrid.provider.session import provider_session
 from deepgrid.slurm.ssh.login import authorized_key
 from deployments.cli.serving import examine_diagrams, examine_prefect, provider_settings, require_prefect, serve
-from deployments.provider import settings_cache, supervisor
+from deployments.provider import supervisor
 
 
 @runs

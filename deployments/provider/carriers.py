@@ -51,6 +51,7 @@ class CarrierSettings:
     ask_after_s: float = 5.0  # a claim without a run's carrier for this long leads to a request to Prefect
     start_grace_s: float = 20.0  # a new claim's run is created and starts within this time, even among many
     silence_s: float = 10.0  # without an answer for this long, Prefect counts as down
+    turn_s: float = 120.0  # before a claim is carried without its run, which a paused or limited pool does not start
     ended_run_retry_s: float = 300.0  # before a run that ended before its job is scheduled again
     compare_every_s: float = 300.0  # between comparisons of all runs with the chain
     error_retry_s: float = 300.0  # after an error of a step that is not transient
@@ -83,7 +84,7 @@ class CarrierWatchdog:
     async def watch(self) -> None:
         """Check all claims forever. Fallbacks carry the claims of the previous process at once."""
         self._note_alone(-math.inf)
-        self._start_fallbacks("until its run starts")
+        self._start_fallbacks("until its run starts", self._alone(time.monotonic()))
         while True:
             if self._session.leader.leads:  # otherwise another supervisor may carry these claims by now
                 await self._check(time.monotonic())
@@ -107,7 +108,7 @@ class CarrierWatchdog:
         except Exception as error:  # Prefect's client raises many types
             self._note_silence(now, error)
             if time.monotonic() - (self._silent_since or now) >= self._settings.silence_s:
-                self._start_fallbacks("until Prefect answers")
+                self._start_fallbacks("until Prefect answers", self._alone(time.monotonic()))
             return
         else:
             self._uncompared.end()
@@ -166,6 +167,7 @@ class CarrierWatchdog:
             step, wait = decide(claim, state_of(run), self._carrier(key, run))
             if now - self._alone_since.get(key, -math.inf) >= self._wait_s(wait):
                 steps[key] = step
+        self._start_fallbacks("until its run starts", [key for key, step in steps.items() if step is Step.CARRY])
         if missing := [key for key, step in steps.items() if step is Step.CREATE]:
             logger.info("creating the runs of %d jobs, which have none", len(missing))
             await start_job_runs(self._session, missing)
@@ -189,7 +191,8 @@ class CarrierWatchdog:
         return key if key is not None and run.idempotency_key == run_key(key, self._session.address) else None
 
     def _wait_s(self, wait: Wait) -> float:
-        times = {Wait.START: self._settings.start_grace_s, Wait.RETRY: self._settings.ended_run_retry_s}
+        settings = self._settings
+        times = {Wait.START: settings.start_grace_s, Wait.RETRY: settings.ended_run_retry_s, Wait.TURN: settings.turn_s}
         return times.get(wait, 0.0)
 
     def _note_silence(self, now: float, error: Exception) -> None:
@@ -197,9 +200,9 @@ class CarrierWatchdog:
             self._silent_since = now
             warn(logger, "cannot ask Prefect for the runs of jobs, trying again", error)
 
-    def _start_fallbacks(self, until: str) -> None:
-        """Start a fallback for each claim without any carrier."""
-        wanted = [key for key in self._alone(time.monotonic()) if not self._session.carries(key)]
+    def _start_fallbacks(self, until: str, keys: Sequence[JobKey]) -> None:
+        """Start a fallback for each of these claims without any carrier."""
+        wanted = [key for key in keys if not self._session.carries(key)]
         self._journal.add(wanted)
         for key in wanted:
             logger.warning("job %d is carried without a run %s", key.job_id, until)

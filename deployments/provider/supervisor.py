@@ -11,6 +11,7 @@ from typing import Any
 
 from prefect.context import AsyncClientContext
 
+from blocks.settings_cache import provider_settings
 from deepgrid.condition_log import ConditionLog
 from deepgrid.errors import Deposed, GridError
 from deepgrid.lifecycle.job import Job
@@ -23,14 +24,13 @@ from deployments.provider.carriers import CarrierSettings, CarrierWatchdog
 from deployments.provider.claiming_report import report_claiming
 from deployments.provider.endpoint import health_and_metrics
 from deployments.provider.queue_watcher import QueueWatcher
-from deployments.provider.settings_cache import provider_settings
 from orchestration import sessions
 from orchestration.automations import end_lost_runs
 from orchestration.claiming_pause import is_claiming, is_for_good
 from orchestration.on_demand import run_when_needed
 from orchestration.outages import until_it_answers, warn
 from orchestration.pools import provider_pool
-from orchestration.runs.flow_runs import calling_to_runs, run_ended, start_eventually, start_run
+from orchestration.runs.flow_runs import calling_to_runs, run_ended, run_to_completion, start_run
 from orchestration.worker import InProcessWorker
 
 CLAIM_RETRY_S = 15.0
@@ -40,7 +40,7 @@ REGISTER_TIMEOUT_S = 60.0
 DRAIN_POLL_S = 5.0
 ZOMBIES_S = 900.0  # between looks for zombies
 FEATURES_S = 3600.0  # between looks at a node for what jobs may need
-LOGS_WITHIN_S = 600.0  # logs that are not delivered then stay incomplete
+DELIVERED_WITHIN_S = 600.0  # logs that are not delivered then stay incomplete
 
 logger = logging.getLogger(__name__)
 
@@ -56,11 +56,24 @@ async def serve_provider(cluster: str, carriers: CarrierSettings = CarrierSettin
             session = await _open(stack, settings)
             await stack.enter_async_context(health_and_metrics(session))
             await session.leader.elected()
+            if (present := await _present(settings)) != settings:
+                logger.info("the settings of %s changed while this supervisor stood by", cluster)
+                settings = present
+                continue
             try:
                 await _lead(session, carriers)
                 return
             except* Deposed as deposed:
                 logger.warning("standing by, another supervisor leads: %s", deposed.exceptions[0])
+
+
+async def _present(known: ProviderSettings) -> ProviderSettings:
+    """Return the settings as the provider block has them now; the known ones if they cannot be read."""
+    try:
+        return await provider_settings(known.cluster)
+    except GridError as error:
+        logger.warning("cannot read the settings of %s again: %s", known.cluster, error)
+        return known
 
 
 async def _open(stack: AsyncExitStack, settings: ProviderSettings) -> ProviderSession:
@@ -134,8 +147,11 @@ async def until_drained(session: ProviderSession, is_idle: Callable[[], bool]) -
     async with AsyncClientContext.get_or_create():  # else each poll creates a client, which costs more than the poll
         await _until_drained(session, is_idle)
     with contextlib.suppress(TimeoutError):
-        async with asyncio.timeout(LOGS_WITHIN_S):
+        async with asyncio.timeout(DELIVERED_WITHIN_S):
             await session.logs.until_idle()
+            await session.receipts.until_sent()
+    if waiting := session.receipts.waiting:
+        logger.warning("%d receipts are not sent; they wait for another start of this supervisor", waiting)
 
 
 async def _until_drained(session: ProviderSession, is_idle: Callable[[], bool]) -> None:
@@ -248,4 +264,4 @@ class Supervisor:
                 if not self._claimable:
                     continue
             self._claim_wanted.clear()
-            await start_eventually(f"claim_jobs/{cluster}", {"cluster": cluster})
+            await run_to_completion(f"claim_jobs/{cluster}", {"cluster": cluster})  # else a paused pool collects runs

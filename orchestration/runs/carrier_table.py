@@ -49,6 +49,7 @@ class Step(StrEnum):
     LEAVE = "leave"
     CREATE = "create"
     SCHEDULE = "schedule again"
+    CARRY = "carry without it"  # by a fallback
     CONTINUE = "continue"  # here, in its state, without a request
     CANCEL = "cancelled"
     CRASH = "crashed"
@@ -60,6 +61,7 @@ class Wait(StrEnum):
     NOT = "at once"
     START = "time to start"  # a new run is being created or started
     RETRY = "time to retry"  # a person or an error ended the run
+    TURN = "time for its turn"  # the run is due, but its pool is paused or has reached its limit
 
 
 class Decision(NamedTuple):
@@ -77,6 +79,8 @@ _BY_ITSELF = {Run.MISSING, Run.PENDING, Run.RUNNING, Run.CRASHED}  # no person a
 
 def decide(claim: Claim, run: Run, carrier: Carrier) -> Decision:
     """Return what happens to the run of a claim."""
+    if (claim, run, carrier) == (Claim.OPEN, Run.SCHEDULED, Carrier.NONE):
+        return Decision(Step.CARRY, Wait.TURN)
     if carrier is Carrier.RUN or run is Run.SCHEDULED:
         return LEAVE
     if carrier is Carrier.FORMER:

@@ -21,7 +21,7 @@ GIVEN_BACK = JobStatus.PENDING  # of a job that another cluster may take
 PER_MINUTE = 100 * CREDIT  # and per CPU; less than a minute of one CPU cannot be bought
 GREEDY = "exec python3 -c 'x = b\"1\" * 300_000_000; import time; time.sleep(12)'"
 LONG = "sleep 900"
-# Ends once a second took more than 20 s, which only a suspension explains.
+# Ends after a second that took more than 20 s, which only a suspension explains.
 UNTIL_SUSPENDED = "while t=$(date +%s); sleep 1; [ $(($(date +%s) - t)) -lt 20 ]; do :; done"
 Act = Callable[["TrialRun"], Coroutine[None, None, None]]
 

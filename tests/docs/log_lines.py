@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-LOGGED = ("deepgrid", "orchestration", "tasks", "flows", "deployments")
+LOGGED = ("deepgrid", "orchestration", "tasks", "flows", "deployments", "blocks")
 STORIES = "deepgrid/provider/claims"  # what happens to a job, line by line
 LEVELS = {"debug", "info", "warning", "error", "exception", "critical"}
 

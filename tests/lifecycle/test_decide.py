@@ -133,6 +133,10 @@ CASES = {
         seen(R, replace(ended("CANCELLED"), stopped=True)),
         Settle(JobStatus.CANCELLED, 2),
     ),
+    "it began just when it was given back": (
+        seen(S, replace(ended("CANCELLED"), stopped=True)),
+        Settle(JobStatus.FAILED, 0, error="the cluster cancelled the job", tombstone=True),
+    ),
     "a job that cancels itself pays for what ran": (
         seen(R, replace(ended("CANCELLED"), cancelled_by_site=False)),
         Settle(JobStatus.FAILED, 2, error="cancelled at the cluster"),

@@ -11,8 +11,9 @@ import pytest
 
 from deepgrid.lifecycle.actions import ReportRunning, Wait
 from deepgrid.lifecycle.decide import decide
-from deepgrid.lifecycle.job import JobKey
+from deepgrid.lifecycle.job import Job, JobKey
 from deepgrid.lifecycle.slurm_state import ABSENT, Phase, SlurmJob
+from deepgrid.lifecycle.states import JobStatus
 from deepgrid.provider.claims.carrier import carry
 from deepgrid.provider.session import Intervals
 from deepgrid.sbatch import StoragePaths
@@ -44,6 +45,21 @@ async def test_submit_returns_after_the_start_when_nodes_are_free(scene: Scene, 
     async with carry(scene.session, key) as carrier:
         await carrier.submit(bash("sleep 600"))
         assert isinstance(decide(await carrier.observe()), ReportRunning)
+
+
+@pytest.mark.usefixtures("patient")
+async def test_a_claim_that_was_taken_back_meanwhile_is_not_submitted(
+    scene: Scene, key: JobKey, box: Box, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job = replace(await scene.session.chain.job(key.job_id), status=JobStatus.PENDING, claimed_at=0)
+
+    async def taken_back(_: int) -> Job:
+        return job
+
+    monkeypatch.setattr(scene.session.chain, "job", taken_back)
+    async with carry(scene.session, key) as carrier:
+        await carrier.submit(bash("sleep 600"))
+    assert not box.folder(key).exists(), "0 minutes would be no limit"
 
 
 @pytest.mark.usefixtures("patient", "closed_partition")

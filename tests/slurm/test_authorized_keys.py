@@ -14,12 +14,12 @@ import pytest
 from prefect.settings import PREFECT_API_URL, PREFECT_HOME, temporary_settings
 
 from blocks import Grid, Provider, SlurmLogin, Wallet
+from blocks.settings_cache import CachedSettings, cache_file
 from deepgrid.errors import ConfigurationError
 from deepgrid.slurm.ssh.login import authorized_key
 from deepgrid.slurm.ssh.login_settings import LoginSettings
 from deepgrid.slurm.supervision.monitor import SlurmMonitor
 from deployments.onemachine.slurm import slurm_files
-from deployments.provider.settings_cache import CachedSettings, cache_file
 from tests.slurm.leaders import leading
 from tests.slurm.ordinary import sshd
 from tests.slurm.support import SMALL, Box, bash, ended, new_key

@@ -9,10 +9,9 @@ from typing import cast
 
 import pytest
 
-from blocks import Grid, Provider, SlurmLogin, Wallet
+from blocks import Grid, Provider, SlurmLogin, Wallet, settings_cache
 from deepgrid.lifecycle.job import Label
 from deepgrid.provider.session import LOG_RATE_LABEL, ProviderSession
-from tasks import offer_settings
 from tasks.offer_settings import read_offer
 
 
@@ -25,14 +24,18 @@ def block(**values: object) -> Provider:
     return Provider(**{"cluster": "alpha", "login": login, "state": Path("/st"), **prices, **common, **values})
 
 
-async def test_prices_and_labels_are_read_and_other_changes_named(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_prices_and_labels_are_read_and_other_changes_named(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    cache = tmp_path / "alpha.json"
+    monkeypatch.setattr(settings_cache, "cache_file", lambda _: cache)
     stored = block()
 
     async def load_block(_kind: type[Provider], name: str) -> Provider:
         assert name == "alpha"
         return stored
 
-    monkeypatch.setattr(offer_settings, "load_block", load_block)
+    monkeypatch.setattr(settings_cache, "load_block", load_block)
     started = block().settings()
     session = cast(ProviderSession, SimpleNamespace(settings=started))
     assert await read_offer(session) == []
@@ -41,6 +44,8 @@ async def test_prices_and_labels_are_read_and_other_changes_named(monkeypatch: p
     stored = block(cpu_wei_per_minute="5", labels={"region": "ch"}, max_cut_percent=7, log_kib_per_s=99)
     assert await read_offer(session) == ["max_cut_percent", "log_kib_per_s"]
     now = session.settings
+    kept = settings_cache.CachedSettings.model_validate_json(cache.read_bytes()).settings
+    assert kept.prices.cpu_wei_per_minute == 5, "a start without Prefect proposes no old price"
     assert (now.prices.cpu_wei_per_minute, Label("region", "ch") in now.labels) == (5, True)
     assert Label(LOG_RATE_LABEL, "256") in now.labels  # this process keeps its rate
     assert replace(now, prices=started.prices, labels=started.labels) == started

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from pydantic import RootModel, ValidationError
 
+from deepgrid.condition_log import ConditionLog
 from deepgrid.files.private_files import write_json
 from deepgrid.lifecycle.job import JobKey
 
@@ -23,6 +24,8 @@ class ClaimJournal:
     def __init__(self, file: Path, like: JobKey) -> None:
         self._file = file
         self._keys = {key for comment in _read(file) if (key := like.of_same_grid(comment))}
+        self._is_written = True
+        self._unwritable = ConditionLog(logger, f"{file} cannot be written, a restart will lose its claims")
 
     def __iter__(self) -> Iterator[JobKey]:
         return iter(self._keys)
@@ -40,13 +43,16 @@ class ClaimJournal:
         self._replace(set(keys))
 
     def _replace(self, keys: set[JobKey]) -> None:
-        if keys == self._keys:
+        if keys == self._keys and self._is_written:
             return
         self._keys = keys
         try:
             write_json(self._file, sorted(key.comment for key in keys))
+            self._is_written = True
+            self._unwritable.end()
         except OSError as error:
-            logger.warning("%s cannot be written, a restart will lose its claims: %s", self._file, error.strerror)
+            self._is_written = False  # a later call tries again, also with the same claims
+            self._unwritable.note(error.strerror)
 
 
 def _read(file: Path) -> list[str]:

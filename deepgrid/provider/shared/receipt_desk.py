@@ -71,6 +71,8 @@ class ReceiptJournal:
     def __init__(self, file: Path, like: JobKey) -> None:
         self._file = file
         self._held = {key: seen for comment, seen in _read(file).items() if (key := like.of_same_grid(comment))}
+        self._is_written = True
+        self._unwritable = ConditionLog(logger, f"{file} cannot be written, a restart will lose its claims")
 
     def __len__(self) -> int:
         return len(self._held)
@@ -92,14 +94,21 @@ class ReceiptJournal:
         last = {key: self._held[key] for key in keys if key in self._held}
         self._replace({**last, **{key: seen for key, seen in self._held.items() if key not in last}})
 
+    def save(self) -> None:
+        """Write the file, if it does not hold all claims, such as after a full disk."""
+        if self._is_written:
+            return
+        try:
+            write_json(self._file, {key.comment: seen.model_dump() for key, seen in self._held.items()}, mode=0o600)
+            self._is_written = True
+            self._unwritable.end()
+        except OSError as error:
+            self._unwritable.note(error.strerror)
+
     def _replace(self, held: dict[JobKey, Seen]) -> None:
-        changed = held != self._held
+        self._is_written &= held == self._held
         self._held = held
-        if changed:
-            try:
-                write_json(self._file, {key.comment: seen.model_dump() for key, seen in held.items()}, mode=0o600)
-            except OSError as error:
-                logger.warning("%s cannot be written, a restart will lose its claims: %s", self._file, error.strerror)
+        self.save()
 
 
 def _read(file: Path) -> dict[str, Seen]:
@@ -145,10 +154,21 @@ class ReceiptDesk:
         self._settings = settings
         self._delayed = ConditionLog(logger, "receipts are delayed")
         self._loop: asyncio.Task[None] | None = None
+        self._all_sent = asyncio.Event()
 
     def add(self, key: JobKey, seen: SlurmJob) -> None:
         """Sign and send the receipt of a claim that is settled, with what Slurm said of its run."""
         self._journal.add(key, Seen.of(seen))
+        self._all_sent.clear()
+
+    @property
+    def waiting(self) -> int:
+        """Number of receipts that are not sent."""
+        return len(self._journal)
+
+    async def until_sent(self) -> None:
+        """Wait until the services have all receipts."""
+        await self._all_sent.wait()
 
     async def __aenter__(self) -> Self:
         self._loop = asyncio.create_task(self._run(), name="receipts")
@@ -164,9 +184,12 @@ class ReceiptDesk:
         pause_s = self._settings.poll_s
         while True:
             await asyncio.sleep(pause_s)
+            self._journal.save()
             some = self._journal.first(self._settings.at_once)
             try:
                 await self.send(some)
+                if not self.waiting:
+                    self._all_sent.set()
                 pause_s = self._settings.poll_s
                 self._delayed.end()
                 continue

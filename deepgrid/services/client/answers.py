@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 LONGEST_PAUSE_S = 30.0
 LATER = "Try again later."
+FINAL = frozenset({401, 403, 404, 409, 422})  # what only the services can mean
 
 M = TypeVar("M", bound=Message)
 
@@ -110,16 +111,21 @@ def asked_pause_s(answer: Answer) -> float | None:
     return min(max(float(asked), 0.5), LONGEST_PAUSE_S)
 
 
-def refusal_of(answer: Answer) -> messages.Fault:
+def refusal_of(answer: Answer) -> messages.Fault | None:
+    """Return what the services said; None if the answer is another server's, such as a proxy's before them."""
     try:
         return messages.Fault.model_validate_json(answer.content)
     except ValidationError:
-        return messages.Fault(error=f"status {answer.status}")
+        return None
 
 
 def error_of(answer: Answer) -> GridError:
-    """Return the refusal as an error. It is permanent if a retry cannot help."""
-    sentence = f"The grid's services refused: {refusal_of(answer).error[:500]}."
+    """Return the refusal as an error. It is permanent if a retry cannot help, and only the services can say so."""
+    fault = refusal_of(answer)
+    if fault is None and answer.status in FINAL:
+        words = f"Another server answered in place of the grid's services (status {answer.status})."
+        return ServiceError(words, next_step=LATER)
+    sentence = f"The grid's services refused: {fault.error[:500] if fault else f'status {answer.status}'}."
     match answer.status:
         case 401 | 403:
             return AccessDenied(sentence, next_step="Use the key of the party that may do this.")
@@ -146,7 +152,7 @@ def log_position(answer: Answer) -> LogPosition:
     """Return the end of a log by the answer to a chunk of output, even if the answer refuses the chunk's place."""
     is_elsewhere = answer.status == 409
     found = refusal_of(answer) if is_elsewhere else parse(messages.Appended, answer.read())
-    if found.next_offset is None:
+    if found is None or found.next_offset is None:
         raise error_of(answer)
     source = found.next_offset if found.next_source is None else found.next_source  # None: of an earlier release
     return LogPosition(found.next_offset, source, found.left_out or 0, found.max_bytes or LogPosition().most)

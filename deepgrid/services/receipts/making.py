@@ -73,7 +73,7 @@ def _money(settled: SettledJob) -> Money:
 def rule_of(job: Job) -> str:
     """Return the rule that gives the billed minutes of this job, in words."""
     if job.status is JobStatus.PANICKED:
-        return f"an administrator of the grid ended the job: {NOTHING}"
+        return f"the cluster lost the job, or an administrator of the grid ended it: {NOTHING}"
     if not job.started_at:
         return f"the job never ran: {NOTHING}"
     if job.status is JobStatus.CANCELLED:

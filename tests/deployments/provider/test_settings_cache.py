@@ -9,11 +9,10 @@ from pathlib import Path
 import pytest
 from prefect.settings import PREFECT_API_URL, PREFECT_HOME, temporary_settings
 
-from blocks import Grid, Provider, SlurmLogin, Wallet
+from blocks import Grid, Provider, SlurmLogin, Wallet, settings_cache
+from blocks.settings_cache import cache_file, provider_settings
 from deepgrid.errors import ServiceError
 from deepgrid.lifecycle.job import Label
-from deployments.provider import settings_cache
-from deployments.provider.settings_cache import cache_file, provider_settings
 
 NO_SERVER = "http://127.0.0.1:1/api"
 

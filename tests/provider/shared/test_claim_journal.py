@@ -9,6 +9,7 @@ import pytest
 
 from deepgrid.lifecycle.job import JobKey
 from deepgrid.provider.shared.claim_journal import ClaimJournal
+from deepgrid.provider.shared.receipt_desk import ReceiptJournal, Seen
 
 KEY = JobKey(31337, "0x" + "ab" * 20, job_id=7, claimed_at=1_700_000_000)
 AGAIN = replace(KEY, claimed_at=1_700_000_060)
@@ -46,3 +47,17 @@ def test_without_a_writable_folder_claims_are_kept_in_memory(tmp_path: Path, cap
     journal.add([KEY])
     assert set(journal) == {KEY}
     assert "cannot be written" in caplog.text
+
+
+def test_a_file_that_could_not_be_written_is_written_later(tmp_path: Path) -> None:
+    state, blocked = tmp_path / "state", tmp_path / "blocked"
+    state.write_text("in the way, as a full disk would be")
+    claims = ClaimJournal(state / "alpha.untold.json", like=KEY)
+    receipts = ReceiptJournal(state / "alpha.receipts.json", like=KEY)
+    claims.hold([KEY])
+    receipts.add(KEY, Seen())
+    state.rename(blocked)
+    claims.hold([KEY])
+    receipts.save()
+    assert set(ClaimJournal(state / "alpha.untold.json", like=KEY)) == {KEY}
+    assert len(ReceiptJournal(state / "alpha.receipts.json", like=KEY)) == 1

@@ -34,13 +34,21 @@ async def provider_settings(cluster: str) -> ProviderSettings:
     Raises ConfigurationError when Prefect has no such block, ServiceError without an answer and without a cache.
     """
     try:
-        settings = (await load_block(Provider, cluster)).settings()
+        return await fresh_settings(cluster)
     except ServiceError as error:
         cached = _read(cache_file(cluster))
         if cached is None:
             raise
         logger.warning("Using cached settings for cluster %s; Prefect is not reachable: %s", cluster, error.message)
         return cached
+
+
+async def fresh_settings(cluster: str) -> ProviderSettings:
+    """Return the settings of the provider block, and keep them in the cache.
+
+    Raises ConfigurationError when Prefect has no such block, ServiceError when it does not answer.
+    """
+    settings = (await load_block(Provider, cluster)).settings()
     fresh = CachedSettings(prefect=PREFECT_API_URL.value() or "", settings=settings)
     try:
         write_json(cache_file(cluster), fresh.model_dump(mode="json"), mode=0o600)
