@@ -22,6 +22,7 @@ from deployments.provider.setup.answer_checks import path_of
 from deployments.provider.setup.document import Document
 
 NEEDED = ("grid.address_book", "grid.key_file", "login.key_file", "login.known_hosts_file")
+OPTIONAL = (("prefect", "login_file"), ("login", "jump_key_file"), ("login", "jump_known_hosts_file"))
 REBUILT = ("operator.sqlite",)  # from the chain
 
 SettingsFile = Annotated[Path, typer.Argument(metavar="FILE", help="The settings file of `dps provider init`.")]
@@ -37,7 +38,8 @@ def back_up_provider(file: SettingsFile, archive: Archive) -> None:
     answers = document.answers()
     if missing := [key for key in (*NEEDED, "cluster", "supervisor.state") if not answers.get(key)]:
         raise ConfigurationError(f"{file} lacks {', '.join(missing)}.", next_step="Complete it by `dps provider init`.")
-    named = [path_of(answers[key]) for key in (*NEEDED, "prefect.login_file") if answers.get(key)]
+    optional = (document.values().get(section, {}).get(name, "") for section, name in OPTIONAL)
+    named = [*(path_of(answers[key]) for key in NEEDED), *(path_of(file) for file in optional if file)]
     state = path_of(answers["supervisor.state"])
     _require_outside(archive, state)
     files = [document.path, *named, *state_files(state)]

@@ -43,14 +43,14 @@ def operator_units(
 
 
 def _plain(name: str) -> str:
-    if not name.isascii() or not name.replace("-", "").isalnum():
-        raise InputError(f"{name[:60]!r} is no name of a block.", next_step="Use letters, digits and dashes.")
+    if not re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", name):
+        raise InputError(f"{name[:60]!r} is no name of a block.", next_step="Use small letters, digits and dashes.")
     return name
 
 
 def _give(role: str, processes: Sequence[Process], write: Path | None, checkout: Path) -> None:
     checkout = checkout.absolute()
-    if any(sign in str(checkout) for sign in " %$\\\"'"):
+    if not re.fullmatch(r"[A-Za-z0-9._/+@-]+", str(checkout)):
         raise InputError(f"systemd cannot use the folder {checkout}.", next_step="Move the checkout, such as to /opt.")
     if write is None:
         for file in files_of(role, processes, checkout):

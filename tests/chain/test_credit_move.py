@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from deepgrid.chain.client import Chain
-from deepgrid.chain.deploy.retirement import move_credits
+from deepgrid.chain.deploy.retirement import move_credits, retire
 from deepgrid.chain.transactions.sender import Sender
 from deepgrid.chain.transactions.wallet import Wallet
 from deepgrid.chain.writer import Writer
@@ -81,3 +81,16 @@ async def test_new_contracts_that_began_too_early_must_be_deployed_again(old: Gr
         with pytest.raises(ConfigurationError, match="deployed before the old grid was retired") as raised:
             await move_credits(old.book, minter_of(new, chain), chain, lambda _: None)
     assert "dps operator deploy" in str(raised.value.next_step)
+
+
+async def test_credits_that_a_stranger_sends_to_the_contract_stop_no_move(old: Grid, tmp_path: Path) -> None:
+    async with await Chain.connect(old.book) as chain:
+        people = await gather_people(old, chain, "old")
+        await people.customer.transfer(old.book.meta_scheduler, 1)
+        assert await retire(minter_of(old, chain), chain, lambda _: None) == 1
+    new = await begin_new(old, tmp_path)
+    async with await Chain.connect(new.book) as chain:
+        with pytest.raises(ConfigurationError, match="holds 1 wei of deposits, of the platform's cut, or sent"):
+            await move_credits(old.book, minter_of(new, chain), chain, lambda _: None)
+        moved_wei = await move_credits(old.book, minter_of(new, chain), chain, lambda _: None, 1)
+        assert await chain.balance(people.customer.address) == moved_wei == HELD_WEI - 1

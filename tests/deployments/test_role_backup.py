@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
+import tarfile
+from io import BytesIO
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -62,3 +65,16 @@ def test_an_archive_beside_the_state_folder_is_written(settings: Path, state: Pa
     archive = state.with_name("state.tar")
     back_up_provider(settings, archive)
     assert archive.exists()
+
+
+def test_the_files_of_a_jump_host_are_in_the_archive(settings: Path, state: Path, tmp_path: Path) -> None:
+    document = Document.read(settings)
+    for name in ("jump_key", "jump_known_hosts"):
+        (tmp_path / name).write_text("a secret")
+        document.set(f"login.{name}_file", str(tmp_path / name))
+    document.write()
+    archive = state.with_name("with_jump.tar")
+    back_up_provider(settings, archive)
+    with tarfile.open(archive) as tar:
+        found = json.load(tar.extractfile("manifest.json") or BytesIO())
+    assert {str(tmp_path / name) for name in ("jump_key", "jump_known_hosts")} <= set(found["paths"].values())

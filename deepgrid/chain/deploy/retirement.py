@@ -31,8 +31,10 @@ EARLIER_WAIT_S = 120.0
 NOWHERE = "0x" + "0" * 40
 
 
-async def retire(writer: Writer, chain: Chain, tell: Callable[[str], None], poll_s: float = POLL_S) -> None:
+async def retire(writer: Writer, chain: Chain, tell: Callable[[str], None], poll_s: float = POLL_S) -> int:
     """Close the grid, wait until all jobs are over, and withdraw the cut, with the admin's writer.
+
+    Returns the wei that the contracts keep: somebody sent them there, and no call pays them out.
 
     `tell` gets a line per step, and one whenever the number of open jobs changes.
     """
@@ -52,6 +54,7 @@ async def retire(writer: Writer, chain: Chain, tell: Callable[[str], None], poll
     if cut_wei := await chain.platform_cut():
         await writer.withdraw_cut(cut_wei)
         tell("The platform's cut is withdrawn.")
+    return await chain.balance(chain.book.meta_scheduler)
 
 
 async def open_jobs(chain: Chain, ids: Sequence[int]) -> list[Job]:
@@ -62,18 +65,21 @@ async def open_jobs(chain: Chain, ids: Sequence[int]) -> list[Job]:
     return found
 
 
-async def move_credits(old: AddressBook, writer: Writer, new: Chain, tell: Callable[[str], None]) -> int:
+async def move_credits(
+    old: AddressBook, writer: Writer, new: Chain, tell: Callable[[str], None], unclaimed_wei: int = 0
+) -> int:
     """Mint on the new contracts what holders of the old ones lack. Returns the minted wei.
 
-    Raises ConfigurationError if the old contract still holds deposits or the platform's cut, and ChainError (transient)
-    while an earlier transaction of the minter is not mined.
+    The old contract may keep `unclaimed_wei`, which somebody sent to it. Raises ConfigurationError if it still holds
+    more: deposits or the platform's cut. Raises ChainError (transient) while an earlier transaction of the minter is
+    not mined.
     """
     if old.chain_id != new.book.chain_id or old.credit == new.book.credit:
         raise ConfigurationError(
             "The two address books are not of two grids on one chain.", next_step="Name the old and the new book."
         )
     held = await _balances(new, old, new.book.first_block)
-    if held.pop(old.meta_scheduler, 0):
+    if held.pop(old.meta_scheduler, 0) > unclaimed_wei:
         raise await _too_early(old, new)
     await new.until_mined(writer.address, EARLIER_WAIT_S)  # a pending mint would be sent twice
     minted = await _mints(new)
@@ -98,9 +104,9 @@ async def _too_early(old: AddressBook, new: Chain) -> ConfigurationError:
     now = await _balances(new, old, (await new.head()).number)
     if left := now[old.meta_scheduler]:
         return ConfigurationError(
-            f"The old contract still holds {left} wei of deposits or of the platform's cut.",
-            next_step="Run `dps operator retire` with the old address book and the release of its contracts. Then"
-            " deploy the new contracts again, into another address book.",
+            f"The old contract still holds {left} wei of deposits, of the platform's cut, or sent to it by somebody.",
+            next_step="Run `dps operator retire` with the old address book and the release of its contracts. It says"
+            " what to do next.",
         )
     return ConfigurationError(
         "The new contracts were deployed before the old grid was retired.",

@@ -176,10 +176,19 @@ def _as_json(figures: Constants, cut: Cut, kept_wei: int, *, is_open: bool) -> d
     }
 
 
+Unclaimed = Annotated[
+    int,
+    typer.Option(
+        "--unclaimed-wei", metavar="WEI", min=0, help="Most that the old contracts may keep; `retire` says how much."
+    ),
+]
 OldBook = Annotated[Path, typer.Option("--from", metavar="FILE", help="Address book of the retired grid.")]
 
+UNCLAIMED = """\
+{wei} wei stay in the contracts: somebody sent them there, and no call pays them out. The contracts owe nothing else.
+Give `--unclaimed-wei {wei}` to `dps operator move-credits`."""
 NEXT_AFTER_RETIREMENT = """\
-The contracts hold no credits any more. Next, with the new release:
+The contracts owe no credits any more. Next, with the new release:
   dps operator deploy --book new.json ...        with the URLs and roles of this grid
   dps operator move-credits --from grid.json --book new.json"""
 NEXT_AFTER_MOVE = """\
@@ -198,19 +207,21 @@ async def retire_grid(key: KeyFile = DEFAULT_KEY, book: BookFile = None) -> None
     It may be interrupted and run again. Supervisors and operator must run meanwhile.
     """
     async with as_sender(key, book) as session:
-        await retire(session.writer, session.chain, print_result)
+        unclaimed_wei = await retire(session.writer, session.chain, print_result)
+    if unclaimed_wei:
+        print_result(UNCLAIMED.format(wei=unclaimed_wei))
     print_result(NEXT_AFTER_RETIREMENT)
 
 
 @operator.command("move-credits")
 @runs
-async def move(old: OldBook, key: KeyFile = DEFAULT_KEY, book: BookFile = None) -> None:
+async def move(old: OldBook, key: KeyFile = DEFAULT_KEY, book: BookFile = None, unclaimed: Unclaimed = 0) -> None:
     """Give all holders of a retired grid the same credits on the contracts of the address book (minter's key).
 
     It may be interrupted and run again: it mints only what is missing.
     """
     before = AddressBook.load(old)
     async with as_sender(key, book) as session:
-        minted_wei = await move_credits(before, session.writer, session.chain, print_result)
+        minted_wei = await move_credits(before, session.writer, session.chain, print_result, unclaimed)
     print_result(f"{format_credits(minted_wei)} credits were minted; all holders have what they had.")
     print_result(NEXT_AFTER_MOVE)

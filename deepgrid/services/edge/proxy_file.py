@@ -35,9 +35,23 @@ def _must(pattern: str, be: str) -> AfterValidator:
     return AfterValidator(check)
 
 
+def _address(value: str) -> str:
+    host, _, port = value.rpartition(":")
+    if not 1 <= int(port) <= 65535:
+        raise ValueError(f"{port} is no port: the last one is 65535")
+    if host:
+        ipaddress.ip_address(host.strip("[]"))
+    return value
+
+
 PlainPath = Annotated[Path, _must(r"/[A-Za-z0-9._/+@=-]*", "be an absolute path of letters, digits and ._/+@=-")]
 Word = Annotated[str, _must(r"[A-Za-z0-9._*-]*", "consist of letters, digits, dots and dashes")]
-Listen = Annotated[str, _must(r"(?:([0-9.]+|\[[0-9a-f:]+\]):)?([0-9]{1,5})", "be a port, or an IP address with a port")]
+Workers = Annotated[str, _must(r"auto|[1-9][0-9]{0,2}", "be auto, or a number up to 999")]
+Listen = Annotated[
+    str,
+    _must(r"(?:([0-9.]+|\[[0-9a-f:]+\]):)?([0-9]{1,5})", "be a port, or an IP address with a port"),
+    AfterValidator(_address),
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +90,7 @@ class ProxySettings(BaseModel):
     behind: tuple[str, ...] = ()  # networks of proxies in front, whose X-Forwarded-For is trusted
     state: PlainPath = Path("/var/lib/deepgrid/proxy")  # nginx's own files
     account: Word | None = None  # of nginx's workers, if root starts it
-    workers: Word = "auto"  # processes of nginx
+    workers: Workers = "auto"  # processes of nginx
 
     @field_validator("behind")
     @classmethod

@@ -248,11 +248,15 @@ class Database:
 
 
 def url_with_driver(url: str) -> URL:
-    """Return the URL with the driver that we use. Raises ConfigurationError."""
+    """Return the URL with the driver that we use, which calls `sslmode` of other programs `ssl`.
+
+    Raises ConfigurationError.
+    """
     try:
         parsed = make_url(url)
-        return parsed.set(drivername=DRIVERS[parsed.get_backend_name()])
-    except (SQLAlchemyError, KeyError):
+        query = {"ssl" if name == "sslmode" else name: given for name, given in parsed.query.items()}
+        return parsed.set(drivername=DRIVERS[parsed.get_backend_name()], query=query)
+    except (SQLAlchemyError, KeyError, ValueError):
         raise ConfigurationError(
             "The services' database URL is not usable.", next_step="Use sqlite:///FILE or postgresql://..."
         ) from None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import asyncpg
@@ -20,3 +21,7 @@ async def connect(*args: Any, **settings: Any) -> asyncpg.Connection:
         return await asyncpg.connect(*args, **settings)
     except DRIVER_ERRORS as error:
         raise NoConnection(type(error).__name__) from None
+    except TypeError as error:
+        found = re.search(r"unexpected keyword argument '(\w+)'", str(error))
+        parameter = found[1] if found else "with another form"
+        raise NoConnection(f"its URL has a parameter that the driver does not know: {parameter}") from None

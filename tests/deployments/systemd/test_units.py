@@ -101,13 +101,16 @@ def test_a_command_gets_account_settings_and_home_of_a_process(tmp_path: Path) -
     unit.write_text(unit.read_text().replace("User=deepgrid-operator", "User=daemon"))
     script = tmp_path / "usr/local/sbin/with_rights_of"
     assert stat.S_IMODE(script.stat().st_mode) == 0o755
-    here = script.read_text().replace("/etc/", f"{tmp_path}/etc/").replace("HOME=/var", f"HOME={tmp_path}/var")
-    shown = "id -un; pwd; echo $HOME $DPS_KEY_FILE $DO_NOT_TRACK; command -v dps"
+    here = script.read_text().replace("/etc/", f"{tmp_path}/etc/").replace('HOME="/var', f'HOME="{tmp_path}/var')
+    with (tmp_path / "etc/deepgrid/operator.env").open("a") as file:
+        file.write('# a note\nODD=sqlite:///x?a=1&b=$HOME $(id)\nQUOTED="two words"\nLAST=x y')
+    shown = 'id -un; pwd; echo $HOME $DPS_KEY_FILE $DO_NOT_TRACK; echo "$ODD|$QUOTED|$LAST"; command -v dps'
     done = subprocess.run(
         ["sh", "-c", here, "sh", "operator", "sh", "-c", shown], capture_output=True, text=True, check=True
     )
-    account, folder, values, _dps = done.stdout.splitlines()
+    account, folder, values, odd, _dps = done.stdout.splitlines()
     assert (account, folder) == ("daemon", "/")
+    assert odd == "sqlite:///x?a=1&b=$HOME $(id)|two words|x y", "no shell reads the values, as systemd does not"
     assert values == f"{tmp_path}/var/lib/deepgrid/operator /var/lib/deepgrid/operator/operator.key 1"
 
 
