@@ -34,7 +34,7 @@ NOWHERE = "0x" + "0" * 40
 async def retire(writer: Writer, chain: Chain, tell: Callable[[str], None], poll_s: float = POLL_S) -> int:
     """Close the grid, wait until all jobs are over, and withdraw the cut, with the admin's writer.
 
-    Returns the wei that the contracts keep: somebody sent them there, and no call pays them out.
+    Returns the wei that the contracts keep: another account sent them there, and no call pays them out.
 
     `tell` gets a line per step, and one whenever the number of open jobs changes.
     """
@@ -70,9 +70,9 @@ async def move_credits(
 ) -> int:
     """Mint on the new contracts what holders of the old ones lack. Returns the minted wei.
 
-    The old contract may keep `unclaimed_wei`, which somebody sent to it. Raises ConfigurationError if it still holds
-    more: deposits or the platform's cut. Raises ChainError (transient) while an earlier transaction of the minter is
-    not mined.
+    The old contract may keep `unclaimed_wei`, which another account sent to it. Raises ConfigurationError if it still
+    holds more: deposits or the platform's cut. Raises ChainError (transient) while an earlier transaction of the
+    minter is not mined.
     """
     if old.chain_id != new.book.chain_id or old.credit == new.book.credit:
         raise ConfigurationError(
@@ -104,7 +104,7 @@ async def _too_early(old: AddressBook, new: Chain) -> ConfigurationError:
     now = await _balances(new, old, (await new.head()).number)
     if left := now[old.meta_scheduler]:
         return ConfigurationError(
-            f"The old contract still holds {left} wei of deposits, of the platform's cut, or sent to it by somebody.",
+            f"The old contract still holds {left} wei of deposits, of the platform's cut, or sent by another account.",
             next_step="Run `dps operator retire` with the old address book and the release of its contracts. It says"
             " what to do next.",
         )

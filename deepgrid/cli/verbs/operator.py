@@ -185,8 +185,8 @@ Unclaimed = Annotated[
 OldBook = Annotated[Path, typer.Option("--from", metavar="FILE", help="Address book of the retired grid.")]
 
 UNCLAIMED = """\
-{wei} wei stay in the contracts: somebody sent them there, and no call pays them out. The contracts owe nothing else.
-Give `--unclaimed-wei {wei}` to `dps operator move-credits`."""
+{wei} wei stay in the contracts: another account sent them there, and no call pays them out. The contracts owe
+nothing else. Give `--unclaimed-wei {wei}` to `dps operator move-credits`."""
 NEXT_AFTER_RETIREMENT = """\
 The contracts owe no credits any more. Next, with the new release:
   dps operator deploy --book new.json ...        with the URLs and roles of this grid
