@@ -139,7 +139,7 @@ class Carrier:
         When this cluster can never run the job, that is noted, and `decide` then refuses the job.
         """
         job = await self.session.chain.job(self.key.job_id)
-        if self.session.key_of(job) != self.key or job.granted_minutes < 1:
+        if job.claimed_at != self.key.claimed_at or job.granted_minutes < 1:
             return  # taken back meanwhile; for Slurm, 0 minutes are no limit
         gpu_type = named_type(job.definition, await self.session.cluster.gpu_types()) if job.definition.gpus else ""
         request = SubmitRequest.of(job, ship_output=bool(self.observer.ships_output), gpu_type=gpu_type)
