@@ -264,4 +264,4 @@ class Supervisor:
                 if not self._claimable:
                     continue
             self._claim_wanted.clear()
-            await run_to_completion(f"claim_jobs/{cluster}", {"cluster": cluster})  # else a paused pool collects runs
+            await run_to_completion(f"claim_jobs/{cluster}", {"cluster": cluster})  # a paused pool collects no runs

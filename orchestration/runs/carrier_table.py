@@ -79,10 +79,10 @@ _BY_ITSELF = {Run.MISSING, Run.PENDING, Run.RUNNING, Run.CRASHED}  # no person a
 
 def decide(claim: Claim, run: Run, carrier: Carrier) -> Decision:
     """Return what happens to the run of a claim."""
-    if (claim, run, carrier) == (Claim.OPEN, Run.SCHEDULED, Carrier.NONE):
-        return Decision(Step.CARRY, Wait.TURN)
-    if carrier is Carrier.RUN or run is Run.SCHEDULED:
+    if carrier is Carrier.RUN:
         return LEAVE
+    if run is Run.SCHEDULED:
+        return Decision(Step.CARRY, Wait.TURN) if claim is Claim.OPEN and carrier is Carrier.NONE else LEAVE
     if carrier is Carrier.FORMER:
         step = _FORMER.get(run, Step.LEAVE)
         ends = claim is Claim.NONE and step in (Step.SCHEDULE, Step.CONTINUE)

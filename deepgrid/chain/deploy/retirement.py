@@ -34,9 +34,8 @@ NOWHERE = "0x" + "0" * 40
 async def retire(writer: Writer, chain: Chain, tell: Callable[[str], None], poll_s: float = POLL_S) -> int:
     """Close the grid, wait until all jobs are over, and withdraw the cut, with the admin's writer.
 
-    Returns the wei that the contracts keep: another account sent them there, and no call pays them out.
-
-    `tell` gets a line per step, and one whenever the number of open jobs changes.
+    `tell` gets a line per step, and one whenever the number of open jobs changes. Returns the wei that the contracts
+    keep: another account sent them there, and no call pays them out.
     """
     if await chain.accepts_requests():
         await writer.accept_requests(False)
