@@ -53,6 +53,7 @@ from deepgrid.services.refusal import Refusal
 from deepgrid.services.service_metrics import Measured, ServiceMetrics
 from deepgrid.services.signing.request_signing import Domain
 from deepgrid.services.storage.database import Database
+from deepgrid.services.storage.grid_of_jobs import note_grid
 from deepgrid.services.storage.replays import Fence
 from deepgrid.services.storage.vault import Vault
 from deepgrid.services.tunnels.revoked_keys import end_revoked_for_ever
@@ -89,7 +90,7 @@ async def open_services(
 ) -> AsyncIterator[FastAPI]:
     """Yield the application for the grid of `domain`, with its store open and clean-up running.
 
-    Raises ConfigurationError when the database or the secret file cannot be used.
+    Raises ConfigurationError when the database or the secret file cannot be used, or the database is another grid's.
     """
     vault, limits = Vault.open(settings.secret_file), settings.limits
     database, metrics = Database(settings.database_url), ServiceMetrics()
@@ -102,6 +103,7 @@ async def open_services(
     )  # fmt: skip
     try:
         await database.prepare(migrate=settings.migrate)
+        await note_grid(database, domain)
         context.fence = await Fence.read(database)
         cleaning = asyncio.create_task(clean_up_for_ever(context, settings.retention, settings.clean_up_every_s))
         notifying = asyncio.create_task(notify_for_ever(context, context.targets, settings.notifier.every_s))

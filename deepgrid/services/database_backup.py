@@ -30,7 +30,9 @@ from deepgrid.errors import ConfigurationError
 from deepgrid.files import file_backup
 from deepgrid.files.private_files import replace_file
 from deepgrid.services import schema
+from deepgrid.services.signing.request_signing import Domain
 from deepgrid.services.storage.database import Database, Definition, LogChunk, sqlite_file, url_with_driver
+from deepgrid.services.storage.grid_of_jobs import require_grid
 from deepgrid.services.storage.vault import Vault, write_key
 
 SECRET = "secret"
@@ -178,14 +180,14 @@ async def back_up(
 ) -> Manifest:
     """Write database and secret file into a new archive. Raises ConfigurationError.
 
-    The secret file must belong to the database, even if it is left out.
+    The database must be of the book's grid. The secret file must belong to it, even if it is left out.
     """
     file_backup.require_new(archive)
     if not secret_file.exists():
         raise ConfigurationError(f"There is no secret file at {secret_file}.")
     dumper = dumper_of(database_url)
     dumper.require_present()
-    step = await _last_step(database_url, Vault.open(secret_file))
+    step = await _last_step(database_url, Vault.open(secret_file), Domain(book.chain_id, book.meta_scheduler))
     try:
         with tempfile.TemporaryDirectory(dir=archive.parent, prefix=".backup.") as folder:  # mode 0700
             dump, secret = Path(folder, DUMPS[dumper.kind]), Path(folder, SECRET)
@@ -204,11 +206,15 @@ async def back_up(
         raise ConfigurationError(f"The backup {archive} cannot be written: {error.strerror}.") from None
 
 
-async def _last_step(database_url: str, vault: Vault) -> str:
-    """Return the last step of the schema. Raises ConfigurationError if the vault does not open the database."""
+async def _last_step(database_url: str, vault: Vault, grid: Domain) -> str:
+    """Return the last step of the schema.
+
+    Raises ConfigurationError if the vault does not open the database, or the database is another grid's.
+    """
     async with aclosing(Database(database_url)) as database:
         step = await database.last_step()
         async with database.read() as session:
+            await (await session.connection()).run_sync(require_grid, grid)
             sealed = await session.scalar(select(Definition.sealed).where(Definition.sealed.is_not(None)).limit(1))
             sealed = sealed or await session.scalar(select(LogChunk.sealed).limit(1))
     if sealed is not None:

@@ -12,6 +12,9 @@ from deepgrid.chain.book import AddressBook
 from deepgrid.chain.client import Chain
 from deepgrid.chain.transactions.wallet import Wallet
 from deepgrid.lifecycle.states import JobStatus
+from deepgrid.services.signing.request_signing import Domain
+from deepgrid.services.storage.database import Database
+from deepgrid.services.storage.grid_of_jobs import note_grid
 from tests.chain.grid import CREDIT, Grid, People, gather_people, running_grid
 from tests.cli.live import Dps, finished
 
@@ -61,6 +64,18 @@ async def test_a_grid_moves_to_new_contracts_with_all_credits(grid: Grid, forker
         await people.provider.settle(job_id, JobStatus.FINISHED, 1)
         settled = await chain.settlement(job_id)
         assert settled is not None and settled.paid_wei > 0
+    await the_old_database_is_refused(dps, grid.book, new_file)
+
+
+async def the_old_database_is_refused(dps: Dps, old: AddressBook, new_file: Path) -> None:
+    """It has receipts and files of jobs with the numbers of the new ones."""
+    database = Database(f"sqlite:///{dps.home}/services.sqlite")
+    await database.prepare()
+    await note_grid(database, Domain(old.chain_id, old.meta_scheduler))
+    await database.aclose()
+    store = ("--database", f"sqlite:///{dps.home}/services.sqlite", "--secret-file", dps.home / "secret")
+    refused = await dps.run("services", "serve", *store, "--port", "0", "--book", new_file)
+    assert (refused.status, "another grid" in refused.err, old.meta_scheduler in refused.err) == (2, True, True)
 
 
 async def retire(dps: Dps, people: People, waiting_id: int) -> None:

@@ -43,7 +43,7 @@ Headers = dict[str, str]
 # Tables that steps of the schema added, for tests that go back to an earlier database.
 LATER_TABLES = (
     "grid_restored", "grid_kept_job", "grid_receipt", "grid_bundle", "grid_bundle_use", "grid_bundle_link",
-    "grid_subscription", "grid_delivery", "grid_output_use", "grid_job_use",
+    "grid_subscription", "grid_delivery", "grid_output_use", "grid_job_use", "grid_of_jobs",
 )  # fmt: skip
 SECRET = "correct horse battery"  # the registry's password of `a_secret_job`
 NAMES = ("customer", "rival", "provider", "other_provider", "operator")
@@ -168,7 +168,8 @@ async def starting(folder: Path) -> AsyncIterator[Start]:
 
         async def start_one(
             chain: MemoryChain | None = None, database_url: str | None = None, edge: EdgeLimits | None = None,
-            tls: bool = False, behind: tuple[str, ...] = (), compat: CompatSettings | None = None, **settings: object,
+            tls: bool = False, behind: tuple[str, ...] = (), compat: CompatSettings | None = None,
+            domain: Domain = DOMAIN, **settings: object,
         ) -> Grid:  # fmt: skip
             url = database_url or f"sqlite:///{folder}/services.sqlite"
             where: dict[str, object] = {"port": 0}
@@ -177,7 +178,7 @@ async def starting(folder: Path) -> AsyncIterator[Start]:
             chosen = ServicesSettings(url, folder / "secret", **where | settings)  # type: ignore[arg-type]
             chain, clock = chain or rich_chain(), Clock()
             listeners = stack.enter_context(open_listeners(chosen))
-            app = await stack.enter_async_context(open_services(chosen, DOMAIN, chain, clock))
+            app = await stack.enter_async_context(open_services(chosen, domain, chain, clock))
             mounted = serving_existing_clients(app, listeners.grpc, compat or CompatSettings())
             front = await stack.enter_async_context(mounted)
             await stack.enter_async_context(listening(front, listeners))

@@ -14,7 +14,7 @@ from sqlalchemy.engine import URL, make_url
 
 from deepgrid.errors import AccessDenied, ConfigurationError
 from deepgrid.services.database_backup import Postgres, dumper_of
-from deepgrid.services.signing.request_signing import WINDOW_S, sign
+from deepgrid.services.signing.request_signing import WINDOW_S, Domain, sign
 from deepgrid.services.signing.session_keys import CLOCK_SLACK_S, MAX_LIFETIME_S
 from deepgrid.services.storage.vault import write_key
 from tests.services.backup_support import Machine
@@ -32,6 +32,7 @@ from tests.services.support import (
     starting,
 )
 
+OTHER_DOMAIN = Domain(DOMAIN.chain_id, "0x" + "44" * 20)
 PASSWORD = "pass/word %41"
 
 
@@ -96,6 +97,8 @@ async def test_a_new_machine_serves_what_the_lost_one_stored(
         await new.restore(archive)
     assert not list(tmp_path.glob("**/.restore*")) + list(tmp_path.glob("**/.backup*"))
 
+    with pytest.raises(ConfigurationError, match="the jobs of another grid"):
+        await start_new(old.chain, database_url=new.url, domain=OTHER_DOMAIN)
     grid = await start_new(old.chain, database_url=new.url)
     for ahead_s in (0, WINDOW_S // 2, 2 * WINDOW_S - 10):
         grid.clock.ahead_s = ahead_s

@@ -17,7 +17,9 @@ import pytest
 from deepgrid.errors import ConfigurationError
 from deepgrid.files.file_backup import MANIFEST, pack
 from deepgrid.services.database_backup import DUMPS, SECRET, unpack_backup
+from deepgrid.services.signing.request_signing import Domain
 from deepgrid.services.storage.database import Database, Definition
+from deepgrid.services.storage.grid_of_jobs import note_grid
 from deepgrid.services.storage.vault import Vault
 from tests.services.backup_support import BOOK, Machine
 from tests.services.support import LATER_TABLES
@@ -162,6 +164,16 @@ async def test_another_secret_file(archive: Path, new: Machine, machine: Machine
     assert not (tmp_path / "unreadable.tar").exists()
 
 
+async def test_a_database_of_another_grid_is_not_backed_up(machine: Machine, tmp_path: Path) -> None:
+    """The manifest would name the wrong grid."""
+    database = Database(machine.url)
+    await note_grid(database, Domain(BOOK.chain_id, "0x" + "44" * 20))
+    await database.aclose()
+    with pytest.raises(ConfigurationError, match="the jobs of another grid"):
+        await machine.back_up(tmp_path / "other.tar")
+    assert not (tmp_path / "other.tar").exists()
+
+
 async def test_an_older_backup_is_migrated(machine: Machine, new: Machine, tmp_path: Path) -> None:
     with sqlite3.connect(machine.folder / "services.sqlite") as file:
         for table in LATER_TABLES:
@@ -188,4 +200,4 @@ def test_the_manifest_names_each_member(archive: Path, tmp_path: Path) -> None:
     (tmp_path / "parts").mkdir()
     manifest = unpack_backup(archive, tmp_path / "parts")
     assert {file.name for file in (tmp_path / "parts").iterdir()} == {MANIFEST, *manifest.members}
-    assert (manifest.chain_id, manifest.schema_step, manifest.kind) == (BOOK.chain_id, "0009", "sqlite")
+    assert (manifest.chain_id, manifest.schema_step, manifest.kind) == (BOOK.chain_id, "0010", "sqlite")

@@ -19,11 +19,15 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from deepgrid.errors import ConfigurationError
 from deepgrid.services.notify import subscription_table  # noqa: F401 - the same
 from deepgrid.services.schema import NOTED_IN
+from deepgrid.services.signing.request_signing import Domain
 from deepgrid.services.storage import kept_rows, receipt_table, use_table  # noqa: F401 - their tables are compared, too
 from deepgrid.services.storage.database import Database, Definition, Log, LogChunk, Table
+from deepgrid.services.storage.grid_of_jobs import note_grid, require_grid
 from tests.services.postgres_support import private_postgres
 
 DATA = Path(__file__).parent / "data"
+GRID = Domain(31337, "0x" + "11" * 20)
+OTHER_GRIDS = (Domain(1, GRID.verifying_contract), Domain(GRID.chain_id, "0x" + "22" * 20))
 ROWS = """
 INSERT INTO grid_definition VALUES ('aa', '0xC', '\\x01', true, 7, NULL);
 INSERT INTO grid_log VALUES (1, 3, 5, true, 9);
@@ -71,6 +75,7 @@ async def test_an_old_database_is_refused_and_migrated_without_a_loss(old: str) 
     assert "dps services migrate" in caught.value.next_step
     assert "tables of this release" in await migrated(old)
     await database.prepare()
+    assert not await names(database, GRID)  # the next start of the services notes its grid
     async with database.read() as session:
         assert await kept(session) == ("0xC", 5, None, None)
         assert await session.run_sync(lambda sync: differences(sync.connection())) == []
@@ -98,6 +103,36 @@ async def test_two_processes_may_prepare_one_empty_postgresql(postgres: str) -> 
         await database.aclose()
 
 
+async def test_a_database_keeps_the_jobs_of_one_grid(empty: str) -> None:
+    """New contracts count jobs from 1 again: a new job would get the receipts and files of an old one."""
+    database = Database(empty)
+    await database.prepare()
+    for _ in range(2):
+        await note_grid(database, GRID)
+    for other in OTHER_GRIDS:
+        with pytest.raises(
+            ConfigurationError, match=f"of another grid: chain 31337, .* {GRID.verifying_contract}"
+        ) as caught:
+            await note_grid(database, other)
+        assert "a new, empty database (--database)" in caught.value.next_step
+    assert await names(database, GRID)
+    await database.aclose()
+
+
+async def test_of_two_grids_at_once_one_is_noted(postgres: str) -> None:
+    connection = await asyncpg.connect(postgres)
+    await connection.execute("DROP SCHEMA public CASCADE; CREATE SCHEMA public")
+    await connection.close()
+    databases = [Database(postgres) for _ in range(4)]
+    await databases[0].prepare()
+    starts = [note_grid(database, (GRID, OTHER_GRIDS[0])[at % 2]) for at, database in enumerate(databases)]
+    ended = await asyncio.gather(*starts, return_exceptions=True)
+    assert sorted(type(one).__name__ for one in ended) == ["ConfigurationError"] * 2 + ["NoneType"] * 2
+    assert type(ended[0]) is type(ended[2])
+    for database in databases:
+        await database.aclose()
+
+
 async def test_what_postgresql_refuses_is_one_sentence(postgres: str) -> None:
     """Its driver raises its own errors while it connects, for example for a wrong password."""
     database = Database(postgres.replace("/postgres?", "/missing?"))
@@ -116,6 +151,12 @@ async def migrated(url: str) -> str:
     output, _ = await process.communicate()
     assert process.returncode == 0, output.decode()
     return output.decode()
+
+
+async def names(database: Database, grid: Domain) -> bool:
+    """Return whether the database names this grid."""
+    async with database.look() as connection:
+        return await connection.run_sync(require_grid, grid)
 
 
 async def kept(session: AsyncSession) -> tuple[str, int, int | None, int | None]:

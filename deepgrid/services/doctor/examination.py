@@ -10,7 +10,7 @@ from collections.abc import Callable
 from contextlib import aclosing
 from pathlib import Path
 
-from sqlalchemy import func, select, text
+from sqlalchemy import Connection, func, select, text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from deepgrid.chain.book import AddressBook
@@ -22,8 +22,9 @@ from deepgrid.services import schema
 from deepgrid.services.app import ServicesSettings
 from deepgrid.services.doctor.public_checks import examine_front, examine_metrics, examine_proxy, examine_sockets
 from deepgrid.services.script_check import require_shellcheck
-from deepgrid.services.signing.request_signing import WINDOW_S
+from deepgrid.services.signing.request_signing import WINDOW_S, Domain
 from deepgrid.services.storage.database import Database, Definition, Restore, file_of
+from deepgrid.services.storage.grid_of_jobs import require_grid
 from deepgrid.services.storage.vault import Vault
 
 ANSWER_WITHIN_S = 30.0
@@ -35,11 +36,12 @@ MIB = 1024**2
 async def examine_services(settings: ServicesSettings, proxy_config: Path | None = None) -> list[Finding]:
     """Return all findings, one per subject. `proxy_config` is nginx's file. Creates no file and no table."""
     machine = [_programs(), _secret(settings.secret_file), examine_sockets(settings)]
-    here = [*machine, *await examine_store(settings)]
     try:
         book = AddressBook.load(settings.book)
     except GridError as error:
+        here = [*machine, *await examine_store(settings, None)]
         return [*here, Finding.of("book", error), *await examine_metrics(settings.metrics_port)]
+    here = [*machine, *await examine_store(settings, Domain(book.chain_id, book.meta_scheduler))]
     parts = (_chain(book), examine_front(book), examine_metrics(settings.metrics_port))
     proxy = await examine_proxy(book, settings.sockets, proxy_config)
     return [*here, proxy, *(finding for findings in await asyncio.gather(*parts) for finding in findings)]
@@ -76,21 +78,22 @@ def _unless_refused(subject: str, check: Callable[[], object], good: str) -> Fin
     return Finding(subject, Level.GOOD, good)
 
 
-async def examine_store(settings: ServicesSettings) -> list[Finding]:
+async def examine_store(settings: ServicesSettings, grid: Domain | None) -> list[Finding]:
+    """Return the findings on the database. Without a `grid`, whose jobs it keeps is not checked."""
     try:
         file = file_of(settings.database_url)
         if file is None:
-            return await _look(settings)
+            return await _look(settings, grid)
         if not file.exists():
             words = f"There is no database {file} yet."
             step = "dps services serve makes it. If there was one, restore it from the backup."
             return [Finding("database", Level.WARNING, words, step)]
-        return [*await _look(settings), *_file(file)]
+        return [*await _look(settings, grid), *_file(file)]
     except GridError as error:
         return [Finding.of("database", error)]
 
 
-async def _look(settings: ServicesSettings) -> list[Finding]:
+async def _look(settings: ServicesSettings, grid: Domain | None) -> list[Finding]:
     try:
         async with (
             asyncio.timeout(ANSWER_WITHIN_S),
@@ -101,12 +104,24 @@ async def _look(settings: ServicesSettings) -> list[Finding]:
                 return [Finding("database", Level.GOOD, "It is empty: dps services serve makes its tables.")]
             await connection.run_sync(schema.require_current)
             found = [Finding("database", Level.GOOD, "It answers, and has the tables of this release.")]
+            found += [await connection.run_sync(_grid, grid)] if grid else []
             found.append(await _sealed(connection, settings.secret_file))
             found += await _restored(connection)
             return found + (await _server(connection) if database.is_shared else [])
     except TimeoutError:
         words = f"The services' database does not answer within {ANSWER_WITHIN_S:.0f} s."
         return [Finding("database", Level.BAD, words, "Look whether its server runs, and whether locks block it.")]
+
+
+def _grid(connection: Connection, grid: Domain) -> Finding:
+    """Return whether the database keeps the jobs of this grid."""
+    try:
+        if require_grid(connection, grid):
+            return Finding("grid", Level.GOOD, "The database keeps the jobs of this grid.")
+    except GridError as error:
+        return Finding.of("grid", error)
+    words = "The database does not name its grid yet. The next start of the services notes that of the address book."
+    return Finding("grid", Level.WARNING, words, "If its jobs are of other contracts, give a new, empty database.")
 
 
 async def _sealed(connection: AsyncConnection, secret_file: Path) -> Finding:

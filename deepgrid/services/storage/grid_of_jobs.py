@@ -1,0 +1,49 @@
+"""The grid whose jobs a database keeps. New contracts count jobs from 1 again, so they need a new database."""
+
+from __future__ import annotations
+
+from sqlalchemy import Connection, Integer, inspect, select
+from sqlalchemy.orm import Mapped, mapped_column
+
+from deepgrid.errors import ConfigurationError
+from deepgrid.services.signing.request_signing import Domain
+from deepgrid.services.storage.database import Database, Table
+from deepgrid.services.storage.missing_rows import add_missing
+
+ONLY_ID = 1
+
+
+class GridOfJobs(Table):
+    """The chain and the MetaScheduler of the jobs, in one row. Nodes, URLs and other contracts may change."""
+
+    __tablename__ = "grid_of_jobs"
+    id: Mapped[int] = mapped_column(Integer, primary_key=True, autoincrement=False)
+    chain_id: Mapped[int]
+    meta_scheduler: Mapped[str]
+
+
+async def note_grid(database: Database, grid: Domain) -> None:
+    """Note the grid in a database that names none. Raises ConfigurationError if it names another one."""
+    row = {"id": ONLY_ID, "chain_id": grid.chain_id, "meta_scheduler": grid.verifying_contract}
+    async with database.write() as session:
+        await add_missing(session, GridOfJobs, [row])
+        await (await session.connection()).run_sync(require_grid, grid)
+
+
+def require_grid(connection: Connection, grid: Domain) -> bool:
+    """Return whether the database names this grid; False if it names none.
+
+    Raises ConfigurationError if it names another one.
+    """
+    if not inspect(connection).has_table(GridOfJobs.__tablename__):  # of an earlier release
+        return False
+    found = connection.execute(select(GridOfJobs.chain_id, GridOfJobs.meta_scheduler)).one_or_none()
+    if found is None:
+        return False
+    if tuple(found) == (grid.chain_id, grid.verifying_contract):
+        return True
+    raise ConfigurationError(
+        "The services' database keeps the jobs of another grid: "
+        f"chain {found.chain_id}, MetaScheduler {found.meta_scheduler}.",
+        next_step="Give a new, empty database (--database), or the address book of that grid (--book).",
+    )
