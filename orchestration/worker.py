@@ -34,6 +34,7 @@ from prefect.workers.base import BaseJobConfiguration, BaseVariables, BaseWorker
 
 from orchestration.outages import warn
 from orchestration.prefect_internals import STOPPED, Carriage, SyncClientContext, is_running, run_in_process
+from orchestration.runs.deleted_places import begin_without_deployment
 from orchestration.runs.due_runs import DueRuns
 from orchestration.runs.filters import in_pool
 from orchestration.runs.orphaned_runs import RESUMED, end_tasks, runs_in, tidy
@@ -82,6 +83,7 @@ class InProcessWorker(BaseWorker[BaseJobConfiguration, BaseVariables, InProcessR
         self._let_go = False
         self._entrypoints: dict[UUID, str] = {}
         self._carried: dict[UUID, anyio.CancelScope] = {}
+        self._refused: dict[UUID, str] = {}  # runs that Prefect does not let begin, with the reason
         self._polling = asyncio.Lock()
         self._look_wanted = asyncio.Event()
         self._due_runs = DueRuns(pool, self.look_now)
@@ -240,9 +242,16 @@ class InProcessWorker(BaseWorker[BaseJobConfiguration, BaseVariables, InProcessR
     async def _is_accepted(self, run: FlowRun) -> bool:
         """Return whether Prefect lets the run begin: its limits have a slot, and no person has cancelled it."""
         try:
-            return (await propose_state(self.client, Pending(), flow_run_id=run.id)).is_pending()
-        except Abort as reason:
-            logger.info("run %s does not begin: %s", run.id, reason)
+            try:
+                return (await propose_state(self.client, Pending(), flow_run_id=run.id)).is_pending()
+            except Abort as reason:
+                entrypoint = await begin_without_deployment(self.client, run, self._pool)
+                if entrypoint is None and self._refused.get(run.id) != str(reason):
+                    logger.info("run %s does not begin: %s", run.id, reason)
+                    self._refused[run.id] = str(reason)
+                if entrypoint is not None and run.deployment_id is not None:
+                    self._entrypoints[run.deployment_id] = entrypoint
+                return entrypoint is not None
         except Exception as error:
             self._note_outage("cannot begin a run", error)
         return False

@@ -13,7 +13,7 @@ import logging
 import math
 import random
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from prefect.client.orchestration import PrefectClient
@@ -30,6 +30,7 @@ from orchestration.outages import asking, warn
 from orchestration.pools import provider_pool
 from orchestration.runs import carrier_table
 from orchestration.runs.carrier_table import Claim, Step, Wait, decide, state_of
+from orchestration.runs.deleted_places import has_no_pool
 from orchestration.runs.filters import runs_with
 from orchestration.runs.flow_runs import some_at_once, worker_of
 from orchestration.runs.orphaned_runs import PAGE, RESUMED, runs_in
@@ -168,6 +169,7 @@ class CarrierWatchdog:
             if now - self._alone_since.get(key, -math.inf) >= self._wait_s(wait):
                 steps[key] = step
         self._start_fallbacks("until its run starts", [key for key, step in steps.items() if step is Step.CARRY])
+        self._begin_without_pool(run for run in runs.values() if run is not None)
         if missing := [key for key, step in steps.items() if step is Step.CREATE]:
             logger.info("creating the runs of %d jobs, which have none", len(missing))
             await start_job_runs(self._session, missing)
@@ -176,6 +178,12 @@ class CarrierWatchdog:
             state = run.state_name or "without a state"
             logger.info("job %d: its run is %s, scheduling it again: %s", key.job_id, state, why)
         await some_at_once((schedule_again(self._session, run, why) for run in again.values()), SCHEDULED_AT_ONCE)
+
+    def _begin_without_pool(self, runs: Iterable[FlowRun]) -> None:
+        """Begin the scheduled runs that no poll returns."""
+        if (worker := worker_of(self._pool)) is not None:
+            for run in filter(has_no_pool, runs):
+                worker.begin(run)
 
     def _carrier(self, key: JobKey, run: FlowRun | None) -> carrier_table.Carrier:
         if run is not None and self._is_carried(run):

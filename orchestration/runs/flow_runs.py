@@ -17,7 +17,7 @@ from prefect.client.schemas.responses import DeploymentResponse
 from prefect.exceptions import ObjectNotFound
 from prefect.states import Scheduled
 
-from deepgrid.errors import GridError
+from deepgrid.errors import ConfigurationError, GridError
 from orchestration.outages import is_outage, warn
 
 MAX_PARALLEL = 8
@@ -50,6 +50,8 @@ class Worker(Protocol):
     def may_start(self) -> bool: ...
 
     def has_taken_over(self) -> bool: ...
+
+    def begin(self, run: FlowRun) -> None: ...
 
     def beginning(self) -> AbstractAsyncContextManager[Callable[[FlowRun], None]]: ...
 
@@ -99,11 +101,13 @@ async def run_ended(run: FlowRun, poll_s: float = END_POLL_S) -> bool:
 
 
 async def start_run(deployment: str, parameters: dict[str, Any]) -> FlowRun:
-    """Create a run of the deployment (`flow/name`). Raises Paused."""
+    """Create a run of the deployment (`flow/name`). Raises Paused, and ConfigurationError if it has no work pool."""
     async with get_client() as client:
         found = await client.read_deployment_by_name(deployment)
         if is_paused(found):
             raise Paused(deployment)
+        if found.work_pool_name is None:  # no worker would ever start the run
+            raise ConfigurationError(f"The work pool of {deployment} was deleted.", next_step="Deploy it again.")
         run = await client.create_flow_run_from_deployment(found.id, parameters=parameters)
         await _not_later(client, run.id, run.state)
     call_worker(found.work_pool_name or "")

@@ -23,6 +23,7 @@ from deepgrid.lifecycle.job import JobKey
 from deepgrid.provider.session import ProviderSession
 from deepgrid.provider.shared.claim_journal import ClaimJournal
 from deployments.provider.carriers import CarrierWatchdog, runs_of
+from orchestration.runs.flow_runs import Worker, calling_to_runs
 from orchestration.runs.orphaned_runs import runs_in
 from orchestration.worker import WORKER_TYPE
 from tasks.job_runs import start_job_runs
@@ -80,6 +81,21 @@ async def test_a_claim_that_ended_without_a_run_gets_one(client: PrefectClient, 
     assert run.state is not None and run.state.is_scheduled()
     again = await run_after_a_restart(client, session, KEY)
     assert (again.id, again.state_name) == (run.id, run.state_name), "it comes already"
+
+
+async def test_the_run_of_a_pool_that_was_deleted_records_the_end_of_its_job(
+    client: PrefectClient, session: ProviderSession
+) -> None:
+    """No poll of the new pool returns it."""
+    key, pool = replace(KEY, job_id=time.monotonic_ns()), f"provider-{CLUSTER}"
+    begun: list[FlowRun] = []
+    [made] = await start_job_runs(session, [key])
+    await client.delete_work_pool(pool)
+    worker = SimpleNamespace(carries=lambda _: False, has_taken_over=lambda: True, begin=begun.append)
+    with calling_to_runs(pool, cast(Worker, worker)):
+        run = await run_after_a_restart(client, session, key)
+    assert [one.id for one in begun] == [made.id] == [run.id]
+    await client.delete_flow_run(made.id)
 
 
 @pytest.mark.parametrize(
