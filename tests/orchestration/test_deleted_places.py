@@ -13,7 +13,7 @@ from prefect.client.schemas.objects import FlowRun
 from prefect.states import AwaitingRetry, Cancelled, Pending, Running
 
 from deepgrid.errors import ConfigurationError
-from orchestration.runs.deleted_places import has_no_pool
+from orchestration.runs.deleted_places import begin_without_deployment, has_no_pool
 from orchestration.runs.flow_runs import schedule, start_run
 from orchestration.worker import WORKER_TYPE, InProcessWorker
 from tests.orchestration import pool
@@ -59,17 +59,23 @@ async def test_runs_of_a_deleted_deployment_take_the_flow_of_the_new_one(
 
 
 async def test_they_wait_for_the_new_deployment_with_one_line_each(
-    client: PrefectClient, orphans: list[FlowRun], caplog: pytest.LogCaptureFixture
+    client: PrefectClient, orphans: list[FlowRun], caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cancelled = orphans.pop()
+    waiting = [orphans[0].id, cancelled.id]
+    refused: list[UUID] = []
+
+    async def counted(client: PrefectClient, run: FlowRun, work_pool: str) -> str | None:
+        refused.append(run.id)
+        return await begin_without_deployment(client, run, work_pool)
+
+    monkeypatch.setattr("orchestration.worker.begin_without_deployment", counted)
     caplog.set_level(logging.INFO, "orchestration.worker")
-    async with working() as worker:
-        for _ in range(3):
-            await worker.get_and_submit_flow_runs()
-            async with asyncio.timeout(60):
-                while not worker.is_idle():
-                    await asyncio.sleep(0.05)
-        assert [caplog.text.count(f"run {run.id} does not begin") for run in (orphans[0], cancelled)] == [1, 1]
+    async with working():
+        async with asyncio.timeout(120):
+            while min(map(refused.count, waiting)) < 2:
+                await asyncio.sleep(0.05)
+        assert [caplog.text.count(f"run {run_id} does not begin") for run_id in waiting] == [1, 1]
         await client.set_flow_run_state(cancelled.id, Cancelled())
         await deploy(client)
         assert (await end_of(client, orphans[0]))[0] == "Completed"
