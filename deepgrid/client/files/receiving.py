@@ -144,26 +144,24 @@ class _Sink:
 
     def end(self) -> None:
         """Finish empty files. Raises ServiceError if something is missing."""
-        while self._now is None:
-            if not self._next():
-                return
-        raise ServiceError("The connection to the grid's services broke.")
+        if self._now is not None or self._next():
+            raise ServiceError("The connection to the grid's services broke.")
 
     def _next(self) -> bool:
-        self._now = now = next(self._run, None)
-        if now is None:
-            return False
-        self._hash = hashlib.sha256()
-        if now.have:
-            with writing(now.part), now.part.open("rb") as file:
-                while data := file.read(1024 * 1024):
-                    self._hash.update(data)
-        self._file = open_part(now.part, now.have)
-        self._left = now.entry.size - now.have
-        if not self._left:
+        """Begin the next file that lacks bytes, and finish those before it. Returns whether there is one."""
+        for now in self._run:
+            self._now = now
+            self._hash = hashlib.sha256()
+            if now.have:
+                with writing(now.part), now.part.open("rb") as file:
+                    while data := file.read(1024 * 1024):
+                        self._hash.update(data)
+            self._file = open_part(now.part, now.have)
+            self._left = now.entry.size - now.have
+            if self._left:
+                return True
             self._whole()
-            return self._next() if self._now is None else True
-        return True
+        return False
 
     def _whole(self) -> None:
         now, file = self._now, self._file
