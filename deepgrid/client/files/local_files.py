@@ -108,7 +108,8 @@ def _entry(name: str, place: Path) -> FileEntry:
             sha256 = hashlib.sha256(file.read()).hexdigest()
         else:
             sha256 = hashlib.file_digest(file, "sha256").hexdigest()
-    return FileEntry(name, found.st_size, stat.S_IMODE(found.st_mode) & 0o777, sha256)
+    mode = 0o755 if found.st_mode & stat.S_IXUSR else 0o644  # other rights would make other files of the same ones
+    return FileEntry(name, found.st_size, mode, sha256)
 
 
 @contextmanager

@@ -54,6 +54,13 @@ class Addresses:
         text = f"{address.use}.{address.bundle}.{address.number}.{address.claimed_at}.{address.until}"
         return f"{PREFIX}{text}.{self._signature(text)}"
 
+    def input_number(self, owner: str, digest: str) -> str:
+        """Return the number of an owner's input with this manifest. It is part of the definitions of its jobs.
+
+        Files that are sent again get the same number, so their jobs are found again.
+        """
+        return hmac.new(self._key, f"input.{owner}.{digest}".encode(), hashlib.sha256).hexdigest()[:32]
+
     def read(self, token: str) -> Address | None:
         """Return the address of a token, which may have expired; None for one that was not made here."""
         found = _TOKEN.fullmatch(token)

@@ -68,13 +68,21 @@ class Bundles:
         return self.addresses.path(Address(use, bundle, self.clock() + for_s, number, claimed_at))
 
     async def announce(self, session: AsyncSession, owner: str, digest: str, size: int, files: int) -> Bundle:
-        """Return the owner's input with this manifest: a stored one, else a new one, for which room is reserved."""
+        """Return the owner's input with this manifest: a stored one, else a new one, for which room is reserved.
+
+        Refuses with 503 one that is being deleted.
+        """
         known = select(Bundle).where(Bundle.owner == owner, Bundle.digest == digest, Bundle.job_id.is_(None))
         bundle = (await session.scalars(known.order_by(Bundle.begun_at).limit(1))).first()
         if bundle is None:
-            bundle = self._new(owner)
+            bundle = self._new(owner, self.addresses.input_number(owner, digest))
             await self._reserve(session, bundle, digest, size, files)
-            session.add(bundle)
+            found = await session.get(Bundle, bundle.id)  # only now, as another process may have announced it
+            if found is not None and not found.digest:
+                raise Refusal(503, "the same files of an earlier time are being deleted", retry_after_s=1)
+            if found is None:
+                session.add(bundle)
+            bundle = found or bundle
         bundle.used_at = self.clock()
         return bundle
 
@@ -83,14 +91,14 @@ class Bundles:
         known = select(Bundle).where(Bundle.job_id == job_id, Bundle.claimed_at == claimed_at, Bundle.owner == owner)
         bundle = (await session.scalars(known.limit(1))).first()
         if bundle is None:
-            bundle = self._new(owner)
+            bundle = self._new(owner, secrets.token_hex(16))
             bundle.job_id, bundle.claimed_at = job_id, claimed_at
             session.add(bundle)
         return bundle
 
-    def _new(self, owner: str) -> Bundle:
+    def _new(self, owner: str, number: str) -> Bundle:
         now = self.clock()
-        return Bundle(id=secrets.token_hex(16), owner=owner, digest="", size=0, files=0, begun_at=now, used_at=now)
+        return Bundle(id=number, owner=owner, digest="", size=0, files=0, begun_at=now, used_at=now)
 
     async def begin(self, bundle_id: str, manifest: Manifest) -> None:
         """Take the manifest of an announced input, or announce an output by it. Refuses with 404, 409 or 413."""
