@@ -76,8 +76,12 @@ async def clean_up(context: Context, retention: Retention) -> None:
         await read_new_jobs(context)
     async with context.database.write() as session:  # only now: the new jobs may have named some
         await forget_unowned(session, now - retention.unowned_s)
-    if context.files is not None:
+    await _clean_up_definitions(context, now, retention)
+    if context.files is not None:  # last: its store may be slow
         await clean_up_files(context.files)
+
+
+async def _clean_up_definitions(context: Context, now: int, retention: Retention) -> None:
     last = ""
     while True:
         async with context.database.read() as session:

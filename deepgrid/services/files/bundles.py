@@ -225,14 +225,9 @@ class Bundles:
         bundle.used_at = self.clock()
         await add_missing(session, BundleUse, [{"definition_hash": definition_hash, "bundle": bundle_id}])
 
-    async def delete_of(self, job: Job, *, earlier: bool = False) -> int:
-        """Delete the outputs of a job with their links, or those of its `earlier` claims. Returns how many there were.
-
-        Raises ServiceError.
-        """
+    async def delete_of(self, job: Job) -> int:
+        """Delete the outputs of a job with their links. Returns how many there were. Raises ServiceError."""
         wanted = select(Bundle.id).where(Bundle.job_id == job.id, Bundle.owner == job.customer)
-        if earlier:
-            wanted = wanted.where(Bundle.claimed_at < job.claimed_at)
         async with self.database.read() as session:
             found = (await session.scalars(wanted)).all()
         for bundle in found:

@@ -6,19 +6,26 @@ job that is not over loses old contents only: its script may still send some.
 
 from __future__ import annotations
 
+import logging
+
 from sqlalchemy import ColumnElement, Select, delete, func, not_, select, update
 
+from deepgrid.errors import ServiceError
+from deepgrid.lifecycle.job import Job
 from deepgrid.services.files.bundles import Bundles
 from deepgrid.services.files.tables import Bundle, BundleLink, BundleUse, OutputUse
 from deepgrid.services.storage.database import Definition, RevokedSession, Use
 
 PAGE = 200
 JUST_USED_S = 600  # after its last use, an input stays although no job names it yet
+MOST_FAILURES = 10  # in a row. Then the store is out, and each further deletion may take minutes to fail
+
+logger = logging.getLogger(__name__)
 
 
 async def clean_up_files(bundles: Bundles) -> None:
-    """Run one round. Raises ServiceError."""
-    last, now = "", bundles.clock()
+    """Run one round. What the store does not delete is left to the next one."""
+    last, now, failures = "", bundles.clock(), 0
     async with bundles.database.write() as session:
         await session.execute(delete(BundleUse).where(BundleUse.definition_hash.not_in(_stored())))
         revoked = BundleLink.key_hash.in_(select(RevokedSession.key_hash))  # while the link was made
@@ -32,17 +39,38 @@ async def clean_up_files(bundles: Bundles) -> None:
         for bundle, is_live in rows:
             is_empty = not bundle.digest and not bundle.size
             if _is_over(bundles, bundle, now) and not (is_live and is_empty):
-                await bundles.delete(bundle.id, keep_place=bool(is_live))
-        if not rows:
+                is_deleted = await _try_delete(bundles, bundle.id, keep_place=bool(is_live))
+                failures = 0 if is_deleted else failures + 1
+        if not rows or failures >= MOST_FAILURES:
             return
         last = rows[-1][0].id
+
+
+async def delete_earlier(bundles: Bundles, job: Job) -> None:
+    """Delete the outputs of a job's earlier claims."""
+    earlier = Bundle.job_id == job.id, Bundle.owner == job.customer, Bundle.claimed_at < job.claimed_at
+    async with bundles.database.read() as session:
+        found = (await session.scalars(select(Bundle.id).where(*earlier))).all()
+    for bundle in found:
+        await _try_delete(bundles, bundle)
+
+
+async def _try_delete(
+    bundles: Bundles, bundle_id: str, *, keep_place: bool = False, unused_since: int | None = None
+) -> bool:
+    """Delete a bundle. Returns False if the store fails: a later clean-up tries again."""
+    try:
+        await bundles.delete(bundle_id, keep_place=keep_place, unused_since=unused_since)
+    except ServiceError as error:
+        logger.warning("the files %s were not deleted, trying again at the next clean-up: %s", bundle_id, error.message)
+        return False
+    return True
 
 
 async def make_room(bundles: Bundles, owner: str, size: int, *, output: str = "", digest: str = "") -> None:
     """Delete the owner's oldest inputs that no job needs, until `size` bytes fit into the quota.
 
     These are the new size of an output, or of the input with this digest. Deletes nothing if that would not be enough.
-    Raises ServiceError.
     """
     unused_since = bundles.clock() - JUST_USED_S
     is_same = Bundle.job_id.is_(None) & (Bundle.digest == digest)
@@ -59,12 +87,14 @@ async def make_room(bundles: Bundles, owner: str, size: int, *, output: str = ""
     for one in inputs:
         if excess <= 0:
             return
-        await bundles.delete(one.id, unused_since=unused_since)
-        excess -= one.size
+        if await _try_delete(bundles, one.id, unused_since=unused_since):
+            excess -= one.size
 
 
 def _is_over(bundles: Bundles, bundle: Bundle, now: int) -> bool:
     terms = bundles.terms(bundle.owner)
+    if bundle.size and not bundle.digest:  # its deletion failed half-way
+        return True
     if bundle.finished_at is None and bundle.digest:
         return now - (bundle.used_at if bundle.job_id is not None else bundle.begun_at) > terms.unfinished_s
     return now - bundle.used_at > terms.keep_s

@@ -20,7 +20,7 @@ from deepgrid.services.files.file_messages import (
     Transfers,
     Usage,
 )
-from deepgrid.services.files.old_bundles import make_room
+from deepgrid.services.files.old_bundles import delete_earlier, make_room
 from deepgrid.services.files.tables import Bundle, BundleLink
 from deepgrid.services.handlers.authentication import SignedReader, SignedSmall, SignedStore
 from deepgrid.services.handlers.definitions import job_at, owned_definition, require_credits, stored_definition
@@ -123,7 +123,7 @@ async def transfers(job_id: JobId, request: SignedSmall, context: Services, room
         output = None
         if definition.output and definition.output.grid:
             output = (await room.of_claim(session, job.customer, job_id, job.claimed_at)).id
-    await room.delete_of(job, earlier=True)
+    await delete_earlier(room, job)
     if source is not None:
         await room.touch(source.id)
     return Transfers(

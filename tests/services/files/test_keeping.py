@@ -7,11 +7,13 @@ import shutil
 from pathlib import Path
 
 import pytest
+from sqlalchemy import func, select
 
 from deepgrid.errors import InputError, NotFound, ServiceError
 from deepgrid.lifecycle.states import JobStatus
 from deepgrid.services.cleanup import Retention, clean_up
 from deepgrid.services.signing.request_signing import WINDOW_S
+from deepgrid.services.storage.database import Definition
 from tests.sbatch.support import Bench
 from tests.services.backup_support import Machine
 from tests.services.files.support import FileGrid, content_of, filled, get, grid_job, put
@@ -155,3 +157,44 @@ async def test_files_come_back_on_a_new_machine(start: Start, bench: Bench, tmp_
         assert (await get(client.url(good) + "/data")).status_code == 404
         await with_output(grid, bench, 4)
         assert await grid.names(4) == ["result"]
+
+
+async def test_files_that_cannot_be_deleted_keep_nothing_else(
+    files: FileGrid, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One of them ended each round of the clean-up before it came to the others, and to definitions."""
+    sent = filled(tmp_path / "laptop", {name: name.encode() * 1000 for name in "abc"})
+    numbers = sorted([await files.send(sent / name) for name in "abc"])
+    await files.services.customer.upload(grid_job(":"))
+    room = files.services.context.files
+    assert room is not None
+    forget, broken = room.parts.forget, {numbers[0]}
+
+    async def failing(bundle: str, keep: str = "") -> None:
+        if bundle in broken:
+            raise ServiceError("The store of files does not answer.")
+        await forget(bundle, keep)
+
+    monkeypatch.setattr(room.parts, "forget", failing)
+    await round_of(files, 31)
+    assert (await files.client().usage()).used == 1000
+    async with files.services.context.database.read() as session:
+        assert await session.scalar(select(func.count()).select_from(Definition)) == 0
+    broken.clear()
+    await round_of(files, 0)  # begun deletions are completed
+    assert (await files.client().usage()).used == 0
+
+
+async def test_a_job_begins_although_the_output_of_its_earlier_claim_stays(
+    files: FileGrid, bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await with_output(files, bench, 1)
+    room = files.services.context.files
+    assert room is not None
+
+    async def failing(bundle: str, keep: str = "") -> None:
+        raise ServiceError("The store of files does not answer.")
+
+    monkeypatch.setattr(room.parts, "forget", failing)
+    files.services.chain.put(1, files.services.chain.jobs_by_id[1].definition.definition_hash, claimed_at=2 * 10**9)
+    assert (await files.client("provider").transfers(1)).output
