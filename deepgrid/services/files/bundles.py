@@ -13,7 +13,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from sqlalchemy import delete, func, select, text, update
+from sqlalchemy import delete, select, text, update
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from deepgrid.lifecycle.job import Job
@@ -25,7 +25,7 @@ from deepgrid.services.files.buffers import Buffers
 from deepgrid.services.files.manifest import Manifest
 from deepgrid.services.files.parts import MANIFEST, OVERHEAD, BundleParts, Parts
 from deepgrid.services.files.policy import FileTerms, PolicyFile
-from deepgrid.services.files.tables import Bundle, BundleLink, BundleUse
+from deepgrid.services.files.tables import USED, Bundle, BundleLink, BundleUse
 from deepgrid.services.refusal import Refusal
 from deepgrid.services.storage.database import Database
 from deepgrid.services.storage.missing_rows import add_missing
@@ -80,9 +80,9 @@ class Bundles:
             found = await session.get(Bundle, bundle.id)  # only now, as another process may have announced it
             if found is not None and not found.digest:
                 raise Refusal(503, "the same files of an earlier time are being deleted", retry_after_s=1)
-            if found is None:
-                session.add(bundle)
-            bundle = found or bundle
+            if found is not None:
+                return found
+            session.add(bundle)
         bundle.used_at = self.clock()
         return bundle
 
@@ -109,13 +109,14 @@ class Bundles:
                 raise _gone()
             if bundle.job_id is None and bundle.digest != manifest.digest:
                 raise Refusal(409, "these are not the files that were announced")
-            if bundle.digest == manifest.digest and bundle.size != manifest.size:
-                raise Refusal(409, "the files have another size than was announced")
+            size, files = manifest.size, len(manifest.entries)
+            if bundle.digest == manifest.digest and (bundle.size, bundle.files) != (size, files):
+                raise Refusal(409, "the files have another size or number than was announced")
             if bundle.digest != manifest.digest:
-                await self._reserve(session, bundle, manifest.digest, manifest.size, len(manifest.entries))
                 bundle.finished_at = None
+            await self._reserve(session, bundle, manifest.digest, size, files, len(manifest.packed))
             bundle.used_at = self.clock()
-        await self.parts.of(bundle_id, manifest.digest).put(MANIFEST, zlib.compress(manifest.text, 1))
+        await self.parts.of(bundle_id, manifest.digest).put(MANIFEST, manifest.packed)
         await self.parts.forget(bundle_id, keep=manifest.digest)
         await self._require_present(bundle_id, manifest.digest)
 
@@ -125,8 +126,10 @@ class Bundles:
         if largest > most:
             raise Refusal(413, f"a file has {largest:,} bytes; at most {most:,} are kept")
 
-    async def _reserve(self, session: AsyncSession, bundle: Bundle, digest: str, size: int, files: int) -> None:
-        """Count the size against the owner's quota. Refuses with 413 above a limit."""
+    async def _reserve(
+        self, session: AsyncSession, bundle: Bundle, digest: str, size: int, files: int, list_bytes: int = 0
+    ) -> None:
+        """Count the files and their list against the owner's quota. Refuses with 413 above a limit."""
         policy, terms = self.policy.current(), self.terms(bundle.owner)
         if files > terms.files:
             raise Refusal(413, f"these are {files:,} files; at most {terms.files:,} are kept of one input or output")
@@ -136,15 +139,16 @@ class Bundles:
             )
         if self.database.is_shared:  # other processes of the services wait here; SQLite has one writer anyway
             await session.execute(text("SELECT pg_advisory_xact_lock(:number)"), {"number": 0x66696C65})
-        others = select(func.coalesce(func.sum(Bundle.size), 0)).where(Bundle.id != bundle.id)
+        others = select(USED).where(Bundle.id != bundle.id)
         used = int(await session.scalar(others.where(Bundle.owner == bundle.owner)) or 0)
-        if used + size > terms.quota_bytes:
-            free = max(0, terms.quota_bytes - used)
-            sentence = f"the files have {size:,} bytes, and {free:,} of your {terms.quota_bytes:,} bytes are free"
+        room = size + list_bytes
+        if used + room > terms.quota_bytes:
+            free = f"{max(0, terms.quota_bytes - used):,} of your {terms.quota_bytes:,} bytes are free"
+            sentence = f"the files need {room:,} bytes with their list, and {free}"
             raise Refusal(413, f"{sentence}; {HELPS}")
-        if policy.all_bytes is not None and int(await session.scalar(others) or 0) + size > policy.all_bytes:
+        if policy.all_bytes is not None and int(await session.scalar(others) or 0) + room > policy.all_bytes:
             raise Refusal(507, "the grid has no room for more files now")
-        bundle.digest, bundle.size, bundle.files = digest, size, files
+        bundle.digest, bundle.size, bundle.files, bundle.list_bytes = digest, size, files, list_bytes
 
     async def store_part(self, bundle: Bundle, index: int, content: memoryview, buffer: bytearray) -> None:
         """Store a part. Refuses with 409 if its bundle is gone meanwhile: nothing stays that counts for no quota."""
@@ -247,13 +251,11 @@ class Bundles:
             if await session.scalar(emptied.returning(Bundle.id)) is None:
                 return
         await self.parts.forget(bundle_id)
-        empty = Bundle.id == bundle_id, Bundle.digest == ""
         async with self.database.write() as session:
             await session.execute(delete(BundleLink).where(BundleLink.bundle == bundle_id))
             await session.execute(delete(BundleUse).where(BundleUse.bundle == bundle_id))
-            await session.execute(
-                update(Bundle).where(*empty).values(size=0, files=0) if keep_place else delete(Bundle).where(*empty)
-            )
+            change = update(Bundle).values(size=0, files=0, list_bytes=0) if keep_place else delete(Bundle)
+            await session.execute(change.where(Bundle.id == bundle_id, Bundle.digest == ""))
 
 
 def _gone() -> Refusal:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+import zlib
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -60,6 +61,11 @@ class Manifest:
         entries = [_entry(line) for line in text.split(b"\0")[:-1]]
         _require_apart(entries)
         return cls(entries, hashlib.sha256(text).hexdigest(), text)
+
+    @cached_property
+    def packed(self) -> bytes:
+        """The text as it is stored: compressed."""
+        return zlib.compress(self.text, 1)
 
     @cached_property
     def offsets(self) -> list[int]:

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import logging
 
-from sqlalchemy import ColumnElement, Select, delete, func, not_, select, update
+from sqlalchemy import ColumnElement, Select, delete, not_, select, update
 
 from deepgrid.errors import ServiceError
 from deepgrid.lifecycle.job import Job
 from deepgrid.services.files.bundles import Bundles
-from deepgrid.services.files.tables import Bundle, BundleLink, BundleUse, OutputUse
+from deepgrid.services.files.tables import USED, Bundle, BundleLink, BundleUse, OutputUse
 from deepgrid.services.storage.database import Definition, RevokedSession, Use
 
 PAGE = 200
@@ -37,7 +37,7 @@ async def clean_up_files(bundles: Bundles) -> None:
         async with bundles.database.read() as session:
             rows = (await session.execute(page.limit(PAGE))).all()
         for bundle, is_live in rows:
-            is_empty = not bundle.digest and not bundle.size
+            is_empty = not bundle.digest and not _room_of(bundle)
             if _is_over(bundles, bundle, now) and not (is_live and is_empty):
                 is_deleted = await _try_delete(bundles, bundle.id, keep_place=bool(is_live))
                 failures = 0 if is_deleted else failures + 1
@@ -77,27 +77,31 @@ async def make_room(bundles: Bundles, owner: str, size: int, *, output: str = ""
     mine = Bundle.owner == owner, Bundle.id != output, not_(is_same)
     free = Bundle.job_id.is_(None), Bundle.finished_at.is_not(None), Bundle.used_at < unused_since, _is_free()
     async with bundles.database.read() as session:
-        used = int(await session.scalar(select(func.coalesce(func.sum(Bundle.size), 0)).where(*mine)) or 0)
+        used = int(await session.scalar(select(USED).where(*mine)) or 0)
         excess = used + size - bundles.terms(owner).quota_bytes
         if excess <= 0:
             return
         inputs = (await session.scalars(select(Bundle).where(*mine, *free).order_by(Bundle.used_at))).all()
-    if size > bundles.terms(owner).bundle_bytes or sum(one.size for one in inputs) < excess:
+    if size > bundles.terms(owner).bundle_bytes or sum(map(_room_of, inputs)) < excess:
         return
     for one in inputs:
         if excess <= 0:
             return
         if await _try_delete(bundles, one.id, unused_since=unused_since):
-            excess -= one.size
+            excess -= _room_of(one)
 
 
 def _is_over(bundles: Bundles, bundle: Bundle, now: int) -> bool:
     terms = bundles.terms(bundle.owner)
-    if bundle.size and not bundle.digest:  # its deletion failed half-way
+    if _room_of(bundle) and not bundle.digest:  # its deletion failed half-way
         return True
     if bundle.finished_at is None and bundle.digest:
         return now - (bundle.used_at if bundle.job_id is not None else bundle.begun_at) > terms.unfinished_s
     return now - bundle.used_at > terms.keep_s
+
+
+def _room_of(bundle: Bundle) -> int:
+    return bundle.size + bundle.list_bytes
 
 
 def _stored() -> Select[tuple[str]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sqlalchemy import Integer
+from sqlalchemy import Integer, func
 from sqlalchemy.orm import Mapped, mapped_column
 
 from deepgrid.services.storage.database import Table
@@ -11,8 +11,9 @@ from deepgrid.services.storage.database import Table
 class Bundle(Table):
     """The files of one customer: an input, or the output of one claim of a job (`job_id`, `claimed_at`).
 
-    `size` counts against the owner's quota from the moment that an upload is announced. `finished_at` is null until
-    all of it is there. `digest` is of the manifest; it is empty while none was announced.
+    `size` counts against the owner's quota from the moment that an upload is announced, and `list_bytes`, the stored
+    size of the manifest, from the moment that this arrives. `finished_at` is null until all of it is there. `digest` is
+    of the manifest; it is empty while none was announced.
     """
 
     __tablename__ = "grid_bundle"
@@ -26,6 +27,10 @@ class Bundle(Table):
     begun_at: Mapped[int]
     used_at: Mapped[int] = mapped_column(index=True)
     finished_at: Mapped[int | None]
+    list_bytes: Mapped[int] = mapped_column(default=0)
+
+
+USED = func.coalesce(func.sum(Bundle.size + Bundle.list_bytes), 0)  # of a quota
 
 
 class BundleUse(Table):

@@ -21,7 +21,7 @@ from deepgrid.services.files.file_messages import (
     Usage,
 )
 from deepgrid.services.files.old_bundles import delete_earlier, make_room
-from deepgrid.services.files.tables import Bundle, BundleLink
+from deepgrid.services.files.tables import USED, Bundle, BundleLink
 from deepgrid.services.handlers.authentication import SignedReader, SignedSmall, SignedStore
 from deepgrid.services.handlers.definitions import job_at, owned_definition, require_credits, stored_definition
 from deepgrid.services.refusal import Refusal
@@ -61,9 +61,7 @@ async def usage(request: SignedReader, context: Services, room: Room) -> Usage:
     """Return how much room the signer's files take."""
     await request.accept()
     async with context.database.read() as session:
-        used = await session.scalar(
-            select(func.coalesce(func.sum(Bundle.size), 0)).where(Bundle.owner == request.address)
-        )
+        used = await session.scalar(select(USED).where(Bundle.owner == request.address))
     terms = room.terms(request.address)
     return Usage(
         used=int(used or 0),

@@ -79,7 +79,8 @@ async def send_manifest(request: Request, address: Writing, room: Room) -> Respo
     async with room.turn:
         text = await _checked_body(request, MAX_MANIFEST_BYTES)
         manifest = await asyncio.to_thread(Manifest.parse, text)
-        await make_room(room, (await room.require(address.bundle)).owner, manifest.size, output=address.bundle)
+        size = manifest.size + len(await asyncio.to_thread(lambda: manifest.packed))
+        await make_room(room, (await room.require(address.bundle)).owner, size, output=address.bundle)
         await room.begin(address.bundle, manifest)
     return Response(status_code=204)
 

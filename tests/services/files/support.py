@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+from sqlalchemy import select
 
 from deepgrid.client.files import KeptFiles, send
 from deepgrid.client.files.exchange import file_exchange
@@ -17,9 +18,10 @@ from deepgrid.client.settings import ClientSettings
 from deepgrid.lifecycle.states import JobStatus
 from deepgrid.sbatch.file_addresses import GridFiles
 from deepgrid.services.client import FilesClient
+from deepgrid.services.files.tables import Bundle
 from deepgrid.workflow import Definition
 from tests.sbatch.support import Bench, Outcome, job_with
-from tests.services.support import Grid
+from tests.services.support import ACCOUNTS, Grid
 
 IMPATIENT = ClientSettings(patience_s=0.0)
 
@@ -55,6 +57,12 @@ class FileGrid:
         """Run the job's script on this machine."""
         bench.grid_files = await self.addresses(job_id)
         return await asyncio.to_thread(bench.run, definition)
+
+    async def content_bytes(self, name: str = "customer") -> int:
+        """Return the part of a customer's quota that contents take, without the lists of files."""
+        async with self.services.context.database.read() as session:
+            sizes = select(Bundle.size).where(Bundle.owner == ACCOUNTS[name].address)
+            return sum((await session.scalars(sizes)).all())
 
     @asynccontextmanager
     async def kept(self, job_id: int = 1, name: str = "customer") -> AsyncIterator[KeptFiles]:

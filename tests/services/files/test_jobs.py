@@ -73,7 +73,8 @@ async def test_a_job_without_room_says_so_and_fails(files: FileGrid, bench: Benc
     await files.claimed(definition)
     done = await files.run(bench, definition)
     assert done.status == 74
-    assert "the grid does not take the output: the files have 5,000 bytes, and 1,073 of your 1,073" in done.output
+    assert "the grid does not take the output: the files need 5,0" in done.output
+    assert "bytes with their list, and 1,073 of your 1,073" in done.output
     with pytest.raises(NotFound):
         await files.names()
 

@@ -61,8 +61,8 @@ async def test_retention_deletes_what_is_over_and_nothing_else(files: FileGrid, 
     with pytest.raises(NotFound):
         await files.names()
     assert stored() == 2  # the input of the job that waits, and the rival's
-    assert (await files.client().usage()).used == len("waiting")
-    assert (await files.client("rival").usage()).used == len("unused")
+    assert await files.content_bytes() == len("waiting")
+    assert await files.content_bytes("rival") == len("unused")
     await round_of(files, 9.1)
     assert (stored(), (await files.client("rival").usage()).used) == (1, 0)
     files.services.chain.put(2, files.services.chain.jobs_by_id[2].definition.definition_hash, JobStatus.CANCELLED)
@@ -110,9 +110,9 @@ async def test_old_inputs_make_room_at_the_quota(files: FileGrid, tmp_path: Path
         await files.send(sent / "c")  # the second one may be on its way to a job
     files.services.clock.ahead_s = 700
     assert await files.send(sent / "a") == first  # it is there, and costs nothing
-    assert (await files.client().usage()).used == 2000
+    assert await files.content_bytes() == 2000
     third = await files.send(sent / "c")
-    assert (await files.client().usage()).used == 2000
+    assert await files.content_bytes() == 2000
     files.services.clock.ahead_s = 1400
     output = grid_job(":")
     await files.claimed(output, 2)
@@ -153,7 +153,7 @@ async def test_files_come_back_on_a_new_machine(start: Start, bench: Bench, tmp_
         with pytest.raises(NotFound):  # it came after it
             await grid.download(tmp_path / "later", 3)
         await client.delete(2)
-        assert (await client.usage()).used == sum(map(len, content_of(tmp_path / "after").values()))
+        assert await grid.content_bytes() == sum(map(len, content_of(tmp_path / "after").values()))
         assert (await get(client.url(good) + "/data")).status_code == 404
         await with_output(grid, bench, 4)
         assert await grid.names(4) == ["result"]
@@ -177,7 +177,7 @@ async def test_files_that_cannot_be_deleted_keep_nothing_else(
 
     monkeypatch.setattr(room.parts, "forget", failing)
     await round_of(files, 31)
-    assert (await files.client().usage()).used == 1000
+    assert await files.content_bytes() == 1000
     async with files.services.context.database.read() as session:
         assert await session.scalar(select(func.count()).select_from(Definition)) == 0
     broken.clear()
