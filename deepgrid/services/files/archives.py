@@ -5,6 +5,7 @@ Only regular files are in it, with the rights of their owner.
 
 from __future__ import annotations
 
+import asyncio
 import tarfile
 import zipfile
 from bisect import bisect_right
@@ -18,6 +19,7 @@ from deepgrid.services.files.parts import PartReader
 BLOCK = 512
 END = bytes(2 * BLOCK)
 ZIP_TIME = (1980, 1, 1, 0, 0, 0)
+TURN = 100  # entries after which other requests have their turn
 
 
 class TarView:
@@ -36,6 +38,8 @@ class TarView:
         """Yield the bytes from `start` up to `end`. Raises ServiceError."""
         number = max(0, bisect_right(self._starts, start) - 1)
         while start < end and number < len(self._starts):
+            if number % TURN == 0:
+                await asyncio.sleep(0)
             at = self._starts[number]
             entry, offset = self._manifest.entries[number], self._manifest.offsets[number]
             header = _header(entry)
@@ -56,8 +60,11 @@ class TarView:
 async def zip_of(manifest: Manifest, reader: PartReader) -> AsyncIterator[bytes]:
     """Yield a zip archive of the bundle, without compression. Raises ServiceError."""
     sink = _Sink()
-    with zipfile.ZipFile(cast(IO[bytes], sink), "w", zipfile.ZIP_STORED, allowZip64=True) as archive:
-        for entry, offset in zip(manifest.entries, manifest.offsets, strict=False):
+    archive = zipfile.ZipFile(cast(IO[bytes], sink), "w", zipfile.ZIP_STORED, allowZip64=True)
+    try:
+        for number, (entry, offset) in enumerate(zip(manifest.entries, manifest.offsets, strict=False)):
+            if number % TURN == 0:
+                await asyncio.sleep(0)
             info = zipfile.ZipInfo(entry.path, ZIP_TIME)
             info.external_attr = (0o100000 | _mode(entry)) << 16
             with archive.open(info, "w", force_zip64=entry.size >= 2**31) as file:
@@ -65,7 +72,10 @@ async def zip_of(manifest: Manifest, reader: PartReader) -> AsyncIterator[bytes]
                     file.write(piece)
                     if written := sink.taken():
                         yield written
-    yield sink.taken()
+        await asyncio.to_thread(archive.close)  # writes the list of all entries
+        yield sink.taken()
+    finally:
+        archive.filelist.clear()  # for a reader that left: the garbage collector closes the archive
 
 
 class _Sink:

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-import zlib
-from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -23,6 +21,7 @@ from deepgrid.services.admission.limits import Buckets
 from deepgrid.services.files.addresses import Address, Addresses, Use
 from deepgrid.services.files.buffers import Buffers
 from deepgrid.services.files.manifest import Manifest
+from deepgrid.services.files.manifest_cache import ManifestCache
 from deepgrid.services.files.parts import MANIFEST, OVERHEAD, BundleParts, Parts
 from deepgrid.services.files.policy import FileTerms, PolicyFile
 from deepgrid.services.files.tables import USED, Bundle, BundleLink, BundleUse
@@ -33,7 +32,6 @@ from deepgrid.services.storage.missing_rows import add_missing
 PUT_FOR_S = GET_FOR_S = 24 * 3600
 JOB_FOR_S = 366 * 24 * 3600  # longer than credits can buy; the chain ends a job's address with its claim
 MOST_LINKS = 100  # of one job
-REMEMBERED = 2  # manifests, which may have 16 MiB each
 LISTS_AT_ONCE = 2  # manifests that are received, each with up to 16 MiB
 AT_ONCE, SEALED_AT_ONCE = 4, 2  # parts that are received, and encrypted and stored
 SEALED_BYTES = PART_BYTES + OVERHEAD
@@ -58,7 +56,7 @@ class Bundles:
     received: Buffers = field(default_factory=lambda: Buffers(AT_ONCE, PART_BYTES), init=False, repr=False)
     sealed: Buffers = field(default_factory=lambda: Buffers(SEALED_AT_ONCE, SEALED_BYTES), init=False, repr=False)
     requests: Buckets = field(default_factory=lambda: Buckets(REQUESTS), init=False, repr=False)
-    _manifests: OrderedDict[tuple[str, str], Manifest] = field(default_factory=OrderedDict, init=False, repr=False)
+    _manifests: ManifestCache = field(default_factory=ManifestCache, init=False, repr=False)
 
     def terms(self, owner: str) -> FileTerms:
         return self.policy.current().of(owner)
@@ -188,13 +186,7 @@ class Bundles:
         """Return the manifest of a bundle. Refuses with 409 before it was sent. Raises ServiceError."""
         if not bundle.digest:
             raise Refusal(409, "the list of files was not sent yet")
-        key = bundle.id, bundle.digest
-        if key not in self._manifests:
-            content = zlib.decompress(await self._parts(bundle).get(MANIFEST))
-            self._manifests[key] = Manifest.parse(content)
-            if len(self._manifests) > REMEMBERED:
-                self._manifests.popitem(last=False)
-        return self._manifests[key]
+        return await self._manifests.get((bundle.id, bundle.digest), lambda: self._parts(bundle).get(MANIFEST))
 
     def _parts(self, bundle: Bundle) -> BundleParts:
         return self.parts.of(bundle.id, bundle.digest)

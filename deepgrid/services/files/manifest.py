@@ -62,6 +62,14 @@ class Manifest:
         _require_apart(entries)
         return cls(entries, hashlib.sha256(text).hexdigest(), text)
 
+    @classmethod
+    def unpack(cls, packed: bytes) -> Self:
+        """Read a stored manifest, and prepare its index."""
+        found = cls.parse(zlib.decompress(packed))
+        found.at(0)
+        found.find("")
+        return found
+
     @cached_property
     def packed(self) -> bytes:
         """The text as it is stored: compressed."""
