@@ -51,7 +51,7 @@ async def orphans(client: PrefectClient) -> AsyncIterator[list[FlowRun]]:
 async def test_runs_of_a_deleted_deployment_take_the_flow_of_the_new_one(
     client: PrefectClient, orphans: list[FlowRun]
 ) -> None:
-    """Prefect refuses to start them. The runs of jobs stayed late for ever."""
+    """Prefect refuses to start them. The runs of jobs stayed late forever."""
     await deploy(client)
     async with working():
         for run in orphans:
