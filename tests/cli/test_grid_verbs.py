@@ -27,6 +27,9 @@ async def test_the_allowance_is_set_to_the_given_amount(dps: Dps, chain: Chain) 
     assert (await dps.run("allowance", "get")).out == "0\n"
     assert (await dps.run("allowance", "set", "0.5")).status == 0
     assert (await dps.run("allowance", "get", "--wei")).out == f"{CREDIT // 2}\n"
+    assert json.loads((await dps.run("allowance", "get", "--json")).out) == {
+        "address": Wallet.load(dps.key).address, "allowance": "0.5", "allowance_wei": str(CREDIT // 2),
+    }  # fmt: skip
     assert (await dps.run("allowance", "set", "0")).status == 0
     assert await chain.allowance(Wallet.load(dps.key).address) == 0
 
@@ -49,6 +52,8 @@ async def test_gas_money_is_shown_and_given(live: Live, dps: Dps, chain: Chain) 
     assert f"0.5 given to {poor}; 999.4999" in given.out
     assert await chain.gas_money(poor) == CREDIT // 2
     assert (await dps.run("gas", "get", poor, "--wei")).out == f"{CREDIT // 2}\n"
+    shown = json.loads((await dps.run("gas", "get", poor, "--json")).out)
+    assert shown == {"address": poor, "gas": "0.5", "gas_wei": str(CREDIT // 2)}
     too_much = await dps.run("gas", "transfer", poor, "1000")
     assert too_much.status == 2
     assert "the transaction itself has a cost. Give less." in too_much.err

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 import asyncio
+import json
 import os
 import re
 import subprocess
@@ -101,6 +102,13 @@ async def test_a_submission_tells_the_id_of_the_paid_job(dps: Dps, chain: Chain,
     found = SUBMITTED.search(outcome.err)
     assert found is not None, outcome
     assert (await chain.job(int(found[1]))).customer == Wallet.load(dps.key).address
+
+
+async def test_json_of_a_submission_is_not_lost_either(dps: Dps, chain: Chain) -> None:
+    outcome = await run(dps, *SUBMIT, "--json", out=FULL)
+    check(outcome, FULL)
+    number = json.loads(outcome.err.partition("\ndps:")[0])["job"]
+    assert (await chain.job(number)).customer == Wallet.load(dps.key).address
 
 
 @pytest.mark.parametrize("way", [FULL, CLOSED])

@@ -79,6 +79,14 @@ def test_a_change_tells_its_transaction_if_the_job_cannot_be_read(run: Callable[
     assert "cannot be read: The node does not answer. Do not send it again." in outcome.stderr
 
 
+@pytest.mark.parametrize("change", CHANGES)
+def test_json_of_a_change_is_whole_or_absent(run: Callable[..., Result], change: str) -> None:
+    outcome = run(no_answer, *CHANGES[change], "--json")
+    assert (outcome.exit_code, outcome.stdout) == (2, "")
+    assert TRANSACTION.match(outcome.stderr), outcome.output
+    assert "cannot be read: The node does not answer. Do not send it again." in outcome.stderr
+
+
 def test_an_interruption_after_the_submission_names_the_job(run: Callable[..., Result]) -> None:
     outcome = run(interrupted, *SUBMIT)
     assert outcome.exit_code == 130

@@ -11,7 +11,7 @@ from typing import Any
 from rich.live import Live
 from rich.text import Text
 
-from deepgrid.cli.display.screen import STYLES, Screen, table_lines
+from deepgrid.cli.display.screen import STYLES, Screen, json_text, table_lines
 from deepgrid.client.display.record import (
     JOB_COLUMNS,
     JobEnd,
@@ -19,11 +19,13 @@ from deepgrid.client.display.record import (
     JobRecord,
     bill_rows,
     facts,
+    job_as_json,
     job_row,
     life,
     transaction_rows,
 )
 from deepgrid.client.grid import AsyncGrid
+from deepgrid.client.job import AsyncJob
 from deepgrid.client.job_values import JobChange, LogLine, Remark, Step
 from deepgrid.client.sweep.job_history import states_of
 from deepgrid.errors import GridError
@@ -31,6 +33,7 @@ from deepgrid.lifecycle.job import Job
 from deepgrid.plain_text import plain
 
 REREAD_S = 10.0  # without news, so that a change between two reads of the chain is shown too
+CHANGEABLE = ("status", "cancel_requested", "granted_minutes", "locked_wei", "released_wei", "held_until")
 
 Listed = tuple[Job, str]
 
@@ -153,3 +156,10 @@ def _live_table(jobs: Sequence[Listed], fault: str) -> Text:
     if fault:
         lines.append(Text(f"not up to date: {plain(fault)}"))
     return Text("\n", no_wrap=True, overflow="ellipsis").join(lines)
+
+
+def change_as_json(job: AsyncJob) -> str:
+    """Return what a change has made of a job, with the names of `dps job get --json`, and its transaction."""
+    now = job_as_json(job.on_chain, "")
+    changed = {name: now[name] for name in CHANGEABLE}
+    return json_text({"job": job.id, **changed, "transaction": job.last_transaction})

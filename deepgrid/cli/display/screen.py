@@ -94,8 +94,12 @@ def table_lines(columns: list[str], rows: Iterable[list[str]]) -> list[Text]:
     return lines
 
 
+def json_text(value: Any) -> str:
+    return json.dumps(value, indent=2)
+
+
 def print_json(value: Any) -> None:
-    print(json.dumps(value, indent=2))
+    print(json_text(value))
 
 
 def report(findings: Sequence[Finding], what: str, *, as_json: bool) -> None:

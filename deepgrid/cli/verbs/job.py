@@ -14,7 +14,7 @@ import typer
 from deepgrid.billing.credits import format_credits
 from deepgrid.cli.access.confirmation import Force, confirm
 from deepgrid.cli.access.grid import amount, as_customer, as_sender
-from deepgrid.cli.display.job_display import newest_jobs, show_jobs, show_record, watch_jobs
+from deepgrid.cli.display.job_display import change_as_json, newest_jobs, show_jobs, show_record, watch_jobs
 from deepgrid.cli.display.log_records import print_records
 from deepgrid.cli.display.screen import Screen, print_json
 from deepgrid.cli.error_boundary import FAILED, interruptions_explained, runs
@@ -149,13 +149,13 @@ async def _end_of_whole(job: AsyncJob, aside: Screen, printed: int | None) -> No
 
 @job.command("cancel")
 @runs
-async def cancel(number: JobId, key: KeyFile = DEFAULT_KEY, book: BookFile = None) -> None:
+async def cancel(number: JobId, as_json: AsJson = False, key: KeyFile = DEFAULT_KEY, book: BookFile = None) -> None:
     """Cancel a job. Credits that it did not use are returned."""
     async with as_customer(key, book) as grid:
         job = await grid.job(number)
-        with _with_last_transaction(job):
+        with _with_last_transaction(job, as_json=as_json):
             await job.cancel()
-            print_result(await job.after_cancel())
+            print_result(change_as_json(job) if as_json else await job.after_cancel())
 
 
 @job.command("panic")
@@ -188,6 +188,7 @@ async def topup(
         str, typer.Option("--time", metavar="DURATION", help="Instead of credits: minutes such as 90, or 1h30m.")
     ] = "",
     no_approve: NoApprove = False,
+    as_json: AsJson = False,
     force: Force = False,
     key: KeyFile = DEFAULT_KEY,
     book: BookFile = None,
@@ -202,8 +203,11 @@ async def topup(
         if minutes:
             added_wei = _cost_of(job, minutes)
         confirm(f"Add {format_credits(added_wei)} credits of {grid.address} to job {number} ({job.name})?", force=force)
-        with _with_last_transaction(job):
+        with _with_last_transaction(job, as_json=as_json):
             await job.top_up(credits_of(added_wei), approve=not no_approve)
+            if as_json:
+                print_result(change_as_json(job))
+                return
             limit = plural(job.on_chain.granted_minutes, "minute")
             lines = [f"job {number} may run for {limit} in all, for {job.locked:f} credits."]
             if job.customer != grid.address:
@@ -237,14 +241,21 @@ job.command("tag")(tag_job)
 
 
 @contextmanager
-def _with_last_transaction(job: AsyncJob) -> Iterator[None]:
-    """Print the job's transaction after the block, which may fail after it was sent."""
+def _with_last_transaction(job: AsyncJob, *, as_json: bool = False) -> Iterator[None]:
+    """Print the job's transaction after the block, which may fail after it was sent.
+
+    In JSON the block prints it, so only a failure does here, on standard error.
+    """
+    failed = True
     try:
         with interruptions_explained():
             yield
+        failed = False
     finally:
-        if job.last_transaction:
+        if job.last_transaction and not as_json:
             print_result(f"transaction {job.last_transaction}")
+        elif job.last_transaction and failed:
+            typer.echo(f"transaction {job.last_transaction}", err=True)
 
 
 def _minutes_in(text: str) -> int:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from datetime import datetime
 from pathlib import Path
 from typing import Annotated
 
@@ -9,12 +11,12 @@ import typer
 
 from deepgrid.cli.access.confirmation import Force, confirm
 from deepgrid.cli.access.grid import as_customer
-from deepgrid.cli.display.screen import Screen, print_json
+from deepgrid.cli.display.screen import Screen, json_text, print_json
 from deepgrid.cli.error_boundary import runs
 from deepgrid.cli.options import DEFAULT_KEY, AsJson, BookFile, JobId, KeyFile
 from deepgrid.cli.standard_streams import print_result
 from deepgrid.client.display.text import plural
-from deepgrid.client.job_output import LINK_FOR
+from deepgrid.client.job_output import LINK_FOR, ShareLink
 from deepgrid.errors import InputError
 
 WorkflowOfJob = Annotated[
@@ -66,6 +68,7 @@ async def share(
     list_links: Annotated[
         bool, typer.Option("--list", help="List the links instead, without their addresses.")
     ] = False,
+    as_json: AsJson = False,
     key: KeyFile = DEFAULT_KEY,
     book: BookFile = None,
 ) -> None:
@@ -76,12 +79,26 @@ async def share(
         job = await grid.job(number)
         if revoke:
             await job.unshare()
-            print_result(f"The links to job {number} work no more.")
+            words = f"The links to job {number} work no more."
+            print_result(json_text({"job": number, "revoked": True}) if as_json else words)
         elif list_links:
-            rows = [[f"{one.until:%Y-%m-%d %H:%M}", "revoked" if one.revoked else ""] for one in await job.shares()]
-            Screen().table(["until (UTC)", "state"], rows)
+            show_links(await job.shares(), as_json=as_json)
         else:
-            print_result((await job.share(for_)).zip_url)
+            link = await job.share(for_)
+            print_result(json_text({"url": link.zip_url, "until": unix(link.until)}) if as_json else link.zip_url)
+
+
+def show_links(links: Sequence[ShareLink], *, as_json: bool) -> None:
+    """Print the links to a job, oldest first, without their addresses."""
+    if as_json:
+        print_json([{"until": unix(one.until), "revoked": one.revoked} for one in links])
+        return
+    rows = [[f"{one.until:%Y-%m-%d %H:%M}", "revoked" if one.revoked else ""] for one in links]
+    Screen().table(["until (UTC)", "state"], rows)
+
+
+def unix(at: datetime | None) -> int | None:
+    return None if at is None else int(at.timestamp())
 
 
 @runs

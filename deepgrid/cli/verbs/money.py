@@ -97,12 +97,17 @@ async def credit_mint(
 
 @allowance.command("get")
 @runs
-async def allowance_get(wei: InWei = False, key: KeyFile = DEFAULT_KEY, book: BookFile = None) -> None:
+async def allowance_get(
+    wei: InWei = False, as_json: AsJson = False, key: KeyFile = DEFAULT_KEY, book: BookFile = None
+) -> None:
     """Print how many of your credits the grid may lock for jobs."""
     owner = wallet(key).address
     async with as_reader(book) as grid:
         credits = await (await grid.wallet_of(owner)).allowance
-    print(format_amount(wei_of(credits), wei=wei))
+    if as_json:
+        print_json({"address": owner, "allowance": f"{credits:f}", "allowance_wei": str(wei_of(credits))})
+    else:
+        print(format_amount(wei_of(credits), wei=wei))
 
 
 @allowance.command("set")
@@ -124,11 +129,17 @@ async def allowance_set(
 
 @gas.command("get")
 @runs
-async def gas_get(who: Owner = None, wei: InWei = False, key: KeyFile = DEFAULT_KEY, book: BookFile = None) -> None:
+async def gas_get(
+    who: Owner = None, wei: InWei = False, as_json: AsJson = False, key: KeyFile = DEFAULT_KEY, book: BookFile = None
+) -> None:
     """Print an address's balance of the chain's native currency."""
     owner = wallet(key).address if who is None else address(who)
     async with as_anyone(book) as chain:
-        print(format_amount(await chain.gas_money(owner), wei=wei))
+        found_wei = await chain.gas_money(owner)
+    if as_json:
+        print_json({"address": owner, "gas": format_credits(found_wei), "gas_wei": str(found_wei)})
+    else:
+        print(format_amount(found_wei, wei=wei))
 
 
 @gas.command("transfer")

@@ -11,7 +11,7 @@ from deepgrid.billing.credits import format_credits
 from deepgrid.cli import options
 from deepgrid.cli.access.confirmation import Force, confirm
 from deepgrid.cli.access.grid import amount, as_customer, as_reader
-from deepgrid.cli.display.screen import Screen, print_json
+from deepgrid.cli.display.screen import Screen, json_text, print_json
 from deepgrid.cli.error_boundary import interruptions_explained, runs
 from deepgrid.cli.standard_streams import print_result
 from deepgrid.cli.verbs.repeat.array import ArrayRange, parse_array, submit_array
@@ -160,7 +160,7 @@ def _print_submitted(job: AsyncJob, *, as_json: bool, cached: bool) -> None:
     if as_json:
         locked_wei = 0 if cached else job.on_chain.locked_wei
         said = {"cached": True} if cached else {}
-        print_json({"job": job.id, "name": job.name, "locked_wei": str(locked_wei), **said})
+        print_result(json_text({"job": job.id, "name": job.name, "locked_wei": str(locked_wei), **said}))
     elif cached:
         print_result(f"job {job.id} was equal and has finished: nothing is locked. See `dps job receipt {job.id}`.")
     else:

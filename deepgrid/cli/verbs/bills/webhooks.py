@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from deepgrid.cli.access.grid import as_sender
-from deepgrid.cli.display.screen import Screen, print_json
+from deepgrid.cli.display.screen import Screen, json_text, print_json
 from deepgrid.cli.error_boundary import runs
 from deepgrid.cli.options import DEFAULT_KEY, AsJson, BookFile, KeyFile
 from deepgrid.cli.standard_streams import print_result
@@ -24,6 +24,7 @@ async def add(
     url: Annotated[str, typer.Argument(metavar="URL", help="URL of the webhook, with https.")],
     on: Annotated[str, typer.Option("--on", metavar="EVENTS", help="Events, separated by commas.")] = ",".join(EVENTS),
     wait: Annotated[int, typer.Option("--wait", metavar="MINUTES", help="Minutes that a job may wait.", min=1)] = 60,
+    as_json: AsJson = False,
     key: KeyFile = DEFAULT_KEY,
     book: BookFile = None,
 ) -> None:
@@ -37,7 +38,10 @@ async def add(
         raise InputError(f"{url[:60]!r} is no URL.", next_step="Give a webhook such as https://example.org/hook.")
     async with as_sender(key, book) as session:
         made = await subscribe(session.services, url, wanted, wait)
-    print_result(f"subscription {made.id}: {', '.join(wanted)}", f"key {made.key}")
+    if as_json:
+        print_result(json_text({**made.model_dump(), "events": wanted, "wait_minutes": wait}))
+    else:
+        print_result(f"subscription {made.id}: {', '.join(wanted)}", f"key {made.key}")
 
 
 @notify.command("list")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from deepgrid.cli.display.screen import print_json
+from deepgrid.cli.display.screen import json_text
 from deepgrid.cli.error_boundary import FAILED, interruptions_explained
 from deepgrid.cli.standard_streams import print_result
 from deepgrid.client.display.text import plural
@@ -87,7 +87,7 @@ async def submit_array(
     short = jobs.sweep_id[:8]
     if as_json:
         more = {"refused": dict(reasons)} if reasons else {}
-        print_json({"sweep": jobs.sweep_id, "jobs": ids, **more})
+        print_result(json_text({"sweep": jobs.sweep_id, "jobs": ids, **more}))
     elif ids:
         how_many = f"{len(ids):,} of {count:,} jobs" if reasons else f"{count:,} jobs"
         print_result(f"sweep {short} submitted: {how_many}, from {min(ids)} to {max(ids)}")

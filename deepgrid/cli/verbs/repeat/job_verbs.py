@@ -9,7 +9,7 @@ import typer
 from deepgrid.billing.credits import format_credits
 from deepgrid.cli.access.confirmation import Force, confirm
 from deepgrid.cli.access.grid import as_customer
-from deepgrid.cli.display.screen import print_json
+from deepgrid.cli.display.screen import json_text, print_json
 from deepgrid.cli.error_boundary import interruptions_explained, runs
 from deepgrid.cli.options import DEFAULT_KEY, AsJson, BookFile, Credits, JobId, KeyFile, MaxPrice, NoApprove
 from deepgrid.cli.standard_streams import print_result
@@ -84,7 +84,7 @@ async def again(
                 **options,
             )
         if as_json:
-            print_json({"job": job.id, "again": number, "locked_wei": str(job.on_chain.locked_wei)})
+            print_result(json_text({"job": job.id, "again": number, "locked_wei": str(job.on_chain.locked_wei)}))
         else:
             print_result(f"job {job.id} submitted")
         if watch or exit_on_job_exit:

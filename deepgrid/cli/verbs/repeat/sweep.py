@@ -9,7 +9,7 @@ import typer
 from deepgrid.billing.credits import format_credits
 from deepgrid.cli.access.confirmation import Force, confirm
 from deepgrid.cli.access.grid import as_customer
-from deepgrid.cli.display.screen import Screen, print_json
+from deepgrid.cli.display.screen import Screen, json_text, print_json
 from deepgrid.cli.error_boundary import interruptions_explained, runs
 from deepgrid.cli.options import DEFAULT_KEY, AsJson, BookFile, KeyFile, NoApprove
 from deepgrid.cli.standard_streams import print_result
@@ -101,7 +101,7 @@ async def retry(
                 group.id, secrets=secrets, after=after, after_any=after_any, approve=not no_approve
             )
     if as_json:
-        print_json({"sweep": group.id, "jobs": numbers})
+        print_result(json_text({"sweep": group.id, "jobs": numbers}))
     else:
         print_result(f"{plural(len(numbers), 'job')} submitted: {', '.join(map(str, numbers))}")
 
