@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import io
 import os
 import stat
 from collections.abc import Iterator, Sequence
@@ -17,32 +18,37 @@ from deepgrid.services.files.manifest import FileEntry, Manifest, checked_path
 HASHED_AT_ONCE, HASHED_TOGETHER = 2, 100
 SMALL_BYTES = 64 * 1024  # read at once
 
+State = tuple[int, int]  # size and time of the last change, in nanoseconds
+
 
 @dataclass(frozen=True)
 class LocalFiles:
-    """The files in the order of the manifest, and where each of them is."""
+    """The files in the order of the manifest, where each of them is, and its state when its checksum was made."""
 
     manifest: Manifest
     places: Sequence[Path]
+    states: Sequence[State]
 
     def read_into(self, target: memoryview, start: int) -> None:
-        """Fill the target with all contents from `start` on. Raises InputError if a file became shorter."""
+        """Fill the target with all contents from `start` on. Raises InputError if a file was changed."""
         done, number = 0, self.manifest.at(start)
         while done < len(target):
             first = start + done - self.manifest.offsets[number]
             size = min(self.manifest.entries[number].size - first, len(target) - done)
             if size > 0:
-                self._read_piece(target[done : done + size], self.places[number], first)
+                self._read_piece(target[done : done + size], number, first)
                 done += size
             number += 1
 
-    def _read_piece(self, target: memoryview, place: Path, first: int) -> None:
+    def _read_piece(self, target: memoryview, number: int, first: int) -> None:
+        place = self.places[number]
         with _reading(place), open(place, "rb", buffering=0) as file:
             file.seek(first)
             while target and (size := file.readinto(target)):
                 target = target[size:]
-        if target:
-            raise InputError(f"{place} changed while it was sent.", next_step="Send it again.")
+            state = _state_of(file)
+        if target or state != self.states[number]:
+            raise _changed(place)
 
 
 def scan(paths: Sequence[Path]) -> LocalFiles:
@@ -60,7 +66,8 @@ def scan(paths: Sequence[Path]) -> LocalFiles:
     groups = [ordered[start : start + HASHED_TOGETHER] for start in range(0, len(ordered), HASHED_TOGETHER)]
     with ThreadPoolExecutor(HASHED_AT_ONCE) as threads:
         entries = [entry for group in threads.map(_entries, groups) for entry in group]
-    return LocalFiles(Manifest.of(entries), [place for _, place in ordered])
+    manifest = Manifest.of([entry for entry, _ in entries])
+    return LocalFiles(manifest, [place for _, place in ordered], [state for _, state in entries])
 
 
 def _files_of(path: Path) -> Iterator[tuple[str, Path]]:
@@ -97,19 +104,30 @@ def _in_folder(root: Path, name: str) -> Iterator[tuple[str, Path]]:
             yield file if above == "." else f"{above}/{file}", place
 
 
-def _entries(found: Sequence[tuple[str, Path]]) -> list[FileEntry]:
+def _entries(found: Sequence[tuple[str, Path]]) -> list[tuple[FileEntry, State]]:
     return [_entry(name, place) for name, place in found]
 
 
-def _entry(name: str, place: Path) -> FileEntry:
+def _entry(name: str, place: Path) -> tuple[FileEntry, State]:
     with _reading(place), open(place, "rb", buffering=0) as file:
-        found = os.fstat(file.fileno())
+        found, state = os.fstat(file.fileno()), _state_of(file)
         if found.st_size <= SMALL_BYTES:
             sha256 = hashlib.sha256(file.read()).hexdigest()
         else:
             sha256 = hashlib.file_digest(file, "sha256").hexdigest()
+        if _state_of(file) != state:
+            raise _changed(place)
     mode = 0o755 if found.st_mode & stat.S_IXUSR else 0o644  # other rights would make other files of the same ones
-    return FileEntry(name, found.st_size, mode, sha256)
+    return FileEntry(name, found.st_size, mode, sha256), state
+
+
+def _state_of(file: io.FileIO) -> State:
+    found = os.fstat(file.fileno())
+    return found.st_size, found.st_mtime_ns
+
+
+def _changed(place: Path) -> InputError:
+    return InputError(f"{place} changed while it was sent.", next_step="Send it again.")
 
 
 @contextmanager

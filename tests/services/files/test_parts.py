@@ -6,11 +6,13 @@ import asyncio
 import hashlib
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 from obstore.store import MemoryStore
 
 from deepgrid.client.files import scan
+from deepgrid.client.files.local_files import SMALL_BYTES
 from deepgrid.errors import InputError, ServiceError
 from deepgrid.sbatch.file_addresses import CHECKSUM_HEADER, checksum_of
 from deepgrid.services.files.buffers import Buffers
@@ -28,11 +30,36 @@ def test_any_piece_of_the_contents_is_read_across_files(tmp_path: Path) -> None:
         assert target == whole[start : start + size]
 
 
-def test_a_file_that_became_shorter_is_an_error(tmp_path: Path) -> None:
+@pytest.mark.parametrize("content", [b"abc", b"ABCDEF", b"abcdefg"])
+def test_a_file_that_was_changed_is_an_error(tmp_path: Path, content: bytes) -> None:
+    """A file of the same size was stored under the checksum of its earlier content, and given to each later job."""
     files = scan([filled(tmp_path / "d", {"a": b"abcdef"})])
-    (tmp_path / "d/a").write_bytes(b"abc")
+    write_later(tmp_path / "d/a", content)
     with pytest.raises(InputError, match="changed while it was sent"):
         files.read_into(memoryview(bytearray(6)), 0)
+
+
+def test_a_file_that_changes_while_its_checksum_is_made_is_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = filled(tmp_path / "d", {"a": bytes(SMALL_BYTES + 1)})
+    digest = hashlib.file_digest
+
+    def meanwhile(file: Any, name: str) -> Any:
+        found = digest(file, name)
+        write_later(folder / "a", b"x" * (SMALL_BYTES + 1))
+        return found
+
+    monkeypatch.setattr(hashlib, "file_digest", meanwhile)
+    with pytest.raises(InputError, match="changed while it was sent"):
+        scan([folder])
+
+
+def write_later(place: Path, content: bytes) -> None:
+    """Write a file with a time of change that differs on any file system."""
+    before = place.stat().st_mtime_ns
+    place.write_bytes(content)
+    os.utime(place, ns=(before + 10**9, before + 10**9))
 
 
 async def test_a_damaged_part_is_refused_by_either_checksum(files: FileGrid) -> None:
