@@ -32,6 +32,11 @@ def source_of(function: Callable[..., Any]) -> str:
         raise InputError(f"The source of the task {name} cannot be read.", next_step="Define it in a file.") from None
     if not isinstance(tree, ast.FunctionDef):
         raise InputError(f"The task {name} is not a plain function.", next_step="Use `def`, without `async`.")
+    if tree.args.vararg or tree.args.kwarg:
+        raise InputError(
+            f"The task {name} takes any number of arguments, which do not travel to a node.",
+            next_step="Name each argument, or take a list or a dict.",
+        )
     imports = []
     for known, value in sorted(_used(function).items()):
         if not isinstance(value, ModuleType):
@@ -42,8 +47,8 @@ def source_of(function: Callable[..., Any]) -> str:
         imports.append(f"import {value.__name__} as {known}")
     tree.decorator_list = []
     tree.returns = None
-    named = (*tree.args.posonlyargs, *tree.args.args, *tree.args.kwonlyargs, tree.args.vararg, tree.args.kwarg)
-    for argument in filter(None, named):
+    tree.args.args[:0], tree.args.posonlyargs = tree.args.posonlyargs, []  # arguments are sent by name
+    for argument in (*tree.args.args, *tree.args.kwonlyargs):
         argument.annotation = None  # a name that may only exist here
     nothing = ast.Constant(None)  # all arguments are sent, so defaults are not used there
     tree.args.defaults = [nothing for _ in tree.args.defaults]
@@ -70,14 +75,24 @@ def call_text(function: Callable[..., Any], arguments: Mapping[str, Any]) -> str
     name = getattr(function, "__name__", "task")
     try:
         text = json.dumps(dict(arguments), sort_keys=True, allow_nan=False)
+        _require_text_keys(dict(arguments))
     except (TypeError, ValueError, RecursionError):
         raise InputError(
-            f"An argument of the task {name} is not a value of JSON: a text, number, list or dict.",
+            f"An argument of the task {name} is not a value of JSON: a text, number, list, or dict with texts as keys.",
             next_step="Pass a name of the data, and read it inside of the task.",
         ) from None
     if len(text) > MOST_CALL_BYTES:
         raise InputError(f"The arguments of the task {name} have {len(text)} bytes; at most {MOST_CALL_BYTES} fit.")
     return text
+
+
+def _require_text_keys(value: Any) -> None:
+    """Raise TypeError for another key of a dict, of which JSON makes a text."""
+    if isinstance(value, Mapping) and not all(isinstance(key, str) for key in value):
+        raise TypeError
+    if isinstance(value, Mapping | list | tuple):
+        for inner in value.values() if isinstance(value, Mapping) else value:
+            _require_text_keys(inner)
 
 
 def task_workflow(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+import json
 import math
 import sys
 import time
@@ -158,12 +160,28 @@ def test_the_text_of_a_task_has_its_imports_and_no_decorator() -> None:
 
 
 def test_the_text_of_a_task_runs_without_the_names_of_its_defaults() -> None:
-    def scale(x: int, by: int = HERE_ONLY, /, *parts: object, plus: int = HERE_ONLY, most: int) -> int:
-        return min(most, x * by + plus + len(parts))
+    def scale(x: int, by: int = HERE_ONLY, /, with_: object = HERE_ONLY, *, plus: int = HERE_ONLY, most: int) -> int:
+        return min(most, x * by + plus)
 
+    bound = inspect.signature(scale).bind(2, most=100)
+    bound.apply_defaults()
     names: dict[str, Any] = {}
     exec(source_of(scale), names)  # noqa: S102 - as the node does
-    assert names["scale"](2, 3, plus=1, most=100) == 7
+    assert names["scale"](**json.loads(call_text(scale, bound.arguments))) == 9
+
+
+def test_a_task_with_any_number_of_arguments_is_refused() -> None:
+    """The node got `options={'options': {'lr': 2}}`, or could not call the task after the job was paid."""
+
+    def train(x: int, **options: int) -> int:
+        return x + len(options)
+
+    def mean(*values: int) -> float:
+        return sum(values) / len(values)
+
+    for function in (train, mean):
+        with pytest.raises(InputError, match="takes any number of arguments"):
+            source_of(function)
 
 
 def test_a_task_that_needs_more_than_its_arguments_is_refused() -> None:
@@ -185,7 +203,7 @@ def test_a_task_that_needs_more_than_its_arguments_is_refused() -> None:
         source_of(later)
 
 
-@pytest.mark.parametrize("value", [{1}, object(), float("nan"), "x" * 200_000])
+@pytest.mark.parametrize("value", [{1}, object(), float("nan"), "x" * 200_000, {5: 1}, [{"a": ({None: 1},)}]])
 def test_arguments_are_small_values_of_json(value: object) -> None:
     with pytest.raises(InputError, match="of the task area"):
         call_text(area.fn, {"side": value})
