@@ -31,6 +31,11 @@ def masked(content: bytes) -> bytes:
     return json.dumps(values, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()
 
 
+def is_secret_name(name: str) -> bool:
+    """Return whether an environment variable of this name has a secret."""
+    return _SECRET_NAME.search(name) is not None
+
+
 def masked_places(values: Any) -> list[str]:
     """Return the places of the secrets that a definition hides, such as `input.s3.secretAccessKey`."""
     return [_name(values, place) for place, value, _ in _secrets(values, ()) if MASK in value]
@@ -85,7 +90,7 @@ def _secrets(part: Any, place: Place) -> Iterator[tuple[Place, str, bool]]:
             yield from _secrets(inner, (*place, at))
     if not isinstance(part, dict):
         return
-    is_secret_variable = isinstance(part.get("key"), str) and _SECRET_NAME.search(part["key"]) is not None
+    is_secret_variable = isinstance(part.get("key"), str) and is_secret_name(part["key"])
     for name, value in part.items():
         if not isinstance(value, str):
             yield from _secrets(value, (*place, name))

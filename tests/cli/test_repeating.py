@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from deepgrid.chain.client import Chain
+from deepgrid.cli.verbs.repeat import sweep
 from deepgrid.cli.verbs.repeat.array import parse_array
 from deepgrid.client import AsyncGrid
+from deepgrid.client.repeat.job_files import JobFile
 from deepgrid.errors import InputError
 from deepgrid.lifecycle.ends import ENDS, was_not_the_programs
 from deepgrid.lifecycle.states import JobStatus
@@ -170,3 +175,23 @@ def test_only_failures_of_clusters_are_repeated() -> None:
     assert was_not_the_programs(JobStatus.FAILED, "the cluster ended the job before its time")
     assert not was_not_the_programs(JobStatus.FAILED, "")
     assert not was_not_the_programs(JobStatus.CANCELLED, "a node of the cluster failed")
+
+
+async def test_a_retry_asks_each_job_for_its_own_secrets(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It asked once, for the first job, and gave the answer to all."""
+    asked = list[tuple[tuple[str, ...], int]]()
+
+    def ask(places: Sequence[str], job_id: int) -> dict[str, str]:
+        asked.append((tuple(places), job_id))
+        return {place: f"{place} of {job_id}" for place in places}
+
+    async def file() -> JobFile:
+        return JobFile("", ("env.API_TOKEN", "env.HF_TOKEN"))
+
+    monkeypatch.setattr(sweep, "ask_secrets", ask)
+    rows: Any = [SimpleNamespace(parameters=({"API_TOKEN": "***", "N": "1"},)) for _ in range(2)]
+    jobs: Any = [SimpleNamespace(id=number, file=file) for number in (7, 8)]
+    secrets, own = await sweep._ask_secrets(rows, jobs)
+    assert asked == [(("env.HF_TOKEN",), 7), (("env.API_TOKEN",), 7), (("env.API_TOKEN",), 8)]
+    assert secrets == {"env.HF_TOKEN": "env.HF_TOKEN of 7"}
+    assert own == {number: {"env.API_TOKEN": f"env.API_TOKEN of {number}"} for number in (7, 8)}

@@ -11,6 +11,8 @@ import pytest
 from deepgrid.chain.transactions.wallet import Wallet
 from deepgrid.client import AsyncGrid, InputError, JobStatus, NotFound
 from deepgrid.client.engine.own_copies import OwnCopies
+from deepgrid.client.repeat.sweep_groups import RETRY
+from deepgrid.workflow import canonical, hash_definition
 from tests.cli.live import EXAMPLE, Live
 from tests.client.stage import Customer, Stage
 from tests.client.support import End, SimulatedCluster
@@ -109,6 +111,32 @@ async def test_a_sweep_is_a_group_and_its_failed_part_is_repeated(
     assert [row.attempts for row in group.rows].count(2) == 1
     with pytest.raises(NotFound, match="There is no sweep 0000 of yours"):
         await grid.sweep("0000" if not group.id.startswith("0000") else "1111")
+
+
+async def test_secret_parameters_of_a_sweep_are_masked_and_asked_per_job(
+    grid: AsyncGrid, customer: Customer, cluster: SimulatedCluster
+) -> None:
+    """The services kept them in clear text, and a retry gave the secret of the first job to all."""
+    cluster.ends = lambda job: End(status=JobStatus.FAILED)
+    sets = [{"API_TOKEN": f"secret-{n}", "N": n} for n in range(2)]
+    sweep = await grid.map(SWEPT.replace("$N", "$N $API_TOKEN"), sets, credits=100)
+    await sweep.wait(timeout="60s")
+    (group,) = await grid.sweeps()
+    assert [row.parameters for row in group.rows] == [({"API_TOKEN": "***", "N": str(n)},) for n in range(2)]
+    place = "env.API_TOKEN"
+    with pytest.raises(InputError, match=f"secret {place} of the job is not kept"):
+        await grid.retry_sweep(group.id, secrets={place: "secret-0"})
+    own = {row.job_id: {place: f"secret-{row.at - 1}"} for row in group.failed}
+    again = [await grid.job(number) for number in await grid.retry_sweep(group.id, own_secrets=own)]
+    connection = await grid._connect()
+    expected = [
+        hash_definition(
+            connection.idempotency_key(RETRY, f"job {row.job_id}").salt(),
+            canonical(entry.definition),
+        )
+        for row, entry in zip(group.failed, sweep._entries, strict=True)
+    ]
+    assert [job.on_chain.definition.definition_hash for job in again] == expected
 
 
 def test_local_files_are_limited_and_bound_to_their_hash(tmp_path: Path) -> None:

@@ -198,12 +198,14 @@ async def retry_failed(
     secrets: Mapping[str, str] | None,
     waiting: Callable[[Terms], Terms],
     *,
+    own_secrets: Mapping[int, Mapping[str, str]] | None = None,
     approve: bool = True,
 ) -> list[int]:
     """Repeat the failed places of a sweep, each once; returns the numbers of the new jobs.
 
-    `waiting` gives their terms with the job that they wait for. A repetition that another call has requested already is
-    not requested again. Raises GridError.
+    `own_secrets` has those of single jobs. A parameter of the sweep is taken from there only. `waiting` gives the terms
+    of the jobs with the one that they wait for. A repetition that another call has requested already is not requested
+    again. Raises GridError.
     """
     from deepgrid.services.kept_messages import Mark
 
@@ -216,9 +218,20 @@ async def retry_failed(
         for job in jobs:
             mark = marks[job.definition.definition_hash]
             place = Mark(tags=mark.tags, note=mark.note, sweep=mark.sweep)
-            order, salt = await _again(connection, job, secrets)
+            sets = mark.sweep.parameters if mark.sweep else ()
+            common = {place: value for place, value in (secrets or {}).items() if not is_parameter(place, sets)}
+            order, salt = await _again(connection, job, {**common, **(own_secrets or {}).get(job.id, {})})
             prepared.append(((replace(order, terms=waiting(order.terms)), salt), place))
         return await _request(connection, prepared, approve=approve)
+
+
+def is_parameter(place: str, parameters: Sequence[Mapping[str, str]]) -> bool:
+    """Return whether the place of a secret may have a parameter of the sweep, so that each job has its own value.
+
+    Each variable may be one if the parameters of the job are not kept.
+    """
+    head, _, name = place.rpartition(".")
+    return head.rpartition(".")[2] == "env" and (not parameters or any(name in one for one in parameters))
 
 
 async def _again(connection: Connection, job: Job, secrets: Mapping[str, str] | None) -> tuple[Order, bytes]:

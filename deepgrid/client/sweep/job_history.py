@@ -120,6 +120,7 @@ class JobHistory(ABC):
         sweep_id: str,
         *,
         secrets: Mapping[str, str] | None = None,
+        own_secrets: Mapping[int, Mapping[str, str]] | None = None,
         after: SupportsIndex | None = None,
         after_any: SupportsIndex | None = None,
         approve: bool = True,
@@ -129,6 +130,7 @@ class JobHistory(ABC):
         Args:
             sweep_id: Its id, or the beginning of it.
             secrets: Values of masked secrets by their places, as `AsyncJob.file` lists them.
+            own_secrets: The same by the numbers of failed jobs, for secrets that differ: parameters of the sweep.
             after: A job, or its number, that must finish before all of these. The default is the wish of the earlier
                 jobs, if no cluster had them.
             after_any: A job that must end before all of these, in any way.
@@ -145,7 +147,12 @@ class JobHistory(ABC):
         connection = await self._connect()
         group = await read_sweep(connection, sweep_id)
         return await retry_failed(
-            connection, group, secrets, lambda terms: terms.following(after, after_any), approve=approve
+            connection,
+            group,
+            secrets,
+            lambda terms: terms.following(after, after_any),
+            own_secrets=own_secrets,
+            approve=approve,
         )
 
 

@@ -156,11 +156,15 @@ class Plan:
         return replace(self._order, job=entry.definition)
 
     def mark(self, entry: Entry) -> Mark:
-        """Return what the services keep about the job of an entry. Parameters that are too long are left out."""
+        """Return what the services keep about the job of an entry.
+
+        Secret parameters are masked. Parameters that are too long are left out.
+        """
         from deepgrid.services.kept_messages import MOST_PARAMETER_BYTES, Mark, SweepPlace
+        from deepgrid.workflow.masking import MASK, is_secret_name
 
         sets = entry.parameters if isinstance(entry.parameters, tuple) else (entry.parameters,)
-        texts = [{name: str(value) for name, value in one.items()} for one in sets]
+        texts = [{name: MASK if is_secret_name(name) else str(value) for name, value in one.items()} for one in sets]
         if sum(len(f"{name}{value}".encode()) for one in texts for name, value in one.items()) > MOST_PARAMETER_BYTES:
             texts = []
         place = SweepPlace(

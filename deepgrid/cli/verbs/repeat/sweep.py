@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated, Any
 
 import typer
@@ -15,9 +16,10 @@ from deepgrid.cli.options import DEFAULT_KEY, AsJson, BookFile, KeyFile, NoAppro
 from deepgrid.cli.standard_streams import print_result
 from deepgrid.cli.verbs.repeat.repeat_options import After, AfterAny, WithTag
 from deepgrid.cli.verbs.repeat.secrets_of_jobs import ask_secrets
+from deepgrid.client import AsyncJob
 from deepgrid.client.display.text import plural
 from deepgrid.client.job_values import wei_of
-from deepgrid.client.repeat.sweep_groups import SweepGroup, SweepRow
+from deepgrid.client.repeat.sweep_groups import SweepGroup, SweepRow, is_parameter
 
 LONGEST_CELL = 24
 SHORT_ID = 8
@@ -95,15 +97,33 @@ async def retry(
         locked = format_credits(sum(job.on_chain.locked_wei for job in jobs))
         what = f"{plural(len(failed), 'job')} of the sweep {group.name}"
         confirm(f"Lock {locked} credits of {grid.address} to run {what} again?", force=force)
-        secrets = ask_secrets((await jobs[0].file()).masked, jobs[0].id)
+        secrets, own = await _ask_secrets(failed, jobs)
         with interruptions_explained():
             numbers = await grid.retry_sweep(
-                group.id, secrets=secrets, after=after, after_any=after_any, approve=not no_approve
+                group.id,
+                secrets=secrets,
+                own_secrets=own,
+                after=after,
+                after_any=after_any,
+                approve=not no_approve,
             )
     if as_json:
         print_result(json_text({"sweep": group.id, "jobs": numbers}))
     else:
         print_result(f"{plural(len(numbers), 'job')} submitted: {', '.join(map(str, numbers))}")
+
+
+async def _ask_secrets(
+    failed: Sequence[SweepRow], jobs: Sequence[AsyncJob]
+) -> tuple[dict[str, str], dict[int, dict[str, str]]]:
+    """Ask for the secrets of all jobs, and for those of each job that are parameters of the sweep."""
+    masked = (await jobs[0].file()).masked
+    secrets = ask_secrets([place for place in masked if not is_parameter(place, failed[0].parameters)], jobs[0].id)
+    own: dict[int, dict[str, str]] = {}
+    for row, job in zip(failed, jobs, strict=True) if len(secrets) < len(masked) else ():
+        places = [place for place in (await job.file()).masked if is_parameter(place, row.parameters)]
+        own[job.id] = ask_secrets(places, job.id)
+    return secrets, own
 
 
 def _submitted(group: SweepGroup) -> str:
