@@ -77,7 +77,7 @@ class Nothing(PartReader):
 
 @pytest.mark.parametrize("kind", ["zip", "tar"])
 async def test_an_archive_of_empty_files_lets_others_have_their_turn(kind: str) -> None:
-    """A fast reader got all 50,000 headers at once; nobody else was served for 2 s."""
+    """A fast reader got all 50,000 headers at once. Other requests waited for 2 s."""
     files, turns = list_of(f"{number:05}" for number in range(10 * TURN)), 0
 
     async def other() -> None:
@@ -98,7 +98,7 @@ async def test_an_archive_of_empty_files_lets_others_have_their_turn(kind: str) 
 
 
 async def test_an_archive_whose_reader_left_is_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The list of its entries was written for nobody, on the event loop."""
+    """The list of its entries was still written, on the event loop."""
     entries, close = list[int](), zipfile.ZipFile.close
 
     def noted(archive: zipfile.ZipFile) -> None:
