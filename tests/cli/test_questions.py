@@ -35,6 +35,10 @@ def echoes(terminal: Terminal) -> bool:
     ("args", "question"),
     [
         (("submit", str(EXAMPLE), "--credits", "100"), "Lock 100 credits of "),
+        (
+            ("submit", str(EXAMPLE), "--credits", "100", "--array", "1-100%2"),
+            "Lock 200 credits at a time, at most 10000 in all, of ",
+        ),
         (("credit", "transfer", OTHER, "5"), "This cannot be undone."),
         (("allowance", "set", "7"), "Let the grid lock 7 credits"),
         (("gas", "transfer", OTHER, "0.1"), "Transfer 0.1 of "),

@@ -168,15 +168,16 @@ def _print_submitted(job: AsyncJob, *, as_json: bool, cached: bool) -> None:
 
 
 def _confirm(grid: AsyncGrid, name: str, locked_wei: int, numbers: ArrayRange | None, *, force: bool) -> None:
-    if numbers is None:
-        what = f"the job {name}"
-    else:
+    locks, what = f"Lock {format_credits(locked_wei)} credits", f"the job {name}"
+    if numbers is not None:
         count = len(numbers.numbers)
-        locked_wei, what = locked_wei * min(count, numbers.at_once), f"{count:,} jobs {name}"
-    confirm(
-        f"Lock {format_credits(locked_wei)} credits of {grid.address} for {what}? What it does not use is returned.",
-        force=force,
-    )
+        locks, what = f"Lock {format_credits(locked_wei * count)} credits", f"{count:,} jobs {name}"
+        if numbers.at_once < count:
+            locks = (
+                f"Lock {format_credits(locked_wei * numbers.at_once)} credits at a time,"
+                f" at most {format_credits(locked_wei * count)} in all,"
+            )
+    confirm(f"{locks} of {grid.address} for {what}? What it does not use is returned.", force=force)
 
 
 async def _explain_deposit(grid: AsyncGrid, workflow: Workflow, time: str, choice: dict[str, Any]) -> int:
