@@ -33,11 +33,12 @@ PUT_FOR_S = GET_FOR_S = 24 * 3600
 JOB_FOR_S = 366 * 24 * 3600  # longer than credits can buy; the chain ends a job's address with its claim
 MOST_LINKS = 100  # of one job
 LISTS_AT_ONCE = 2  # manifests that are received, each with up to 16 MiB
+NOTED_EVERY_S = 60  # that parts of an upload arrive
 AT_ONCE, SEALED_AT_ONCE = 4, 2  # parts that are received, and encrypted and stored
 SEALED_BYTES = PART_BYTES + OVERHEAD
 HELPS = (
-    "delete the output of jobs with `dps job delete-files`, wait for the jobs that have your files as their input, or"
-    " ask the operator for more"
+    "delete the output of jobs with `dps job delete-files`, wait for the jobs that have your files as their input and,"
+    " after an upload that was not completed, 10 minutes, or ask the operator for more"
 )
 NO_INPUT = "input: grid names no files that you have sent, or they were deleted; send them with --send"
 REQUESTS = Rate(100, 2000)  # for the contents of one bundle
@@ -152,6 +153,8 @@ class Bundles:
         """Store a part. Refuses with 409 if its bundle is gone meanwhile: nothing stays that counts for no quota."""
         await self._parts(bundle).put(index, content, buffer)
         await self._require_present(bundle.id, bundle.digest)
+        if bundle.used_at < self.clock() - NOTED_EVERY_S:
+            await self.touch(bundle.id)
 
     async def _require_present(self, bundle_id: str, digest: str) -> None:
         async with self.database.read() as session:

@@ -17,7 +17,7 @@ from deepgrid.services.files.tables import USED, Bundle, BundleLink, BundleUse, 
 from deepgrid.services.storage.database import Definition, RevokedSession, Use
 
 PAGE = 200
-JUST_USED_S = 600  # after its last use, an input stays although no job names it yet
+JUST_USED_S = 600  # after its last use, or its last part, an input stays although no job names it yet
 MOST_FAILURES = 10  # in a row. Then the store is out, and each further deletion may take minutes to fail
 
 logger = logging.getLogger(__name__)
@@ -68,14 +68,14 @@ async def _try_delete(
 
 
 async def make_room(bundles: Bundles, owner: str, size: int, *, output: str = "", digest: str = "") -> None:
-    """Delete the owner's oldest inputs that no job needs, until `size` bytes fit into the quota.
+    """Delete the owner's oldest inputs that no job needs, whole or not, until `size` bytes fit into the quota.
 
     These are the new size of an output, or of the input with this digest. Deletes nothing if that would not be enough.
     """
     unused_since = bundles.clock() - JUST_USED_S
     is_same = Bundle.job_id.is_(None) & (Bundle.digest == digest)
     mine = Bundle.owner == owner, Bundle.id != output, not_(is_same)
-    free = Bundle.job_id.is_(None), Bundle.finished_at.is_not(None), Bundle.used_at < unused_since, _is_free()
+    free = Bundle.job_id.is_(None), Bundle.used_at < unused_since, _is_free()
     async with bundles.database.read() as session:
         used = int(await session.scalar(select(USED).where(*mine)) or 0)
         excess = used + size - bundles.terms(owner).quota_bytes

@@ -11,7 +11,9 @@ from sqlalchemy import func, select
 
 from deepgrid.errors import InputError, NotFound, ServiceError
 from deepgrid.lifecycle.states import JobStatus
+from deepgrid.sbatch.file_addresses import PART_BYTES
 from deepgrid.services.cleanup import Retention, clean_up
+from deepgrid.services.files.manifest import FileEntry, Manifest
 from deepgrid.services.signing.request_signing import WINDOW_S
 from deepgrid.services.storage.database import Definition
 from tests.sbatch.support import Bench
@@ -198,3 +200,24 @@ async def test_a_job_begins_although_the_output_of_its_earlier_claim_stays(
     monkeypatch.setattr(room.parts, "forget", failing)
     files.services.chain.put(1, files.services.chain.jobs_by_id[1].definition.definition_hash, claimed_at=2 * 10**9)
     assert (await files.client("provider").transfers(1)).output
+
+
+async def test_an_abandoned_upload_makes_room(files: FileGrid, tmp_path: Path) -> None:
+    """It took the quota for a day, and nothing that the refusal advised made room."""
+    (tmp_path / "terms.json").write_text(json.dumps({"quota_gib": 2 * PART_BYTES / 1024**3}))
+    assert files.services.context.files is not None
+    files.services.context.files.policy._path = tmp_path / "terms.json"
+    abandoned = Manifest.of([FileEntry("x", PART_BYTES + 9, 0o644, "a" * 64)])
+    client = files.client()
+    address = client.url((await client.announce(abandoned.digest, abandoned.size, 1)).address)
+    assert (await put(address + "/manifest", abandoned.text)).status_code == 204
+    sent = filled(tmp_path / "laptop", {"a": b"a" * PART_BYTES})
+    files.services.clock.ahead_s = 500
+    assert (await put(address + "/parts/1", bytes(9))).status_code == 204
+    files.services.clock.ahead_s = 1000  # the last part came less than 10 minutes ago
+    with pytest.raises(InputError, match="after an upload that was not completed, 10 minutes"):
+        await files.send(sent / "a")
+    files.services.clock.ahead_s = 1200
+    await files.send(sent / "a")
+    assert await files.content_bytes() == PART_BYTES
+    assert (await put(address + "/parts/0", bytes(PART_BYTES))).status_code == 404
