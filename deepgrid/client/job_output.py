@@ -233,16 +233,24 @@ class JobFiles(JobLog):
         output = self._connection.outputs.get(self.id)
         if not self._connection.has_key or (output is not None and output.grid is None):
             return None
+        begun = False
+        while True:
+            kept = None
+            try:
+                async with self._kept() as kept:
+                    return await self._fetch_from(kept, to, [only] if isinstance(only, str) else only)
+            except NotFound as error:
+                if kept is not None and kept.has_progress:  # the address has ended: go on with another one
+                    begun = True
+                    continue
+                if output is None and not begun:
+                    return None
+                raise NoOutput(error.message, next_step="Wait until the job is over.") from None
+
+    async def _fetch_from(self, kept: KeptFiles, to: Path, patterns: Sequence[str] | None) -> list[Path]:
         from deepgrid.client.download.outputs import matches
 
-        patterns = [only] if isinstance(only, str) else only
-        try:
-            async with self._kept() as kept:
-                manifest = await kept.manifest()
-                if patterns is not None and not any(matches(patterns, one.path) for one in manifest.entries):
-                    raise InputError(f"Job {self.id} left no such file.", next_step=f"See `dps job files {self.id}`.")
-                return await kept.fetch(manifest, to, lambda path: matches(patterns, path))
-        except NotFound as error:
-            if output is None:
-                return None
-            raise NoOutput(error.message, next_step="Wait until the job is over.") from None
+        manifest = await kept.manifest()
+        if patterns is not None and not any(matches(patterns, one.path) for one in manifest.entries):
+            raise InputError(f"Job {self.id} left no such file.", next_step=f"See `dps job files {self.id}`.")
+        return await kept.fetch(manifest, to, lambda path: matches(patterns, path))

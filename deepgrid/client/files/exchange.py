@@ -118,7 +118,7 @@ def _refusal(status: int, body: bytes) -> GridError:
         case 401 | 403:
             return AccessDenied(sentence, next_step="Try again; if that does not help, tell the grid's operator.")
         case 404:
-            return NotFound(sentence, next_step="Check the number of the job, or ask for a new link.")
+            return NotFound(sentence, next_step="They may have been deleted, or the address has ended: try again.")
         case 409 | 413 | 416 | 422:
             return InputError(sentence, next_step="Correct it.")
     return ServiceError(sentence, transient=status >= 500 or status in BUSY)

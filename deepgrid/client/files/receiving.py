@@ -40,6 +40,11 @@ class KeptFiles:
         self._settings = settings
         self._kept_bytes = 0  # that arrived, without those of files with a wrong checksum
 
+    @property
+    def has_progress(self) -> bool:
+        """Whether contents arrived."""
+        return self._kept_bytes > 0
+
     async def manifest(self) -> Manifest:
         """Return the list of the files. Raises ServiceError, also for a list that leads out of a folder."""
         settings = self._settings

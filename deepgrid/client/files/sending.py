@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from deepgrid.client.files.exchange import FileExchange, file_exchange
 from deepgrid.client.files.local_files import LocalFiles, scan
 from deepgrid.client.settings import ClientSettings, patiently
-from deepgrid.errors import ServiceError
+from deepgrid.errors import NotFound, ServiceError
 from deepgrid.sbatch.file_addresses import PART_BYTES, checksum_of, part_size
 from deepgrid.services.files.file_messages import Progress
 from deepgrid.services.files.manifest import Manifest
@@ -56,11 +56,18 @@ async def send(
         said = await files.announce(manifest.digest, manifest.size, len(manifest.entries))
         return said.id, said.address, said.finished
 
-    bundle, address, finished = await patiently(announce, settings.patience_s, settings.longest_pause_s)
-    if not finished:
+    while True:
+        bundle, address, finished = await patiently(announce, settings.patience_s, settings.longest_pause_s)
+        if finished:
+            return bundle
         async with file_exchange(files.url(address), authorities) as exchange:
-            await _Sending(exchange, found, settings, tell).all()
-    return bundle
+            sending = _Sending(exchange, found, settings, tell)
+            try:
+                await sending.all()
+                return bundle
+            except NotFound:  # the address has ended, or the upload was deleted: go on with another one
+                if not sending.has_progress:
+                    raise
 
 
 class _Sending:
@@ -70,6 +77,7 @@ class _Sending:
         self._exchange, self._files, self._settings = exchange, files, settings
         self._tell = tell or _silent
         self._done = 0
+        self.has_progress = False
 
     async def all(self) -> None:
         manifest = self._files.manifest
@@ -93,6 +101,7 @@ class _Sending:
             await asyncio.to_thread(self._files.read_into, part, index * PART_BYTES)
             await self._put(f"parts/{index}", part)
             self._done += len(part)
+            self.has_progress = True
             self._tell(max(0, self._done), self._files.manifest.size)
 
     async def _put(self, what: str, content: bytes | memoryview) -> None:

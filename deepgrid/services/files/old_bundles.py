@@ -96,7 +96,7 @@ def _is_over(bundles: Bundles, bundle: Bundle, now: int) -> bool:
     if _room_of(bundle) and not bundle.digest:  # its deletion failed half-way
         return True
     if bundle.finished_at is None and bundle.digest:
-        return now - (bundle.used_at if bundle.job_id is not None else bundle.begun_at) > terms.unfinished_s
+        return now - bundle.used_at > terms.unfinished_s
     return now - bundle.used_at > terms.keep_s
 
 

@@ -24,7 +24,7 @@ class FileTerms(BaseModel):
     file_gib: float = Field(default=20.0, ge=0)
     files: int = Field(default=50_000, ge=0)  # of one input or output
     keep_days: float = Field(default=30.0, ge=0)  # after the last use
-    unfinished_hours: float = Field(default=24.0, gt=0)  # an upload may take
+    unfinished_hours: float = Field(default=24.0, gt=0)  # of an upload, after its last part
 
     @property
     def quota_bytes(self) -> int:
