@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -12,6 +14,7 @@ from hypothesis import strategies as st
 
 from deepgrid.modules.gotemplate import Part, TemplateLimits, fill_in_go
 from deepgrid.modules.gotemplate.functions import FUNCTIONS
+from deepgrid.modules.gotemplate.lookup import Unfit
 from deepgrid.modules.template import TemplateFault
 from tests.modules.go_support import ROOT, fault, filled
 
@@ -86,6 +89,19 @@ def test_any_call_gives_a_value_or_a_fault(name: str, arguments: list[str]) -> N
     except TemplateFault as error:
         outcome = error.what
     assert len(outcome) <= TemplateLimits().characters
+
+
+@pytest.mark.parametrize("character", [" ", "1", "a", "-", ".", ",", "=", "|", "1 - ", "- ", " ,", "1."])
+def test_no_constraint_takes_long_to_read(character: str) -> None:
+    """Strangers write them, and the services read them."""
+    constraint = (character * 256)[:256]
+    for text in (constraint, "1" + constraint[:254] + "!", f">= 1{constraint[:250]}"):
+        began = time.perf_counter()
+        with suppress(Unfit):
+            FUNCTIONS["semverCompare"](text, "1.2.3")
+        with suppress(Unfit):
+            FUNCTIONS["semver"](text)
+        assert time.perf_counter() - began < 0.5
 
 
 def test_the_docs_list_every_function() -> None:

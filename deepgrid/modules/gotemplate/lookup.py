@@ -21,10 +21,11 @@ class Unfit(Exception):
 
 @dataclass(frozen=True)
 class Part:
-    """A part of the job with the few fields that a module sees."""
+    """A part of the job with the few fields that a module sees, or a version. It is printed as `text` or its name."""
 
     name: str
     fields: Mapping[str, Any]
+    text: str = ""
 
 
 @dataclass(frozen=True)
@@ -101,7 +102,9 @@ def text_of(value: Any) -> str:
         if value.is_entry:
             return "<no value>"
         raise Unfit(f"the field .{value.name[:40]} belongs to a part that is not set; use default or if")
-    return f"({value.name or '.'})" if isinstance(value, Part) else f"({type(value).__name__})"
+    if isinstance(value, Part):
+        return value.text or f"({value.name or '.'})"
+    return f"({type(value).__name__})"
 
 
 def _float(value: float) -> str:
@@ -140,7 +143,7 @@ def weight_of(value: Any, most: int) -> int:
     while waiting:
         part, depth = waiting.pop()
         weight += MODEL_WEIGHT if isinstance(part, Model) else ITEM_WEIGHT * (depth > 0)
-        weight += len(part) if isinstance(part, str) else 0
+        weight += len(part) if isinstance(part, str) else len(part.text) if isinstance(part, Part) else 0
         if depth > MOST_NESTED_VALUES:
             raise Unfit(f"makes a value nested deeper than {MOST_NESTED_VALUES} levels")
         if weight + ITEM_WEIGHT * len(waiting) > most:

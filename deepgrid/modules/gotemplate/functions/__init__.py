@@ -14,11 +14,17 @@ from deepgrid.modules.gotemplate.functions.collections import COLLECTIONS
 from deepgrid.modules.gotemplate.functions.encodings import ENCODINGS
 from deepgrid.modules.gotemplate.functions.logic import LOGIC
 from deepgrid.modules.gotemplate.functions.numbers import NUMBERS
+from deepgrid.modules.gotemplate.functions.semantic_versions import VERSIONS
 from deepgrid.modules.gotemplate.functions.texts import TEXTS
 from deepgrid.modules.gotemplate.lookup import Unfit
 
 LAZY = ("and", "or")
-FUNCTIONS: dict[str, Callable[..., Any]] = {**LOGIC, **TEXTS, **NUMBERS, **COLLECTIONS, **ENCODINGS}
+_RAISING = (  # they have a variant that returns Go's error; here a fault ends the template in any case
+    "append", "chunk", "compact", "deepCopy", "first", "fromJson", "has", "initial", "last", "merge", "mergeOverwrite",
+    "prepend", "push", "rest", "reverse", "slice", "toJson", "toPrettyJson", "toRawJson", "uniq", "without",
+)  # fmt: skip
+FUNCTIONS: dict[str, Callable[..., Any]] = {**LOGIC, **TEXTS, **NUMBERS, **COLLECTIONS, **ENCODINGS, **VERSIONS}
+FUNCTIONS |= {f"must{name[0].upper()}{name[1:]}": FUNCTIONS[name] for name in _RAISING}
 
 
 def _arity(function: Callable[..., Any]) -> tuple[int, int | None]:

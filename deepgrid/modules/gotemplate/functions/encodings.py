@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import Any
 from urllib.parse import quote_plus
 
-from deepgrid.modules.gotemplate.functions.arguments import text
+from deepgrid.modules.gotemplate.functions.arguments import bounded, text
 from deepgrid.modules.gotemplate.functions.yaml import to_yaml
 from deepgrid.modules.gotemplate.lookup import Unfit, plain_data, text_of
 
@@ -70,6 +70,20 @@ def _escaped_for_pages(*values: Any) -> str:
     return html.escape("".join(map(text_of, values))).replace("&quot;", "&#34;").replace("&#x27;", "&#39;")
 
 
+def _escaped_for_scripts(*values: Any) -> str:
+    given = "".join(map(text_of, values))
+    bounded(6 * len(given))
+    return "".join(map(_in_script, given))
+
+
+def _in_script(character: str) -> str:
+    if character in "\\'\"":
+        return f"\\{character}"
+    if character in "<>&=" or character < " " or (character > "\x7f" and not character.isprintable()):
+        return f"\\u{ord(character):04X}"
+    return character
+
+
 def _base(path: Any) -> str:
     return posixpath.basename(text(path).rstrip("/")) or ("/" if text(path) else ".")
 
@@ -99,6 +113,7 @@ ENCODINGS: dict[str, Callable[..., Any]] = {
     "sha512sum": _hash("sha512"),
     "adler32sum": lambda value: str(zlib.adler32(text(value).encode())),
     "html": _escaped_for_pages,
+    "js": _escaped_for_scripts,
     "urlquery": lambda *values: quote_plus("".join(map(text_of, values))),
     "base": _base,
     "dir": lambda path: _clean(posixpath.dirname(text(path))),
@@ -106,5 +121,5 @@ ENCODINGS: dict[str, Callable[..., Any]] = {
     "ext": _extension,
     "isAbs": lambda path: text(path).startswith("/"),
 }
-for _name in ("toJson", "toRawJson", "toPrettyJson", "fromJson"):
-    ENCODINGS[f"must{_name[0].upper()}{_name[1:]}"] = ENCODINGS[_name]
+for _name in ("base", "clean", "dir", "ext", "isAbs"):  # of files: the same on Unix
+    ENCODINGS[f"os{_name[0].upper()}{_name[1:]}"] = ENCODINGS[_name]

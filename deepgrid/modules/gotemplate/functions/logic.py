@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from deepgrid.modules.gotemplate.functions.arguments import text
+from deepgrid.modules.gotemplate.functions.printing import type_name
 from deepgrid.modules.gotemplate.lookup import Unfit, Unset, is_list, is_true, kind_of, plain_data
 
 
@@ -66,6 +67,13 @@ def _kind(value: Any) -> str:
     return named.get(type(value), "struct")
 
 
+def _type(value: Any) -> str:
+    """Return Go's name of a type."""
+    if _kind(value) == "struct":
+        raise Unfit("a part of the job has no type that a module can name")
+    return type_name(value)
+
+
 LOGIC: dict[str, Callable[..., Any]] = {
     "eq": lambda one, other, *more: any(_equals(one, candidate) for candidate in (other, *more)),
     "ne": lambda one, other: not _equals(one, other),
@@ -85,5 +93,8 @@ LOGIC: dict[str, Callable[..., Any]] = {
     "fail": _fail,
     "kindOf": _kind,
     "kindIs": lambda kind, value: text(kind) == _kind(value),
+    "typeOf": _type,
+    "typeIs": lambda name, value: text(name) == _type(value),
+    "typeIsLike": lambda name, value: text(name) == _type(value),
     "deepEqual": lambda one, other: bool(plain_data(one) == plain_data(other)),
 }

@@ -8,7 +8,7 @@ from typing import Any
 
 from deepgrid.modules.gotemplate.functions.arguments import bounded, text
 from deepgrid.modules.gotemplate.functions.yaml import quoted
-from deepgrid.modules.gotemplate.lookup import Unfit, is_list, text_of
+from deepgrid.modules.gotemplate.lookup import Unfit, Unset, is_list, text_of
 
 WIDEST = 1000  # characters that a verb may fill
 _VERB = re.compile(
@@ -54,7 +54,7 @@ def printed_by_format(template: Any, *values: Any) -> str:
 def _left_over(values: Sequence[Any]) -> str:
     if not values:
         return ""
-    return f"%!(EXTRA {', '.join(f'{_type(value)}={text_of(value)}' for value in values)})"
+    return f"%!(EXTRA {', '.join(f'{type_name(value)}={text_of(value)}' for value in values)})"
 
 
 def _one(verb: str, found: re.Match[str], value: Any) -> str:
@@ -67,7 +67,7 @@ def _one(verb: str, found: re.Match[str], value: Any) -> str:
     maker = _MAKERS.get(verb)
     made = None if maker is None else maker(value, flags, precision)
     if made is None:
-        return f"%!{verb}({_type(value)}={text_of(value)})"
+        return f"%!{verb}({type_name(value)}={text_of(value)})"
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     if "-" in flags:
         return made.ljust(width)
@@ -83,8 +83,9 @@ def _number(digits: str | None) -> int:
     return int(digits or 0)
 
 
-def _type(value: Any) -> str:
-    if value is None:
+def type_name(value: Any) -> str:
+    """Return the name of a value's type in Go."""
+    if value is None or isinstance(value, Unset):
         return "<nil>"
     return "[]interface {}" if is_list(value) else _TYPES.get(type(value), "struct")
 
@@ -163,7 +164,7 @@ _MAKERS: dict[str, Callable[[Any, str, int | None], str | None]] = {
     "t": _truth,
     "c": _character,
     "U": _code_point,
-    "T": lambda value, flags, precision: _type(value),
+    "T": lambda value, flags, precision: type_name(value),
     **{verb: _based(verb) for verb in "dboOxX"},
     **{verb: _fractional(verb) for verb in "eEfFgG"},
 }

@@ -85,6 +85,17 @@ def _abbreviated(width: Any, given: Any) -> str:
     return text(given) if width < 4 or len(text(given)) <= width else f"{given[: width - 3]}..."
 
 
+def _abbreviated_on_both_sides(left: Any, width: Any, given: Any) -> str:
+    left, width, whole = position(left), count(width), text(given)
+    kept = width - 3
+    if width < 4 or (left > 0 and width < 7) or len(whole) <= width:
+        return whole
+    left = min(left, len(whole) - kept)
+    if left <= 4:
+        return f"{whole[:kept]}..."
+    return f"...{_abbreviated(kept, whole[left:])}"
+
+
 def _cat(*values: Any) -> str:
     return " ".join(text_of(value) for value in values if value is not None and not isinstance(value, Unset))
 
@@ -139,6 +150,7 @@ TEXTS: dict[str, Callable[..., Any]] = {
     "substr": _substring,
     "trunc": _truncated,
     "abbrev": _abbreviated,
+    "abbrevboth": _abbreviated_on_both_sides,
     "nospace": lambda given: "".join(text(given).split()),
     "initials": lambda given: "".join(word[0] for word in text(given).split()),
     "wrap": _wrapped,
