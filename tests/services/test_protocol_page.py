@@ -30,6 +30,7 @@ from deepgrid.workflow.models.fields import LONGEST_BYTES
 from tests.services.support import ACCOUNTS, DOMAIN
 
 PAGE = (Path(__file__).parents[2] / "docs" / "reference" / "protocol.md").read_text()
+WORDS = " ".join(PAGE.split())
 
 
 def test_the_signed_example_verifies() -> None:
@@ -70,11 +71,11 @@ def test_the_signed_form_of_a_receipt_is_the_codes() -> None:
 
 
 def test_the_named_example_has_its_name() -> None:
-    assert f"Salt 0 to 31 and definition `{{}}` give `{hash_definition(bytes(range(32)), b'{}')}`" in PAGE
+    assert f"Salt 0 to 31 and definition `{{}}` give `{hash_definition(bytes(range(32)), b'{}')}`" in WORDS
 
 
 def test_the_limits_are_those_of_the_code() -> None:
-    assert f"at most {request_signing.WINDOW_S} s off" in PAGE
+    assert f"at most {request_signing.WINDOW_S} s before or after the service's clock" in WORDS
     row = f"| {MAX_DEFINITION_BYTES // 1024} KiB, {rules.MOST_STEPS:,} steps, {LONGEST_BYTES:,} bytes"
     assert row in PAGE
     assert f"| less than {MAX_SCRIPT_BYTES // 1024**2} MiB |" in PAGE
@@ -120,22 +121,23 @@ def test_the_bounds_of_the_proxy_are_those_of_its_file() -> None:
     assert f"| {public}; {limits.public_running:,} running |" in PAGE
     assert f"| {limits.compat_per_s} per second, {limits.compat_at_once} at once |" in PAGE
     assert f"relay at once | {limits.public_running:,} |" in PAGE
-    assert f"A request's head has {limits.head_within_s} s and 32 KiB. Each part of a body has" in PAGE
-    assert f"{limits.body_within_s} s, a TLS" in PAGE
-    assert f"idle\n  connection {limits.keep_alive_s} s. A client has {limits.answer_within_s} s" in PAGE
-    assert f"takes {limits.connections:,} per worker" in PAGE
+    assert f"A request's head has {limits.head_within_s} s and 32 KiB. Each part of a body has" in WORDS
+    assert f"{limits.body_within_s} s, a TLS" in WORDS
+    assert f"idle connection {limits.keep_alive_s} s. A client has {limits.answer_within_s} s" in WORDS
+    assert f"accepts {limits.connections:,} per worker" in WORDS
 
 
 def test_the_bounds_of_graphql_are_those_of_the_code() -> None:
     most = f"{documents.MOST_TOKENS:,} tokens, {documents.MOST_CHARACTERS:,} characters, {documents.MOST_FIELDS} fields"
     assert f"{most} and {documents.MOST_NESTED} levels" in PAGE
-    words = " ".join(PAGE.split())
-    assert f"{documents.MOST_VALUES:,} values, {documents.MOST_OBJECTS:,} objects and" in words
-    assert f"{documents.MOST_ANSWERED:,} fields and {operations.MOST_ANSWER_BYTES // 1024} KiB" in words
+    assert f"{documents.MOST_VALUES:,} values, {documents.MOST_OBJECTS:,} objects and" in WORDS
+    assert f"{documents.MOST_ANSWERED:,} fields and {operations.MOST_ANSWER_BYTES // 1024} KiB" in WORDS
     limits = CompatLimits()
-    waiting = f"{limits.graphql_waiting_per_address} of an address may wait, for {limits.check_wait_s:.0f} s"
-    assert waiting in words
-    assert f"A check that takes {limits.graphql_within_s:.0f} s is ended with status 422" in words
+    waiting = (
+        f"{limits.graphql_waiting_per_address} requests of an address may wait, for at most {limits.check_wait_s:.0f} s"
+    )
+    assert waiting in WORDS
+    assert f"A check that takes {limits.graphql_within_s:.0f} s is stopped with status 422" in WORDS
     assert limits.graphql_slots == 2
 
 
@@ -148,8 +150,8 @@ def test_the_bounds_on_definitions_without_a_signature_are_those_of_the_code() -
     assert f"without an owner is deleted after {Retention().unowned_s // 3600} h" in PAGE
     assert limits.check_slots == 1
     used = unsigned_definitions.LIMITS
-    assert f"use {used.uses} modules, {used.depth} levels deep. It has {used.within_s:.0f} s in all" in PAGE
-    assert f"{used.fetch_within_s:.0f} s for each call of git, and\n  {used.repository_bytes // mib} MiB" in PAGE
+    assert f"use {used.uses} modules, {used.depth} levels deep. It has {used.within_s:.0f} s in all" in WORDS
+    assert f"{used.fetch_within_s:.0f} s for each call of git, and {used.repository_bytes // mib} MiB" in WORDS
     assert limits.module_fetches == 2
 
 
