@@ -1,6 +1,6 @@
-"""Commands that are imported when they run. Their names and help texts are known before.
+"""Commands that are imported when they run. Their names and help texts are known in advance.
 
-So `dps --help` imports no heavy library, and modules of verbs can have all imports at their top.
+So `dps --help` imports no heavy library, and the modules of commands can keep their imports at the top.
 
 The library never imports Prefect. Verbs that need it come from the Prefect project, run from a checkout. Its
 distribution maps each name, such as `provider.serve`, to a function in the entry-point group `deepgrid.cli`.
@@ -57,7 +57,7 @@ def group_with(base: type[TyperGroup], *commands: LazyCommand) -> type[TyperGrou
 ENTRY_POINTS = "deepgrid.cli"
 VERBS = {
     "provider": {
-        "init": "Set up your cluster: asks, checks each answer, writes one settings file, tells Prefect.",
+        "init": "Set up your cluster: asks questions, checks each answer, writes one settings file, updates Prefect.",
         "units": "Print or write systemd units of a provider's machine.",
         "register": "Propose your cluster to the operator, as Slurm and the provider block describe it.",
         "doctor": "Check the set-up of a cluster: Prefect, Slurm, hooks, accounts, chain, services.",

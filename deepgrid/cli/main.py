@@ -29,7 +29,7 @@ def _verbs(name: str, panel: str, help_text: str, module: str = "") -> LazyComma
 
 COMMANDS = (
     _verbs("submit", JOBS, "Submit a workflow file as a job; prints `job ID submitted`."),
-    _verbs("offers", JOBS, "Show what each cluster would be for a job, before any money moves.", "submit"),
+    _verbs("offers", JOBS, "Compare the clusters for a job, before any money moves.", "submit"),
     _verbs("job", JOBS, "Show jobs, read their output, cancel them, buy them more time."),
     _verbs("sweep", JOBS, "Show sweeps as groups, and repeat what failed in them.", "repeat.sweep"),
     _verbs("notify", JOBS, "Send events of your jobs to a webhook.", "bills.webhooks"),
@@ -97,6 +97,6 @@ def main() -> None:
 
 
 def _opens_app() -> bool:
-    """Return whether `dps` stands alone, on a terminal, with the extra `tui` installed. Else it prints help."""
+    """Return whether `dps` has no arguments, runs on a terminal and has the extra `tui`. Otherwise it prints help."""
     terminal = sys.stdin is not None and sys.stdin.isatty() and sys.stdout.isatty()
     return len(sys.argv) == 1 and terminal and find_spec("textual") is not None

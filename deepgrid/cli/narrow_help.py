@@ -13,7 +13,7 @@ from typing import Any
 import typer
 
 WIDE = 80  # columns that the tables need,
-PER_LETTER = 2.5  # or so many per letter of the longest name
+PER_LETTER = 2.5  # or this many per letter of the longest name
 NARROWEST = 20
 INDENT = 6
 

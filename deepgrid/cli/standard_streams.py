@@ -39,7 +39,7 @@ class _Output(io.TextIOWrapper):
             super().flush()
 
     def write_bytes(self, data: bytes) -> None:
-        """Write bytes behind the text so far."""
+        """Write bytes after the text so far."""
         with self._watched():
             super().flush()
             self.buffer.write(data)

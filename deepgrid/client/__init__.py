@@ -1,7 +1,7 @@
 """The Python client of a customer.
 
-`Grid` submits jobs, waits for them and reads their output; `AsyncGrid` is the same with `await`. Both stand on
-`CustomerSession`, whose steps can be used one by one.
+`Grid` submits jobs, waits for them and reads their output; `AsyncGrid` is the same with `await`. Both use
+`CustomerSession`, whose steps can also be used one by one.
 
 Example:
     from deepgrid import Grid

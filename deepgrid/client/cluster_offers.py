@@ -1,4 +1,4 @@
-"""The clusters of the grid, and their offers: what each would be for a job, before any money moves."""
+"""The clusters of the grid, and their offers for a job, before any money moves."""
 
 from __future__ import annotations
 
@@ -38,7 +38,8 @@ class Cluster:
     """A cluster of the grid.
 
     Attributes:
-        name: Its `name` label, else its address. Strangers choose names; the address is what identifies it.
+        name: Its `name` label, or its address if it has no name. Strangers choose names; the address is what identifies
+            it.
         address: Address of its provider.
         nodes: Number of nodes.
         cpus: CPUs of all nodes.

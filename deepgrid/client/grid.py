@@ -55,8 +55,8 @@ class AsyncGrid(JobHistory):
         """Read the key.
 
         Args:
-            key: File of the private key. The default is DPS_KEY_FILE, else `~/.dps/key`.
-            book: Address book of the grid. The default is DEEPGRID_BOOK, else `~/.dps/grid.json`.
+            key: File of the private key. The default is DPS_KEY_FILE, or `~/.dps/key` if it is not set.
+            book: Address book of the grid. The default is DEEPGRID_BOOK, or `~/.dps/grid.json` if it is not set.
             services_url: URL of the services, instead of the one in the address book.
             settings: Times and limits.
 
@@ -155,7 +155,7 @@ class AsyncGrid(JobHistory):
         """Return the clusters of the grid, with hardware, prices and labels.
 
         Returns:
-            All clusters, also those that are banned or wait for approval.
+            All clusters, including those that are banned or wait for approval.
 
         Raises:
             ChainError: The node does not answer.
@@ -205,7 +205,7 @@ class AsyncGrid(JobHistory):
 
         Args:
             workflow: A path, YAML text, a mapping, or a workflow.
-            time: How long the job may run, such as `"4h"`. Each begun minute counts.
+            time: How long the job may run, such as `"4h"`. Partial minutes are rounded up.
             uses: Labels that the cluster must have, such as `os=linux`.
             affinities: Conditions on labels of the cluster, such as `mem>=4000`.
             max_price: Most credits per minute. The default is no limit.
@@ -266,7 +266,7 @@ class AsyncGrid(JobHistory):
             address: The address, with its checksum.
 
         Returns:
-            Its wallet. Only the own one can be spent.
+            Its wallet. Only your own account's credits can be spent.
 
         Raises:
             InputError: The address has no valid checksum.
@@ -307,8 +307,8 @@ class AsyncGrid(JobHistory):
         Args:
             workflow: A path, YAML text, a mapping, or a workflow.
             credits: Credits to lock.
-            time: Instead of credits: how long the job may run, such as `"4h"`. This locks the price of the dearest
-                cluster that can take it now. Each begun minute counts.
+            time: Instead of credits: how long the job may run, such as `"4h"`. This locks the price at the most
+                expensive cluster that can take it now. Partial minutes are rounded up.
             name: Name of at most 32 bytes. The default is the file's name.
             uses: Labels that the cluster must have, such as `os=linux`.
             affinities: Conditions on labels of the cluster, such as `mem>=4000`.
@@ -317,16 +317,16 @@ class AsyncGrid(JobHistory):
             quote: A quote that must still hold: it is recent, and no price rose.
             key: Idempotency key. The same key with the same workflow finds the job that exists.
             min_time: Time that the credits must buy at the cluster, such as `"2h"`. The default is `time`, or a minute.
-            max_price: Most credits per minute, which the contract enforces; `"any"` for no ceiling. The default is
-                the dearest price of the quote, or else of the clusters that can take the job now.
+            max_price: Most credits per minute, which the contract enforces; `"any"` for no ceiling. The default is the
+                highest price in the quote, or among the clusters that can take the job now.
             give_up_after: If no cluster has the job after this time, 10 minutes or more, it is cancelled and refunded.
             prefer: What counts most when a cluster is chosen: `balanced`, `price`, `start` or `speed`.
             tags: Tags to find the job by, such as `["project=wing"]`. They are not on chain.
             note: A note on the job, of at most 500 characters.
             send: Files and folders of this machine, which the job finds in `$DEEPSQUARE_INPUT`.
             input_from: Another job of the same customer, or its number, whose output becomes the input.
-            retries: While it is waited for, run the job again up to so many times if it fails for another reason than
-                its program. It then has the number of its last attempt.
+            retries: While you wait for it, retry the job up to this many times if it fails for a reason other than its
+                program. It then has the number of its last attempt.
             after: A job, or its number, that must finish first. If it does not, the new job ends with a refund.
             after_any: A job that must end first, in any way.
             cache: If an equal job that was submitted so has finished, return it, and lock nothing.
@@ -419,7 +419,7 @@ class AsyncGrid(JobHistory):
             at_once: Most jobs that wait or run at the same time.
             most: Most credits that are locked for these jobs at the same time. None means no limit.
             pack: Parameter sets per job, which runs them one after another; for runs of seconds.
-            key: Idempotency key. An interrupted call that is repeated with its key goes on where it was.
+            key: Idempotency key. A repeated call with the same key continues where the interrupted one stopped.
             name: Name of all jobs, of at most 32 bytes. The default is the file's name.
             uses: Labels that the cluster must have, such as `os=linux`.
             affinities: Conditions on labels of the cluster, such as `mem>=4000`.
@@ -432,7 +432,7 @@ class AsyncGrid(JobHistory):
             note: A note on all jobs.
             send: Files and folders for each job, as for `submit`. They are sent and stored once.
             input_from: Another job, or its number, whose output becomes the input of each.
-            retries: Run a job again up to so many times if it fails for another reason than its program.
+            retries: Retry a job up to this many times if it fails for a reason other than its program.
             after: A job, or its number, that must finish before all of these.
             after_any: A job that must end before all of these, in any way.
             private: Encrypt the files, as for `submit`.
@@ -476,7 +476,7 @@ class AsyncGrid(JobHistory):
         return await read_job(await self._connect(), job_id)
 
     async def watch(self, cursor: str | None = None) -> AsyncIterator[JobChange]:
-        """Yield changes of the own jobs: new jobs and new states. It never ends; outages of the node only delay it.
+        """Yield changes of your jobs: new jobs and new states. It never ends; outages of the node only delay it.
 
         A program that starts again with the cursor of the last change that it handled gets each later change once. If
         the chain replaces blocks, a change may vanish or come again: see `ClientSettings.confirmations`.

@@ -245,14 +245,14 @@ class AsyncJob(RepeatableJob, JobFiles, LiveJob, ReceiptedJob):
     async def download(
         self, to: FilePath, only: str | Sequence[str] | None = None, *, workflow: Source | Workflow | None = None
     ) -> list[Path]:
-        """Fetch the output: from the grid if it keeps it, else from the bucket or web address that the workflow names.
+        """Fetch the output: from the grid if it keeps it, otherwise from the bucket or web address in the workflow.
 
-        Files are checked by size, and by checksum where the grid or a bucket gives one. An interrupted download goes on
-        where it stopped, and files that are there are kept. Several files that came as one archive are unpacked.
+        Files are checked by size, and by checksum where the grid or a bucket gives one. An interrupted download
+        continues where it stopped, and existing files are kept. Several files that came as one archive are unpacked.
 
         Args:
             to: The target folder. It is created if it is missing.
-            only: Patterns of names, such as `*.png`; `*` also stands for `/`. None means all files.
+            only: Patterns of names, such as `*.png`; `*` also matches `/`. None means all files.
             workflow: The workflow of the job. It is needed only if another machine submitted the job, and the output
                 has a secret.
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 REQUESTED_LOOK_S = 0.2  # a new request sets no event
 MAP = "map"  # what idempotency keys of sweeps are for
-AGAIN = "Call `map` again with the same key to go on, or look at `dps job list`."
+AGAIN = "Call `map` again with the same key to continue, or look at `dps job list`."
 
 
 class AsyncJobSet:
@@ -206,7 +206,7 @@ class AsyncJobSet:
         """
         dropping = self._sweep.drop(self._entries)
         running = [job for job in self if not job.over]
-        await self._cancel(running)  # first: each begun minute costs
+        await self._cancel(running)  # first, because each started minute costs
         await dropping
         await self._cancel([job for job in self if not job.over and job not in running])
         return self

@@ -27,9 +27,9 @@ Duration = str | int | float | timedelta
 """A duration: seconds, a timedelta, or a text such as `90s`, `1h30m`, `2d` or, as Slurm writes it, `1-01:30:00`."""
 
 Parameters = Mapping[str, object] | tuple[Mapping[str, object], ...]
-"""The parameters of one job: one set, or with `pack` a tuple of sets."""
+"""The parameters of one job: one set, or a tuple of sets if jobs are packed (`pack`)."""
 
-LAST_JOB = 2**31 - 1  # as a workflow file can name it
+LAST_JOB = 2**31 - 1  # the largest number that a workflow file can name
 TOO_FEW_CREDITS = "ERC20InsufficientBalance"  # name of the contract's error
 
 _SLURM_TIME = re.compile(r"(?:([0-9]{1,6})-(?=[0-9]))?([0-9]{1,9}(?::[0-9]{1,2}){0,2})", re.ASCII)
@@ -47,7 +47,7 @@ def wei_of(amount: Credits) -> int:
         InputError: The amount is a float, is negative, has more than 18 decimals, or is not an amount.
     """
     if isinstance(amount, float):
-        written = repr(float(amount))  # numpy's numbers name their type
+        written = repr(float(amount))  # the repr of numpy's numbers contains their type
         raise InputError(
             f"{written} is a float, which cannot hold every amount of credits.",
             next_step=f"Write '{written}' or Decimal('{written}').",
@@ -62,7 +62,7 @@ def wei_of(amount: Credits) -> int:
 
 
 def job_number(value: object, first: int = 0, last: int = 2**256 - 1) -> int:
-    """Return the number of a job from a job, any whole number, or the digits of one. Raises InputError."""
+    """Return the number of a job. It can be given as a job, an integer, or a string of digits. Raises InputError."""
     if isinstance(value, str) and _NUMBER.fullmatch(value):
         value = int(value)
     if isinstance(value, SupportsIndex) and not isinstance(value, bool) and first <= index(value) <= last:
@@ -79,7 +79,7 @@ def credits_of(wei: int) -> Decimal:
 
 
 def seconds_of(duration: Duration | None) -> float | None:
-    """Return a duration in seconds; None, which means no limit, stays None.
+    """Return a duration in seconds. None means no limit and stays None.
 
     Raises:
         InputError: The duration is negative or not a duration.
@@ -168,14 +168,14 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class JobChange:
-    """A change of one of the customer's jobs, as `watch` of the grid gives it.
+    """A change of one of the customer's jobs, as the grid's `watch` yields it.
 
     Attributes:
         job_id: Number of the job.
         status: Its new state. A new job is pending.
         at: Time of the block.
         transaction: Hash of the transaction.
-        cursor: Place on the chain after this change. `watch(cursor)` goes on there.
+        cursor: Position on the chain after this change. `watch(cursor)` continues there.
     """
 
     job_id: int
@@ -203,9 +203,9 @@ class Remark:
 
 
 class MoneyEnding(Remark):
-    """A cluster's remark about ten minutes before the bought time of a job ends.
+    """A cluster's remark, published about ten minutes before the paid time of a job ends.
 
-    For a job that the grid tops up, it says whether and how much longer the allowance lasts.
+    For a job that the grid tops up, it says how much longer the allowance lasts, if at all.
     """
 
     __slots__ = ()
@@ -213,7 +213,7 @@ class MoneyEnding(Remark):
 
 @dataclass(frozen=True, slots=True)
 class ViewMessage:
-    """A sentence of the client on a job that is watched: an outage, a request to cancel it, a new start of its output.
+    """A message from the client about a watched job: an outage, a cancel request, or a restart of its output.
 
     Attributes:
         at: When it happened, or when the client learned it.
@@ -233,7 +233,7 @@ class LogLine:
         text: The line.
         claim: 1 for the first cluster that ran the job while this log was read, 2 for the next one.
         written: When the end of the line reached the grid; None if the services do not say so.
-        continues: Whether the next line goes on with this one: lines are cut after 65,536 characters.
+        continues: Whether the next line continues this one: lines are cut after 65,536 characters.
     """
 
     arrived: datetime
@@ -271,7 +271,7 @@ class LogStatus:
         left_out: Bytes of the output that are not in the log and will not be.
         pending: Bytes of the output that the cluster still has to deliver.
         final: Whether nothing will be added to the log.
-        closed: Whether the cluster said that the log is complete but for what is left out.
+        closed: Whether the cluster said that the log is complete, except for what is left out.
     """
 
     size: int

@@ -43,7 +43,7 @@ class Terms:
         affinity: Conditions on labels of the cluster.
         delegate_spending: Lets the grid top up the job from the customer's allowance.
         min_minutes: Minutes that the credits must buy.
-        max_rate_wei: Highest price per minute; 0 for any, None for the dearest that the grid quotes.
+        max_rate_wei: Maximum price per minute; 0 for any, None for the highest price that the grid quotes.
         give_up_after_s: Seconds from the request on, at least LEAST_WAIT_S; 0 for never.
         prefer: What counts most when a cluster is chosen.
         after: Number of the job that must finish first; 0 for none.

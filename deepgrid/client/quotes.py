@@ -60,7 +60,7 @@ class Quote:
         offers: Clusters that can run the job, cheapest first.
         misfits: The other approved clusters.
         minutes: The minutes that `cost` is for.
-        needed: Credits to lock: for these minutes at the dearest offer, and at least the contract's minimum.
+        needed: Credits to lock: for these minutes at the most expensive offer, and at least the contract's minimum.
         block: Number of the block that was read.
         at: Time of that block.
     """

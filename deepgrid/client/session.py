@@ -151,7 +151,7 @@ class CustomerSession:
             await self.writer.approve(order.locked_wei)
 
     async def with_ceiling(self, order: Order) -> Order:
-        """Return the order with its ceiling, else with the dearest price that the grid quotes now. Raises ChainError.
+        """Return the order with a ceiling: its own, or the highest price that the grid quotes now. Raises ChainError.
 
         If no cluster can take it now, nothing is quoted, and there is no ceiling.
         """
@@ -267,7 +267,7 @@ class CustomerSession:
         return await self.writer.request_jobs(requests)
 
     async def _requests(self, orders: Sequence[tuple[Order, str]]) -> list[Request]:
-        """Return the requests of now, with the price ceilings and times in the terms of the orders."""
+        """Return the requests to send now, with the price ceilings and times from the terms of the orders."""
         now = 0
         if any(order.terms.give_up_after_s for order, _ in orders):
             now = await self.chain.next_block_time()

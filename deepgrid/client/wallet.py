@@ -46,7 +46,7 @@ class AsyncWallet:
         return credits_of(await connection.reads.gas_money(self.address))
 
     async def set_allowance(self, amount: Credits) -> str:
-        """Let the grid lock up to `amount` of the own credits.
+        """Let the grid lock up to `amount` of your credits.
 
         Args:
             amount: Credits; 0 takes the allowance back.

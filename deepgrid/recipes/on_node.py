@@ -30,7 +30,7 @@ def load_cloudpickle() -> None:
 
 
 def encoded(value: Any) -> tuple[str, bytes]:
-    """Return the format and the bytes of a result: Arrow for tables, npz for arrays, else JSON."""
+    """Return the format and the bytes of a result: Arrow for tables, npz for arrays, JSON for everything else."""
     pyarrow, numpy = sys.modules.get("pyarrow"), sys.modules.get("numpy")
     if pyarrow is not None and isinstance(value, pyarrow.Table):
         sink = io.BytesIO()
@@ -66,7 +66,7 @@ def send(form: str, content: bytes) -> None:
 
 
 def called() -> Any:
-    """Return the result of the call: of a function as source text with arguments as JSON, else of a pickle."""
+    """Return the result of the call. The function and its arguments are source text and JSON, or a pickle."""
     if "REMOTE_SOURCE" in os.environ:
         names: dict[str, Any] = {}
         exec(compile(os.environ["REMOTE_SOURCE"], "task.py", "exec"), names)  # noqa: S102 - the customer's own function

@@ -178,7 +178,7 @@ def _values_in(message: Any) -> int:
             raise RemoteError("The result is a table with a dictionary in parts, which is not accepted.")
         batch = head.follow(head.field(batch, 1))
     elif kind != RECORD_BATCH:
-        raise RemoteError("The result is an Arrow stream with other messages than those of a table.")
+        raise RemoteError("The result is an Arrow stream with messages that do not belong to a table.")
     if head.field(batch, 3) or OLD_COMPRESSION in head.bytes:
         raise RemoteError("The result is a compressed Arrow table. Only uncompressed ones are accepted.")
     nodes, buffers = head.pairs(batch, 1), head.pairs(batch, 2)

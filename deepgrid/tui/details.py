@@ -63,14 +63,14 @@ def state_words(job: AsyncJob) -> str:
 
 
 def run_time(job: AsyncJob, now_s: float) -> str:
-    """Return how long the job ran; after its end the minutes of its bill, because the chain has no seconds."""
+    """Return how long the job has run. After its end, return the billed minutes, because the chain has no seconds."""
     if job.started is None:
         return NONE
     return span(60 * (job.bill.minutes or 0) if job.ended else now_s - job.started.timestamp())
 
 
 def cost(job: AsyncJob, now_s: float) -> str:
-    """Return the cost of the job, or its cost so far after `~`."""
+    """Return the cost of the job. A cost so far begins with `~`."""
     if job.over:
         return amount(job.bill.cost)
     if job.started is None or job.rate is None:
@@ -95,14 +95,14 @@ def last_remark(job: AsyncJob, remarks: Sequence[Remark]) -> str:
 
 
 def is_news(job: AsyncJob, remark: Remark) -> bool:
-    """Return whether a remark is about the present run of a job, and not about an earlier wait."""
+    """Return whether a remark is about the current run of a job, and not about an earlier wait."""
     return job.status is JobStatus.RUNNING and job.started is not None and remark.at >= job.started
 
 
 def why_not_cancel(job: AsyncJob, answer_minutes: int, fee_minutes: int, now_s: float) -> str:
-    """Return why a job cannot be cancelled at this time of the chain; empty if it can.
+    """Return why a job cannot be cancelled at this chain time; empty if it can.
 
-    A request can be repeated when its answer is due if that returns credits, and when the rest can come back.
+    A request can be repeated once its answer is due if that returns credits, and once the rest can be returned.
     """
     known = job.on_chain
     if job.over:
@@ -187,7 +187,7 @@ def quote_lines(quote: Quote, age_s: float) -> Iterator[Line]:
     state = f"older than {OLD_QUOTE_S:.0f} s: a new one is asked for" if old else "prices are fixed at assignment"
     yield pair("quote", f"for {span(quote.minutes * 60)}, block {quote.block}; {state}", style)
     if quote.offers:
-        yield pair("needed", f"{exact(quote.needed)} credits for that time at the dearest offer", style)
+        yield pair("needed", f"{exact(quote.needed)} credits for that time at the highest price", style)
     else:
         yield plain_line("No cluster can run this job now:", "bold")
     for offer in quote.offers:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class EarlierTerms:
-    """What a job keeps when it is submitted again, beside its file, labels and name.
+    """What a job keeps when it is submitted again, in addition to its file, labels and name.
 
     Attributes:
         job: The earlier job.

@@ -1,4 +1,4 @@
-"""Runs the app in a terminal, also in one with few abilities, and restores it at the end."""
+"""Runs the app in any terminal, even a basic one, and restores it at the end."""
 
 from __future__ import annotations
 

@@ -52,12 +52,12 @@ def age(seconds: float) -> str:
 
 
 def day_and_time(at: datetime | None) -> str:
-    """Local `07-23 14:05`; a dash for a time that is not there."""
+    """Local `07-23 14:05`; a dash if there is no time."""
     return NONE if at is None else time.strftime("%m-%d %H:%M", time.localtime(at.timestamp()))
 
 
 def full_time(at: datetime | None) -> str:
-    """Local `2026-07-23 14:05:59`; a dash for a time that is not there."""
+    """Local `2026-07-23 14:05:59`; a dash if there is no time."""
     return NONE if at is None else time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(at.timestamp()))
 
 
@@ -83,7 +83,7 @@ def fit(text: str, width: int, *, right: bool = False) -> str:
 
 
 def minutes_of(text: str) -> int:
-    """Return a typed time in begun minutes; a bare number counts minutes. Raises InputError."""
+    """Return a typed time in minutes, rounded up. A bare number means minutes. Raises InputError."""
     if text.isascii() and text.isdigit() and len(text) < 9:
         return int(text)
     from deepgrid.client.job_values import seconds_of

@@ -53,7 +53,7 @@ async def test_a_job_is_found_by_its_tag_and_runs_again(
 
 async def test_a_time_is_priced_before_it_is_locked(dps: Dps, provider: Party, chain: Chain) -> None:
     outcome = await dps.run("submit", EXAMPLE, "--time", "4h", "--json")
-    assert "4 hours cost " in outcome.err and "Each begun minute counts" in outcome.err
+    assert "4 hours cost " in outcome.err and "Partial minutes are rounded up" in outcome.err
     job = await chain.job(json.loads(outcome.out)["job"])
     assert job.wishes.min_minutes == 240
     assert f"{json.loads(outcome.out)['locked_wei']}" == str(job.locked_wei)

@@ -1,4 +1,4 @@
-"""Finds the address book of a verb: the one that is named, else one made from the existing client's variables."""
+"""Finds the address book for a command: the named one, or one made from the existing client's variables."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from deepgrid.cli.access.environment import CONTRACT, JOBS, LOGS, RPC, WS, Varia
 from deepgrid.errors import ConfigurationError
 
 FOLDER = Path("~/.dps/grids")
-FRESH_S = 600  # age at which the grid is looked up again
+FRESH_S = 600  # the grid is looked up again when the book is older
 PROBE_WITHIN_S = 3.0
 MAX_HEALTH_BYTES = 64 * 1024
 FIELDS = {"rpc_url": RPC, "ws_url": WS, "meta_scheduler": CONTRACT, "definitions_url": JOBS, "logs_url": LOGS}
 
 
 async def find_book(book: Path | None) -> Path | None:
-    """Return the book that was named. Else the book of the grid that the existing client's variables name, or None.
+    """Return the named book, or the book of the grid in the existing client's variables, or None.
 
     Raises ConfigurationError if a variable is missing or wrong, and ChainError if the node does not answer.
     """
@@ -78,8 +78,8 @@ async def _discovered(known: Variables) -> AddressBook:
 async def _logs_url(endpoint: str, definitions_url: str) -> str:
     """Return the log service for `dps`, which reads over HTTP.
 
-    The existing client's variable often names a port that speaks gRPC only. Then the logs are read where the job
-    service is: a grid has one HTTP application for both.
+    The existing client's variable often names a port that speaks gRPC only. Then the logs are read from the job
+    service, because a grid has one HTTP application for both.
     """
     import httpx  # here, because it takes 0.1 s to load
 

@@ -13,7 +13,7 @@ import typer
 from deepgrid.plain_text import plain
 
 Force = Annotated[
-    bool, typer.Option("--force", "-f", "--yes", "-y", help="Do not ask for confirmation, also not on a terminal.")
+    bool, typer.Option("--force", "-f", "--yes", "-y", help="Do not ask for confirmation, not even on a terminal.")
 ]
 REFUSED = 1
 
@@ -39,7 +39,7 @@ def confirm(question: str, *, force: bool) -> None:
 
 @contextmanager
 def interruptible() -> Iterator[None]:
-    """Let Ctrl-C end a question at once, also inside an event loop, which would wait for the answer."""
+    """Let Ctrl-C end a question at once, even inside an event loop, which would wait for the answer."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         yield

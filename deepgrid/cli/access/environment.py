@@ -40,7 +40,7 @@ class Variables:
 
 
 def variables() -> Variables:
-    """Return the variables of the environment, else of the files.
+    """Return the variables from the environment, or from the files if they are not set there.
 
     Raises ConfigurationError if others can read a file with such variables.
     """

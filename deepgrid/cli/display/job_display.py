@@ -108,7 +108,7 @@ async def newest_jobs(
 async def watch_jobs(
     grid: AsyncGrid, states: Sequence[str] | None, limit: int, tags: Sequence[str] | None = None
 ) -> None:
-    """Show the newest jobs until interrupted: on a terminal as a table that is redrawn, else one line per change."""
+    """Show the newest jobs until interrupted: a live table on a terminal, otherwise one line per change."""
     screen, read = Screen(), partial(newest_jobs, grid, states, limit, tags)
     changes: asyncio.Queue[JobChange] = asyncio.Queue()
     async with asyncio.TaskGroup() as group:
@@ -126,7 +126,7 @@ async def watch_jobs(
 
 
 async def _collect(grid: AsyncGrid, changes: asyncio.Queue[JobChange]) -> None:
-    """Collect the changes of the own jobs from now on, while the jobs are read slowly."""
+    """Collect the changes of the customer's jobs from now on, while the slow read of all jobs runs."""
     async for change in grid.watch():
         changes.put_nowait(change)
 

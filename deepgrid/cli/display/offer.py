@@ -50,9 +50,9 @@ def show_offer(screen: Screen, one: Provider) -> None:
 
 
 def waiting_change(versions: Versions) -> tuple[str, ...]:
-    """Return changes by an approval, one line each: `what: old -> new`.
+    """Return the changes that an approval would make, one line each: `what: old -> new`.
 
-    Empty for a first proposal, or if none waits.
+    Empty for a first proposal, or if no proposal waits.
     """
     if versions.proposed is None or versions.approved is None:
         return ()

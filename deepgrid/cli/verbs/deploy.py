@@ -87,7 +87,7 @@ async def deploy_contracts(
 
 
 def _endpoints(given: dict[str, str | None], standing: AddressBook | None) -> dict[str, str | None]:
-    """Return the URLs for the book: the given ones, else the current ones.
+    """Return the URLs for the book: the given ones, or the current ones.
 
     Raises InputError if a required one is missing.
     """

@@ -92,7 +92,7 @@ def _say(text: str) -> None:
 
 
 def _ports_in(text: str) -> tuple[int, int]:
-    """Read `8888` or `8888:9999`: the port of the job, and that of this machine or 0. Raises InputError."""
+    """Read `8888` or `8888:9999`: the port of the job, and the local port or 0. Raises InputError."""
     there, _, here = text.partition(":")
     numbers = [int(one) if one.isascii() and one.isdigit() and len(one) < 6 else 0 for one in (there, here or there)]
     if not all(0 < one < 65536 for one in numbers):

@@ -43,14 +43,14 @@ async def download(
     number: JobId,
     paths: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[PATH]...", help="Files or folders of the output; * stands for any name."),
+        typer.Argument(metavar="[PATH]...", help="Files or folders of the output; * matches any name."),
     ] = None,
     to: Annotated[Path | None, typer.Option("--to", metavar="FOLDER", help="Target.", show_default="job-ID")] = None,
     workflow: WorkflowOfJob = None,
     key: KeyFile = DEFAULT_KEY,
     book: BookFile = None,
 ) -> None:
-    """Fetch the output of a job. An interrupted download goes on where it stopped."""
+    """Fetch the output of a job. An interrupted download continues where it stopped."""
     target = to or Path(f"job-{number}")
     only = [pattern for path in paths or () for pattern in (path.rstrip("/"), f"{path.rstrip('/')}/*")]
     async with as_customer(key, book) as grid:

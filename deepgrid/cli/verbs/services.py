@@ -143,7 +143,7 @@ def serve_services(
         ),
     ] = None,
     private_module_hosts: Annotated[
-        bool, typer.Option(help="Fetch from these hosts at private addresses, too, such as those of a site.")
+        bool, typer.Option(help="Also fetch from these hosts at private addresses, such as hosts of a site.")
     ] = False,
     web: Annotated[bool, _variable("WEB", "Serve the web app, and the relay that it reads by.")] = True,
     web_node_url: Annotated[
@@ -153,7 +153,7 @@ def serve_services(
     web_prefect_url: Annotated[
         str | None,
         _variable(
-            "WEB_PREFECT_URL", "URL of the Prefect UI, to which pages link. By default that of the address book."
+            "WEB_PREFECT_URL", "URL of the Prefect UI, for links on pages. The default is the URL in the address book."
         ),
     ] = None,
     web_transactions: Annotated[
@@ -225,7 +225,7 @@ def print_proxy_file(
     ] = None,
     workers: Annotated[str, typer.Option(help="Number of nginx's worker processes, or auto.")] = "auto",
 ) -> None:
-    """Print the configuration of nginx, which stands between the network and the services.
+    """Print the configuration of nginx, which is between the network and the services.
 
     Start it by `nginx -e stderr -c FILE`. `dps services doctor` finds out whether the file is still this one.
     """

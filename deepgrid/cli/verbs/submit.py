@@ -1,4 +1,4 @@
-"""`dps submit` submits a workflow file as a job. `dps offers` shows what each cluster would be for it, as a table."""
+"""`dps submit` submits a workflow file as a job. `dps offers` compares the clusters for it in a table."""
 
 from __future__ import annotations
 
@@ -39,14 +39,14 @@ JobName = Annotated[
 Watch = Annotated[bool, typer.Option("--watch", "-w", help="Show the job's states and output until it is over.")]
 ExitOnJobExit = Annotated[bool, typer.Option("--exit-on-job-exit", "-e", help="Watch, and exit with the job's status.")]
 Cache = Annotated[
-    bool, typer.Option("--cache", help="Take the result of an equal job that was submitted so and has finished.")
+    bool, typer.Option("--cache", help="Reuse the result of an equal job submitted with --cache that has finished.")
 ]
 GiveUpAfter = Annotated[
     str | None,
     typer.Option(
         "--give-up-after",
         metavar="TIME",
-        help="Cancel and refund the job if no cluster has it after this time, 10m or more.",
+        help="Cancel and refund the job if no cluster has taken it after this time, 10m or more.",
     ),
 ]
 Prefer = Annotated[
@@ -105,7 +105,7 @@ async def submit(
     key: options.KeyFile = options.DEFAULT_KEY,
     book: options.BookFile = None,
 ) -> None:
-    """Submit a job, and lock credits for it. Credits that it does not use are returned."""
+    """Submit a job, and lock credits for it. Unused credits are returned."""
     locked_wei = _locked(credits, credits_wei, time, min_time)
     preferred = cast(Preference, prefer)  # checked with the other terms, before the question
     terms = Terms.of(uses or (), affinities or (), delegate_spending, min_time, max_price, give_up_after, preferred)
@@ -223,7 +223,7 @@ def _locked(credits: str | None, wei: str | None, time: str | None, least: str |
     return amount(credits, wei=False) if credits is not None else amount(wei or "", wei=True)
 
 
-# Without --credits: enough for every price, so that no cluster counts as too expensive.
+# Without --credits: enough for any price, so that no cluster counts as too expensive.
 ENDLESS_WEI = 2**96 - 2
 COLUMNS = ["cluster", "fits", ">credits/min", ">minutes", ">start", ">speed", ">reliability", "why not"]
 
@@ -242,7 +242,7 @@ async def offers(
     as_json: options.AsJson = False,
     book: options.BookFile = None,
 ) -> None:
-    """Show what each cluster would be for a job: whether it fits, its price, its estimated start. Nothing is sent."""
+    """Compare the clusters for a job: whether it fits, its price, its estimated start. Nothing is sent."""
     if time is not None and credits is not None:
         raise InputError("The deposit is given twice.", next_step="Give --credits or --time, not both.")
     locked_wei = ENDLESS_WEI if credits is None else amount(credits, wei=False)

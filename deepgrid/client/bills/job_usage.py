@@ -71,7 +71,7 @@ def usage_parquet(frame: pd.DataFrame) -> bytes:
 
 
 def usage_csv(frame: pd.DataFrame) -> str:
-    """Return the rows for a spreadsheet: credits, times in UTC, and no text that it would take for a formula."""
+    """Return the rows for a spreadsheet: credits, times in UTC, and no text that it would interpret as a formula."""
     from deepgrid.billing.usage.usage_files import as_csv
 
     return as_csv(frame)

@@ -46,7 +46,7 @@ def frame_of(rows: Iterable[object], columns: Sequence[str], parameters: Sequenc
 
 
 def _joined(sets: Sets) -> Mapping[str, object]:
-    """Return one value per parameter. The values of packed sets are a text, with commas."""
+    """Return one value per parameter. The values of packed sets are joined with commas."""
     if sets is None or isinstance(sets, Mapping):
         return sets or {}
     names = dict.fromkeys(name for one in sets for name in one)

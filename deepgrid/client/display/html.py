@@ -128,7 +128,7 @@ def watch_html(job: AsyncJob, lines: Iterable[str]) -> str:
 
 
 def _text(text: str) -> Markup:
-    """Return text by others: cut, with marks, and apart from the direction of the text around it."""
+    """Return untrusted text: shortened, with marks, and isolated from the direction of the text around it."""
     short = text if len(text) <= LONGEST_TEXT else text[:LONGEST_TEXT] + "…"
     return Markup("<bdi>{}</bdi>").format(marked(short))
 

@@ -149,7 +149,7 @@ def facts(record: JobRecord) -> list[tuple[str, str]]:
 
 
 def why_it_waits(record: JobRecord) -> str:
-    """Return why a job waits: the latest remark on its state if there is one, else a general sentence."""
+    """Return why a job waits: the latest remark on its state, or a general sentence if there is none."""
     words = story.waiting_words(record.job, record.cluster, record.remarks)
     if words and record.remarks is None:
         return f"{words} (the services may know more, but do not answer)"

@@ -106,7 +106,7 @@ def whereabouts(job: Job, cluster: str) -> str:
 
 
 def waiting_words(job: Job, cluster: str, remarks: Sequence[Remark] | None) -> str:
-    """Return what a job waits for, and why: the latest remark on a pending job, else a general sentence.
+    """Return what a job waits for, and why: the latest remark on a pending job, or a general sentence.
 
     Empty while it runs and when it is over.
     """

@@ -94,7 +94,7 @@ def _with_code(look: Look, code: int) -> Look:
 
 
 def _colour(values: list[int]) -> Colour:
-    """Return the colour behind 38 or 48: `5;n`, `2;r;g;b`, or with colons and a colour space `2::r:g:b`."""
+    """Return the colour after 38 or 48: `5;n`, `2;r;g;b`, or with colons and a colour space `2::r:g:b`."""
     colour = values[1:2] if values[:1] == [5] else values[2:5] if len(values) > 4 else values[1:4]
     is_whole = len(colour) == {5: 1, 2: 3}.get(values[0] if values else 0)
     return tuple(colour) if is_whole and max(colour) < 256 else ()
@@ -140,7 +140,7 @@ def clock(unix_s: float) -> str:
 
 
 def moment(unix_s: int) -> str:
-    """Local date and time; a dash for a time that is not there."""
+    """Local date and time; a dash if there is no time."""
     return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(unix_s)) if unix_s else "-"
 
 
@@ -158,7 +158,7 @@ class LogLines:
     """A job's output as lines: CR becomes LF, escape sequences and changes of direction go, colours stay.
 
     Colours hide no text, and end with their line.
-    Chunks may be cut anywhere, also inside a character or an escape sequence.
+    Chunks may be cut anywhere, even inside a character or an escape sequence.
     """
 
     def __init__(self) -> None:

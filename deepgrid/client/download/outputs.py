@@ -112,7 +112,7 @@ def _no_bucket(error: Exception) -> NoOutput:
 def output_of(
     job_id: int, known: Mapping[int, TransportData | None], workflow: Definition | None
 ) -> TransportData | None:
-    """Return where a job sends its output: by its workflow, else by the submission of this client.
+    """Return where a job sends its output: from its workflow, or from this client's submission if that does not say.
 
     Raises:
         NoOutput: The workflow was not given, and this client did not submit the job.

@@ -94,7 +94,7 @@ class Connection:
         await self.patiently(self.requested.refresh, forever=forever)
 
     async def find_requested(self, definition_hash: str) -> Job | None:
-        """Return the own job with this hash; None if there was none at the last `refresh_requested`.
+        """Return the customer's job with this hash; None if there was none at the last `refresh_requested`.
 
         The job is read, because a reorganisation of the chain may have given its number to another one. Then all are
         read again. Raises ChainError.

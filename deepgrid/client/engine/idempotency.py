@@ -1,7 +1,7 @@
 """Idempotency keys: the same key with the same definition finds the same job, from any machine with that wallet.
 
 The salt of the definition's hash is an HMAC of the key's text, and the hash is on chain. So the chain itself records
-all requests. Files beside the key file only keep processes of one machine from requesting at the same time, and tell
+all requests. Files next to the key file only keep processes of one machine from requesting at the same time, and show
 when a key is used again with another definition. They hold no definition and no key text.
 """
 
@@ -42,7 +42,7 @@ class IdempotencyKey:
     """A key of one wallet, for one use (`submit` or `map`) on one grid.
 
     Attributes:
-        id: 64 hex digits that stand for the key in files. They do not reveal its text.
+        id: 64 hex digits that represent the key in files. They do not reveal its text.
     """
 
     def __init__(self, wallet: Wallet, book: AddressBook, use: str, text: str) -> None:
@@ -59,7 +59,7 @@ class IdempotencyKey:
         return self._hmac("salt", occurrence, attempt)
 
     def fingerprint(self, content: bytes) -> str:
-        """64 hex digits that stand for a definition in files. They do not reveal it."""
+        """64 hex digits that represent a definition in files. They do not reveal it."""
         return self._hmac("fingerprint", hashlib.sha256(content).hexdigest()).hex()
 
     @property

@@ -137,7 +137,7 @@ class JobOutput:
     async def _end(self, count: int) -> tuple[list[LogLine], LogLines, LogChunk]:
         """Return the end of the stored output: its lines, the decoder with an unfinished line, and the last chunk.
 
-        It has at least `count` whole lines if the last 16 MiB hold so many. Only with `follow`, an unfinished last
+        It has at least `count` whole lines if the last 16 MiB hold that many. Only with `follow`, an unfinished last
         line stays in the decoder.
         """
         reach, stored = FIRST_REACH_BYTES, replace(self, follow=False, say=_silent)

@@ -1,7 +1,7 @@
 """Copies of definitions on this machine, by hash, encrypted by a secret of the wallet: `download` needs their secrets.
 
-They lie beside the key file, in `KEY.jobs`. Only the newest are kept. What cannot be read or written is left out:
-a copy only saves its user work.
+They are next to the key file, in `KEY.jobs`. Only the newest are kept. What cannot be read or written is left out: a
+copy only saves its user work.
 """
 
 from __future__ import annotations

@@ -94,7 +94,7 @@ class JobPoller:
             self._remove(watch)
 
     async def close(self) -> None:
-        """Stop polling. Waits that go on in other tasks end with an error."""
+        """Stop polling. Other tasks that still wait get an error."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)

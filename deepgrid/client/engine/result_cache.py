@@ -1,7 +1,7 @@
 """Jobs that are not run again, because an equal one of the same customer has finished (`cache=True`).
 
 An equal job has the same definition on chain, under a salt that the customer's key gives. So it is found from any
-machine. What may change behind the same name, such as an image without a digest, is refused.
+machine. Inputs that may change under the same name, such as an image without a digest, are refused.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ async def finished_equal(connection: Connection, order: Order, content: bytes) -
 
 
 async def is_kept(connection: Connection, order: Order, job: Job) -> bool:
-    """Return whether the results of a job are there: the output that the grid keeps, else the log, if it has one."""
+    """Return whether the results of a job exist: the output that the grid keeps, or the log if there is no output."""
     from deepgrid.services.client import FilesClient
 
     services = connection.session.services

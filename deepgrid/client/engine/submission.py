@@ -131,7 +131,7 @@ def _keep_here(connection: Connection, definition_hash: str, order: Order) -> No
 
 
 async def note(connection: Connection, marks: Mapping[str, Mark]) -> None:
-    """Note tags and places in sweeps about stored definitions. Raises ServiceError, also if the services cannot."""
+    """Note tags and places in sweeps about stored definitions. Raises ServiceError, even if the services cannot."""
     from deepgrid.services.kept_messages import JobMark
 
     rows = [

@@ -1,6 +1,7 @@
 """Files between this machine and the grid: what a job gets as its input, and what it left as its output.
 
-Both ways go on where they were interrupted, and check every file by its SHA-256. No name leaves the target folder.
+Both directions continue where they were interrupted, and check every file by its SHA-256. No name leaves the target
+folder.
 """
 
 from deepgrid.client.files.exchange import file_exchange

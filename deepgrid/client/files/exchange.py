@@ -55,7 +55,7 @@ class FileExchange:
             return bytes(found)
 
     async def pieces(self, what: str, start: int, end: int) -> AsyncGenerator[bytes, None]:
-        """Yield the bytes from `start` up to `end`, which is behind `start`."""
+        """Yield the bytes from `start` up to `end`, which is greater than `start`."""
         async with self._asked("GET", what, headers={"Range": f"bytes={start}-{end - 1}"}) as answer:
             if answer.status != 206 or not answer.headers.get("Content-Range", "").startswith(f"bytes {start}-"):
                 raise ServiceError("The grid's services gave an answer that does not follow the protocol.")

@@ -52,9 +52,9 @@ class LocalFiles:
 
 
 def scan(paths: Sequence[Path]) -> LocalFiles:
-    """Return all files that these paths stand for: each path under its own name, a folder with all that is in it.
+    """Return all files that these paths name: each path under its own name, a folder with everything in it.
 
-    A path that ends with `.` stands for what is in the folder. A link to a file inside the same path is sent as that
+    A path that ends with `.` means the contents of the folder. A link to a file inside the same path is sent as that
     file. Raises InputError for another link, a device, a pipe or a socket, and a name that two files would have.
     """
     found: dict[str, Path] = {}

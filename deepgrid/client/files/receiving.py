@@ -46,7 +46,7 @@ class KeptFiles:
         return self._kept_bytes > 0
 
     async def manifest(self) -> Manifest:
-        """Return the list of the files. Raises ServiceError, also for a list that leads out of a folder."""
+        """Return the list of the files. Raises ServiceError, including for paths that lead out of the folder."""
         settings = self._settings
         return Manifest.parse(
             await patiently(

@@ -1,7 +1,7 @@
 """Private files between this machine and the grid: encrypted before they leave, decrypted when they arrive.
 
-The grid sees one file. Its name says nothing, and its size is about that of all files. Names, sizes and contents of the
-files are inside, as `deepgrid.sbatch.sealed_stream` defines.
+The grid sees one file. Its name reveals nothing. Its size is about the total size of the files. Names, sizes and
+contents of the files are inside, as `deepgrid.sbatch.sealed_stream` defines.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _NEXT_STEP = "Tell the grid's operator: its store may be breached."
 class SealedFiles:
     """Files of this machine as one encrypted file. `manifest` is what the grid sees of them.
 
-    Each chunk is encrypted for sending only as it was for the checksum, so no nonce ever stands for two contents.
+    Each chunk is encrypted for sending exactly as it was for the checksum, so a nonce is never used for two contents.
     """
 
     def __init__(self, files: LocalFiles, keys: FileKeys) -> None:

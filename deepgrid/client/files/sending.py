@@ -44,7 +44,7 @@ async def send(
     tell: Tell | None = None,
     seal: Callable[[LocalFiles], Contents] | None = None,
 ) -> str:
-    """Send what these paths stand for; returns the number by which a job names it.
+    """Send the files that these paths name. Returns the number by which a job refers to them.
 
     `tell` gets the bytes that are there, and all bytes, after each part. `seal` encrypts private files.
     Raises InputError, AccessDenied or ServiceError.

@@ -41,7 +41,7 @@ async def with_input(
 
     If it names no output, the grid keeps it. With `private`, the files and the output are encrypted for the clusters
     that can run the job on these terms. Files for a workflow with private files are private, too.
-    Raises InputError, also if the workflow has an input of its own.
+    Raises InputError, including when the workflow has an input of its own.
     """
     definition = workflow.definition
     names = {one.key for one in terms.uses} | {one.key for one in terms.affinity}

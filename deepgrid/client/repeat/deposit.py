@@ -1,4 +1,4 @@
-"""The deposit of a job by time: what the dearest cluster that can take it charges for this time."""
+"""The deposit of a job by time: the price for this time at the most expensive cluster that can take it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MINUTES_OF = {"day": 24 * 60, "hour": 60, "minute": 1}
 
 
 def minutes_of(time: Duration) -> int:
-    """Return a time in minutes, rounded up: each begun minute counts. Raises InputError."""
+    """Return a time in minutes, rounded up. Raises InputError."""
     minutes = math.ceil((seconds_of(time) or 0) / 60)
     if not 0 < minutes <= MAX_LIMIT_MINUTES:
         raise InputError("The time of a job is 1 minute to 365 days.", next_step="Write it like 4h or 90m.")
@@ -82,7 +82,8 @@ class Deposit:
     """What a job would lock to run for a time, and its costs. `str` gives one sentence per fact.
 
     Attributes:
-        credits: Credits to lock: for the dearest cluster that can take the job, and at least the contract's minimum.
+        credits: Credits to lock: for the most expensive cluster that can take the job, and at least the contract's
+            minimum.
         minutes: The time.
         offers: The clusters that can take the job, cheapest first, with their costs for this time.
     """
@@ -95,7 +96,7 @@ class Deposit:
         costs = [f"{one.cost:f} {'' if at else 'credits '}at {one.cluster}" for at, one in enumerate(self.offers)]
         verb = "costs" if self.minutes in MINUTES_OF.values() else "cost"
         time = time_words(self.minutes)
-        return f"{time} {verb} {', '.join(costs)}. Each begun minute counts, and what is not used comes back."
+        return f"{time} {verb} {', '.join(costs)}. Partial minutes are rounded up, and unused credits are returned."
 
 
 def time_words(minutes: int) -> str:

@@ -43,7 +43,7 @@ class JobFile:
 
 
 async def read_job_file(connection: Connection, job: Job) -> JobFile:
-    """Return the file of an own job: from the services, else the copy here. Raises NotFound, ServiceError."""
+    """Return the file of an own job: from the services, or the local copy. Raises NotFound, ServiceError."""
     from deepgrid.workflow.as_file import as_file
     from deepgrid.workflow.masking import masked, masked_places
 

@@ -27,7 +27,7 @@ logger = logging.getLogger("deepgrid.client")
 
 
 class RepeatableJob(JobLog, ABC):
-    """What is kept of a job for its customer. It is a part of `AsyncJob`."""
+    """The file, tags and note of a job. It is a part of `AsyncJob`."""
 
     def __init__(self, connection: Connection, job: Job) -> None:
         self._connection = connection
@@ -43,7 +43,7 @@ class RepeatableJob(JobLog, ABC):
 
     @property
     def retries_left(self) -> int:
-        """How often the job may still be run again by `retries`; 0 once it needs no repetition."""
+        """How often `retries` may still run the job again; 0 once it needs no retry."""
         final = self._job.status.cold and not was_not_the_programs(self._job.status, self._job.last_error)
         return 0 if self._retries is None or final else self._retries.left
 
@@ -54,7 +54,7 @@ class RepeatableJob(JobLog, ABC):
     async def _with_details(self) -> Self: ...
 
     async def _run_again(self) -> bool:
-        """Submit the job again, and stand for the new one, if retries are left and its program was not the failure.
+        """Submit the job again and become the new job, if retries are left and its program did not cause the failure.
 
         Returns whether the job is not over now. Raises what `AsyncGrid.submit` raises.
         """
@@ -87,7 +87,7 @@ class RepeatableJob(JobLog, ABC):
             The file. Modules in it are resolved, and comments are gone.
 
         Raises:
-            NotFound: It is another customer's job, or its file is not kept any more.
+            NotFound: The job belongs to another customer, or its file is no longer kept.
             ServiceError: The services do not answer.
         """
         return await read_job_file(self._connection, self._job)
@@ -109,15 +109,15 @@ class RepeatableJob(JobLog, ABC):
         after: SupportsIndex | None = None,
         after_any: SupportsIndex | None = None,
     ) -> Self:
-        """Submit the job again, on the terms of the earlier one.
+        """Submit the job again, with the terms of the earlier job.
 
         Args:
             workflow: An edited workflow. The default is the kept file of the job.
-            secrets: Values of the masked secrets of the kept file by their places, as `file` lists them.
-            credits: Credits to lock. The default is what the earlier job locked.
+            secrets: Values of the masked secrets in the kept file, keyed by their paths as `file` lists them.
+            credits: Credits to lock. The default is the amount that the earlier job locked.
             time: Instead of credits: how long the job may run, such as `"4h"`.
-            min_time: Time that the credits must buy at the cluster. The default is `time`, else the time of the
-                earlier job.
+            min_time: Time that the credits must buy at the cluster. The default is `time`, or the earlier job's minimum
+                time.
             max_price: Most credits per minute. The default is the ceiling of the earlier job.
             name: Name of the job. The default is the earlier name.
             tags: Tags of the job. The default is the earlier tags.

@@ -1,4 +1,4 @@
-"""Sweeps as groups: their jobs with parameters and states, also of other processes, and the repetition of failed ones.
+"""Sweeps as groups: their jobs with parameters and states, including those of other processes, and retries.
 
 The services keep the place of each job in its sweep. The chain has the states.
 """
@@ -125,7 +125,7 @@ class SweepGroup:
 async def read_sweeps(
     connection: Connection, sweep_id: str | None = None, tags: Sequence[str] = ()
 ) -> list[SweepGroup]:
-    """Return the own sweeps, newest first; with `sweep_id` only those whose id begins so. Raises GridError."""
+    """Return the customer's sweeps whose id begins with `sweep_id`, newest first. Raises GridError."""
     whole = sweep_id if sweep_id is not None and len(sweep_id) == 16 else None
     marks = await connection.patiently(lambda: connection.session.services.marks(sweep=whole, tags=tags))
     places = [one for one in marks.values() if one.sweep and one.sweep.id.startswith(sweep_id or "")]
@@ -203,8 +203,8 @@ async def retry_failed(
 ) -> list[int]:
     """Repeat the failed places of a sweep, each once; returns the numbers of the new jobs.
 
-    `own_secrets` has those of single jobs. A parameter of the sweep is taken from there only. `waiting` gives the terms
-    of the jobs with the one that they wait for. A repetition that another call has requested already is not requested
+    `own_secrets` has the secrets of single jobs. A parameter of the sweep is taken from there only. `waiting` gives the
+    terms of the jobs with the job that they wait for. A retry that another call has requested already is not requested
     again. Raises GridError.
     """
     from deepgrid.services.kept_messages import Mark

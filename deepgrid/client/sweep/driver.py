@@ -41,7 +41,7 @@ class SweepLimits:
         at_once: Jobs that wait or run at the same time.
         most_wei: Wei of credits that are locked at the same time; None for no limit.
         pack: Parameter sets per job.
-        retries: How often a job is run again after a failure that was not its program's.
+        retries: How often a job is retried after a failure that its program did not cause.
         approve: Whether a request may raise the allowance, to exactly what it locks.
     """
 

@@ -28,7 +28,7 @@ class JobHistory(ABC):
     @property
     @abstractmethod
     def address(self) -> str:
-        """Address of the own key."""
+        """Address of the client's own key."""
 
     @abstractmethod
     async def _connect(self) -> Connection: ...
@@ -46,7 +46,7 @@ class JobHistory(ABC):
         Args:
             status: Only jobs in this state, or one of these, such as `"running"`.
             since: Only jobs that were submitted at this time or later. Needs a time zone.
-            customer: Address of the customer. The default is the own one.
+            customer: Address of the customer. The default is the client's own address.
             tags: Only own jobs with all of these tags, such as `["project=wing"]`. A name without `=` means any value.
 
         Returns:
@@ -68,7 +68,7 @@ class JobHistory(ABC):
         return AsyncJobs(Matches(opening, customer or own, states_of(status), unix_s(since)))
 
     async def usage(self, since: When = None, until: When = None, by: str = "job") -> pd.DataFrame:
-        """Return what the own jobs cost, in the period in which they were settled.
+        """Return the cost of your jobs, in the period in which they were settled.
 
         Args:
             since: Start, such as `"2026-11-01"`, in UTC unless it names a time zone; by default the first job.
@@ -85,7 +85,7 @@ class JobHistory(ABC):
     # -- sweeps ------------------------------------------------------------------------------
 
     async def sweeps(self, *, tags: Tags | None = None) -> list[SweepGroup]:
-        """Return the own sweeps, newest first, also those of other processes.
+        """Return your sweeps, newest first, including those of other processes.
 
         Args:
             tags: Only sweeps with all of these tags.
@@ -100,7 +100,7 @@ class JobHistory(ABC):
         return await read_sweeps(await self._connect(), tags=tag_texts(tags))
 
     async def sweep(self, sweep_id: str) -> SweepGroup:
-        """Return one of the own sweeps.
+        """Return one of your sweeps.
 
         Args:
             sweep_id: Its id, or the beginning of it.

@@ -42,7 +42,7 @@ class Entry:
         at: Its place in the sweep, from 1.
         job: The job, once it was requested.
         unsubmitted: Why there will be no job.
-        retries_left: How often it is run again after a failure that was not its program's.
+        retries_left: How often it is retried after a failure that its program did not cause.
         dropped: Whether no job may be requested for it any more.
     """
 
@@ -174,7 +174,7 @@ class Plan:
         return Mark(tags=mark.tags, note=mark.note, sweep=place)
 
     async def set_ceiling(self, session: CustomerSession) -> None:
-        """Make the dearest price of today the ceiling of all jobs, unless the caller named a ceiling.
+        """Make the highest current price the ceiling of all jobs, unless the caller named a ceiling.
 
         Raises InputError if the credits of a job buy too few minutes at each cluster.
         """

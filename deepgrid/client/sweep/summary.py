@@ -23,9 +23,9 @@ _ZERO = Decimal(0)
 
 @dataclass(frozen=True, slots=True)
 class Unsubmitted:
-    """A parameter set that has no job, because its definition was refused or the set was cancelled. It costs nothing.
+    """A parameter set without a job, because its definition was refused or the sweep was cancelled. It costs nothing.
 
-    It has the attributes of a job that programs read from results.
+    It has the attributes that programs read from the jobs in results.
 
     Attributes:
         parameters: The parameters.
@@ -44,12 +44,12 @@ class Unsubmitted:
 
     @property
     def over(self) -> bool:
-        """True: there will be no job."""
+        """Always True, because there will be no job."""
         return True
 
     @property
     def exit_code(self) -> None:
-        """None: nothing ran."""
+        """Always None, because nothing ran."""
 
     @property
     def outcome(self) -> str:
@@ -64,14 +64,14 @@ class Unsubmitted:
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """The jobs of a set, counted. `str` gives a table.
+    """Counts of the jobs in a set. `str` gives a table.
 
     Attributes:
         jobs: Number of jobs.
-        states: Number of jobs by the words of their state; `not requested` for those without a job.
-        cost: Credits that the jobs cost which are over.
-        refunds: Credits that came back from them.
-        locked: Credits that are locked for the others now.
+        states: Number of jobs by the name of their state; `not requested` counts parameter sets without a job.
+        cost: Cost of the jobs that are over, in credits.
+        refunds: Credits that were returned.
+        locked: Credits that are locked now for the other jobs.
     """
 
     jobs: int
@@ -92,7 +92,7 @@ class Summary:
 
 
 def summary_of(jobs: Iterable[AsyncJob | None]) -> Summary:
-    """Return the summary of these jobs; None stands for one that was not requested."""
+    """Return the summary of these jobs. None represents a job that was not requested."""
     counts: Counter[str] = Counter()
     cost = refunds = locked = 0
     for job in jobs:

@@ -50,8 +50,8 @@ class Grid:
         """Read the key.
 
         Args:
-            key: File of the private key. The default is DPS_KEY_FILE, else `~/.dps/key`.
-            book: Address book of the grid. The default is DEEPGRID_BOOK, else `~/.dps/grid.json`.
+            key: File of the private key. The default is DPS_KEY_FILE, or `~/.dps/key` if it is not set.
+            book: Address book of the grid. The default is DEEPGRID_BOOK, or `~/.dps/grid.json` if it is not set.
             services_url: URL of the services, instead of the one in the address book.
             settings: Times and limits.
 
@@ -74,7 +74,7 @@ class Grid:
         Args:
             status: Only jobs in this state, or one of these, such as `"running"`.
             since: Only jobs that were submitted at this time or later. Needs a time zone.
-            customer: Address of the customer. The default is the own one.
+            customer: Address of the customer. The default is the client's own address.
             tags: Only own jobs with all of these tags, such as `["project=wing"]`. A name without `=` means any value.
 
         Returns:
@@ -85,7 +85,7 @@ class Grid:
             InputError: A state, time or tag is wrong, or tags of another customer's jobs are asked for.
         """
     def usage(self, since: When = None, until: When = None, by: str = "job") -> pd.DataFrame:
-        """Return what the own jobs cost, in the period in which they were settled.
+        """Return the cost of your jobs, in the period in which they were settled.
 
         Args:
             since: Start, such as `"2026-11-01"`, in UTC unless it names a time zone; by default the first job.
@@ -96,7 +96,7 @@ class Grid:
             The rows. Columns that end with `_wei` hold exact ints of wei.
         """
     def sweeps(self, *, tags: Tags | None = None) -> list[SweepGroup]:
-        """Return the own sweeps, newest first, also those of other processes.
+        """Return your sweeps, newest first, including those of other processes.
 
         Args:
             tags: Only sweeps with all of these tags.
@@ -109,7 +109,7 @@ class Grid:
             ChainError: The node does not answer.
         """
     def sweep(self, sweep_id: str) -> SweepGroup:
-        """Return one of the own sweeps.
+        """Return one of your sweeps.
 
         Args:
             sweep_id: Its id, or the beginning of it.
@@ -186,7 +186,7 @@ class Grid:
         """Return the clusters of the grid, with hardware, prices and labels.
 
         Returns:
-            All clusters, also those that are banned or wait for approval.
+            All clusters, including those that are banned or wait for approval.
 
         Raises:
             ChainError: The node does not answer.
@@ -227,7 +227,7 @@ class Grid:
 
         Args:
             workflow: A path, YAML text, a mapping, or a workflow.
-            time: How long the job may run, such as `"4h"`. Each begun minute counts.
+            time: How long the job may run, such as `"4h"`. Partial minutes are rounded up.
             uses: Labels that the cluster must have, such as `os=linux`.
             affinities: Conditions on labels of the cluster, such as `mem>=4000`.
             max_price: Most credits per minute. The default is no limit.
@@ -278,7 +278,7 @@ class Grid:
             address: The address, with its checksum.
 
         Returns:
-            Its wallet. Only the own one can be spent.
+            Its wallet. Only your own account's credits can be spent.
 
         Raises:
             InputError: The address has no valid checksum.
@@ -315,8 +315,8 @@ class Grid:
         Args:
             workflow: A path, YAML text, a mapping, or a workflow.
             credits: Credits to lock.
-            time: Instead of credits: how long the job may run, such as `"4h"`. This locks the price of the dearest
-                cluster that can take it now. Each begun minute counts.
+            time: Instead of credits: how long the job may run, such as `"4h"`. This locks the price at the most
+                expensive cluster that can take it now. Partial minutes are rounded up.
             name: Name of at most 32 bytes. The default is the file's name.
             uses: Labels that the cluster must have, such as `os=linux`.
             affinities: Conditions on labels of the cluster, such as `mem>=4000`.
@@ -325,16 +325,16 @@ class Grid:
             quote: A quote that must still hold: it is recent, and no price rose.
             key: Idempotency key. The same key with the same workflow finds the job that exists.
             min_time: Time that the credits must buy at the cluster, such as `"2h"`. The default is `time`, or a minute.
-            max_price: Most credits per minute, which the contract enforces; `"any"` for no ceiling. The default is
-                the dearest price of the quote, or else of the clusters that can take the job now.
+            max_price: Most credits per minute, which the contract enforces; `"any"` for no ceiling. The default is the
+                highest price in the quote, or among the clusters that can take the job now.
             give_up_after: If no cluster has the job after this time, 10 minutes or more, it is cancelled and refunded.
             prefer: What counts most when a cluster is chosen: `balanced`, `price`, `start` or `speed`.
             tags: Tags to find the job by, such as `["project=wing"]`. They are not on chain.
             note: A note on the job, of at most 500 characters.
             send: Files and folders of this machine, which the job finds in `$DEEPSQUARE_INPUT`.
             input_from: Another job of the same customer, or its number, whose output becomes the input.
-            retries: While it is waited for, run the job again up to so many times if it fails for another reason than
-                its program. It then has the number of its last attempt.
+            retries: While you wait for it, retry the job up to this many times if it fails for a reason other than its
+                program. It then has the number of its last attempt.
             after: A job, or its number, that must finish first. If it does not, the new job ends with a refund.
             after_any: A job that must end first, in any way.
             cache: If an equal job that was submitted so has finished, return it, and lock nothing.
@@ -406,7 +406,7 @@ class Grid:
             at_once: Most jobs that wait or run at the same time.
             most: Most credits that are locked for these jobs at the same time. None means no limit.
             pack: Parameter sets per job, which runs them one after another; for runs of seconds.
-            key: Idempotency key. An interrupted call that is repeated with its key goes on where it was.
+            key: Idempotency key. A repeated call with the same key continues where the interrupted one stopped.
             name: Name of all jobs, of at most 32 bytes. The default is the file's name.
             uses: Labels that the cluster must have, such as `os=linux`.
             affinities: Conditions on labels of the cluster, such as `mem>=4000`.
@@ -419,7 +419,7 @@ class Grid:
             note: A note on all jobs.
             send: Files and folders for each job, as for `submit`. They are sent and stored once.
             input_from: Another job, or its number, whose output becomes the input of each.
-            retries: Run a job again up to so many times if it fails for another reason than its program.
+            retries: Retry a job up to this many times if it fails for a reason other than its program.
             after: A job, or its number, that must finish before all of these.
             after_any: A job that must end before all of these, in any way.
             private: Encrypt the files, as for `submit`.
@@ -447,7 +447,7 @@ class Grid:
             ChainError: The node does not answer.
         """
     def watch(self, cursor: str | None = None) -> Iterator[JobChange]:
-        """Yield changes of the own jobs: new jobs and new states. It never ends; outages of the node only delay it.
+        """Yield changes of your jobs: new jobs and new states. It never ends; outages of the node only delay it.
 
         A program that starts again with the cursor of the last change that it handled gets each later change once. If
         the chain replaces blocks, a change may vanish or come again: see `ClientSettings.confirmations`.
@@ -501,7 +501,7 @@ class Job:
     def exec(self, command: Sequence[str] | str, *, input: bytes | str = b"") -> CommandOutput:
         """Run a command in the running job, on its first node, as the job's account.
 
-        It runs beside the job's own steps, in the job's working folder, and outside of its containers.
+        It runs alongside the job's own steps, in the job's working folder, and outside of its containers.
 
         Args:
             command: The program and its arguments. A text is a command line for `sh`.
@@ -648,7 +648,7 @@ class Job:
         """Whether `submit(cache=True)` found this job in place of a new one, so that nothing was locked."""
     @property
     def retries_left(self) -> int:
-        """How often the job may still be run again by `retries`; 0 once it needs no repetition."""
+        """How often `retries` may still run the job again; 0 once it needs no retry."""
     def file(self) -> JobFile:
         """Return the workflow file of an own job, with its tags and note. Secrets in it are masked.
 
@@ -656,7 +656,7 @@ class Job:
             The file. Modules in it are resolved, and comments are gone.
 
         Raises:
-            NotFound: It is another customer's job, or its file is not kept any more.
+            NotFound: The job belongs to another customer, or its file is no longer kept.
             ServiceError: The services do not answer.
         """
     def again(
@@ -676,15 +676,15 @@ class Job:
         after: SupportsIndex | None = None,
         after_any: SupportsIndex | None = None,
     ) -> Self:
-        """Submit the job again, on the terms of the earlier one.
+        """Submit the job again, with the terms of the earlier job.
 
         Args:
             workflow: An edited workflow. The default is the kept file of the job.
-            secrets: Values of the masked secrets of the kept file by their places, as `file` lists them.
-            credits: Credits to lock. The default is what the earlier job locked.
+            secrets: Values of the masked secrets in the kept file, keyed by their paths as `file` lists them.
+            credits: Credits to lock. The default is the amount that the earlier job locked.
             time: Instead of credits: how long the job may run, such as `"4h"`.
-            min_time: Time that the credits must buy at the cluster. The default is `time`, else the time of the
-                earlier job.
+            min_time: Time that the credits must buy at the cluster. The default is `time`, or the earlier job's minimum
+                time.
             max_price: Most credits per minute. The default is the ceiling of the earlier job.
             name: Name of the job. The default is the earlier name.
             tags: Tags of the job. The default is the earlier tags.
@@ -840,14 +840,14 @@ class Job:
     def download(
         self, to: FilePath, only: str | Sequence[str] | None = None, *, workflow: Source | Workflow | None = None
     ) -> list[Path]:
-        """Fetch the output: from the grid if it keeps it, else from the bucket or web address that the workflow names.
+        """Fetch the output: from the grid if it keeps it, otherwise from the bucket or web address in the workflow.
 
-        Files are checked by size, and by checksum where the grid or a bucket gives one. An interrupted download goes on
-        where it stopped, and files that are there are kept. Several files that came as one archive are unpacked.
+        Files are checked by size, and by checksum where the grid or a bucket gives one. An interrupted download
+        continues where it stopped, and existing files are kept. Several files that came as one archive are unpacked.
 
         Args:
             to: The target folder. It is created if it is missing.
-            only: Patterns of names, such as `*.png`; `*` also stands for `/`. None means all files.
+            only: Patterns of names, such as `*.png`; `*` also matches `/`. None means all files.
             workflow: The workflow of the job. It is needed only if another machine submitted the job, and the output
                 has a secret.
 
@@ -1139,7 +1139,7 @@ class Wallet:
     def gas(self) -> Decimal:
         """The chain's own currency, which pays for transactions, in units of 10**18 wei."""
     def set_allowance(self, amount: Credits) -> str:
-        """Let the grid lock up to `amount` of the own credits.
+        """Let the grid lock up to `amount` of your credits.
 
         Args:
             amount: Credits; 0 takes the allowance back.

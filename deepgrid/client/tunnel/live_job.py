@@ -50,7 +50,7 @@ class LiveJob:
     async def exec(self, command: Sequence[str] | str, *, input: bytes | str = b"") -> CommandOutput:
         """Run a command in the running job, on its first node, as the job's account.
 
-        It runs beside the job's own steps, in the job's working folder, and outside of its containers.
+        It runs alongside the job's own steps, in the job's working folder, and outside of its containers.
 
         Args:
             command: The program and its arguments. A text is a command line for `sh`.

@@ -88,7 +88,7 @@ class FilesScreen(ListScreen):
         self.run_worker(self._download(path), group="download")
 
     async def _download(self, path: str | None) -> None:
-        """Fetch into a folder of this job. An interrupted download goes on where it stopped."""
+        """Download into a folder of this job. An interrupted download continues where it stopped."""
         to = Path(f"job-{self._job.id}")
         try:
             found = await self._job.download(to, only=path and literal(path))
@@ -100,5 +100,5 @@ class FilesScreen(ListScreen):
 
 
 def literal(path: str) -> str:
-    """Return a pattern that stands for this path only."""
+    """Return a pattern that matches only this path."""
     return "".join(f"[{letter}]" if letter in "*?[" else letter for letter in path)

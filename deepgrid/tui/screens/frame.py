@@ -148,7 +148,7 @@ class GridScreen(Screen[None], inherit_bindings=False):
     def ask_in(self, field: Input) -> None:
         """Show a field and give it the focus at once. The keys that were typed ahead are for the field."""
         field.disabled, field.display = False, True
-        self.set_focus(field)  # `Widget.focus` would wait for its turn, behind these keys
+        self.set_focus(field)  # `Widget.focus` would wait for its turn, after these keys
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Return whether an action may run. While the user types, keys that open a field are letters."""

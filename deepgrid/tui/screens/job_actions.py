@@ -23,7 +23,7 @@ PEEK_AGAIN_S = 2.0
 
 
 class JobActions(GridScreen):
-    """A screen with a chosen job: the one that it was opened for, or that of a table."""
+    """A screen with a chosen job: the job that it was opened for, or the selected row of a table."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("l", "peek", "last lines of the job", show=False),
@@ -36,11 +36,11 @@ class JobActions(GridScreen):
 
     @property
     def job(self) -> AsyncJob | None:
-        """The chosen job; None if there is none, or while it is read."""
+        """The chosen job; None if there is none, or while it is being read."""
         raise NotImplementedError
 
     def may_send(self) -> bool:
-        """Return whether there is a key. Says so if not."""
+        """Return whether there is a key. Shows a message if there is none."""
         if self.grid_app.read_only:
             self.tell("This was opened read-only, without a key.", wrong=True)
         return not self.grid_app.read_only
@@ -119,7 +119,7 @@ class JobActions(GridScreen):
             return
         fee = f"at least {live.terms.cancellation_minutes} minutes are billed"
         if job.on_chain.has_cancel_request:
-            billed = "what its cluster cannot bill any more comes back"
+            billed = "what its cluster can no longer bill is returned"
         else:
             billed = fee if job.status.claimed else f"nothing is billed, unless a cluster claims it first: then {fee}"
         question = f"Cancel job {job.id} ({plain(job.name)})? {billed} [y/N]"

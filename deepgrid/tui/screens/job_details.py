@@ -22,7 +22,7 @@ TAIL_BYTES = 16384
 
 
 class JobScreen(JobActions):
-    """Life and bill of a job; on a wide screen the end of its log beside it."""
+    """Life and bill of a job. A wide screen also shows the end of its log."""
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("enter", "open_log", "log of the job", show=False)]
     KEYS = "enter log  l peek  o files  t top up  c cancel  r run again  ? keys  q"

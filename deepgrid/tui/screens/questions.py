@@ -72,7 +72,7 @@ NAMES = {"question_mark": "?", "colon": ":", "slash": "/", "pageup": "pgup", "pa
 def keys_of(screen: Screen[None]) -> list[Line]:
     """Return one line per action: its keys and its effect.
 
-    Actions of the screen come first, then those of its parts.
+    Actions of the screen come first, then actions of its parts.
     """
     by_action: dict[str, tuple[list[str], str]] = {}
     active = sorted(screen.active_bindings.items(), key=lambda entry: entry[1].node is not screen)

@@ -72,7 +72,7 @@ class SubmitForm(MoneyForm):
         return [
             Field("file", "file", "workflow file; ctrl+t starts from a template", file, paths=True),
             Field("amount", "credits", "credits to lock; empty: what the time costs", amount),
-            Field("name", "name", "name of the job; by default that of the file", again.name if again else ""),
+            Field("name", "name", "name of the job; by default the file's name", again.name if again else ""),
             Field("time", "time", "how long it may run, such as 4h or 90m", "1h"),
             Field("labels", "labels", "conditions on clusters, such as os=linux mem>=4000", labels),
             *self._order(),

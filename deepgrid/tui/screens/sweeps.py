@@ -1,4 +1,4 @@
-"""The own sweeps as groups: a list of them, and one of them with a row per place and its parameters as columns."""
+"""The customer's sweeps: a list of them, and a view of one sweep with a row per job and a column per parameter."""
 
 from __future__ import annotations
 
@@ -200,5 +200,5 @@ def columns(group: SweepGroup) -> list[Column]:
 
 
 def value_of(row: SweepRow, name: str) -> str:
-    """Return the values of a parameter at one place; those of packed sets are joined."""
+    """Return the values of a parameter at one place. The values of packed sets are joined."""
     return ",".join(one[name] for one in row.parameters if name in one)

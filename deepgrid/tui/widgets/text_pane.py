@@ -68,7 +68,7 @@ class TextPane(Scroller):
 
 
 class SideText(TextPane, can_focus=False):
-    """A text beside the fields or the table that have the keys."""
+    """A text next to the fields or the table that have the focus."""
 
 
 def text_in_style(text: str, style: str) -> Text:

@@ -58,7 +58,7 @@ async def usage(
 
 
 def _form(form: str, to: Path | None, *, as_json: bool) -> str:
-    """Return the form of the output: the one that is named, else the one of the file's ending. Raises InputError."""
+    """Return the output format: the named one, or the format of the file's extension. Raises InputError."""
     named = form or ("json" if as_json else "") or (to.suffix.removeprefix(".") if to else "") or "table"
     if named not in FORMS or (named == "table" and to):
         raise InputError(f"{named[:40]!r} is no form of a usage.", next_step=f"Use one of: {', '.join(FORMS[1:])}.")

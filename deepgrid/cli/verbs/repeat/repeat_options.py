@@ -20,7 +20,7 @@ Time = Annotated[
     typer.Option(
         "--time",
         metavar="TIME",
-        help="Instead of credits: how long the job may run, such as 4h or 90m. Each begun minute counts.",
+        help="Instead of credits: how long the job may run, such as 4h or 90m. Partial minutes are rounded up.",
     ),
 ]
 Array = Annotated[

@@ -1,4 +1,4 @@
-"""Asks for the secrets of a kept file, which are never shown, and opens the file in an editor."""
+"""Asks for the secrets of a kept file without showing them, and opens the file in an editor."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def ask_secrets(places: Sequence[str], job_id: int) -> dict[str, str]:
 
 
 def read_again(file: JobFile, name: str, job_id: int, *, edit: bool) -> Workflow:
-    """Return the workflow of a kept file with its secrets, after the user edited it. Raises InputError."""
+    """Return the workflow of a kept file with its secrets. With `edit`, the user edits it first. Raises InputError."""
     text = file.text
     while True:
         if edit:
@@ -66,7 +66,7 @@ def edited(text: str) -> str:
 
 
 def _masked_in(text: str, name: str) -> tuple[str, ...]:
-    """Return the places that still hide a secret. A faulty file has none: its faults are found later."""
+    """Return the fields whose secret is still masked. An invalid file has none: its faults are found later."""
     import yaml
 
     from deepgrid.workflow.masking import masked_places

@@ -1,4 +1,4 @@
-"""`dps sweep`: sweeps as groups, and the repetition of what failed in them."""
+"""`dps sweep`: sweeps as groups, and retries of their failed jobs."""
 
 from __future__ import annotations
 
