@@ -18,14 +18,14 @@ from deepgrid.services.context import Context, app_state
 HTTPS_PORT = 443
 _HOST = re.compile(r"[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?(:[0-9]{1,5})?\Z")
 FETCHES_WAITING_PER_ADDRESS = 4
-NICENESS = 5  # of checks: signed uploads come first
+NICENESS = 5  # of checks, because signed uploads come first
 
 
 @dataclass(frozen=True)
 class CompatLimits:
     """Limits in addition to the services'. Times are seconds, sizes bytes. An address is a source address."""
 
-    running: int = 256  # requests over HTTP and gRPC. Those of signed requests are counted apart.
+    running: int = 256  # requests over HTTP and gRPC. Signed requests are counted separately.
     # definitions without a signature, which have no owner until a job names them
     submissions_per_address: Rate = field(default=Rate(1, 100))
     definitions: int = 10_000
@@ -36,26 +36,26 @@ class CompatLimits:
     checks_waiting_per_address: int = 16
     check_wait_s: float = 45.0  # existing clients never retry, so they wait longer than signed uploads
     module_fetches: int = 2  # jobs whose modules are fetched at the same time
-    # GraphQL, whose requests are examined in processes of their own
+    # GraphQL, whose requests are examined in separate processes
     graphql_slots: int = 2  # processes; one is reserved for small requests
     graphql_waiting_per_address: int = 64  # for `check_wait_s`
-    graphql_within_s: float = 10.0  # the process of a longer examination is killed
+    graphql_within_s: float = 10.0  # a process that examines for longer is killed
     # the log service
-    stream_s: float = 24 * 3600.0  # length of a stream
+    stream_s: float = 24 * 3600.0  # maximum length of a stream
     list_every_s: float = 10.0  # pause between two lists of logs in a stream
-    job_within_s: float = 30.0  # a job that is read right after its transaction was sent
-    jobs_awaited: int = 64  # by all readers
+    job_within_s: float = 30.0  # wait for a job that is read right after its transaction was sent
+    jobs_awaited: int = 64  # by all readers together
     jobs_awaited_per_signer: int = 2
-    request_within_s: float = 10.0  # a request over gRPC
-    answer_within_s: float = 60.0  # the next answer to it
+    request_within_s: float = 10.0  # to receive a request over gRPC
+    answer_within_s: float = 60.0  # to send the next answer to it
 
 
 @dataclass(frozen=True)
 class CompatSettings:
     """Settings of the services for existing clients.
 
-    `module_hosts`: `HOST` or `HOST:PORT` of the git servers whose modules are fetched for clients that do not sign.
-    `private_module_hosts`: whether these hosts may be at private addresses.
+    `module_hosts`: `HOST` or `HOST:PORT` of each git server from which modules are fetched for clients that do not
+    sign. `private_module_hosts`: whether these hosts may be at private addresses.
     """
 
     module_hosts: tuple[str, ...] = ()
@@ -78,7 +78,7 @@ class CompatSettings:
 
 
 class CompatContext:
-    """The parts that requests of existing clients share. Signed requests never wait for them."""
+    """State that requests of existing clients share. Signed requests never wait for it."""
 
     def __init__(self, services: Context, settings: CompatSettings) -> None:
         self.services, self.settings, self.limits = services, settings, settings.limits

@@ -1,4 +1,4 @@
-"""Mounts the protocols of existing clients in front of the services."""
+"""Serves the protocols of existing clients in front of the services."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ PATHS = frozenset({GRAPHQL_PATH, "/", "/health"})
 
 
 class CrossOrigin:
-    """ASGI middleware: CORS headers for these paths, also on refusals. Credentials are never allowed."""
+    """ASGI middleware: CORS headers for these paths, even on refusals. Credentials are never allowed."""
 
     def __init__(self, app: ASGIApp) -> None:
         allow = partial(CORSMiddleware, app, allow_methods=METHODS)
@@ -71,7 +71,7 @@ class ExistingClients:
 async def serving_existing_clients(
     services: FastAPI, grpc: socket.socket | None, settings: CompatSettings
 ) -> AsyncIterator[ExistingClients]:
-    """Yield the application of `open_services`, with its front for existing clients.
+    """Yield the application of `open_services`, wrapped so that it also serves existing clients.
 
     `grpc` is the listening socket of the log service over gRPC, for a proxy; None serves gRPC-web only.
     """

@@ -1,7 +1,7 @@
 """Backups of a role's files: keys, address book, settings and state. A restore puts each file back to its path.
 
-Archives are tar files that only their owner can read, with `manifest.json` as first member. The checksums find damage.
-They do not prove who made the archive.
+Archives are tar files that only their owner can read, with `manifest.json` as the first member. The checksums detect
+damage. They do not prove who made the archive.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from deepgrid.files.private_files import copy_private, draft_of, sync
 
 MANIFEST = "manifest.json"
 MOST_MANIFEST_BYTES = 1 << 20
-BAD_CHECKSUMS = "is damaged: its checksums are not those of its manifest"
+BAD_CHECKSUMS = "is damaged: its checksums do not match its manifest"
 Role = Literal["provider", "operator"]
 DATABASE = ".sqlite"
 PRIVATE = 0o600
-LOCKED_WITHIN_S = 60.0  # wait for the writer of a database
-NOT_KEPT = (".lease", ".sqlite-wal", ".sqlite-shm")  # locks, and what the copy of a database contains
+LOCKED_WITHIN_S = 60.0  # how long to wait for the writer of a database
+NOT_KEPT = (".lease", ".sqlite-wal", ".sqlite-shm")  # locks, and files whose content is in the copy of a database
 HIDDEN = "."  # drafts, which vanish at any moment, and caches of other programs
 
 
@@ -51,19 +51,19 @@ M = TypeVar("M", bound=Contents)
 
 
 def sha256_of(file: Path) -> str:
-    """Return the hex digits of the SHA-256 digest, computed over the content."""
+    """Return the SHA-256 of the file's content in hex."""
     with open(file, "rb") as content:
         return hashlib.file_digest(content, "sha256").hexdigest()
 
 
 def contents_of(files: Iterable[Path]) -> dict[str, Any]:
-    """Return the fields of `Contents` for a backup of these files that is made now."""
+    """Return the fields of `Contents` for a new backup of these files."""
     members = {file.name: sha256_of(file) for file in files}
     return {"deepgrid": version("deepgrid"), "made_at": int(time.time()), "members": members}
 
 
 def require_new(archive: Path) -> None:
-    """Raise ConfigurationError if the archive exists or its folder does not, before the work of a backup is done."""
+    """Raise ConfigurationError if the archive exists or its folder does not. Call it before the work of a backup."""
     folder = archive.absolute().parent
     if not folder.is_dir():
         raise ConfigurationError(f"There is no folder {folder}.", next_step="Make it, for this command's account only.")
@@ -89,8 +89,8 @@ def pack(archive: Path, manifest: Contents, files: Iterable[Path]) -> None:
 def unpack(archive: Path, folder: Path, kind: type[M], most_bytes: Callable[[str], int | None]) -> M:
     """Unpack the archive into the folder, and check it. Raises ConfigurationError.
 
-    `most_bytes` gives the largest size of a member, and None for a name that such a backup does not have. It accepts
-    plain names only, so nothing is written elsewhere.
+    `most_bytes` returns the maximum size of a member, or None for a name that such a backup does not have. Only plain
+    names are accepted, so nothing is written elsewhere.
     """
     found: dict[str, str] = {}
     try:
@@ -137,7 +137,7 @@ class FilesManifest(Contents):
 
 
 def state_files(folder: Path, but: Iterable[str] = ()) -> list[Path]:
-    """Return the files of a state folder that a backup keeps: all but locks, hidden ones and those named `but`.
+    """Return the files of a state folder that a backup keeps: all except locks, hidden files and files named in `but`.
 
     No link is followed. Raises ConfigurationError for a folder that cannot be read.
     """
@@ -159,9 +159,10 @@ def _fail(error: OSError) -> None:
 
 
 def back_up_files(archive: Path, role: Role, name: str, files: Iterable[Path]) -> FilesManifest:
-    """Write these files into a new archive, while their owner may run. Raises ConfigurationError.
+    """Write these files into a new archive, even while their owner runs. Raises ConfigurationError.
 
-    A database of SQLite is copied by its backup call, other files as they are. Their writers replace them as a whole.
+    An SQLite database is copied with SQLite's backup function. Other files are copied as they are, because their
+    writers replace them atomically.
     """
     require_new(archive)
     paths = {f"{number:06d}": file.expanduser().absolute() for number, file in enumerate(dict.fromkeys(files))}
@@ -189,7 +190,7 @@ class Restore:
     """
 
     def __init__(self, archive: Path, folder: Path, role: Role) -> None:
-        """Unpack into `folder`, and compare. Raises ConfigurationError if a path has another content."""
+        """Unpack into `folder`, and compare. Raises ConfigurationError if a path has different content."""
         self.manifest = unpack(archive, folder, FilesManifest, lambda name: sys.maxsize if name.isdecimal() else None)
         self._folder = folder
         if self.manifest.role != role or set(self.manifest.paths) != set(self.manifest.members):
@@ -202,7 +203,7 @@ class Restore:
         others = [str(path) for path in self._targets.values() if path not in self.missing and path not in self.same]
         if others:
             raise ConfigurationError(
-                f"These files exist with another content: {', '.join(others)}.",
+                f"These files exist with different content: {', '.join(others)}.",
                 next_step="Move them away so that the backup can replace them. Nothing was changed.",
             )
 
@@ -220,7 +221,7 @@ class Restore:
                     draft.unlink()
         except OSError as error:
             raise ConfigurationError(
-                f"{error.filename} cannot be written: {error.strerror}.", next_step="Run it again after that."
+                f"{error.filename} cannot be written: {error.strerror}.", next_step="Then run it again."
             ) from None
 
     def _is_same(self, member: str, path: Path) -> bool:
@@ -238,9 +239,10 @@ def _make_folder(folder: Path) -> None:
 
 
 def copy_database(path: Path, to: Path) -> None:
-    """Copy a database of SQLite into a new file, mode 0600, while others use it. Raises sqlite3.Error and OSError.
+    """Copy an SQLite database into a new file, mode 0600, while others use it. Raises sqlite3.Error and OSError.
 
-    It is opened for writing, as only then SQLite leaves no journal beside it. A missing one is not made.
+    The database is opened for writing, because otherwise SQLite leaves a journal next to it. A missing database is not
+    created.
     """
     os.close(os.open(to, os.O_CREAT | os.O_EXCL | os.O_WRONLY, PRIVATE))
     address = f"{path.absolute().as_uri()}?mode=rw"

@@ -56,7 +56,7 @@ def copy_private(source: IO[bytes], to: Path) -> str:
 
 @contextmanager
 def draft_of(path: Path) -> Iterator[IO[bytes]]:
-    """Yield a new file beside `path`, mode 0600.
+    """Yield a new file next to `path`, mode 0600.
 
     Rename or link its `name`; what is left of it is removed at the end.
     """

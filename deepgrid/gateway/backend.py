@@ -1,5 +1,5 @@
 """The web app in front of another application: pages, relay, grid description and checks. All other requests are
-forwarded. It has its own limits. Open pages behind one address never count at the services' `Gate`.
+forwarded. It has its own limits. Open pages that share one address never count at the services' `Gate`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Serves the build of the web app: compressed where it is accepted, hashed names for a year, the rest revalidated."""
+"""Serves the build of the web app, compressed if the client accepts it.
+
+Files with a hash in their name are cached for a year. The rest is revalidated.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +42,7 @@ class Asset:
 
 
 class Pages:
-    """The files of the build in `folder`, kept in memory. A new build is noticed when the start page is asked for."""
+    """The files of the build in `folder`, kept in memory. Each request for the start page checks for a new build."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -52,7 +55,7 @@ class Pages:
         return path == "/" or path[1:] in self._assets
 
     async def answer(self, scope: Scope, send: Send) -> None:
-        """Answer a GET or HEAD of a path for which `has` is true."""
+        """Answer a GET or HEAD request for a path that `has` accepts."""
         name = scope["path"][1:] or INDEX
         if name == INDEX:
             self._read_anew()
@@ -74,7 +77,7 @@ class Pages:
         await send_answer(send, 200, b"" if is_head else content, asset.kind, headers)
 
     def _read_anew(self) -> None:
-        """Read the build if it is another one than before."""
+        """Read the build if it changed."""
         try:
             stamp = (self._folder / INDEX).stat().st_mtime_ns
         except OSError:
@@ -89,7 +92,7 @@ class Pages:
 
 
 def accepts_gzip(accepted: str) -> bool:
-    """Return whether a header Accept-Encoding allows gzip."""
+    """Return whether an Accept-Encoding header allows gzip."""
     for part in accepted.lower().split(","):
         coding, _, quality = part.partition(";")
         if coding.strip() in ("gzip", "*"):

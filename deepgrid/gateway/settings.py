@@ -15,8 +15,8 @@ class WebLimits:
     """Limits of the web app. Times are seconds, sizes bytes. An address is a source address (IPv6: its /64).
 
     They are generous per address, because 1,000 open pages may share one, for example of a proxy or a university. Equal
-    reads are joined, so what an address may cost the node is limited apart from its requests. The price of a read is 1
-    for each `call_gas`.
+    reads are merged, so the cost of an address to the node is limited separately from its requests. The price of a read
+    is 1 for each `call_gas`.
     """
 
     # requests to the relay
@@ -66,7 +66,7 @@ class WebSettings:
     """Settings of the web app."""
 
     static: Path = STATIC  # the folder of the build
-    local: bool = False  # the page belongs to one customer (`dps web`): modules are resolved, a signer stands beside it
+    local: bool = False  # the page belongs to one customer (`dps web`): modules are resolved, and there is a signer
     node_url: str | None = None  # shown to everybody; None shows none
     prefect_url: str | None = None  # the same
     transactions: bool = False  # the relay takes signed transactions to the grid's contracts, as a wallet's node

@@ -47,7 +47,7 @@ GRID = ("chain_id", "meta_scheduler", "credit", "provider_manager")
 class Manifest(file_backup.Contents):
     """The content of a backup. `schema_step` is the last migration.
 
-    `secret_sha256` is of the key, also if the archive does not hold it.
+    `secret_sha256` is the hash of the key, even if the archive does not hold the key.
     """
 
     schema_step: str
@@ -69,7 +69,7 @@ def unpack_backup(archive: Path, folder: Path) -> Manifest:
 
 
 class SqliteFile:
-    """A file, dumped by SQLite's backup call. A restore makes the whole file beside it, and links it in."""
+    """A file, dumped by SQLite's backup call. A restore writes the whole file next to it, and links it in."""
 
     kind: Kind = "sqlite"
 
@@ -170,7 +170,7 @@ def _environment(url: URL) -> dict[str, str]:
 
 
 def _single_file(file: Path) -> None:
-    """Put everything into the file itself, with no journal beside it."""
+    """Put everything into the file itself, with no journal next to it."""
     with closing(sqlite3.connect(file)) as connection:
         connection.execute("PRAGMA journal_mode = DELETE")
 
@@ -262,7 +262,7 @@ def _require_fit(manifest: Manifest, dumper: SqliteFile | Postgres, book: Addres
 
 
 def _key(manifest: Manifest, backed_up: Path, secret_file: Path) -> bytes:
-    """Return the key of the backup: the archive's, else the secret file's. Raises ConfigurationError."""
+    """Return the key of the backup: from the archive, or from the secret file. Raises ConfigurationError."""
     if secret_file.exists():
         Vault.open(secret_file)  # refuses a file that others may read
     elif not backed_up.exists():
@@ -272,6 +272,6 @@ def _key(manifest: Manifest, backed_up: Path, secret_file: Path) -> bytes:
     keys = [file.read_bytes().strip() for file in (secret_file, backed_up) if file.exists()]
     if any(hashlib.sha256(key).hexdigest() != manifest.secret_sha256 for key in keys):
         raise ConfigurationError(
-            f"The secret file {secret_file} is not that of the backup.", next_step="Move it away, or use its backup."
+            f"The secret file {secret_file} does not match the backup.", next_step="Move it away, or use its backup."
         )
     return keys[0]

@@ -58,7 +58,7 @@ class MarkBatch(Message):
 
 
 class MarkPage(Message):
-    """Marks of a customer's jobs. `after` continues behind them; null at the end."""
+    """Marks of a customer's jobs. `after` is the start of the next page; null at the end."""
 
     marks: list[JobMark]
     after: DefinitionHash | None = None

@@ -38,11 +38,11 @@ class LogPosition:
     most: int = 2**53
 
     def after(self, data: bytes) -> Self:
-        """Return the position behind this part of the file."""
+        """Return the position after this part of the file."""
         return replace(self, offset=self.offset + len(data), source=self.source + len(data))
 
     def after_gap(self, line: bytes, gap: int) -> Self:
-        """Return the position behind a line that stands for `gap` bytes of the file."""
+        """Return the position after a line that replaces `gap` bytes of the file."""
         return replace(self, offset=self.offset + len(line), source=self.source + gap, left_out=self.left_out + gap)
 
 

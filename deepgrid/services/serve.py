@@ -87,7 +87,7 @@ def log_where(listeners: Listeners) -> None:
         logger.info("the services listen for their proxy at %s", where)
         return
     logger.info("the services listen at http://%s", where)
-    logger.warning("no proxy stands in front: for a look on this machine only, without limits per address")
+    logger.warning("no proxy in front: for use on this machine only, without limits per address")
     if listeners.grpc is not None:
         logger.info("the log service speaks gRPC at %s", address_of(listeners.grpc))
 

@@ -40,7 +40,7 @@ class Denied(Exception):
 
 
 class Access:
-    """The token and the sessions. `renewed` is called with each fresh token, also with the first one."""
+    """The token and the sessions. `renewed` is called with each fresh token, including the first one."""
 
     def __init__(self, renewed: Callable[[str], None] = lambda _token: None) -> None:
         self._renewed = renewed

@@ -63,7 +63,8 @@ class LocalApp:
 
 
 async def serve_local(settings: LocalSettings, show: ShowAddress) -> None:
-    """Serve until SIGTERM or SIGINT. Each address with a fresh one-time token goes to the file, else to `show`.
+    """Serve until SIGTERM or SIGINT. Each address with a fresh one-time token is written to the file, or passed to
+    `show` if there is no file.
 
     Raises ConfigurationError (key, address book, port) and ChainError.
     """

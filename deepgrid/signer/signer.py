@@ -27,7 +27,7 @@ CREDIT_VERSION = "1"  # of the token's EIP-712 domain
 
 
 class Signer:
-    """The account of `sender` as an EIP-1193 provider. All its transactions go through that one sender."""
+    """The account of `sender` as an EIP-1193 provider. All its transactions go through this sender."""
 
     def __init__(self, chain: Chain, sender: Sender, limit: SpendingLimit) -> None:
         self._chain = chain

@@ -70,7 +70,7 @@ def test_a_file_with_another_content_stays(machine: Path, tmp_path: Path) -> Non
     journal.unlink()
     assert unpacked(archive, tmp_path / "first").same == [machine / "key"]
     (machine / "key").write_text("0x43\n")
-    with pytest.raises(ConfigurationError, match="exist with another content: .*key. Move them away"):
+    with pytest.raises(ConfigurationError, match="exist with different content: .*key. Move them away"):
         unpacked(archive, tmp_path / "second")
     assert not journal.exists()
 
@@ -80,7 +80,7 @@ def test_a_dangling_link_in_place_of_a_file_is_not_written_through(machine: Path
     back_up_files(archive, "provider", "alpha", [machine / "key"])
     (machine / "key").unlink()
     (machine / "key").symlink_to(tmp_path / "elsewhere")
-    with pytest.raises(ConfigurationError, match="exist with another content"):
+    with pytest.raises(ConfigurationError, match="exist with different content"):
         unpacked(archive, tmp_path / "staging")
     assert not (tmp_path / "elsewhere").exists()
 

@@ -156,7 +156,7 @@ async def test_a_journal_that_was_left_beside_the_database(archive: Path, new: M
 
 async def test_another_secret_file(archive: Path, new: Machine, machine: Machine, tmp_path: Path) -> None:
     Vault.open(new.secret)
-    await refused(new, archive, "not that of the backup")
+    await refused(new, archive, "does not match the backup")
     machine.secret.unlink()
     Vault.open(machine.secret)
     with pytest.raises(ConfigurationError, match="another secret file"):

@@ -1,7 +1,7 @@
-"""Bounds on requests of strangers: what a body and a GraphQL document may hold, and what an answer may.
+"""Limits for untrusted requests: the size of a body, of a GraphQL document and of an answer.
 
-The values of variables are counted before any code recurses into them, fields with each use of their fragment. One
-document may store one job.
+The values of variables are counted before any code recurses into them. The fields of a fragment count at each of its
+uses. One document may store one job.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ from deepgrid.workflow.yaml_nodes import MAX_DEPTH
 
 MOST_TOKENS = 2000  # an introspection query has 200; jobs come as variables
 MOST_CHARACTERS = 64 * 1024
-MOST_FIELDS = 400  # with the fields of fragments at each use; an introspection query has 200
+MOST_FIELDS = 400  # the fields of a fragment count at each use; an introspection query has 200
 MOST_ANSWERED = 5000  # fields of an answer; the whole schema has 2,400
 MOST_NESTED = MAX_DEPTH  # levels of a document or of variables, as in workflow files
 MOST_VALUES = 20_000
 MOST_OBJECTS = 5_000  # steps, variables and the like; checking one takes 0.1 ms
-CHANGES = ("submit", "validate")  # at most one of these in a document
+CHANGES = ("submit", "validate")  # a document may have one of these
 
 
 def read_body(body: bytes) -> Any:
@@ -45,7 +45,7 @@ def read_body(body: bytes) -> Any:
     if isinstance(found, list):
         raise GraphQLError("the body must be one operation; lists of operations are not supported")
     _require_bounds(found)
-    if isinstance(found, dict) and found.get("operationName") == "":  # as some clients write that they name none
+    if isinstance(found, dict) and found.get("operationName") == "":  # some clients send this to name no operation
         del found["operationName"]
     return found
 
@@ -84,7 +84,7 @@ class TooLarge(BaseException):
 
 
 def limited_answer() -> Callable[..., Any]:
-    """Return a middleware for one execution, which ends it with TooLarge."""
+    """Return a middleware for one execution. It ends a too large one with TooLarge."""
     answered = 0
 
     def count(resolve: Callable[..., Any], root: Any, info: Any, **arguments: Any) -> Any:
@@ -117,7 +117,7 @@ class _Levels(Visitor):
 
 @dataclass(frozen=True)
 class _Count:
-    """Fields, those among them that change something, and levels."""
+    """Numbers of fields, of fields that change something, and of levels."""
 
     fields: int = 0
     changes: int = 0
@@ -125,7 +125,7 @@ class _Count:
 
 
 class _Counts:
-    """Counts what selections hold once their fragments are expanded. Each fragment is looked at once."""
+    """Counts the contents of selections with their fragments expanded. Each fragment is visited once."""
 
     def __init__(self, document: DocumentNode) -> None:
         self._fragments = {
@@ -146,7 +146,7 @@ class _Counts:
                 fields, changes = fields + 1, changes + (node.name.value in CHANGES)
             fields, changes, levels = fields + inner.fields, changes + inner.changes, max(levels, inner.levels + 1)
             if fields > MOST_FIELDS:
-                raise GraphQLError(f"the document has more than {MOST_FIELDS} fields, with those of its fragments")
+                raise GraphQLError(f"the document has more than {MOST_FIELDS} fields, including its fragments")
             if changes > 1:
                 raise GraphQLError("a request may submit or check one job only")
         _require_few_levels(level + levels)
@@ -154,7 +154,7 @@ class _Counts:
 
     def _of_fragment(self, name: str, level: int) -> _Count:
         if name not in self._known:
-            fragment = self._fragments.get(name)  # without one, or in a circle, the document is refused later
+            fragment = self._fragments.get(name)  # a missing or circular fragment is refused later
             self._known[name] = _Count()
             self._known[name] = self.of(fragment.selection_set if fragment else None, level)
         _require_few_levels(level + self._known[name].levels)

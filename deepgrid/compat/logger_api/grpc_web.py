@@ -84,7 +84,7 @@ async def call(request: Request, context: Compat) -> Response:
 
 
 class FrameStream(StreamingResponse):
-    """The answers as frames. Ends with the status, also when the time is over or the service stops.
+    """The answers as frames. Ends with the status, even when the time is over or the service stops.
 
     Each batch waits until the client has taken the earlier ones.
     """

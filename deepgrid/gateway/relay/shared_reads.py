@@ -1,7 +1,7 @@
-"""Reads shared by all pages: each is asked once per block, and pages that ask meanwhile wait for the same answer.
+"""Reads shared by all pages: each is sent once per block, and pages that ask meanwhile wait for the same answer.
 
-Answers about blocks well below the newest one are kept for good. All others are kept while the newest block is the
-same: a reorganisation may replace blocks near it, and a node of a pool that lags may not have them.
+Answers about blocks well below the newest one are kept for good. All others are kept until there is a newer block,
+because a reorganisation may replace recent blocks, and a lagging node of a pool may not have them.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from deepgrid.gateway.settings import WebLimits
 
 BLOCK = "eth_getBlockByNumber"
 NEWEST = Read(BLOCK, ["latest", False])
-OVERHEAD_BYTES = 500  # of one entry of the cache, besides its key and answer
+OVERHEAD_BYTES = 500  # per cache entry, in addition to its key and answer
 
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """The newest block, with its coded answers."""
+    """The newest block, with its encoded answers."""
 
     number: int
     hash: str
@@ -46,7 +46,7 @@ class Head:
             return None
 
 
-Key: TypeAlias = tuple[str, str]  # hash of the newest block, empty for an answer that holds for good; the call
+Key: TypeAlias = tuple[str, str]  # hash of the newest block (empty if the answer never changes), and the call
 
 
 class SharedReads:
@@ -64,7 +64,7 @@ class SharedReads:
     async def head(self) -> Head | None:
         """Return the newest block, read at most once per `head_every_s`. None while the node does not answer.
 
-        While a busy node lets the relay wait, it is the previous one.
+        While the relay waits for a busy node, this is the previous block.
         """
         if self._clock() < self._head_until:
             return self._head
@@ -75,7 +75,7 @@ class SharedReads:
         return polling.result() if done else self._head
 
     def ask(self, read: Read, head: Head, source: str) -> Answer | asyncio.Future[Answer]:
-        """Return the answer while `head` is the newest block, or the wait for it.
+        """Return the answer for the newest block `head`, or a future for it.
 
         Raises TooMuch if the node must be asked, and too many reads wait.
         """
@@ -99,7 +99,7 @@ class SharedReads:
 
     async def _poll(self) -> Head | None:
         found, before = Head.of(await self._upstream.ask_now(NEWEST)), self._head
-        if found and before and not await self._follows(found, before):  # the chain was reorganised, or began again
+        if found and before and not await self._follows(found, before):  # the chain was reorganised or reset
             self._kept.clear()
             self._asked.clear()
             self._kept_bytes = 0
@@ -107,7 +107,7 @@ class SharedReads:
         return found
 
     async def _follows(self, found: Head, before: Head) -> bool:
-        """Return whether the block `before` is `found` or an ancestor, as far as the node says so."""
+        """Return whether the block `before` is `found` or an ancestor of it, according to the node."""
         if found.hash == before.hash:
             return True
         if found.number <= before.number + 1:
@@ -118,7 +118,7 @@ class SharedReads:
     def _keep(self, key: Key, done: asyncio.Future[Answer]) -> None:
         waiting = self._asked.get(key)
         if waiting is None or waiting.future is not done:
-            return  # of a chain that began again
+            return  # the answer belongs to a chain that was reset
         del self._asked[key]
         if done.cancelled() or not done.result().is_final:
             return

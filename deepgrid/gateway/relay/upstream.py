@@ -1,7 +1,7 @@
 """The node behind the relay: gathers reads of the same moment into batches. Nothing of its URL gets out.
 
 Source addresses take turns. What a read may cost the node is its price, and prices bound a batch and a turn. So no page
-waits for more than the batches on their way and one turn of each other address.
+waits for more than the batches in flight and one turn of each other address.
 
 The connection learns which batches the node takes, and repeats what it refuses because it is busy (`HttpNode`). Events
 are only taken from a member of a pool that has their last block, unless the node takes no batches.

@@ -1,8 +1,8 @@
 """Checks uploaded definitions within a cost limit, in a fair queue, once per definition and script.
 
 bash checks the grammar of each script. shellcheck would take a quarter of a second for each, so it checks the two parts
-of a script apart, and each only once: the preamble is the same for most jobs, and the steps are short. It does not look
-into commands and values of variables, because they are single words in quotes. So it gets the same text for all.
+of a script separately, and each only once: the preamble is the same for most jobs, and the steps are short. It does not
+look into commands and values of variables, because they are single words in quotes. So it gets the same text for all.
 """
 
 from __future__ import annotations

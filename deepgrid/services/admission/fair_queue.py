@@ -33,7 +33,7 @@ class Turns(Generic[Item]):
         return len(self._lines.get(party, ()))
 
     def add(self, party: str, item: Item, *, first: bool = False) -> None:
-        """Let an item wait behind the others of its party, or with `first` before them."""
+        """Let an item wait after the others of its party, or before them with `first`."""
         line = self._lines.setdefault(party, deque())
         (line.appendleft if first else line.append)(item)
 

@@ -95,7 +95,7 @@ class Gate:
         addresses: Capabilities | None = None,
         tunnels: Capabilities | None = None,
     ) -> None:
-        """Requests at an authentic address of files, as `addresses` knows them, are not those of strangers.
+        """Requests at an authentic address of files, which `addresses` checks, do not count as requests of strangers.
 
         WebSockets are opened at paths that `tunnels` knows, and nowhere else.
         """
@@ -131,7 +131,7 @@ class Gate:
             await self._answered(scope, receive, send)
 
     async def _answered(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer the request, also when the service stops meanwhile."""
+        """Answer the request, even if the service stops meanwhile."""
         begun = False
 
         async def observed(message: Message) -> None:

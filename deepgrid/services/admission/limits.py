@@ -54,7 +54,7 @@ class Limits:
 
 
 def source_of(host: str | None) -> str:
-    """Return the source address of a host: an IPv4 address, the /64 of an IPv6 address, else the text itself."""
+    """Return the source address of a host: an IPv4 address, the /64 of an IPv6 address, or the text itself."""
     text = (host or "")[:LONGEST_SOURCE]
     try:
         address = ipaddress.ip_address(text.partition("%")[0])

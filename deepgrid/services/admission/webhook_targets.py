@@ -1,7 +1,7 @@
 """Posts to a customer's webhook. Only https, and only at public addresses that were checked at the connection.
 
-The services stand inside the operator's network. So a name is resolved once per connection, each address must be
-public, and the connection goes to the checked address. Redirects are not followed, answers are not read.
+The services run inside the operator's network. So a name is resolved once per connection, each address must be public,
+and the connection goes to the checked address. Redirects are not followed, answers are not read.
 """
 
 from __future__ import annotations

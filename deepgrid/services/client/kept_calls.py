@@ -30,7 +30,7 @@ class KeptCalls:
             await self.call("PUT", "/v1/marks", MarkBatch(marks=list(marks[start : start + MOST_MARKS_AT_ONCE])))
 
     async def marks(self, *, sweep: str | None = None, tags: Sequence[str] = ()) -> dict[str, JobMark]:
-        """Return the marks of this account's jobs by the hash of their definition; those of a sweep, or with tags."""
+        """Return the marks of this account's jobs by the hash of their definition, filtered by sweep or tags."""
         found: dict[str, JobMark] = {}
         given = [("tag", tag) for tag in tags] + ([("sweep", sweep)] if sweep else [])
         after: str | None = ""

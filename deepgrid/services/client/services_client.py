@@ -178,7 +178,7 @@ class ServicesClient(KeptCalls):
     ) -> LogPosition:  # fmt: skip
         """Append `data`, at most 1 MiB, to the log of one claim, if the log ends at `at`.
 
-        Returns the position to continue from: `after` if the data was stored, else where the log ends.
+        Returns the position to continue from: `after` if the data was stored, otherwise the end of the log.
         """
         place = f"offset={at.offset}&source={after.source}&left_out={after.left_out}&pending={pending}"
         end = f"final={'true' if final else 'false'}&claimed_at={claimed_at}"
@@ -276,7 +276,7 @@ class ServicesClient(KeptCalls):
             return False
         if abs(ahead_s - self._ahead_s) >= CLOCK_SLACK_S:
             logger.warning(
-                "this machine's clock differs by %.0f s from that of the grid's services; using theirs", -ahead_s
+                "this machine's clock differs by %.0f s from the clock of the grid's services; using theirs", -ahead_s
             )
         self._ahead_s = ahead_s
         return True

@@ -38,7 +38,7 @@ async def subscribe(services: ServicesClient, url: str, events: Sequence[str], w
 
 
 async def subscriptions(services: ServicesClient) -> list[KnownSubscription]:
-    """Return the own subscriptions."""
+    """Return this account's subscriptions."""
     return _parsed(_All, await services.send("GET", "/v1/subscriptions")).subscriptions
 
 

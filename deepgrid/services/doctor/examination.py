@@ -110,7 +110,7 @@ async def _look(settings: ServicesSettings, grid: Domain | None) -> list[Finding
             return found + (await _server(connection) if database.is_shared else [])
     except TimeoutError:
         words = f"The services' database does not answer within {ANSWER_WITHIN_S:.0f} s."
-        return [Finding("database", Level.BAD, words, "Look whether its server runs, and whether locks block it.")]
+        return [Finding("database", Level.BAD, words, "Check whether its server runs, and whether locks block it.")]
 
 
 def _grid(connection: Connection, grid: Domain) -> Finding:
@@ -156,7 +156,7 @@ async def _server(connection: AsyncConnection) -> list[Finding]:
     asked = text("select extract(epoch from clock_timestamp()), pg_database_size(current_database())")
     clock, size = (await connection.execute(asked)).one()
     after, there = time.time(), float(clock)
-    off_s = max(there - after, before - there, 0.0)  # the answer's own time on the way is no skew
+    off_s = max(there - after, before - there, 0.0)  # the time that the answer took is no skew
     words = f"The database's clock differs from this machine's by {off_s:.0f} s."
     level = Level.WARNING if off_s > MAX_CLOCK_SKEW_S else Level.GOOD
     step = "Run an NTP client on both machines." if level is Level.WARNING else ""

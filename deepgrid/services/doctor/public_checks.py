@@ -50,7 +50,7 @@ def examine_sockets(settings: ServicesSettings) -> Finding:
 async def examine_proxy(book: AddressBook, sockets: Path | None, file: Path | None) -> Finding:
     """Return whether nginx with this release's file answers at the URL of the address book."""
     if file is None:
-        words = "Which proxy stands in front of the services was not checked."
+        words = "The proxy in front of the services was not checked."
         return Finding("proxy", Level.WARNING, words, "Give its file as --proxy-config.")
     try:
         text = file.read_text()
@@ -94,7 +94,7 @@ async def examine_metrics(port: int) -> list[Finding]:
         words, step = "The services serve no metrics.", "Set DEEPGRID_SERVICES_METRICS_PORT to see them in Prometheus."
         return [Finding("metrics", Level.WARNING, words, step)]
     url = f"http://127.0.0.1:{port}/metrics"
-    step = "Look whether the services run, and whether another program has the port."
+    step = "Check whether the services run, and whether another program has the port."
     try:
         async with httpx.AsyncClient(timeout=ANSWER_WITHIN_S, trust_env=False) as client:
             page = (await client.get(url)).text
@@ -111,7 +111,7 @@ async def _url(book: AddressBook, url: str) -> list[Finding]:
         async with ServicesClient.of(book, Account.create(), url) as services:
             await services.health()
     except GridError as error:
-        step = error.next_step or "Look whether dps services serve runs, and whether the proxy leads to it."
+        step = error.next_step or "Check whether dps services serve runs, and whether the proxy forwards to it."
         return [Finding("url", Level.BAD, error.message, step)]
     where = urlsplit(url)
     good = Finding("url", Level.GOOD, f"The services of this grid answer at {url}.")

@@ -20,7 +20,7 @@ LONGEST_PATH = 107  # bytes of a Unix socket's path
 
 @dataclass(frozen=True, slots=True)
 class Listeners:
-    """Listening sockets for HTTP and, if wanted, for gRPC. `are_behind_proxy`: only the proxy reaches them."""
+    """Listening sockets for HTTP and optionally for gRPC. `are_behind_proxy`: only the proxy reaches them."""
 
     http: socket.socket
     grpc: socket.socket | None

@@ -1,4 +1,4 @@
-"""Memory for parts on their way to the store. It is used again: new memory costs more time than encryption does."""
+"""Memory for parts in transit to the store. It is used again: new memory costs more time than encryption does."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-# Variables of the services' process. Threads that encrypt share what they freed (glibc), instead of keeping it apart.
+# Variables of the services' process. Threads that encrypt share freed memory (glibc), instead of each keeping its own.
 ALLOCATOR = {"MALLOC_ARENA_MAX": "2"}
 
 

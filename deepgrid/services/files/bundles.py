@@ -1,4 +1,4 @@
-"""The bundles of a service: begun, filled, finished, read, shared, deleted.
+"""The bundles of a service: created, filled, finished, read, shared, deleted.
 
 Room is reserved when an upload is announced, in one transaction per owner: uploads at the same time cannot share the
 same room. Nothing is received that was not announced, so no upload is endless.
@@ -67,9 +67,9 @@ class Bundles:
         return self.addresses.path(Address(use, bundle, self.clock() + for_s, number, claimed_at))
 
     async def announce(self, session: AsyncSession, owner: str, digest: str, size: int, files: int) -> Bundle:
-        """Return the owner's input with this manifest: a stored one, else a new one, for which room is reserved.
+        """Return the owner's input with this manifest: a stored one, or a new one with reserved room.
 
-        Refuses with 503 one that is being deleted.
+        Refuses with 503 a bundle that is being deleted.
         """
         known = select(Bundle).where(Bundle.owner == owner, Bundle.digest == digest, Bundle.job_id.is_(None))
         bundle = (await session.scalars(known.order_by(Bundle.begun_at).limit(1))).first()
@@ -237,7 +237,7 @@ class Bundles:
         """Delete a bundle: first its contents, so that a failure leaves its row to the next attempt.
 
         With `keep_place`, its address takes another upload. With `unused_since`, a bundle in use since then stays.
-        Without a digest, the bundle takes no part that is on its way. One that is begun again meanwhile stays.
+        Without a digest, the bundle accepts no part that is in flight. A bundle that is created again meanwhile stays.
         """
         emptied = update(Bundle).where(Bundle.id == bundle_id).values(digest="", finished_at=None)
         if unused_since is not None:

@@ -1,4 +1,4 @@
-"""Whether a claim of a job is not over, by the chain. Answers are remembered briefly: a job sends many parts."""
+"""Reads from the chain whether a claim is still open. Answers are cached briefly, because a job sends many parts."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ MOST_REMEMBERED = 5000
 
 
 class ClaimStates:
-    """The claims that were seen lately."""
+    """Cache of claims."""
 
     def __init__(self, core: ServiceCore) -> None:
         self._core = core
         self._seen: OrderedDict[tuple[int, int], tuple[bool, int]] = OrderedDict()
 
     async def is_open(self, job_id: int, claimed_at: int) -> bool:
-        """Return whether the job is scheduled or running, with this claim. Refuses with 404 or 503."""
+        """Return whether the job is scheduled or running with this claim. Refuses with 404 or 503."""
         key, now = (job_id, claimed_at), self._core.clock()
         known = self._seen.get(key)
         if known is None or known[1] < now:

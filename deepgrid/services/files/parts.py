@@ -81,7 +81,7 @@ class BundleParts:
             await obstore.put_async(self._store, path, sealed)
 
     async def get(self, name: str | int) -> bytes:
-        """Return a part. Raises ServiceError, also if it was changed or is not there."""
+        """Return a part. Raises ServiceError, including when the part was changed or is missing."""
         path = self._path(name)
         with answering():
             sealed = memoryview(await (await obstore.get_async(self._store, path)).bytes_async())

@@ -1,11 +1,12 @@
 """The key of a job's private files: made by its customer, and encrypted for itself and for clusters.
 
-It is encrypted by ECIES for the account of each cluster. The cluster publishes its public key as a label. The hash of a
-public key is the account's address, so neither the operator nor a node can put another one in its place. The encrypted
-keys are a part of the job's definition, whose hash is on chain.
+It is encrypted with ECIES for the account of each cluster. The cluster publishes its public key as a label. The hash of
+a public key is the account's address, so neither the operator nor a node can replace it. The encrypted keys are a part
+of the job's definition, whose hash is on chain.
 
 The keys of streams follow by HKDF from that key, the grid, the customer and, for output, the claim. So the sealed key
-and the files of a customer are of no use in another customer's job, and no output passes for that of another claim.
+and the files of a customer are of no use in another customer's job, and no output passes for the output of another
+claim.
 """
 
 from __future__ import annotations

@@ -81,7 +81,7 @@ class LogTail:
         require_customer(self.job, reader)
 
     def leave(self) -> None:
-        """Count one follower less."""
+        """Count one follower fewer."""
         self.followers -= 1
         loop = asyncio.get_running_loop()
         self._left_at = loop.time()
@@ -100,7 +100,7 @@ class LogTail:
         """
         if claimed_at != self.job.claimed_at:
             return await self._stored(claimed_at, offset, most_bytes)
-        over, end = self.over, self._read_to  # the tail may go on while the store is read
+        over, end = self.over, self._read_to  # the tail may grow while the store is read
         found = self._remembered(offset, most_bytes)
         if not found and offset < end:
             found = await self._stored(claimed_at, offset, most_bytes)

@@ -141,7 +141,7 @@ async def _require_session(session: AsyncSession, verified: Verified, now: int) 
 
 
 async def _use_up(session: AsyncSession, verified: Verified) -> None:
-    """Record the nonce. The primary key makes one of two equal requests fail, also across processes."""
+    """Record the nonce. The primary key makes one of two equal requests fail, even across processes."""
     session.add(UsedNonce(signer=verified.signer, nonce=verified.nonce, expires_at=verified.expires_at))
     try:
         await session.flush()

@@ -1,7 +1,7 @@
 """The Job Definition service: stores definitions, and releases each to the provider of its job.
 
-A release needs three facts on chain: the job is scheduled or running at the provider, the job names the
-definition, and the job's customer uploaded it, or is the customer of the first job that named it.
+A release needs three facts on chain. The job is scheduled or running at the provider. The job names the definition. The
+job's customer uploaded the definition, or is the customer of the first job that named it.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ async def releases(definition_hash: HashInPath, request: SignedReader, context: 
 
 
 async def _input_files(context: Context, uploader: str, content: bytes) -> tuple[str | None, int | None]:
-    """Return the bundle or the job that a definition names as its input. Refuses a job that is not the uploader's."""
+    """Return the bundle or the job that a definition names as its input. Refuses a job of another customer."""
     job = await asyncio.to_thread(from_canonical, content)
     source = job.input
     if context.files is None:
@@ -114,7 +114,7 @@ async def _input_files(context: Context, uploader: str, content: bytes) -> tuple
             raise Refusal(422, f"input: job {source.job} is not a job of yours")
         if earlier.definition.has_private_files:
             raise Refusal(422, f"input: the files of job {source.job} are private; download them, and send them again")
-        if earlier.status.cold:  # else it may still leave some
+        if earlier.status.cold:  # otherwise the job may still leave some
             await context.files.output_of(earlier)
         return None, source.job
     if source is None or source.grid is None:
@@ -152,7 +152,7 @@ async def _store(
 
 
 async def owned_definition(context: Context, definition_hash: str) -> Definition | None:
-    """Return the definition, if it has an owner. One without is given to the customer of the first job that names it.
+    """Return the definition, if it has an owner. The customer of the first job that names one without owner gets it.
 
     Refuses with 425 or 503 if that job cannot be found now.
     """
@@ -160,7 +160,7 @@ async def owned_definition(context: Context, definition_hash: str) -> Definition
         try:
             async with asyncio.timeout(BIND_WITHIN_S), context.reading_jobs:
                 if await _is_unowned(context, definition_hash):
-                    with contextlib.suppress(IntegrityError):  # another process noted the same jobs at the same time
+                    with contextlib.suppress(IntegrityError):  # another process recorded the same jobs at the same time
                         await read_new_jobs(context)
         except (ChainError, NotFound, TimeoutError):
             raise chain_is_silent() from None
@@ -208,7 +208,7 @@ def _stored_upload(context: Context, definition_hash: str, sealed: bytes) -> byt
     stored = context.vault.unseal(sealed)
     salt, content = stored[:32], stored[32:]
     if hash_definition(salt, content) != definition_hash:
-        raise ConfigurationError("The database holds a definition that is not the one uploaded.")
+        raise ConfigurationError("The database holds a definition that differs from the uploaded one.")
     return Upload(salt=salt.hex(), definition=content.decode()).model_dump_json().encode()
 
 

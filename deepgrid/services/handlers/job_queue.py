@@ -126,5 +126,5 @@ async def oracle(queue: Queue) -> Response:
 
 @router.get("/v1/jobs/{job_id}/queue")
 async def place(job_id: JobId, queue: Queue) -> QueueEntry:
-    """Return the place of one job, which may also be pending."""
+    """Return the position of one job, which may also be pending."""
     return await queue.place(job_id)

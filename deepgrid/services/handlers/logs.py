@@ -35,7 +35,7 @@ OffsetOrTail = Annotated[int, Query(gt=-(2**53), lt=2**53)]
 class ChunkQuery:
     """The place of a chunk, by the query of its request.
 
-    `offset`: position of its first byte in the log. `source`: position behind it in the provider's file. `left_out`:
+    `offset`: position of its first byte in the log. `source`: position after it in the provider's file. `left_out`:
     bytes of the file that the log leaves out before this position. `pending`: bytes of it that follow. Without
     `source`, the chunk is the part of the file from `offset` on.
     """

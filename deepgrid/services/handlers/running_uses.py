@@ -1,6 +1,6 @@
 """What running jobs use: their provider sends samples, and their customer reads them. No money depends on them.
 
-A job keeps a bounded number of samples, sealed at rest. Those that stand closest together are joined.
+A job keeps a bounded number of samples, sealed at rest. The samples that are closest together are merged.
 """
 
 from __future__ import annotations

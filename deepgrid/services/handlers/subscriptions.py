@@ -1,4 +1,4 @@
-"""Subscriptions: a customer's wallet names a webhook for messages about the own jobs. Session keys may not."""
+"""Subscriptions: a customer's wallet adds a webhook for messages about its jobs. Session keys may not do this."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ SubscriptionId = Annotated[int, Path(ge=1, lt=2**31)]
 
 
 class SubscriptionRequest(Message):
-    """A webhook, and what it is told. `wait_minutes` is how long a job waits before that is told."""
+    """A webhook and its events. `wait_minutes` is how long a job must wait before the webhook is notified."""
 
     url: Annotated[str, StringConstraints(min_length=1, max_length=1000)] = Field(repr=False)
     events: Annotated[list[Event], Field(min_length=1, max_length=4)]
@@ -36,14 +36,14 @@ class SubscriptionRequest(Message):
 
 
 class Subscribed(Message):
-    """The number of a new subscription, and the key of the HMAC-SHA-256 that signs its messages."""
+    """The id of a new subscription, and the HMAC-SHA-256 key that signs its messages."""
 
     id: int
     key: str = Field(repr=False)
 
 
 class Subscription(Message):
-    """A subscription. Only the host of its URL is shown: the rest may be a secret."""
+    """A subscription. Only the host of its URL is shown, because the rest may be a secret."""
 
     id: int
     host: str
@@ -57,7 +57,7 @@ class Subscriptions(Message):
 
 @router.post("/v1/subscriptions")
 async def subscribe(request: SignedSmall, context: Services) -> Subscribed:
-    """Add a webhook for the own jobs."""
+    """Add a webhook for the caller's jobs."""
     wanted = SubscriptionRequest.model_validate_json(request.body)
     if fault := context.targets.fault_of(wanted.url):
         raise Refusal(422, f"the webhook's URL {fault}")
@@ -87,7 +87,7 @@ async def subscribe(request: SignedSmall, context: Services) -> Subscribed:
 
 @router.get("/v1/subscriptions")
 async def subscriptions(request: SignedReader, context: Services) -> Subscriptions:
-    """Return the own subscriptions."""
+    """Return the caller's subscriptions."""
     request.look_up()
     await request.accept()
     async with context.database.read() as session:
@@ -108,7 +108,7 @@ async def subscriptions(request: SignedReader, context: Services) -> Subscriptio
 
 @router.delete("/v1/subscriptions/{subscription_id}", status_code=204)
 async def unsubscribe(subscription_id: SubscriptionId, request: SignedSmall, context: Services) -> None:
-    """Remove an own subscription."""
+    """Remove one of the caller's subscriptions."""
     request.look_up()
     await request.accept()
     if not await forget_subscription(context, subscription_id, request.address):

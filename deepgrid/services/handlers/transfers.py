@@ -189,14 +189,14 @@ def _saved_as(name: str) -> dict[str, str]:
 def _ranged(
     request: Request, size: int, tag: str, read: Callable[[int, int], AsyncIterator[bytes]], more: dict[str, str]
 ) -> Response:
-    """Return the bytes that the request's Range asks for, or all. Refuses with 416 a range behind the end."""
+    """Return the bytes that the request's Range asks for, or all. Refuses with 416 a range beyond the end."""
     headers = {**SAFE, **more, "Accept-Ranges": "bytes", "ETag": f'"{tag}"'}
     start, end, status = 0, size, 200
     found = _RANGE.fullmatch(request.headers.get("range", ""))
     if found:
         start, end = int(found[1]), min(size, int(found[2] or size) + 1)
         if start >= end:
-            raise Refusal(416, f"the range begins behind the end: these are {size} bytes")
+            raise Refusal(416, f"the range begins beyond the end: these are {size} bytes")
         headers["Content-Range"], status = f"bytes {start}-{end - 1}/{size}", 206
     headers["Content-Length"] = str(end - start)
     return StreamingResponse(read(start, end), status, headers, media_type="application/octet-stream")

@@ -1,4 +1,4 @@
-"""Compares a receipt with the chain: the job that was paid, and the events of its settlement."""
+"""Compares a receipt with the chain: the paid job, and the events of its settlement."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from deepgrid.services.receipts.contents import Asked, Contents, Entry, Times
 
 
 def differences_from(contents: Contents, job: Job) -> list[str]:
-    """Return the names of fields in which the receipt differs from the job on chain. The job must be over."""
+    """Return the names of the fields that differ between the receipt and the job on chain. The job must be over."""
     money, minutes = contents.money, contents.minutes
     pairs: dict[str, tuple[object, object]] = {
         "job": (contents.job_id, job.id),
@@ -28,7 +28,7 @@ def differences_from(contents: Contents, job: Job) -> list[str]:
 
 
 def require_same_on_chain(contents: Contents, job: Job, trail: Trail) -> None:
-    """Raise InputError unless the receipt says what the chain says, with every transaction."""
+    """Raise InputError unless the receipt matches the chain, including every transaction."""
     settlement = trail.settlement
     if settlement is None:
         raise InputError(f"The receipt is signed, but job {job.id} is not over on chain.")
@@ -47,7 +47,7 @@ def require_same_on_chain(contents: Contents, job: Job, trail: Trail) -> None:
 
 
 def asked_of(job: Job) -> Asked:
-    """Return what the job asked for."""
+    """Return the resources that the job requested."""
     asked = job.definition
     return Asked(
         definition_hash=clean(asked.definition_hash),
@@ -59,12 +59,12 @@ def asked_of(job: Job) -> Asked:
 
 
 def clean(text: str, most: int = 256) -> str:
-    """Return strangers' text as a receipt can hold it."""
+    """Return untrusted text in a form that a receipt can hold."""
     return "".join(c if c.isprintable() else "?" for c in text[:most])
 
 
 def times_of(job: Job) -> Times:
-    """Return the job's times by the chain's clock."""
+    """Return the job's times on the chain's clock."""
     return Times(
         submitted_at=job.submitted_at, claimed_at=job.claimed_at, started_at=job.started_at, ended_at=job.ended_at
     )

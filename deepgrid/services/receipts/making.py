@@ -104,7 +104,7 @@ def tres_text(given: Allocation) -> str:
 
 
 def with_use(tres: str, measured: Measured | None) -> str:
-    """Return `tres`, the resources of a job, with its measured use behind them."""
+    """Return `tres`, the resources of a job, followed by its measured use."""
     return ",".join(filter(None, (tres, measured.tres if measured else "")))
 
 

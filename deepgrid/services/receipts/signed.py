@@ -67,7 +67,7 @@ def read_receipt(data: bytes) -> Receipt:
 
 
 def canonical(part: Part) -> bytes:
-    """Return the only bytes that stand for these values: sorted keys, no spaces, UTF-8, one line end at the end."""
+    """Return the only valid encoding of these values: sorted keys, no spaces, UTF-8, one line end at the end."""
     text = json.dumps(part.model_dump(), sort_keys=True, separators=(",", ":"), ensure_ascii=False)
     return text.encode("utf-8", "strict") + b"\n"
 

@@ -15,7 +15,7 @@ from sqlalchemy import Connection, inspect, text
 
 from deepgrid.errors import ConfigurationError
 
-NOTED_IN = "grid_schema"  # the table with the last step, beside the services' tables
+NOTED_IN = "grid_schema"  # the table with the last step, in addition to the services' tables
 RESTORING = "grid_restoring"  # a table that exists while a backup is restored
 LOCK = 0x64656570  # any number that all releases share
 
@@ -51,7 +51,7 @@ def require_current(connection: Connection) -> None:
 
 
 def require_whole(connection: Connection) -> None:
-    """Raise ConfigurationError if a restore has begun and not ended."""
+    """Raise ConfigurationError if a restore has started but not ended."""
     if RESTORING in inspect(connection).get_table_names():
         raise ConfigurationError(
             "A restore of the services' database has not finished.",
@@ -65,7 +65,7 @@ def last_step(connection: Connection) -> str:
     found = _found(connection)
     if found is None:
         raise ConfigurationError(
-            "The services' database has no tables, or those of an early release.",
+            "The services' database has no tables, or the tables of an early release.",
             next_step="Check the URL of the database, and run `dps services migrate`.",
         )
     require_known(found)

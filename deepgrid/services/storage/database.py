@@ -96,7 +96,7 @@ class ReleaseRecord(Table):
 
 
 class Log(Table):
-    """The output of one claim of a job. `size` counts all received bytes, also those that were dropped.
+    """The output of one claim of a job. `size` counts all received bytes, including dropped ones.
 
     `source` is the position in the provider's file up to which the log accounts for it; null if it equals `size`.
     `left_out` counts the bytes of the file that the provider left out, `pending` those that it still has.

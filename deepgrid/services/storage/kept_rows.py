@@ -49,7 +49,7 @@ def file_of(vault: Vault, row: KeptJob) -> str:
 
 
 async def forget_old(session: AsyncSession, horizon: int) -> None:
-    """Delete what was kept before this time, but for jobs that may still run; and the oldest beyond the limit."""
+    """Delete what was kept before this time, except for jobs that may still run, and the oldest beyond the limit."""
     live = select(Definition.definition_hash).where(Definition.sealed.is_not(None))
     is_over = KeptJob.definition_hash.not_in(live)
     await session.execute(delete(KeptJob).where(KeptJob.touched_at < horizon, is_over))

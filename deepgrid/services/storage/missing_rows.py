@@ -1,4 +1,4 @@
-"""Rows that several processes may note at the same time, each the same."""
+"""Inserts of identical rows by several processes at the same time."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from deepgrid.services.storage.database import Table
 
 
 async def add_missing(session: AsyncSession, table: type[Table], rows: Sequence[Mapping[str, Any]]) -> None:
-    """Insert the rows whose keys are not there yet. `merge` fails if another process inserts one meanwhile."""
+    """Insert the rows whose keys do not exist yet. `merge` would fail if another process inserted one meanwhile."""
     if not rows:
         return
     if session.get_bind().dialect.name == "sqlite":

@@ -1,4 +1,4 @@
-"""Refuses requests that come twice, also after a restore of the database.
+"""Refuses requests that arrive twice, even after a restore of the database.
 
 Nonces that arrive while others are written share the next transaction. Each answer to a long poll uses up a nonce, and
 one transaction per nonce would let hundreds of followers delay an append.
@@ -62,7 +62,7 @@ class Nonces:
                     done.set_result((verified.signer, verified.nonce) in fresh)
 
     async def _write(self, batch: Sequence[Verified]) -> set[tuple[str, bytes]]:
-        """Insert the nonces. Returns those that are new: the primary key refuses the others, also across processes."""
+        """Insert the nonces. Returns those that are new: the primary key refuses the others, even across processes."""
         rows = [{"signer": one.signer, "nonce": one.nonce, "expires_at": one.expires_at} for one in batch]
         rows.sort(key=lambda row: (row["signer"], row["nonce"]))  # two processes never wait for each other
         try:

@@ -3,7 +3,7 @@
 Both sides sign a fresh X25519 key in the grid's EIP-712 domain: the customer's wallet, or a session key with the right
 `shell`; and the provider's wallet. The provider's signature covers the customer's opening. So neither can be replaced,
 or used for another job, claim or tunnel. The keys of both directions come from the shared secret by HKDF-SHA256. Its
-salt is the hash of both signed messages. Each message is sealed by AES-256-GCM, and its number in its direction is the
+salt is the hash of both signed messages. Each message is encrypted with AES-256-GCM. Its number in its direction is the
 nonce. So a message that is dropped, repeated, moved or changed ends the tunnel. `docs/reference/sessions.md` defines
 the bytes.
 """
@@ -110,7 +110,7 @@ class SealedChannel:
         try:
             message = self._receiving.decrypt(self._received.to_bytes(12, "big"), sealed, None)
         except (InvalidTag, ValueError):
-            raise TunnelBroken("a message was changed, lost or repeated on its way") from None
+            raise TunnelBroken("a message was changed, lost or repeated in transit") from None
         self._received += 1
         return message
 

@@ -12,7 +12,7 @@ from pydantic import Field, StringConstraints, ValidationError
 from deepgrid.services.messages import Message
 
 MOST_CONTENT = 16384  # bytes
-FIRST_WINDOW = 131072  # bytes of a stream that may be on their way in one direction, before a WINDOW
+FIRST_WINDOW = 131072  # bytes of a stream that may be in flight in one direction, before a WINDOW
 GRANT = 32768  # bytes that were taken before a WINDOW tells of them
 MOST_WINDOW = 2 * FIRST_WINDOW
 HEAD = struct.Struct("!BI")
@@ -28,7 +28,7 @@ class Kind(IntEnum):
     OPEN = 1  # customer: starts a command, a shell, or a connection (`StreamRequest`)
     DATA = 2  # input, or output
     ERRORS = 3  # output to standard error
-    WINDOW = 4  # so many further bytes may be sent
+    WINDOW = 4  # this many more bytes may be sent
     EOF = 5  # no more data in this direction
     RESIZE = 6  # customer: rows and columns of the terminal
     EXIT = 7  # job: how the stream ended, as JSON (`StreamEnd`)
