@@ -120,7 +120,7 @@ def _parsed(
         document = yaml_nodes.read(text).moved(line_of)
     except yaml_nodes.Unreadable as error:
         raise ModuleFaults([(line_of(error.line), error.column, error.problem)]) from None
-    # What a module says beside its steps runs nothing, so a mistake there is no reason to refuse it.
+    # The other fields of a module run nothing, so a mistake in them is no reason to refuse it.
     document, warnings = fit(document, model, lambda path: ignore_unknown or path[0] != "steps")
     try:
         module = model.model_validate(document.value, by_alias=True, by_name=False)

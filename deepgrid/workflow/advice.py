@@ -20,11 +20,11 @@ from deepgrid.workflow.yaml_nodes import Path
 _ODD_QUOTE = re.compile(r"[\u2018\u201a-\u201f]|(?<!\w)\u2019|\u2019(?!\w)")  # an apostrophe in a word is fine
 
 
-_CONSTANT = re.compile(r"(?!true\Z)[^\s$`=<>!&|()'\"]+")  # one word in which bash evaluates nothing
+_CONSTANT = re.compile(r"(?!true\Z)[^\s$`=<>!&|()'\"]+")  # one word that bash does not expand
 
 
 def advice_on(root: Model) -> Iterator[tuple[Path, str]]:
-    """Yield each warning, with its place. `advice_on_whole` has those that depend on all steps of a job."""
+    """Yield each warning with its place. `advice_on_whole` yields the warnings that depend on all steps of a job."""
     for place, model in models_in(root):
         yield from _outdated(place, model)
         yield from _set_again(place, model)
@@ -43,7 +43,7 @@ def advice_on(root: Model) -> Iterator[tuple[Path, str]]:
 
 
 def advice_on_whole(job: Definition) -> Iterator[tuple[Path, str]]:
-    """Yield warnings about what no step of a job uses, and about steps that never start.
+    """Yield warnings about resources that no step uses, and about steps that never start.
 
     The steps of its modules must be in place.
     """
@@ -62,7 +62,7 @@ def _on_step(place: Path, step: Step) -> Iterator[tuple[Path, str]]:
     if step == Step():
         yield place, "is empty, so it does nothing"
     if step.if_ and _CONSTANT.fullmatch(step.if_.strip()):
-        what = "is always true: bash's [[ ]] takes any word for true, also false and 0; compare it, such as $A = 1"
+        what = "is always true: bash's [[ ]] treats any word as true, even false and 0; compare it, such as $A = 1"
         yield (*place, "if"), what
 
 
@@ -74,10 +74,10 @@ def _outdated(place: Path, model: Model) -> Iterator[tuple[Path, str]]:
 
 
 def _odd_quotes(place: Path, run: StepRun) -> Iterator[tuple[Path, str]]:
-    """Yield typographic quotes, as word processors make them."""
+    """Yield typographic quotes, which word processors insert."""
     found = _ODD_QUOTE.search(run.command)
     if found:
-        yield (*place, "command"), f"contains {named(found[0])}, which is no quote for a shell; write ' or \""
+        yield (*place, "command"), f"contains {named(found[0])}, which is not a quote for a shell; write ' or \""
 
 
 def _set_again(place: Path, model: Model) -> Iterator[tuple[Path, str]]:
@@ -99,7 +99,7 @@ def _idle_in_job(job: Definition) -> Iterator[tuple[Path, str]]:
         yield ("continuousOutputSync",), "has no effect without output to S3; the output is sent at the end only"
     for name, data in (("input", job.input), ("output", job.output)):
         if data is not None and not _moves(data):
-            yield (name,), "names no way, so nothing is moved"
+            yield (name,), "names no transport, so nothing is copied"
     if job.input and job.input.s3 and job.input.s3.delete_sync:
         yield ("input", "s3", "deleteSync"), "has no effect on input"
 

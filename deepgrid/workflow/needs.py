@@ -1,4 +1,4 @@
-"""What a job needs beside CPUs, memory and GPUs: conditions on the labels of features. Pure.
+"""What a job needs in addition to CPUs, memory and GPUs: conditions on the labels of features. Pure.
 
 Programs of customers add them to the labels of a job, so that it is assigned only to a cluster that can run it. A
 cluster checks them again, because other programs do not add them.

@@ -17,7 +17,7 @@ from deepgrid.workflow.models.job import Definition
 from deepgrid.workflow.models.running import StepRun
 from deepgrid.workflow.models.steps import Step, StepModule
 
-PACK = "deepgrid:pack"  # the source that stands for a parameter set, which is a module without a repository
+PACK = "deepgrid:pack"  # the source of a parameter set, which is a module without a repository
 SET_ENV = "DEEPGRID_SET"
 # After a failed set: its number is noted, and its status unless an earlier set failed. See `Definition` for the rest.
 NOTE_FAILURE = """echo "deepgrid: parameter set {number} of {count} failed with status $DEEPSQUARE_ERROR_CODE"

@@ -24,7 +24,7 @@ def _tidy(part: Any) -> None:
         if isinstance(part.get("description"), str):
             part["description"] = " ".join(part["description"].split())
         if "$ref" in part and part.get("description"):
-            part["allOf"] = [{"$ref": part.pop("$ref")}]  # draft 7 ignores everything beside a reference
+            part["allOf"] = [{"$ref": part.pop("$ref")}]  # draft 7 ignores everything next to a reference
         if part.get("type") == "string" and "enum" not in part and "const" not in part:
             part["type"] = ["string", "number", "boolean"]  # a text without quotes, such as 8080, is taken as it is
         if "default" in part and part.get("type") in ("boolean", "array"):

@@ -15,7 +15,7 @@ from deepgrid.workflow.slurm_scripts import FIELDS
 
 DIRECTIVE = re.compile(r"#SBATCH[ \t]+(.*)")
 LEAST_MB = 1000  # memory of a script that asks for none: clusters differ in what they give then
-ONE_NODE_CPUS = 64  # a script that names no number of nodes is taken for one of a single node up to here
+ONE_NODE_CPUS = 64  # up to this many tasks, a script without a number of nodes is assumed to need one node
 _SHELLS = ("/bin/bash", "/bin/sh", "/bin/ash")
 _REPLACED = {
     "bash": "/bin/bash",
@@ -76,7 +76,7 @@ class _Size:
         return {"tasks": tasks, "cpusPerTask": cpus, "memPerCpu": self.memory, "gpus": self.gpus}
 
     def of_step(self) -> dict[str, int]:
-        """Return what the step needs beside the job's CPUs and memory. By default a step gets no GPU."""
+        """Return what the step needs in addition to the job's CPUs and memory. By default a step gets no GPU."""
         wanted = self.gpus if self.is_one_node else max(self.gpus // self.tasks, min(self.gpus, 1))
         return {"gpusPerTask": wanted} if wanted else {}
 

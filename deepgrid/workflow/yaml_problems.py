@@ -15,7 +15,7 @@ _SENTENCES = tuple(
         (r"expected ',' or '\]'", "the list that [ opens in {opened} is not closed before here, or lacks a comma"),
         (r"expected ',' or '}'", "the mapping that {{ opens in {opened} is not closed before here, or lacks a comma"),
         (r"expected the node content, but found '<stream end>'", "the file ends where a value should follow"),
-        (r"expected the node content, but found '(.+)'", "a value should stand here, not {0}"),
+        (r"expected the node content, but found '(.+)'", "a value is expected here, not {0}"),
         (r"found unknown escape character '(.+)'", "\\{0} means nothing in double quotes; use single quotes"),
         (r"found undefined alias '(.+)'", "*{0} repeats a value that no &{0} above marks; text with * needs quotes"),
         (r"found duplicate anchor '(.+?)'", "&{0} marks a second value; each mark needs a name of its own"),
@@ -23,7 +23,7 @@ _SENTENCES = tuple(
         (r"expected chomping or indentation indicators", "the text of | or > begins on the next line"),
         (r"expected a single document", "a second document begins here (---); a workflow file has one"),
         (r"expected '<document start>'", "this does not belong to the value above; is this file a workflow?"),
-        (r"could not find expected ':'", "a field needs a colon behind its name, as in `name: value`"),
+        (r"could not find expected ':'", "a field needs a colon after its name, as in `name: value`"),
     )
 )
 _BEHIND = "expected <block end>, but found"
@@ -61,7 +61,7 @@ def _odd_indent(text: str, mark: yaml.Mark) -> str:
 
 
 def _after_value(text: str, mark: yaml.Mark) -> str:
-    """Return the fault of text behind a value in quotes. The quote may open many lines before."""
+    """Return the fault for text after a value in quotes. The quote may open many lines before."""
     opened = None
     try:
         for token in yaml.scan(text):
@@ -70,9 +70,9 @@ def _after_value(text: str, mark: yaml.Mark) -> str:
     except yaml.YAMLError:
         pass
     if opened is None:
-        return "unexpected text behind a value"
+        return "unexpected text after a value"
     where = f"the quote of {_shown(opened)}" if opened.line != mark.line else "a value in quotes"
-    return f"unexpected text behind {where}; is that quote closed where it should be?"
+    return f"unexpected text after {where}; is that quote closed where it should be?"
 
 
 def _shown(mark: yaml.Mark) -> str:

@@ -174,7 +174,7 @@ def test_absent_step_figures_come_from_the_job() -> None:
         ('a: "x\\q"', "job.yaml:1:7: \\q means nothing in double quotes"),
         ("a: @x", "job.yaml:1:4: a value that begins with @ must be in quotes"),
         ("a: |x\n b", "job.yaml:1:5: the text of | or > begins on the next line"),
-        ("a: ]", "job.yaml:1:4: a value should stand here, not ]"),
+        ("a: ]", "job.yaml:1:4: a value is expected here, not ]"),
         ("a: \x01", "job.yaml:1:4: YAML does not allow the character U+0001"),
         ("x: !!python/object/apply:os.system [id]", "job.yaml:1:4: tags"),
         ("x: !!int '5'", "job.yaml:1:4: tags"),

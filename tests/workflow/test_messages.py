@@ -36,9 +36,9 @@ def faults(text: str) -> list[str]:
         ("a:\n  b: 1\n \u00a0c: 2", "3:2: U+00A0 NO-BREAK SPACE cannot indent; indent with spaces"),
         ("a: 'x\n\nb: 1", "3:5: the file ends before the quote that opens in line 1, column 4 is closed"),
         ("a: [\"x\n", "2:1: the file ends before the quote that opens in line 1, column 5 is closed"),
-        ("a: 'x\nb: 'y'\n", "2:5: unexpected text behind the quote of line 1, column 4; is that quote closed where it"),
-        ("a: 'it's'", "1:8: unexpected text behind a value in quotes; is that quote closed where it should be?"),
-        ("a: [x] y", "1:8: unexpected text behind a value"),
+        ("a: 'x\nb: 'y'\n", "2:5: unexpected text after the quote of line 1, column 4; is that quote closed where it"),
+        ("a: 'it's'", "1:8: unexpected text after a value in quotes; is that quote closed where it should be?"),
+        ("a: [x] y", "1:8: unexpected text after a value"),
         ("a: echo b: c", "1:10: a value that contains ': ' must be in quotes"),
         ("a\u200bb: 1\na\u200bb: 2", "2:1: duplicate field 'a<U+200B ZERO WIDTH SPACE>b'"),
     ],
@@ -102,7 +102,7 @@ def test_a_number_with_48_digits_is_too_large_for_every_field() -> None:
 def test_typographic_quotes_in_a_command_are_a_warning(command: str) -> None:
     (warning,) = parse(HEAD + f"steps: [{{run: {{command: {command}}}}}]\n", "job.yaml").warnings
     assert warning.startswith("job.yaml:2:16: steps[0].run.command: warning: contains U+20")
-    assert warning.endswith("which is no quote for a shell; write ' or \"")
+    assert warning.endswith("which is not a quote for a shell; write ' or \"")
     assert parse(HEAD + "steps: [{run: {command: echo it’s fine}}]\n", "job.yaml").warnings == ()
 
 
@@ -127,7 +127,7 @@ def test_gpus_that_no_step_gets_are_a_warning() -> None:
 def test_a_condition_of_one_word_is_a_warning(word: str) -> None:
     (warning,) = parse(HEAD + f"steps: [{{if: {word}, run: {{command: x}}}}]\n", "job.yaml").warnings
     assert warning.startswith(
-        "job.yaml:2:10: steps[0].if: warning: is always true: bash's [[ ]] takes any word for true"
+        "job.yaml:2:10: steps[0].if: warning: is always true: bash's [[ ]] treats any word as true"
     )
 
 

@@ -18,7 +18,7 @@ class TemplateLimits:
     """Bounds on one template.
 
     steps: nodes and commands that are evaluated.
-    characters: of the result; functions may make `FACTOR` times as many on the way, and read that often as many.
+    characters: of the result; functions may make `FACTOR` times as many in between, and read `FACTOR` times as many.
     """
 
     steps: int = 200_000
@@ -26,8 +26,8 @@ class TemplateLimits:
 
 
 FACTOR = 16
-MOST_DEEP = 64  # bodies within bodies, those of named templates too
-_NO_VALUE = "<no value>"  # how Go prints the nil of a function; that of a field is <nil>
+MOST_DEEP = 64  # nested bodies, including named templates
+_NO_VALUE = "<no value>"  # how Go prints a function's nil; a field's nil is <nil>
 _NOTHING = object()  # a pipe that has no value yet
 
 
@@ -178,7 +178,7 @@ class _Evaluation:
         return made
 
     def _lazy(self, name: str, operands: Sequence[syntax.Operand], dot: Any, piped: Any) -> Any:
-        """`and` and `or`: the first value that decides, else the last."""
+        """`and` and `or`: the first value that decides, or the last value."""
         values = []
         for operand in operands:
             values.append(self._operand(operand, dot))

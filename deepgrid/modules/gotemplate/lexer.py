@@ -38,7 +38,7 @@ class Text:
 
 @dataclass(frozen=True)
 class Token:
-    """A token of an action. `spaced` says whether white space stands before it."""
+    """A token of an action. `spaced` says whether white space precedes it."""
 
     kind: str
     text: str
@@ -112,7 +112,7 @@ class Lexer:
         return Action(tuple(tokens), line)
 
     def _ends_action(self) -> bool:
-        """Return whether the action ends here. Then goes on behind it, and behind the space that it trims."""
+        """Return whether the action ends here. If so, continue after it and after the space that it trims."""
         found = _RIGHT.match(self._text, self._at)
         if not found:
             return False

@@ -147,7 +147,7 @@ def weight_of(value: Any, most: int) -> int:
         if depth > MOST_NESTED_VALUES:
             raise Unfit(f"makes a value nested deeper than {MOST_NESTED_VALUES} levels")
         if weight + ITEM_WEIGHT * len(waiting) > most:
-            raise Unfit("makes too much text on the way")
+            raise Unfit("makes too much text in between")
         if isinstance(part, dict):
             waiting += [(inner, depth + 1) for pair in part.items() for inner in pair]
         elif is_list(part):

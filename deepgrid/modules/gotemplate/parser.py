@@ -172,7 +172,7 @@ class _Parser:
             operands.append(self._operand(tokens))
         takes_arguments = isinstance(operands[0], syntax.Function)
         if not takes_arguments and (len(operands) > 1 or not is_first):
-            raise TemplateFault("template: only functions take arguments, also those from a pipe", line)
+            raise TemplateFault("template: only functions take arguments, including those from a pipe", line)
         return syntax.Command(tuple(operands), line)
 
     def _operand(self, tokens: _Tokens) -> syntax.Operand:
@@ -249,7 +249,7 @@ class _Tokens:
 
 
 def _only(action: Action) -> None:
-    """Refuse anything behind `else` or `end`."""
+    """Refuse anything after `else` or `end`."""
     if len(action.tokens) > 1:
         word, more = action.tokens[0].text, action.tokens[1].text[:40]
         raise TemplateFault(f"template: {{{{{word} {more}}}}} is not supported in modules", action.line)

@@ -47,7 +47,7 @@ class EnvVar(Model):
     key: EnvName
     """Its name; not PATH, LD_LIBRARY_PATH, nor a variable of the shell itself."""
     value: Text = Field(repr=False)
-    """Any text, also empty or of several lines; may be a secret."""
+    """Any text, even empty or with several lines; may be a secret."""
 
 
 Env = Annotated[tuple[EnvVar, ...], EMPTY_LIST]

@@ -1,4 +1,4 @@
-"""Warnings about steps that wait for a launch because the job has too few resources for both.
+"""Warnings about steps that wait for a launch because the job lacks the resources for both.
 
 Slurm holds such a step back until the launch has ended. If the launch runs until its scope ends, the step never starts,
 and the job ends when its credits are used up.
@@ -14,12 +14,12 @@ from deepgrid.workflow.models.walk import Fault, lists_in, steps_in
 from deepgrid.workflow.yaml_nodes import Path
 
 _Needs = tuple[int, int, int]  # CPUs, MB of memory, GPUs
-_Launches = dict[Path, tuple[str | None, _Needs]]  # those that run: handle and needs, by their places
+_Launches = dict[Path, tuple[str | None, _Needs]]  # running launches: handle and needs, keyed by their places
 _WHAT = ("CPUs", "MB of memory", "GPUs")
 
 
 def held_steps(steps: Sequence[Step], path: Path, job: JobResources) -> Iterator[Fault]:
-    """Yield the first step of each scope that a launch without `dependsOn` holds back."""
+    """Yield the first step in each scope that a launch without `dependsOn` holds back."""
     yield from _in_scope(steps, path, job, {})
 
 
@@ -43,7 +43,7 @@ def _in_scope(steps: Sequence[Step], path: Path, job: JobResources, running: _La
 
 
 def _most(steps: Sequence[Step], job: JobResources) -> _Needs:
-    """Return the largest needs of single steps, which run one after another."""
+    """Return the largest needs of any single step, because steps run one after another."""
     needs = [_needs(step.run, job) for _, step in steps_in(steps, ()) if step.run]
     cpus, memory, gpus = (max(column) for column in zip((0, 0, 0), *needs, strict=True))
     return cpus, memory, gpus
@@ -55,7 +55,7 @@ def _needs(run: StepRun, job: JobResources) -> _Needs:
 
 
 def _too_much(run: StepRun, job: JobResources, running: _Launches) -> str:
-    """Return what the launches and a step ask for together, if the job has less; empty if it is enough."""
+    """Return a message if the launches and a step together need more than the job has; empty otherwise."""
     if not running:
         return ""
     together = map(sum, zip(_needs(run, job), *(needs for _, needs in running.values()), strict=True))

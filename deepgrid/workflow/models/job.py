@@ -30,7 +30,7 @@ class Definition(Model):
     input_mode: Mode | None = None
     """Rights of all input files: octal with a leading zero (0755), or the decimal form of it (493)."""
     output: TransportData | None = None
-    """Where $DEEPSQUARE_OUTPUT is copied after the last step, also when a step failed."""
+    """Where $DEEPSQUARE_OUTPUT is copied after the last step, even if a step failed."""
     private_files: PrivateFiles | None = None
     """Files that are encrypted before they leave for the grid, and who can decrypt them."""
     continuous_output_sync: Flag = False

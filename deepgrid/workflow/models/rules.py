@@ -128,7 +128,7 @@ def _sentence(place: Path, handle: str, known: Sequence[str], launched: Path | N
 
 
 MOST_PEERS = 250  # addresses of steps per virtual network; their keys share one variable of its hub
-MOST_NETWORKS = 16  # each needs two processes beside the steps
+MOST_NETWORKS = 16  # each needs two processes in addition to the steps
 
 
 def misplaced_networks(job: JobParts) -> Iterator[Fault]:

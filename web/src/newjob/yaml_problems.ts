@@ -5,7 +5,7 @@ const SENTENCES: Record<string, string> = {
   TAB_AS_INDENT: "a tab cannot indent; indent with spaces, not tabs",
   BAD_INDENT: "the indentation of this line fits no line above it",
   BLOCK_AS_IMPLICIT_KEY: "a value that contains ': ' must be in quotes",
-  MULTILINE_IMPLICIT_KEY: "a field needs a colon behind its name, as in `name: value`",
+  MULTILINE_IMPLICIT_KEY: "a field needs a colon after its name, as in `name: value`",
   DUPLICATE_KEY: "this field is there twice",
   MULTIPLE_DOCS: "a second document begins here (---); a workflow file has one",
 };

@@ -61,7 +61,7 @@ function enoughOfType(conditions: Condition[], gpus: number): Condition[] {
   return gpus && key && keys.size === 1 && !isAsked ? [{ key, op: ">=", value: String(gpus) }] : [];
 }
 
-/** Which conditions the labels do not satisfy, and which values they have instead, for a job with so many GPUs; empty when all hold. */
+/** Which conditions the labels do not satisfy, and which values they have instead, for a job with this many GPUs; empty when all hold. */
 export function mismatch(labels: LabelPair[], conditions: Condition[], gpus: number): string {
   const failed = unmet(labels, [...conditions, ...enoughOfType(conditions, gpus)]).map((one) => {
     const values = FEATURES[one.key] ? [] : labels.filter((label) => label.key === one.key).map((label) => label.value);

@@ -61,7 +61,7 @@ function priceOrder(a: QuoteRow, b: QuoteRow): number {
 const label = (row: QuoteRow): string => `${row.cluster.name || row.cluster.address} ${row.cluster.address}`;
 const nameOrder = (a: QuoteRow, b: QuoteRow): number => (label(a) < label(b) ? -1 : label(a) > label(b) ? 1 : 0);
 
-/** The rate of the dearest cluster that can take the job; null if none can. */
+/** The rate of the most expensive cluster that can take the job; null if none can. */
 export function dearestOf(rows: QuoteRow[]): bigint | null {
   const rates = rows.filter((row) => !row.obstacle).map((row) => row.rateWei);
   return rates.length ? rates.reduce((most, rate) => (rate > most ? rate : most)) : null;

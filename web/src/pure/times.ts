@@ -12,7 +12,7 @@ export function secondsOf(text: string): number | null {
   return Math.ceil(Number(sum.toFixed(6))); // 1.1h is 66 minutes: the sum has rounding errors
 }
 
-/** Whole minutes of a time, rounded up: each begun minute counts. Null if it is no time, 0 minutes or above a year. */
+/** Whole minutes of a time, rounded up: partial minutes are rounded up. Null if it is no time, 0 minutes or above a year. */
 export function minutesOf(text: string): number | null {
   const seconds = secondsOf(text);
   const minutes = seconds === null ? 0 : Math.ceil(seconds / 60);

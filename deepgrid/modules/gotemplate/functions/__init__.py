@@ -1,4 +1,4 @@
-"""The functions of templates: those of Go, and the pure ones of sprig. `FUNCTIONS` has them by name.
+"""The functions of templates: Go's own, and the pure functions of sprig. `FUNCTIONS` has them by name.
 
 None reaches anything but its arguments: no clock, no chance, no environment, no file. `and` and `or` evaluate only what
 they need, so the evaluation itself has them.

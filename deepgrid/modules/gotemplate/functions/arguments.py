@@ -57,4 +57,4 @@ def in_range(value: int) -> int:
 def bounded(characters: int) -> None:
     """Raise Unfit for a text that is too long."""
     if characters > MOST_CHARACTERS:
-        raise Unfit("makes too much text on the way")
+        raise Unfit("makes too much text in between")

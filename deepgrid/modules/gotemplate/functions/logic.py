@@ -33,13 +33,13 @@ def _comparable(value: Any) -> str | int | float | bool | None:
 
 
 def _of_one_kind(one: Any, other: Any) -> str:
-    """Return what else to say about a whole number beside one with a fraction."""
+    """Return an extra sentence for a comparison of a whole number with a fraction."""
     return "; convert one with int or float64" if {type(one), type(other)} == {int, float} else ""
 
 
 def _default(otherwise: Any, *given: Any) -> Any:
     if len(given) > 1:
-        raise Unfit("one value is wanted beside the default")
+        raise Unfit("one value is needed in addition to the default")
     return given[0] if given and is_true(given[0]) else otherwise
 
 

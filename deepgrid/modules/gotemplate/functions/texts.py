@@ -51,7 +51,7 @@ def _split_map(separator: Any, given: Any) -> dict[str, str]:
 
 
 def _split_map_at_most(separator: Any, most: Any, given: Any) -> dict[str, str]:
-    """Return the same with at most so many parts; 0 or less means all."""
+    """Return the same with at most this many parts; 0 or less means all."""
     parts = _split(separator, given)
     if 0 < position(most) < len(parts):
         parts[most - 1 :] = [str(separator).join(parts[most - 1 :])]
