@@ -1,6 +1,6 @@
 """The hash of a job definition, which the chain stores, and the sizes of what is hashed.
 
-It is apart from the workflow language, which takes long to load.
+It is separate from the workflow language, which is slow to load.
 """
 
 from __future__ import annotations

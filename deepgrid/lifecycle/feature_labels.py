@@ -1,4 +1,4 @@
-"""Labels of features: what a cluster offers to jobs beside CPUs, memory and GPUs.
+"""Labels of features: what a cluster offers to jobs in addition to CPUs, memory and GPUs.
 
 A look at a node finds them (`deepgrid.slurm.setup.features`). What a job needs follows from its definition
 (`deepgrid.workflow.needs`). A cluster without a feature lacks the label, so it does not meet a condition on it.

@@ -23,7 +23,7 @@ def is_gpu_type(key: str) -> bool:
 
 
 def with_gpu_types(labels: Sequence[Label], counts: Mapping[str, int]) -> tuple[Label, ...]:
-    """Return the labels with those of these GPUs, by Slurm's types, in place of earlier ones."""
+    """Return the labels, with the labels of GPUs replaced according to Slurm's types."""
     found = (Label(f"{_PREFIX}{kind.lower()}", str(count)) for kind, count in counts.items())
     return (*(label for label in labels if not is_gpu_type(label.key)), *found)
 

@@ -1,7 +1,7 @@
-"""Jobs and providers as the chain has them, as plain values.
+"""Jobs and providers on chain, as plain values.
 
 Money is an int of wei (1 credit = 10**18 wei), times are unix seconds, memory is MB,
-durations are minutes. An absent time is 0, as on chain.
+durations are minutes. As on chain, 0 means no time.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Affinity:
 
 
 class Asked(Protocol):
-    """The resources that a job requests of nodes. `gpus` is for the whole job."""
+    """The resources that a job requests. `gpus` is for the whole job."""
 
     @property
     def ntasks(self) -> int: ...
@@ -47,7 +47,7 @@ class Asked(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class JobDefinition:
-    """The part of a job definition that is on chain: resources, conditions, and the hash of the whole.
+    """The part of a job definition that is on chain: resources, conditions, and the hash of the whole definition.
 
     `definition_hash` is the contract's `batchLocationHash`.
     """
@@ -63,7 +63,7 @@ class JobDefinition:
 
     @property
     def has_private_files(self) -> bool:
-        """Whether the grid keeps the job's files encrypted by a key that it does not have."""
+        """Whether the grid keeps the job's files encrypted with a key that the grid does not have."""
         return PRIVATE in {one.key for one in self.uses} | {one.key for one in self.affinity}
 
 
@@ -78,11 +78,11 @@ class Prefer(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Wishes:
-    """A customer's conditions on the choice of a cluster for one job.
+    """A customer's conditions for the choice of a cluster for one job.
 
-    `max_rate_wei` is the ceiling of the price per minute, 0 for none. `min_minutes` is the least time that the
-    locked credits must buy. After `give_up_at` (unix time, 0 for never) a pending job may be cancelled. `after_job` is
-    the job that must finish first, or with `after_any` end in any way; 0 for none.
+    `max_rate_wei` is the ceiling of the price per minute, 0 for none. `min_minutes` is the minimum time that the locked
+    credits must buy. After `give_up_at` (unix time, 0 for never) a pending job may be cancelled. `after_job` is the job
+    that must finish first; 0 for none. With `after_any`, it may end in any way.
     """
 
     max_rate_wei: int = 0
@@ -95,7 +95,7 @@ class Wishes:
 
 NO_WISHES = Wishes()
 
-# The contract's TIMEOUT_GRACE: a silent provider may still bill a job that may have run, for this time.
+# The contract's TIMEOUT_GRACE: for this time, a silent provider may still bill a job that may have run.
 HELD_FOR_S = 86_400
 
 # The contract's CANCEL_ANSWER_PERIOD: minutes after it are not billed.
@@ -109,10 +109,10 @@ TOP_UP_WINDOW_MINUTES = 10
 class Job:
     """A job as the chain keeps it, with the terms fixed when it was assigned.
 
-    `locked_wei` is everything that was locked for it. `released_wei` of this came back before its end, because its
-    provider did not answer a cancel request in time. `exit_status` is Slurm's wait status (768 for exit code 3).
-    `granted_minutes` is floor(locked / rate), 0 while no provider is assigned. `fee_minutes` is the minimum bill of a
-    cancel while it runs.
+    `locked_wei` is the total that was locked for it. `released_wei` is the part that was returned before its end,
+    because its provider did not answer a cancel request in time. `exit_status` is Slurm's wait status (768 for exit
+    code 3). `granted_minutes` is floor(locked / rate), 0 while no provider is assigned. `fee_minutes` is the minimum
+    bill if it is cancelled while it runs.
     """
 
     id: int
@@ -149,18 +149,18 @@ class Job:
 
     @property
     def returned_wei(self) -> int:
-        """Wei that came back to the customer so far."""
+        """Wei that were returned to the customer so far."""
         return self.released_wei if self.status.hot else self.locked_wei - self.final_cost_wei
 
     @property
     def held_until(self) -> int:
-        """Unix time from which a further cancel returns the rest without a report; 0 if it is not to be cancelled."""
+        """Unix time from which another cancel request returns the rest without a report; 0 without a cancel request."""
         return self.cancel_requested_at + HELD_FOR_S if self.has_cancel_request and self.status.hot else 0
 
 
 @dataclass(frozen=True, slots=True)
 class Hardware:
-    """Nodes of a provider's partition. The tuples hold one figure per node."""
+    """Nodes of a provider's partition. The tuples have one figure per node."""
 
     gpus_per_node: tuple[int, ...]
     cpus_per_node: tuple[int, ...]
@@ -173,7 +173,7 @@ class Hardware:
 
 @dataclass(frozen=True, slots=True)
 class Prices:
-    """Wei of credits per minute: per GPU, per CPU, per MB of memory."""
+    """Prices in wei per minute: per GPU, per CPU and per MB of memory."""
 
     gpu_wei_per_minute: int
     cpu_wei_per_minute: int
@@ -182,7 +182,7 @@ class Prices:
 
 @dataclass(frozen=True, slots=True)
 class Provider:
-    """A provider as registered. `approved` is False while its first proposal waits."""
+    """A registered provider. `approved` is False while its first proposal waits."""
 
     address: str
     hardware: Hardware
@@ -194,7 +194,7 @@ class Provider:
 
     @property
     def name(self) -> str:
-        """The cluster's `name` label, else its address."""
+        """The cluster's `name` label, or its address if it has no name."""
         return next((label.value for label in self.labels if label.key == "name"), self.address)
 
     @property
@@ -214,12 +214,12 @@ class JobKey:
 
     @property
     def name(self) -> str:
-        """Slurm job name, for people. The comment, and not the name, tells claims of several grids apart."""
+        """Slurm job name, for people. The comment, not the name, distinguishes claims of several grids."""
         return f"dg-{self.job_id}"
 
     @property
     def names(self) -> tuple[str, str]:
-        """Both names that the claim's job can have: earlier releases used the id as 32 bytes in hex."""
+        """Both names that the claim's job can have. Earlier releases used the id as 32 bytes in hex."""
         return self.name, f"0x{self.job_id:064x}"
 
     @property

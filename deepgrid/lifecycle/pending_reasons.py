@@ -114,7 +114,7 @@ REASONS = (
         ("launch failed requeued held", "JobLaunchFailure"),
         Outlook.NEVER,
         LAUNCH_FAILURE,
-        "Read the log of slurmd, and that of the prolog.",
+        "Read the logs of slurmd and of the prolog.",
     ),
     PendingReason(
         ("PartitionTimeLimit", "AssociationTimeLimit", "QOSTimeLimit"),

@@ -1,7 +1,7 @@
-"""Approves providers' proposals that change only measured labels, if the operator has enabled that.
+"""Approves proposals that change only measured labels, if the operator has enabled this.
 
-A proposal is read and checked again right before its approval, and approved by the checked hash. The contract reverts
-if another proposal waits at that time.
+A proposal is read and checked again right before its approval, and its hash is part of the approval. The contract
+reverts if another proposal waits at that time.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from deepgrid.scheduling.proposals import Proposal
 
 logger = logging.getLogger(__name__)
 
-# Contract errors for a proposal that is gone or was replaced meanwhile.
+# Contract errors for a proposal that was withdrawn or replaced meanwhile.
 OVERTAKEN = frozenset({"WaitingApprovalOnly", "Banned", "ProposalChanged"})
 
 
@@ -29,7 +29,7 @@ async def read_proposals(session: OperatorSession) -> list[Proposal]:
 
 
 async def approve(session: OperatorSession, proposal: Proposal) -> bool:
-    """Put the provider's proposal in force. Returns False when it is gone, or now needs a person's approval."""
+    """Approve the provider's proposal. Returns False if it no longer exists, or now needs a person's approval."""
     address = proposal.address
     current = await _read(session, address)
     if current is None or current.concern:

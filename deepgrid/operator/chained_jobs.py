@@ -19,9 +19,9 @@ from deepgrid.scheduling.expiry import GIVE_UPS_EVERY_S, full_give_up_time
 class Chained:
     """Pending jobs whose earlier job is not over (`waiting`), or that can never start because of it.
 
-    `in_vain` can be ended now, each after its earlier job. `doomed` were requested behind a job that had failed before.
-    They are ended later, at full five minutes like jobs that are given up: else a customer could lock and get back
-    the same credits at once, and make the operator pay.
+    `in_vain` can be ended now, each after its earlier job. `doomed` jobs were requested to run after a job that had
+    already failed. They are ended later, at full five minutes like jobs that are given up: else a customer could lock
+    and get back the same credits at once, and make the operator pay.
     """
 
     waiting: tuple[Job, ...] = ()
@@ -68,5 +68,5 @@ def sort_chained(chained: Sequence[Job], earlier: Sequence[Job], now: int) -> Ch
 
 
 def doomed_until(job: Job) -> int:
-    """Return the unix time at which the operator ends a job that was requested behind a failed one."""
+    """Return the unix time at which the operator ends a job that was requested to run after a failed one."""
     return full_give_up_time(job.submitted_at + GIVE_UPS_EVERY_S)

@@ -1,4 +1,4 @@
-"""Takes jobs back from providers that do not act, so that no job and no deposit is stuck."""
+"""Takes jobs back from providers that do not act, so that no job or deposit gets stuck."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ OVERTAKEN = frozenset({"TimeoutTooEarly", "InvalidTransition", "SameStatusError"
 
 
 async def read_overdue(session: OperatorSession, silent_hours: int, end_running_of_banned: bool) -> list[TakeBack]:
-    """Return jobs whose provider's time to act is over when the next block is made."""
+    """Return the jobs whose provider will be overdue in the next block."""
     jobs, providers, constants, now = await asyncio.gather(
         session.hot(), session.providers(), session.chain.constants(), session.chain.next_block_time()
     )
@@ -26,7 +26,7 @@ async def read_overdue(session: OperatorSession, silent_hours: int, end_running_
 
 
 async def take_back(session: OperatorSession, taken: TakeBack) -> bool:
-    """Take a job from its provider on chain, and tell the customer why. False if the job changed meanwhile."""
+    """Take a job from its provider on chain, and tell the customer why. Returns False if the job changed meanwhile."""
     job = taken.job
     if _progress(await session.chain.job(job.id)) != _progress(job):
         return False

@@ -1,7 +1,7 @@
 """An audit of a cluster's measured labels: a paid job that measures one node, and its result against the claims. Pure.
 
-A customer's job cannot be told apart from an audit before it runs. A cluster that knows one by its script could still
-print what its labels say: an audit finds wrong and outdated labels, not a determined liar.
+Before it runs, an audit cannot be distinguished from a customer's job. A cluster that knows one by its script could
+still print what its labels say: an audit finds wrong and outdated labels, not a determined liar.
 """
 
 from __future__ import annotations

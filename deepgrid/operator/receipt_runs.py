@@ -4,8 +4,8 @@ A provider can sign what is not so. But it signs for each job when the job ends,
 job without a receipt proves nothing: its provider may be about to sign it.
 
 A receipt that the services fail to give while they give others holds the books for a day, and for three runs at least.
-Then the books go on without it. Scheduled runs ask for it for 30 days. If it can be read then, their period begins with
-its settlement once more.
+Then the books continue without it. Scheduled runs ask for it for 30 days. If it can be read then, their period begins
+with its settlement once more.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from deepgrid.slurm.commands.tres import allocation
 RECEIPTS_AT_ONCE = 16
 SIGNED = "receipts that providers signed"
 UNREAD = "no receipts of {unread} of {jobs} jobs, as the services do not answer; {later}"
-NEXT, LATER = "the next run reads them", "the books go on, and later runs ask for them"
+NEXT, LATER = "the next run reads them", "the books continue, and later runs ask for them"
 PATIENCE_S = 900.0  # for services that ask to be asked later
 MOST_TRIES = 3
 ASKED_FOR_S = 30 * DAY_S
@@ -43,7 +43,7 @@ class MissingReceipt(BaseModel):
     tries: int = 0
 
     def is_given_up(self, now: int) -> bool:
-        """Return whether the books go on without it."""
+        """Return whether the books continue without it."""
         return self.tries >= MOST_TRIES and now - self.since >= DAY_S
 
 
@@ -79,7 +79,7 @@ class MissingReceipts:
             replace_file(self._file, _FILE.dump_json(left))
 
     def given_up(self, now: int) -> Mapping[int, int]:
-        """Return the jobs without which the books go on, with the times of their settlements."""
+        """Return the jobs that the books leave out to continue, with the times of their settlements."""
         return {job_id: one.settled_at for job_id, one in self._by_job.items() if one.is_given_up(now)}
 
     def hold_back(self, job_ids: Collection[int], now: int) -> bool:

@@ -94,14 +94,14 @@ class OperatorSession:
     # -- the grid ----------------------------------------------------------------------------
 
     async def hot(self) -> list[Job]:
-        """Return jobs that are not over: as last reported by the follower, else read from the chain."""
+        """Return jobs that are not over: from the follower's last report, or read from the chain if there is none."""
         ids = self.index.hot()
         if self.followed is not None:
             return [self.memory.hot[job_id] for job_id in ids if job_id in self.memory.hot]
         return [job for job in await self.chain.jobs(ids) if job.status.hot]
 
     async def providers(self) -> list[Entry]:
-        """Return all providers with their records: as last seen by the watcher, else read from the chain."""
+        """Return all providers with their records: from the watcher's last read, or from the chain if there is none."""
         return await self.chain.providers_and_records() if self.watched is None else self.watched
 
     def caught_up(self, head: Block) -> None:
@@ -156,7 +156,7 @@ class OperatorSession:
     async def _is_excused(self, job: Job, provider: str, missing: Collection[str]) -> bool:
         """Return whether a cluster could not know that it lacks what the job needs.
 
-        Neither the job's labels name it, nor do those of the cluster claim it.
+        The job's labels do not name it, and the cluster's labels do not claim it.
         """
         if not missing:
             return False

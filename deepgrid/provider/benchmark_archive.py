@@ -40,15 +40,15 @@ class BenchmarkArchive:
 
     @asynccontextmanager
     async def alone(self, cluster: str, poll_s: float = 1.0) -> AsyncIterator[None]:
-        """Keep other measurements of this cluster out while the context lasts, also those of other processes.
+        """Keep out other measurements of this cluster, including other processes, while the context lasts.
 
-        Waits for one that goes on. The system releases the lock of a process that dies.
+        Waits for a running one. The system releases the lock of a process that dies.
         """
         with self._lock_file() as file:
             told = False
             while not _locked(file.fileno()):
                 if not told:
-                    logger.info("another benchmark of %s goes on, waiting for its end", cluster)
+                    logger.info("another benchmark of %s is running, waiting for its end", cluster)
                 told = True
                 await asyncio.sleep(poll_s)
             yield

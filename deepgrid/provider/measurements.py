@@ -18,16 +18,17 @@ from deepgrid.provider.session import ProviderSession
 
 
 async def last_measured(session: ProviderSession) -> tuple[Label, ...]:
-    """Return the measured labels of this provider on chain, proposed or in force, without its own labels."""
+    """Return the provider's measured labels on chain, proposed or in force, without the labels that it sets itself."""
     newest = (await read_versions(session.chain, session.address)).newest
     return updated(measured_of(newest.labels), (), session.settings.labels) if newest else ()
 
 
 async def measure(session: ProviderSession, program: Program) -> Outcome:
-    """Run one program as a Slurm job and read its output. The job of an earlier attempt is ended first.
+    """Run one program as a Slurm job and read its output. A job that is left from an earlier attempt is cancelled
+    first.
 
-    Nodes that take no jobs do not take part, unless the settings say `unresponsive`. Raises SlurmError when the job
-    fails or prints no result.
+    Nodes that take no jobs are left out, unless the settings say `unresponsive`. Raises SlurmError when the job fails
+    or prints no result.
     """
     settings = session.settings.benchmarks
     whole = await session.cluster.hardware(usable_only=False)
@@ -54,7 +55,7 @@ def archive_of(session: ProviderSession) -> BenchmarkArchive:
 
 
 async def measure_and_keep(session: ProviderSession, archive: BenchmarkArchive, program: Program) -> Outcome:
-    """Measure, and keep the result at once, so that a restart in the middle of a round loses no finished program."""
+    """Measure, and save the result at once, so that a restart in the middle of a round loses no finished program."""
     outcome = await measure(session, program)
     if outcome.labels:
         archive.keep(outcome, int(time.time()))
@@ -64,7 +65,7 @@ async def measure_and_keep(session: ProviderSession, archive: BenchmarkArchive, 
 async def propose_if_moved(
     session: ProviderSession, old: tuple[Label, ...], new: tuple[Label, ...]
 ) -> registration.Outcome | None:
-    """Propose `new` beside the provider's own labels. Returns None when no label moved by more than 5 %."""
+    """Propose `new` together with the provider's own labels. Returns None if no label changed by more than 5 %."""
     if not moved(old, new):
         return None
     return await registration.propose(session, await read_hardware(session), new)

@@ -17,11 +17,11 @@ class ProviderBooks(Books):
         self._session = session
 
     async def read_slurm(self, span: Span, ledger: Ledger) -> Runs | None:
-        """Return the Slurm jobs of the period, and the jobs of this provider's claims at any age."""
+        """Return the Slurm jobs of the period, and the jobs of this provider's claims whatever their age."""
         own = [job for job in ledger.jobs.values() if job.provider == self.provider and job.claimed_at]
         claims = [self._session.key_of(job) for job in own]
         return await read_runs(self._session.cluster, span, self._session.key(0, 0), claims)
 
     async def hot(self) -> list[int]:
-        """Return jobs that the provider has claimed and not settled."""
+        """Return jobs that the provider has claimed but not settled."""
         return await self.chain.claimed_jobs(self._session.address)

@@ -60,8 +60,8 @@ async def features_changed(session: ProviderSession) -> bool:
 async def propose(session: ProviderSession, hardware: Hardware, measured: tuple[Label, ...] | None = None) -> Outcome:
     """Propose hardware, prices and labels to the operator, if something changed.
 
-    Without `measured`, the measured labels on chain are kept. Those of features are as the last look
-    found them, and those of GPU types as Slurm has them. Raises ContractError when the provider is banned.
+    Without `measured`, the measured labels on chain are kept. Feature labels are as last observed, and labels of GPU
+    types are as Slurm reports them. Raises ContractError when the provider is banned.
     """
     versions = await read_versions(session.chain, session.address)
     newest = versions.newest

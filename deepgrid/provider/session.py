@@ -171,7 +171,7 @@ class ProviderSession:
     async def driving(self, key: JobKey, *, fallback: asyncio.Task[None] | None = None) -> AsyncIterator[None]:
         """Drive the claim while the context lasts. There is one carrier per claim; see `may_carry`.
 
-        A later carrier cancels the task `fallback` and continues from where that one stopped.
+        A later carrier cancels the task `fallback` and continues where it stopped.
         """
         while (before := self._carried.get(key)) is not None:
             before.cancel()

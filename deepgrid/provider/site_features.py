@@ -52,7 +52,7 @@ class SiteFeatures:
         return self._containers if enroot else replace(self._containers, enroot=False)
 
     def in_labels(self, measured: Sequence[Label]) -> tuple[Label, ...]:
-        """Return the measured labels with those of the features in place of earlier ones."""
+        """Return the measured labels, with the earlier feature labels replaced by these."""
         if self.last is None:
             return tuple(measured)
         found = (replace(one, value=self._public_key.hex()) if one.key == PRIVATE else one for one in self.last.labels)

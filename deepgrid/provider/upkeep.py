@@ -1,4 +1,4 @@
-"""Loops of a supervisor beside its claims: logs of the previous process, and the state of the services."""
+"""Background loops of a supervisor: logs of the previous process, and the state of the services."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ def part_size(size: int, index: int) -> int:
 
 
 def checksum_of(body: bytes | bytearray | memoryview) -> str:
-    """Return the CRC-32 of a body. It finds faults of the way. Each file has a SHA-256 in the manifest beside it."""
+    """Return the CRC-32 of a body. It detects transmission errors. The manifest has a SHA-256 for each file."""
     return f"{zlib.crc32(body):0{CHECKSUM_DIGITS}x}"
 
 

@@ -1,8 +1,8 @@
 """Renders a job definition to a batch script, with one small template per construct.
 
-The result is the complete script for Slurm. The submission may replace the line `GUARD_MARK` by its own
-check. The script ends with the exit status of the failing step. Each step is a shell function, so the size of a
-script is linear in its steps. Functions of inner steps come first, and are named by their place.
+The result is the complete script for Slurm. The submission may replace the line `GUARD_MARK` with its own check. The
+script ends with the exit status of the step that failed. Each step is a shell function, so the size of a script is
+linear in its steps. Functions of inner steps come first, and are named after their position.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ GUARD_MARK = "# deepgrid:guard"
 USUAL = Containers()
 NOWHERE = GridFiles()
 MOST_OUTPUT_BYTES = 2**40
-INCOMPLETE = 74  # exit status of a job whose output was not sent as a whole: EX_IOERR of sysexits.h
-MOST_BYTES = 1_000_000  # of all variables that steps wrote; Linux usually has room for 2 MB of variables and arguments
+INCOMPLETE = 74  # exit status of a job whose output was not sent completely: EX_IOERR of sysexits.h
+MOST_BYTES = 1_000_000  # of all variables that steps wrote; Linux usually allows 2 MB of variables and arguments
 MOST_ENV_FILE_BYTES = 2**24  # of DEEPSQUARE_ENV, which each step reads
 
 
 class ScriptParts(NamedTuple):
-    """A batch script in two parts. The first has the job's variables, and functions for its kinds of steps."""
+    """A batch script in two parts. The first has the job's variables, and functions for the kinds of steps it uses."""
 
     preamble: str
     steps: str
@@ -69,7 +69,7 @@ def render_parts(
     folders: Folders | None = None,
     grid_files: GridFiles = NOWHERE,
 ) -> ScriptParts:
-    """Return the batch script as `render` gives it, in its two parts."""
+    """Return the batch script of `render` in its two parts."""
     blocks, names = blocks_of(job)
     every = [block.step for block in blocks]
     values = {"job": job, "storage": storage, "blocks": blocks, "names": names}
@@ -99,7 +99,7 @@ def _environment() -> jinja2.Environment:
         trim_blocks=True,
         lstrip_blocks=True,
         keep_trailing_newline=True,
-        auto_reload=False,  # without it, each step checks its templates for changes
+        auto_reload=False,  # otherwise each step checks its templates for changes
     )
     environment.filters.update(quote=quote, elements=_elements, export=_export, export_again=_export_again)
     environment.filters.update(within=_within, layer=_layer)
@@ -124,7 +124,7 @@ def _export(variable: EnvVar) -> Quoted:
 def _layer(variable: EnvVar) -> Quoted:
     """Return the word that sets an input of a module for its steps.
 
-    An input with the name of a loop's variable hides the variable.
+    An input with the same name as a loop variable hides that variable.
     """
     loops = {"item": "__dg_item", "index": "__dg_index", "DEEPSQUARE_ERROR_CODE": "__dg_error_code"}
     if variable.key in loops:
@@ -152,25 +152,25 @@ def _octal(mode: int) -> Quoted:
 
 
 def _folder_mode(mode: int) -> int:
-    """Return the mode of folders beside files of this mode: who may read one may enter it."""
+    """Return the folder mode that matches this file mode: users who may read may also enter."""
     return mode | (mode & 0o444) >> 2
 
 
 def _file_name(data: HTTPData) -> Quoted:
-    """Return the last part of a URL's path, as a file name. For inputs whose server gives no usable name."""
+    """Return the last part of a URL's path as a file name, for inputs whose server gives no usable name."""
     name = posixpath.basename(unquote(urlsplit(data.url).path))
     name = "".join(char for char in name if char.isprintable())[:100]
     return quote(name if name not in ("", ".", "..") else "input")
 
 
 def _folder(data: S3Data) -> str:
-    """Return destination of the output, with a '/' at the end, as s5cmd names folders."""
+    """Return the destination of the output. It ends with '/', which means a folder for s5cmd."""
     return data.bucket_url + data.path.rstrip("/") + "/"
 
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """One step: the name of its function, its place in the file, and the functions of its inner steps."""
+    """One step: the name of its function, its position in the file, and the functions of its inner steps."""
 
     name: Quoted
     place: Quoted

@@ -1,9 +1,10 @@
-"""Private files as one row of bytes, encrypted in chunks. Nodes run this file: Python 3.7, and its libcrypto.
+"""Private files as one byte stream, encrypted in chunks. Nodes run this file: Python 3.7, and its libcrypto.
 
-A header comes first: a mark, the key of the stream as its customer sealed it, and a salt. Its hash is part of the key.
-Then come chunks of 64 KiB by AES-256-GCM, as in the STREAM construction of age: the nonce is the number of the chunk,
-and whether it is the last. So no chunk can be dropped, moved, repeated or changed. The bytes inside are the length of a
-list of files (8 bytes), the list as a manifest has it, and the contents of the files one after another.
+The stream begins with a header: a magic number, the stream's key as its customer encrypted it, and a salt. The header's
+hash is part of the key. Chunks of 64 KiB follow, encrypted with AES-256-GCM as in the STREAM construction of age. The
+nonce is the number of the chunk and a flag for the last one. So no chunk can be dropped, moved, repeated or changed.
+The plaintext is the length of a list of files (8 bytes), the list in the format of a manifest, and the contents of the
+files one after another.
 """
 
 from __future__ import annotations
@@ -24,12 +25,12 @@ OWN_BYTES, SALT_BYTES, CHUNK, TAG = 60, 32, 65536, 16
 HEADER_BYTES = len(MARK) + OWN_BYTES + SALT_BYTES
 SEALED_CHUNK = CHUNK + TAG
 LENGTH_BYTES = 8
-NAME = "sealed"  # of the only file that the grid sees
+NAME = "sealed"  # name of the only file that the grid sees
 LONGEST_LIST = 16 * 1024 * 1024
 
 
 def new_header(own: bytes) -> bytes:
-    """Return a header with the key as its customer sealed it."""
+    """Return a header with the key as its customer encrypted it."""
     return MARK + own + os.urandom(SALT_BYTES)
 
 
@@ -45,7 +46,7 @@ def nonce(number: int, last: bool) -> bytes:
 
 
 class Broken(Exception):
-    """The bytes are not what was encrypted, or not with this key."""
+    """The bytes were changed, or encrypted with another key."""
 
 
 class Gcm:
@@ -57,7 +58,7 @@ class Gcm:
         self._key = key
 
     def encrypt(self, nonce: bytes, data: bytes) -> bytes:
-        """Return the encrypted data, and its tag behind it."""
+        """Return the encrypted data, followed by its tag."""
         lib, out, done = self._lib, ctypes.create_string_buffer(len(data) + TAG), ctypes.c_int()
         context, at_tag = self._context, ctypes.byref(out, len(data))
         _require(lib.EVP_EncryptInit_ex(context, lib.EVP_aes_256_gcm(), None, self._key, nonce))
@@ -100,7 +101,7 @@ def _require(answer: int) -> None:
 
 
 def seal(cipher: Gcm, read: Callable[[int], bytes], write: Callable[[bytes], object]) -> None:
-    """Encrypt all that the function gives."""
+    """Encrypt everything that `read` returns."""
     number, chunk = 0, read(CHUNK)
     while True:
         following = read(CHUNK) if len(chunk) == CHUNK else b""
@@ -111,7 +112,7 @@ def seal(cipher: Gcm, read: Callable[[int], bytes], write: Callable[[bytes], obj
 
 
 def unsealed(cipher: Gcm, read: Callable[[int], bytes]) -> Iterator[bytes]:
-    """Yield the bytes that were encrypted. Raises Broken, at the latest at the end."""
+    """Yield the decrypted bytes. Raises Broken, for some faults only at the end."""
     number, sealed = 0, read(SEALED_CHUNK)
     while True:
         following = read(SEALED_CHUNK) if len(sealed) == SEALED_CHUNK else b""
@@ -122,13 +123,13 @@ def unsealed(cipher: Gcm, read: Callable[[int], bytes]) -> Iterator[bytes]:
 
 
 class _Row:
-    """The bytes of pieces that follow each other."""
+    """Reads consecutive pieces as one stream."""
 
     def __init__(self, pieces: Iterator[bytes]) -> None:
         self._pieces, self._left = pieces, b""
 
     def some(self, most: int) -> bytes:
-        """Return at most so many bytes; none at the end."""
+        """Return at most this many bytes; none at the end."""
         if not self._left:
             self._left = next(self._pieces, b"")
         found, self._left = self._left[:most], self._left[most:]
@@ -145,7 +146,7 @@ class _Row:
 
 
 def unpack(row: _Row, folder: str) -> None:
-    """Write the files of a row into a folder. Raises Broken."""
+    """Write the files of a stream into a folder. Raises Broken."""
     size = int.from_bytes(row.exactly(LENGTH_BYTES), "big")
     if size > LONGEST_LIST:
         raise Broken
@@ -170,7 +171,7 @@ def unpack(row: _Row, folder: str) -> None:
 
 
 def pack(text: bytes, contents: BinaryIO) -> Callable[[int], bytes]:
-    """Return a function that reads the row of these files: their list, and a file with their contents."""
+    """Return a function that reads the plaintext: the list of files, then `contents`."""
     left = sum(int(entry.split(b" ", 1)[0]) for entry in text.split(b"\0")[:-1])
     head = len(text).to_bytes(LENGTH_BYTES, "big") + text
 
@@ -189,9 +190,9 @@ def pack(text: bytes, contents: BinaryIO) -> Callable[[int], bytes]:
 
 
 def main(how: str, where: str) -> None:
-    """Run "seal LIST", which encrypts the files of a list with their contents from standard input, or "unseal FOLDER".
+    """Run "seal LIST" or "unseal FOLDER". `seal` encrypts the files of a list, whose contents come from standard input.
 
-    The key, and the one that the customer sealed, are at the file descriptor 3, in hexadecimal digits.
+    File descriptor 3 gives the key, and the key that the customer encrypted, in hexadecimal digits.
     """
     with os.fdopen(3) as secrets:
         key, own = (bytes.fromhex(text) for text in secrets.read().split(" "))

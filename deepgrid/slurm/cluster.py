@@ -60,7 +60,7 @@ class OutputPage:
 
 
 class Cluster:
-    """Slurm behind `login`, with the paths and accounts of `settings`.
+    """Slurm, reached through `login`, with the paths and accounts of `settings`.
 
     `term` is the term of the leader that performs the side effects (see `leader.py`). It is None for a command of a
     person and for a run outside of a supervisor. Then only the claim's own lock and files guard an effect. They are

@@ -34,7 +34,7 @@ class SlurmBackend(Protocol):
     """
 
     async def jobs(self, *, ended: bool = False) -> list[Row]:
-        """Return the controller's jobs of all accounts; with `ended`, also jobs that ended a few minutes ago."""
+        """Return the controller's jobs of all accounts. `ended` adds jobs that ended a few minutes ago."""
 
     async def accounted(
         self, since: int, until: int | None = None, *, names: Sequence[str] = (), ids: Sequence[int] = ()
@@ -103,7 +103,7 @@ class SlurmCommands:
         return done
 
     async def _ask(self, query: Query[Answer]) -> Answer:
-        """Ask one question. Raises SlurmUnreachable for an outage, else SlurmError."""
+        """Ask one question. Raises SlurmUnreachable for an outage, and SlurmError for other failures."""
         done = await self._run(query)
         if not done.exit_status:
             return query.parse(done.text)

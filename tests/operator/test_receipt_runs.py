@@ -109,7 +109,7 @@ async def test_a_receipt_that_always_fails_holds_the_books_for_a_day_and_three_r
     found = await failing_for_days(read, jobs, 2)
     assert [runs.late for runs in found] == [True, True, False]
     assert found[1].source.endswith("the next run reads them")
-    assert found[2].source.endswith("the books go on, and later runs ask for them")
+    assert found[2].source.endswith("the books continue, and later runs ask for them")
     assert [[run.job_id for run in runs.runs] for runs in found] == [[1, 3]] * 3
 
 

@@ -106,4 +106,4 @@ async def test_of_two_measurements_of_a_cluster_one_waits(tmp_path: Path, caplog
 
     await asyncio.gather(first(), second())
     assert order == ["first", "second"]
-    assert caplog.text.count("another benchmark of alpha goes on") == 1
+    assert caplog.text.count("another benchmark of alpha is running") == 1

@@ -272,7 +272,7 @@ class Carrier:
         intervals = self.session.intervals
         stable_at = self.key.claimed_at + self.session.settings.claim_stays_s
         while (left_s := stable_at - await self.session.chain.now()) > 0:  # noqa: ASYNC110
-            # The chain's clock stands still while no block is mined.
+            # The chain's clock does not advance while no block is mined.
             await asyncio.sleep(min(max(left_s, intervals.block_poll_s), intervals.observe_again_s))
         job = await self.session.chain.job(self.key.job_id)
         return job if self.session.key_of(job) == self.key else None

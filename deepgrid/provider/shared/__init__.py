@@ -1,3 +1,1 @@
-"""The parts that all claims of a cluster share: the journal of claims, batched reads, the shipping of logs, and
-wake-ups.
-"""
+"""What all claims of a cluster share: the journal of claims, batched reads, log shipping, and wake-ups."""

@@ -51,7 +51,7 @@ class ClaimJournal:
             self._is_written = True
             self._unwritable.end()
         except OSError as error:
-            self._is_written = False  # a later call tries again, also with the same claims
+            self._is_written = False  # a later call tries again, even with the same claims
             self._unwritable.note(error.strerror)
 
 

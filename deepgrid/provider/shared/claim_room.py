@@ -22,7 +22,7 @@ class ClaimRoom:
     """The limit of submitted jobs, as it was learned. `held` counts the jobs of claims that Slurm has.
 
     With `accounts_are_apart`, each customer has a separate account. Then a limit of one account concerns no other
-    customer: jobs of that customer wait, and claims go on.
+    customer: jobs of that customer wait, and claims continue.
     """
 
     def __init__(self, held: Callable[[], int], *, accounts_are_apart: bool) -> None:
@@ -52,5 +52,5 @@ class ClaimRoom:
         return self._most is not None
 
     def beside(self, claims: int) -> int:
-        """Return how many jobs may be claimed beside this many claims."""
+        """Return how many more jobs may be claimed in addition to this many claims."""
         return max(0, (self._most or 0) + 1 - claims)

@@ -48,7 +48,7 @@ def head_bytes(most: int) -> int:
 
 
 def gap_line(count: int, *, new_line: bool) -> bytes:
-    """Return the line that stands for `count` bytes of output. With `new_line`, it ends an unfinished line first."""
+    """Return the line that replaces `count` bytes of output. With `new_line`, it ends an unfinished line first."""
     return _line(f"{count:,} bytes of output are left out here", new_line)
 
 

@@ -90,7 +90,7 @@ class ReceiptJournal:
         self._replace({key: seen for key, seen in self._held.items() if key not in set(keys)})
 
     def postpone(self, keys: Sequence[JobKey]) -> None:
-        """Put claims behind all others."""
+        """Move claims to the end of the queue."""
         last = {key: self._held[key] for key in keys if key in self._held}
         self._replace({**last, **{key: seen for key, seen in self._held.items() if key not in last}})
 

@@ -37,7 +37,7 @@ class SamplingSettings:
     at_once: int = MAX_USES_AT_ONCE  # jobs per round
 
     def pause_s(self, run_s: float, misses: int) -> float:
-        """Return the seconds until the next sample of a job that ran for `run_s`, after so many without an answer."""
+        """Return the seconds until the next sample of a job that ran for `run_s`, after this many failed samples."""
         return float(min(self.longest_s, max(self.first_s, run_s / self.growth) * 2 ** min(misses, 10)))
 
 

@@ -20,7 +20,7 @@ class Wakeups:
                 event.set()
 
     async def wait(self, job_id: int, timeout_s: float) -> None:
-        """Return at the next news of the job, at the latest after `timeout_s`."""
+        """Return at the next news of the job, or after `timeout_s`."""
         event = asyncio.Event()
         self._waiting[job_id].add(event)
         try:

@@ -16,10 +16,10 @@ from deepgrid.services.tunnels.tunnel_frames import MAX_FRAME, BrokenFrame, Kind
 from deepgrid.slurm.ssh.byte_channel import ByteChannel
 
 READY_WITHIN_S = 60.0
-MOST_UNSENT = 512 * 1024  # bytes on their way to the agent; then its senders wait
+MOST_UNSENT = 512 * 1024  # bytes in flight to the agent; beyond that, its senders wait
 LONGEST_STREAM = 2**32
-# Every passage to a thread and through SSH costs as much as 100 frames. Typing and its echo go on at once, and what
-# comes within this time after them goes together. Large pieces do not wait.
+# Every passage to a thread and through SSH costs as much as 100 frames. Typing and its echo are sent at once. Data that
+# follows within this time is sent together. Large pieces do not wait.
 PACE_S = 0.01
 LARGE_PIECE = 8 * 1024
 

@@ -1,4 +1,4 @@
-"""Messages of Slurm's commands, and what each means for a request. One table for sbatch, scontrol and the queries.
+"""Messages of Slurm's commands, and what each means for a request. One table serves sbatch, scontrol and the queries.
 
 The error decides, which is the text after `Batch job submission failed:`, else the last line. Lines before it are a
 site's own: banners, balances, policies of job_submit.lua. They may contain any words, so they decide nothing.
@@ -22,7 +22,7 @@ class Kind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Complaint:
-    """The beginnings of messages of one kind, without the command's name before them. `cause` is for people."""
+    """How messages of one kind begin, after the command's name. `cause` is for people."""
 
     kind: Kind
     cause: str
@@ -99,8 +99,8 @@ COMPLAINTS = (
     Complaint(Kind.LIMIT, "the cluster has as many jobs as it can hold", ("MaxJobCount limit reached",)),
 )  # fmt: skip
 
-# Slurm has one error for all limits of accounts. The line before it is the limit's name. Only limits of the number of
-# submitted jobs pass.
+# Slurm has one error for all limits of accounts. The line before it is the limit's name. Only limits on the number of
+# submitted jobs go away by themselves.
 POLICY = "Job violates accounting/QOS policy"
 _LIMIT_NAME = re.compile(r"(?:QOS|Assoc|Max)[A-Za-z]+")
 _ERROR = re.compile(r"(?:\w+: )?(?:(?:error|fatal): )?(?:Batch job submission failed|allocation failure): (.*)")
@@ -110,7 +110,7 @@ _BEFORE = re.compile(r"^(\w+: )?((error|fatal): )?(\w+ error: )?")
 def pattern(kind: Kind) -> str:
     """Return an extended regular expression for messages of this kind.
 
-    A text stands at the beginning of the message, or after a name such as that of a function of Slurm.
+    The text is at the beginning of the message, or after a name such as a function of Slurm.
     """
     texts = [text for one in COMPLAINTS if one.kind is kind for text in one.texts]
     escaped = [re.sub(r"([.()\[\]*+?^$|{}\\])", r"\\\1", text) for text in texts]
@@ -123,9 +123,9 @@ OUTAGES, LIMITS = pattern(Kind.OUTAGE), pattern(Kind.LIMIT)
 
 
 def the_complaint(text: str) -> str:
-    """Return the error in Slurm's message, without the command's name before it; empty without a message.
+    """Return the error in Slurm's message, without the command's name in front; empty if there is no message.
 
-    A violated limit follows in brackets. `complaint.sh` does the same for sbatch.
+    If a limit was violated, it follows in brackets. `complaint.sh` does the same for sbatch.
     """
     lines = [line.strip() for line in text.splitlines()]
     bare = [_BEFORE.sub("", line) for line in lines]
@@ -149,5 +149,5 @@ def is_outage(text: str) -> bool:
 
 
 def is_of_one_account(limit: str) -> bool:
-    """Return whether the limit that a message names holds for one account, so that others do not share it."""
+    """Return whether the limit in a message applies to a single account, so that other accounts do not share it."""
     return re.search(r"PerUser|\(AssocMax", limit) is not None

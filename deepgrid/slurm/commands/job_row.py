@@ -17,9 +17,9 @@ class Row:
     `taken_at`: the job was requeued or resized. Only completion records contain `name` and `comment`, as their hook
     writes each on its own line. `cancelled_by` is the numeric id of the account that cancelled the job; only accounting
     has it, and the resources that the job was `given`. `used_s` is Slurm's count of the run time of a job in the queue.
-    `preempted` is whether the controller has begun to preempt the job; only the queue has it.
-    `suspended_s` is for how long a job was suspended, once it has ended. Queue and accounting are never queried for
-    text that a user can choose.
+    `preempted` is whether the controller has started to preempt the job; only the queue has it. `suspended_s` is for
+    how long a job was suspended, once it has ended. Queue and accounting are never queried for text that a user can
+    choose.
     """
 
     slurm_id: int

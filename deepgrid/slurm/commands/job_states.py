@@ -6,7 +6,7 @@ from deepgrid.lifecycle.slurm_state import Phase
 
 _QUEUED = {"PENDING", "CONFIGURING", "REQUEUED", "REQUEUE_FED", "REQUEUE_HOLD", "SPECIAL_EXIT", "RESV_DEL_HOLD"}
 _RUNNING = {"RUNNING", "COMPLETING", "SUSPENDED", "STOPPED", "RESIZING", "SIGNALING", "STAGE_OUT"}
-# `TimeUsed` grows while the job runs, and stands still while it is suspended. In COMPLETING the job is over.
+# `TimeUsed` grows while the job runs, and stops while it is suspended. In COMPLETING the job is over.
 TIMED = frozenset({"RUNNING", "SUSPENDED"})
 # In the order of Slurm's state numbers, which completion records contain.
 _BY_NUMBER = (

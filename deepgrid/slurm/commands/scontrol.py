@@ -223,7 +223,8 @@ def gpus_of(gres: str) -> tuple[dict[str, int], dict[str, int]]:
 
 def _gpus(gres: str) -> Iterator[tuple[str, int]]:
     for item in re.sub(r"\([^)]*\)", "", gres).split(","):
-        # Of two fields, the first is the type, also of digits (`gpu:3090:2`). A number alone is the count.
+        # Of two fields, the first is the type, even if it consists of digits (`gpu:3090:2`). A number alone is the
+        # count.
         found = re.fullmatch(r"gpu(?::([^:]+))??(?::([0-9]{1,6}))?", item.strip())
         if found and found[1] != "no_consume":
             yield found[1] or "", int(found[2] or 1)

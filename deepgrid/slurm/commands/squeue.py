@@ -17,7 +17,7 @@ _LAST_FIELDS = "timeused,preempttime"
 
 @dataclass(frozen=True, slots=True)
 class Squeue:
-    """The controller's jobs of all accounts and partitions; with `ended`, also jobs that ended within MinJobAge."""
+    """The controller's jobs of all accounts and partitions. `ended` adds jobs that ended within MinJobAge."""
 
     program: ClassVar[str] = "squeue"
     ended: bool = False

@@ -49,7 +49,7 @@ _SNAPSHOT = read_script("identity.sh", "snapshot.sh")
 
 @dataclass(frozen=True, slots=True)
 class Records:
-    """Accounting's or the controller's knowledge of a claim: its end, or the records without an end."""
+    """What accounting or the controller knows about a claim: its end, or the records without an end."""
 
     end: SlurmJob | None = None
     unfinished: tuple[Row, ...] = ()
@@ -57,23 +57,23 @@ class Records:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """The queue and the spool at one moment. Facts about claims are keyed by the claim's comment."""
+    """The queue and the spool at one point in time. Facts about claims are keyed by the claim's comment."""
 
     queue: tuple[Row, ...]  # rows of the watched claims
     completions: tuple[Row, ...]
-    users: dict[str, str] = field(default_factory=dict)  # ids of the accounts that claims were submitted under
+    users: dict[str, str] = field(default_factory=dict)  # ids of the accounts under which claims were submitted
     ids: dict[str, int] = field(default_factory=dict)  # Slurm ids
     refused: frozenset[str] = frozenset()  # claims that sbatch refused
     clock: int = 0  # unix seconds of the login node
     marks: dict[str, Marks] = field(default_factory=dict)
-    gone: frozenset[str] = frozenset()  # claims without a folder: not made yet, or removed
+    gone: frozenset[str] = frozenset()  # claims without a folder: not created yet, or removed
     whole: bool = True  # False if spool or job folders could not be read; then a missing claim may still exist
     held: int = 0  # number of jobs in the whole queue, of all users
     reissued: frozenset[str] = frozenset()  # claims whose id now belongs to another claim
     taken: dict[str, int] = field(default_factory=dict)  # when Slurm accepted the jobs, if known
 
     def was_tried(self, key: JobKey) -> bool:
-        """Return whether the claim was ever handed to Slurm. No source can know a job of a claim that was not."""
+        """Return whether the claim was ever handed to Slurm. If not, no source can know a job of it."""
         return key.comment in self.users
 
     def queued(self, key: JobKey) -> SlurmJob | None:
@@ -85,40 +85,40 @@ class Snapshot:
         return replace(as_job(rows[0]), requeued=requeued, began=self.marks_of(key).started)
 
     def suspended_s(self, key: JobKey) -> int:
-        """Return for how long the cluster has suspended the claim's job so far, if the queue has the job.
+        """Return how long the cluster has suspended the claim's job so far, if the job is in the queue.
 
-        The clock was read before the queue, so time that Slurm did not count was spent suspended. That holds only while
-        Slurm counts: it stops at the end of the script, and the job may be in COMPLETING for minutes.
+        The clock was read before the queue, so time that Slurm did not count was spent suspended. This is true only
+        while Slurm counts. It stops at the end of the script, although the job may be COMPLETING for minutes.
         """
         rows = [row for row in self._of(key, self.queue) if row.state in TIMED]
         times = [(row.started_at, row.used_s) for row in rows]
         return max((self.clock - start - used for start, used in times if start and used is not None), default=0)
 
     def is_preempted(self, key: JobKey, rows: Iterable[Row] = ()) -> bool:
-        """Return whether the queue or these rows show that Slurm preempts the claim's job. No account can fake that."""
+        """Return whether the queue or these rows show that Slurm preempts the claim's job. No account can fake this."""
         return any(row.preempted for row in self._of(key, (*self.queue, *rows)))
 
     def ended(self, key: JobKey, seen: Seen | None = None) -> SlurmJob | None:
-        """Return the claim's end by the completion hook: its first final record, with the run time of all records."""
+        """Return the claim's end from the completion hook: its first final record, with the run time of all records."""
         return self._end(key, self._recorded(key), seen)
 
     def records_of(self, key: JobKey, rows: Iterable[Row], seen: Seen | None = None) -> Records:
-        """Return the claim's runs in rows of accounting or of the controller's memory."""
+        """Return the claim's runs from rows of accounting or of the controller's memory."""
         known = [row for row in self._of(key, rows) if row.reason != FORGOTTEN_REASON]
         if end := self._end(key, [*self._recorded(key), *known], seen):
             return Records(end)
         return Records(None, tuple(runs_of(known, self.marks_of(key), seen)))
 
     def refused_start(self, key: JobKey, rows: Iterable[Row], seen: Seen | None = None) -> bool:
-        """Return whether the spool or these rows show a start of this claim that the guard refused."""
+        """Return whether the spool or these rows show that the guard refused a start of this claim."""
         known = [*self._recorded(key), *self._of(key, rows)]
         return any(is_refused_start(row, self.marks_of(key), known, seen) for row in known)
 
     def is_unclear(self, key: JobKey, end: SlurmJob) -> bool:
         """Return whether accounting may know more about this end.
 
-        No other source says who cancelled a job. And an end may belong to a second start, although the spool knows no
-        first one. Either the guard refused a second start, and the controller lost the first one, or the payload ended
+        No other source says who cancelled a job. An end may also belong to a second start, even if the spool has no
+        first one. Either the controller lost the first start and the guard refused the second, or the payload exited
         with the guard's status.
         """
         if self.lacks_canceller(key, end):
@@ -126,7 +126,7 @@ class Snapshot:
         return end.exit_status == GUARDED and end.started_at is not None and self.marks_of(key).started
 
     def lacks_canceller(self, key: JobKey, end: SlurmJob) -> bool:
-        """Return whether the job was cancelled while it ran, not by the supervisor, and no source says by whom."""
+        """Return whether the job was cancelled while it ran, not by the supervisor, and no source says who did it."""
         unknown = end.cancelled_by_site is None and not end.stopped and not end.requeued
         return end.state == "CANCELLED" and end.started_at is not None and unknown
 
@@ -139,7 +139,7 @@ class Snapshot:
         return self.marks.get(key.comment, NO_MARKS)
 
     def _end(self, key: JobKey, rows: Sequence[Row], seen: Seen | None) -> SlurmJob | None:
-        """Return the first end of a run. If the guard refused all starts after a requeue, the requeue is the end."""
+        """Return the first end of a run. If the guard refused all starts after a requeue, that is the end."""
         marks = self.marks_of(key)
         runs = runs_of(rows, marks, seen)
         end = first_end(runs)
@@ -177,7 +177,7 @@ class Snapshot:
         ]
 
     def _of(self, key: JobKey, rows: Iterable[Row]) -> list[Row]:
-        """Return the rows of the claim's job, by its recorded id, its account, and when Slurm accepted it."""
+        """Return the rows that match the claim's recorded id, its account, and the time when Slurm accepted it."""
         if key.comment in self.reissued:
             return []
         slurm_id, user, taken = self.ids.get(key.comment), self.users.get(key.comment), self.taken.get(key.comment)
@@ -185,7 +185,7 @@ class Snapshot:
 
 
 def as_job(row: Row) -> SlurmJob:
-    """Convert a row for the lifecycle."""
+    """Convert a row to the lifecycle's `SlurmJob`."""
     phase = Phase.ENDED if row.state == REQUEUED and row.ended_at is not None else phase_of(row.state)
     end = row.exit_status, row.reason, row.limit_minutes
     return SlurmJob(phase, row.slurm_id, row.state, row.started_at, row.ended_at, *end, nodes=row.nodes)
@@ -252,6 +252,6 @@ def _decoded(text: str) -> str:
 
 
 def _files(text: str) -> dict[str, str]:
-    """Return inode and time of the last change of each file, by its path below the folder of all jobs."""
+    """Return the inode and modification time of each file, keyed by its path below the folder of all jobs."""
     lines = (line.partition(" ") for line in lines_of(text))
     return {path.rpartition("/jobs/")[2]: state for state, _, path in lines}

@@ -2,9 +2,8 @@
 # Runs commands with the rights of a job's account. POSIX sh, run on the login node; the scripts that use it follow.
 me=$(id -u)
 
-# as_user SECONDS COMMAND...: runs the command in the job's account, with the rights of that account only, also if we
-# are root. Sets said to at most 16 KiB of its output. Fails like the command, and with status 124 if
-# it takes longer.
+# as_user SECONDS COMMAND...: runs the command in the job's account, with the rights of that account only, even if we are
+# root. Sets said to at most 16 KiB of its output. Fails like the command, and with status 124 if it takes longer.
 #
 # The account can stop, kill and trace this process, and take its descriptors. So it gets no descriptor but its own three
 # and no variable of ours. Its time is measured outside of it, and nothing waits for it or for its output after that. If

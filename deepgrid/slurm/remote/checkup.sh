@@ -31,7 +31,7 @@ folder=$(dirname "$(setting SLURM_CONF)")
 for name in SPOOL VERSION; do
   fact "hook $name" "$(sed -n "s/^local $name = \"\(.*\)\"$/\1/p" "$folder/jobcomp.lua" 2> /dev/null)"
 done
-# The hooks lie beside each other. Where neither is seen, this node has only a part of the configuration.
+# The hooks are in the same folder. Where neither is seen, this node has only a part of the configuration.
 if [ -r "$folder/jobcomp.lua" ] && [ ! -e "$folder/job_submit.lua" ]; then fact job_submit.lua gone; fi
 case $(setting AccountingStorageType) in
   */slurmdbd)
@@ -39,7 +39,7 @@ case $(setting AccountingStorageType) in
     ;;
 esac
 
-# Folders on the way to jobs' files that other accounts cannot pass.
+# Parent folders of jobs' files that other accounts cannot enter.
 place=$root/jobs
 while [ -n "$place" ] && [ "$place" != / ]; do
   mode=$(stat -Lc %a "$place" 2> /dev/null) && [ $((${mode#"${mode%?}"} % 2)) -eq 0 ] && fact "closed $place" "$mode"

@@ -7,7 +7,8 @@ make_folder() { [ -d "$folder" ] || (umask 066 && mkdir -p "$folder"); }
 # submissions PATIENCE_S OUTAGES LIMITS ACCOUNT BECOME AT_ONCE WITHIN_S [FOLDER NAMES COMMENT SIZE OPTIONS]...: submits claims of
 # one account, AT_ONCE of them at the same time. Answers a line "FOLDER WORD TEXT" per claim.
 # * Standard input has their scripts, each of SIZE bytes. OPTIONS are the arguments of `submit`, with tabs between them.
-# * Claims that are not begun after WITHIN_S are left to another call. An attempt younger than PATIENCE_S is not repeated.
+# * Claims that have not started after WITHIN_S are left to another call. An attempt younger than PATIENCE_S is not
+#   repeated.
 # * OUTAGES and LIMITS match messages that refuse nothing (see complaint.sh).
 # * BECOME (uid or sudo) says how to become ACCOUNT, which is empty for the login's own account.
 submissions() {

@@ -122,7 +122,7 @@ def _becoming(facts: AccountFacts, settings: LoginSettings) -> Iterator[Finding]
         yield Finding("become", Level.GOOD, f"{login} can become the accounts of jobs by sudo.")
     shared = [name for name in foreign if facts.accounts[name].in_our_group]
     if shared:
-        words = f"{_listed(shared)} is in {login}'s group, which may read every job's output and make files beside it."
+        words = f"{_listed(shared)} is in {login}'s group, which may read every job's output and add files to it."
         yield Finding("become", Level.BAD, words, f"Give {login} a group of its own.")
 
 

@@ -1,7 +1,7 @@
 """Checks a cluster's set-up for `dps provider doctor`: Slurm, clocks, folders, disk, locks, and how ends are learned.
 
 `examine` queries the login node with one command, `judge` is pure. Each finding is one sentence about one subject. A
-finding that is not good also says what to do. One cause has one finding: its consequences are left out.
+bad finding also says what to do. One cause has one finding: its consequences are left out.
 """
 
 from __future__ import annotations
@@ -130,7 +130,7 @@ def _ends(values: Mapping[str, str], settings: LoginSettings) -> Finding:
             words = "The completion hook is of another version of deepgrid, which may lose ends that this one records."
             return Finding("ends", Level.BAD, words, "Renew it: dps provider install-hooks CLUSTER --yes.")
         if values.get("folder /spool") == "writable":
-            words = "The completion hook records all ends, also while the supervisor is down."
+            words = "The completion hook records all ends, even while the supervisor is down."
             return Finding("ends", Level.GOOD, words)
         words = f"The completion hook writes into {spool}, which {values['account']} cannot empty."
         step = f"Make {values['account']} the owner of the folder, and let SlurmUser write to it."
@@ -162,7 +162,7 @@ def _accounting(values: Mapping[str, str]) -> Iterator[Finding]:
 
 
 def _submit_hook(values: Mapping[str, str]) -> Iterator[Finding]:
-    """Yield a fault for a hook that slurmctld still has in memory, and no longer finds beside slurm.conf."""
+    """Yield a fault for a hook that slurmctld still has in memory, but no longer finds next to slurm.conf."""
     plugins = values.get("JobSubmitPlugins", "").split(",")
     if "lua" in plugins and values.get("job_submit.lua") == "gone":
         words = "job_submit.lua is gone from the folder of slurm.conf: after its next restart slurmctld takes no job."

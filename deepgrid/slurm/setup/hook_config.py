@@ -131,7 +131,7 @@ def option(conf: str, name: str) -> str:
 
 
 def with_option(conf: str, name: str, value: str) -> str:
-    """Return the text of slurm.conf with the option set: replaced where it exists, else added at the end."""
+    """Return the text of slurm.conf with the option set: replaced where it exists, otherwise added at the end."""
     line = f"{name}={value}"
     present = rf"^[ \t]*{name}[ \t]*=[^\n]*"
     if re.search(present, conf, re.MULTILINE | re.IGNORECASE):
@@ -183,7 +183,7 @@ def _submission(site: Site, made: Plan) -> dict[str, str]:
 
 
 def _present(site: Site, name: str) -> str:
-    """Return the value of an option: from slurm.conf, else from slurmctld, as slurm.conf may include files."""
+    """Return the value of an option: from slurm.conf, or from slurmctld because slurm.conf may include files."""
     return option(site.files.get("slurm.conf", ""), name) or site.facts.get(f"now {name}", "")
 
 

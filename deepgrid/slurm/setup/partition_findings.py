@@ -64,7 +64,7 @@ def judge_version(version: str) -> Iterator[Finding]:
     if numbers and numbers not in TESTED_VERSIONS:
         tested = ", ".join(f"{major}.{minor:02}" for major, minor in TESTED_VERSIONS)
         words = f"Slurm {version} is not among the tested versions ({tested})."
-        yield Finding("version", Level.WARNING, words, "Try a few jobs of your own before you take those of others.")
+        yield Finding("version", Level.WARNING, words, "Try a few jobs of your own before you take jobs of customers.")
 
 
 def judge_programs(facts: Mapping[str, str]) -> Iterator[Finding]:

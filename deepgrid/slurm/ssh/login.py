@@ -1,9 +1,9 @@
-"""Commands on a cluster's login node over SSH; a supervisor that runs there connects to its own machine.
+"""Commands on a cluster's login node over SSH; a supervisor on that node connects to its own machine.
 
-Commands are lists of arguments, with bytes on standard input. Their time and output are limited. A network fault is
+Commands are lists of arguments, with bytes on standard input. Their run time and output are limited. A network fault is
 SlurmUnreachable: the caller must not draw a conclusion. An unexpected host key or a refused key is ConfigurationError
-and stops the work. No error of the SSH library gets out. Errors never contain arguments or standard input: they may
-hold a customer's script.
+and stops the work. Errors of the SSH library never reach callers. Errors never contain arguments or standard input,
+which may hold a customer's script.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from deepgrid.slurm.ssh.ssh_errors import explain, unreachable
 from deepgrid.slurm.ssh.ssh_transport import read_private_key
 from deepgrid.spans import span
 
-KEY_OPTIONS = "restrict"  # of authorized_keys: no terminal, no forwarding of ports, agents or X11, no start-up file
+KEY_OPTIONS = "restrict"  # in authorized_keys: no terminal, no forwarding of ports, agents or X11, no start-up file
 
 
 class Runner(Protocol):
@@ -44,7 +44,7 @@ class Runner(Protocol):
 
 
 class Login:
-    """Commands over one connection. Where lasting sessions occupy all that sshd allows, there is another one."""
+    """Runs commands over one connection. If long-lived sessions use all sessions that sshd allows, it opens another."""
 
     def __init__(self, settings: LoginSettings) -> None:
         self.settings = settings
@@ -54,12 +54,12 @@ class Login:
 
     @property
     def node(self) -> Endpoint:
-        """The login node that is connected, or was connected last."""
+        """The login node of the current connection, or of the last one."""
         return self._connections[0].node
 
     @property
     def session_limit(self) -> int | None:
-        """How many sessions at once sshd allows on a connection; None as long as it refused none."""
+        """How many concurrent sessions sshd allows per connection; None until it refuses one."""
         limits = [one.session_limit for one in self._connections if one.session_limit is not None]
         return min(limits, default=None)
 
@@ -67,8 +67,8 @@ class Login:
         """Run one command and return its result, with any exit status.
 
         Raises SlurmUnreachable when no answer came within `timeout_s` (default: `command_timeout_s` of the settings),
-        ConfigurationError when the login node has another host key or refuses ours, SlurmError when the answer was too
-        large. The result does not contain what the login shell prints before the command.
+        ConfigurationError when the login node has another host key or refuses our key, and SlurmError when the answer
+        is too large. The result does not contain what the login shell prints before the command.
         """
         limit_s = timeout_s or self.settings.answer_timeout_s
         attempt = Attempt(time.monotonic() + limit_s)
@@ -78,12 +78,13 @@ class Login:
             async with asyncio.timeout(limit_s + self.settings.timeout_grace_s):
                 return await asyncio.shield(work)
         except (asyncio.CancelledError, TimeoutError) as fault:
-            # Retrieve the exception, or asyncio logs that it was never retrieved.
+            # Retrieve the exception. Otherwise asyncio logs that it was never retrieved.
             work.add_done_callback(lambda done: done.cancelled() or done.exception())
             if isinstance(fault, asyncio.CancelledError):
                 attempt.given_up.set()
                 raise
-            # paramiko measures timeouts by the wall clock: when the clock is set back, its waits take that much longer.
+            # paramiko measures timeouts with the wall clock. When the clock is set back, its waits take that much
+            # longer.
             attempt.give_up()
             raise unreachable(self.node, "did not answer in time") from None
 
@@ -99,7 +100,7 @@ class Login:
         return await ByteChannel.open(partial(self._start, marked(in_clean_environment(argv, self.settings))))
 
     async def count_sessions(self, most: int) -> int:
-        """Return how many sessions at once the login node allows on a new connection, at most `most`.
+        """Return how many concurrent sessions the login node allows on a new connection, at most `most`.
 
         Raises SlurmUnreachable and ConfigurationError as `run` does.
         """
@@ -123,7 +124,7 @@ class Login:
 
     @contextmanager
     def _session(self, attempt: Attempt) -> Iterator[paramiko.Channel]:
-        """Open a session. It is closed at the end, unless it lasts. Its faults become our errors."""
+        """Open a session. It is closed at the end, unless it is long-lived. Its faults become our errors."""
         connection, channel = self._open_session(attempt)
         is_done = False
         try:
@@ -159,7 +160,7 @@ class Login:
 
 
 class MeteredLogin:
-    """Wraps a login. Calls `report` after each command, with the error or with None when the command answered."""
+    """Wraps a login. Calls `report` after each command, with the error, or with None if the command answered."""
 
     def __init__(self, login: Runner, report: Callable[[GridError | None], None]) -> None:
         self._login = login

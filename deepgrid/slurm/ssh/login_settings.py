@@ -20,7 +20,7 @@ _PLACEHOLDER = re.compile(r"\{(address|digits)(?::(\d{1,2}))?\}", re.ASCII)
 
 
 class Become(Enum):
-    """The way in which the login submits for another account."""
+    """How the login submits for another account."""
 
     UID = "uid"  # `sbatch --uid`, which needs root
     SUDO = "sudo"  # `sudo -n -u ACCOUNT`, which needs a rule in sudoers

@@ -117,7 +117,7 @@ class BatchJobs:
         await self._call("remove", name)
 
     async def _wait_for_end(self, name: str, slurm_id: int) -> str:
-        """Wait until the job ends, also through an outage of the login node, and return its final state."""
+        """Wait until the job ends, even through an outage of the login node, and return its final state."""
         while True:
             try:
                 state = (await self._call("state", name, slurm_id))[1]
@@ -140,7 +140,7 @@ class BatchJobs:
         return text.rstrip().removesuffix(END_MARK)
 
     async def _clean_up(self, name: str) -> None:
-        """Remove the job, also when the caller is cancelled. Without the login node, the job ends by its time limit."""
+        """Remove the job, even if the caller is cancelled. Without the login node, the job ends by its time limit."""
         cleaning = asyncio.create_task(self.remove(name))
         try:
             await asyncio.shield(cleaning)

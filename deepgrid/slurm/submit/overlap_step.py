@@ -1,4 +1,4 @@
-"""A step in a running job's own allocation, beside the steps of the job: it serves the sessions of its customer."""
+"""A step in a running job's allocation, in addition to its own steps. It serves the customer's sessions."""
 
 from __future__ import annotations
 

@@ -23,9 +23,9 @@ from deepgrid.slurm.ssh.channel import CommandResult
 from deepgrid.slurm.ssh.login_settings import LoginSettings
 from deepgrid.slurm.ssh.scripts import call, lines_of, read_script
 
-INTENT_PATIENCE_S = 60  # a lost sbatch must have ended so long after its intent; only then is it repeated
+INTENT_PATIENCE_S = 60  # a lost sbatch must have ended this long after its intent, so it is not repeated earlier
 SUBMISSIONS_AT_ONCE = 3  # of one account; others of the same command wait for them
-SUBMISSIONS_WITHIN_S = 10  # claims that are not begun then are submitted by another command
+SUBMISSIONS_WITHIN_S = 10  # claims that have not started by then are submitted by another command
 WITH_ID = ("submitted", "adopted")
 DONE = frozenset({*WITH_ID, "cancelled", "set", "absent", "acknowledged", "state", "removed"})
 

@@ -48,7 +48,7 @@ class Batcher(Generic[T]):
             fatal: BaseException | None = None
             try:
                 errors = await self._do_batch([request for request, _ in batch]) or {}
-            except BaseException as raised:  # every caller must get it, also the cancellation of this task
+            except BaseException as raised:  # every caller must get it, even the cancellation of this task
                 errors = dict.fromkeys((request for request, _ in batch), raised)
                 fatal = None if isinstance(raised, Exception) else raised
             for request, done in batch:

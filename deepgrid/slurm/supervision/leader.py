@@ -94,7 +94,7 @@ class Leader:
         return self.leads
 
     async def hold(self) -> NoReturn:
-        """Keep leading, also after broken connections. Raises Deposed as soon as another supervisor has led."""
+        """Keep leading, even after broken connections. Raises Deposed as soon as another supervisor has led."""
         while True:
             try:
                 if not self.leads:

@@ -28,7 +28,7 @@ class _Wanted:
 
 
 class ResourceUses:
-    """What runs used, by `sacct` and `sstat` behind `login`. Single requests at the same time share a command."""
+    """What runs used, from `sacct` and `sstat` through `login`. Single requests at the same time share a command."""
 
     def __init__(self, login: Runner, timeout_s: float) -> None:
         self._login = login

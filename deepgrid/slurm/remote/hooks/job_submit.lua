@@ -1,4 +1,4 @@
--- Identity hook (JobSubmitPlugins=lua, beside slurm.conf): guards the grid's jobs, which it recognises by their
+-- Identity hook (JobSubmitPlugins=lua, next to slurm.conf): guards the grid's jobs, which it recognises by their
 -- comment. It trusts root, SlurmUser (SLURM_USER) and the supervisor (SUPERVISOR), by user id. All other users can
 -- neither change a job of the grid, nor submit a job with such a comment, nor write control characters into text that
 -- others read. Accounts of the grid's customers cannot submit at all: the supervisor submits their jobs. `srun` steps

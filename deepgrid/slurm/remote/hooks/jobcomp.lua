@@ -1,4 +1,4 @@
--- Completion hook (JobCompType=jobcomp/lua, beside slurm.conf): writes one file to SPOOL per completion of a job.
+-- Completion hook (JobCompType=jobcomp/lua, next to slurm.conf): writes one file to SPOOL per completion of a job.
 -- A requeued job completes several times. Each of its runs gets its own record. The flag JOB_REQUEUE in `job_state` or
 -- the restart count distinguishes them. A record is never overwritten.
 -- The hook runs inside slurmctld, before slurmctld forgets the job. So no completion is lost if slurmctld is killed.
