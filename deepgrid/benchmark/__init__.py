@@ -1,4 +1,4 @@
-"""Measures clusters: batch scripts of real programs, and parsers of their output. Pure: nothing runs here.
+"""Benchmarks of clusters: batch scripts for real programs, and parsers for their output. Pure: nothing runs here.
 
-`measuring` lists the programs, `outcome` turns their results into labels, `labels` defines these.
+`measuring` lists the programs, `outcome` turns their results into labels, and `labels` defines the labels.
 """

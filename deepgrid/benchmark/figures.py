@@ -43,7 +43,7 @@ def collect(pairs: Iterable[tuple[str, str]]) -> dict[str, Samples]:
 
 
 def plausible(text: str) -> float | None:
-    """Return a positive finite number below LARGEST, else None. The text comes from a node."""
+    """Return a positive finite number below LARGEST, otherwise None. The text comes from a node."""
     try:
         value = float(text)
     except ValueError:

@@ -1,8 +1,8 @@
 """MPI between nodes, one rank per node: latency and bandwidth of the first two, an all-to-all among all.
 
-OSU's benchmarks measure if the nodes have them, else our own ping-pong with mpi4py. Both measure the latency of 4 MiB,
-the bandwidth of 4 MiB in both directions, and an all-to-all of 1 MiB. Figures of small messages have the size in their
-key.
+OSU's benchmarks measure if the nodes have them, otherwise our own ping-pong with mpi4py. Both measure the latency of 4
+MiB, the bandwidth of 4 MiB in both directions, and an all-to-all of 1 MiB. Figures of small messages have the size in
+their key.
 """
 
 from __future__ import annotations

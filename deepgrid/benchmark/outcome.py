@@ -104,7 +104,7 @@ def summary(
 ) -> str:
     """Return one sentence on changes, noise, a drop and failures. The table has the rest.
 
-    `standing` says how the provider stands after proposing the changes. `degraded` says what dropped. `last_days` are
+    `standing` is the provider's standing after the changes were proposed. `degraded` says what dropped. `last_days` are
     the days of the last values of programs that failed.
     """
     moved = [f"{row.key} {row.old or 'none'} -> {row.new or 'none'}" for row in rows if row.moved]

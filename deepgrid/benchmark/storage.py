@@ -1,4 +1,4 @@
-"""Rates and operations of the volumes of jobs, by IOR where the nodes have it, else by fio.
+"""Rates and operations of the volumes of jobs, measured by IOR if the nodes have it, otherwise by fio.
 
 fio is one process on one node: streams of 1 MiB blocks for the rate, random 4 KiB blocks for operations. It bypasses
 the page cache where the file system allows. IOR runs on all nodes on a shared volume, with one file for all ranks, and

@@ -1,7 +1,7 @@
 """Reconciles one party's books over one period: joins the entries, finds differences, sums up.
 
-Each wei that a job had locked must be paid, cut, refunded or still locked. Each transfer must belong to a
-settlement. In the operator's books, the contract's balance must be explained too. Amounts are exact Python ints.
+Each wei that a job locked must be paid, taken as the cut, refunded or still locked. Each transfer must belong to a
+settlement. The operator's books must also explain the contract's balance. Amounts are exact Python ints.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ NEVER_SETTLED_GRACE_S = 3600  # a job should be settled within an hour of its en
 class Reconciliation:
     """The result. `claims` is the join; `imbalances` are sentences, empty in correct books.
 
-    `paid_back` are customers whose jobs failed repeatedly by the cluster's fault. `foreign` are Slurm jobs without a
-    claim. Both are hints for a person, not differences, as are some of the `patterns`. `undecided` says that accounting
-    is late and lacks a run, so that the period must be read again.
+    `paid_back` lists customers whose jobs failed repeatedly because of the cluster. `foreign` lists Slurm jobs without
+    a claim. Both are hints for a person, not differences. So are some of the `patterns`. `undecided` means that
+    accounting is late and lacks a run, so the period must be read again.
     """
 
     name: str
@@ -54,7 +54,7 @@ class Reconciliation:
 
     @cached_property
     def rows(self) -> pd.DataFrame:
-        """The claims with the names of their differences, as a pandas table. It is made at the first reading."""
+        """The claims with the names of their differences, as a pandas table. It is built on first access."""
         from deepgrid.billing.frames import frame
 
         assert self.claims is not None, "the rows of books by windows are not kept"
@@ -71,7 +71,7 @@ class Reconciliation:
 
     @property
     def message(self) -> str:
-        """One sentence: everything agrees, or which jobs differ, and how. Another one if runs are missing."""
+        """One sentence: everything agrees, or these jobs differ. A second one follows if runs are missing."""
         again = " The next run reads the period again, because runs are missing." if self.undecided else ""
         return self._verdict + again
 
@@ -180,7 +180,7 @@ def reconcile(
 def reconcile_windows(
     name: str, windows: Iterable[EntryTables], window: Window, side: Side, contract: Contract
 ) -> Reconciliation:
-    """Reconcile books window by window. Memory holds the entries of one window; the result has no rows."""
+    """Reconcile books window by window. Memory holds the entries of one window only. The result has no rows."""
     reconciler = Reconciler(name, window, side)
     for tables in windows:
         reconciler.add(tables)
@@ -188,7 +188,7 @@ def reconcile_windows(
 
 
 def needs_older_strays(ledger: Ledger) -> bool:
-    """Return whether the contract holds more than the jobs, the cut and the period's strays explain."""
+    """Return whether the contract holds more than the jobs, the cut and the period's stray transfers explain."""
     held = sum(job.held_wei for job in ledger.jobs.values())
     excess = ledger.balance_wei - ledger.platform_cut_wei - held
     return excess > ledger.strays_wei + ledger.older_strays_wei

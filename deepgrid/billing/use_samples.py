@@ -1,4 +1,4 @@
-"""What a job used over time: samples of a run, bounded in number, and what they say together. Pure."""
+"""What a job used over time: a bounded number of samples per run, and figures computed from them. Pure."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from itertools import pairwise
 
 from deepgrid.billing.resource_use import Measured, ResourceUse, resource_use
 
-MOST_SAMPLES = 64  # of a job; among more, those that stand closest together are joined
+MOST_SAMPLES = 64  # per job; beyond that, the two closest samples are merged
 
 
 @dataclass(frozen=True, slots=True)
 class UseSample(Measured):
     """What a job had used `run_s` seconds after its start.
 
-    CPU time and bytes are totals. Memory and GPUs are the highest figures since the sample before.
+    CPU time and bytes are totals. Memory and GPUs are the highest figures since the previous sample.
     """
 
     run_s: int = 0
@@ -47,12 +47,12 @@ class UseHistory:
 
     @property
     def cpus(self) -> list[float | None]:
-        """CPUs in use on average until each sample, since the sample before; None where the figures do not say."""
+        """Average CPUs in use between the previous sample and each sample; None if it is not known."""
         return [_rate(before, after) for before, after in pairwise((UseSample(cpu_s=0), *self.samples))]
 
 
 def with_sample(samples: Sequence[UseSample], new: UseSample) -> tuple[UseSample, ...]:
-    """Return the samples with one more. One that is not later than the last changes nothing."""
+    """Return the samples with a new one. A sample that is not later than the last one changes nothing."""
     if samples and new.run_s <= samples[-1].run_s:
         return tuple(samples)
     all_samples = [*samples, new]
@@ -70,7 +70,7 @@ def joined(earlier: UseSample, later: UseSample) -> UseSample:
 
 
 def _peaks(samples: Sequence[UseSample]) -> tuple[int | None, int | None, int | None]:
-    """Return the highest memory, use of GPUs, and memory of GPUs."""
+    """Return the highest memory, GPU use and GPU memory."""
     figures = [(one.memory_mb, one.gpu_percent, one.gpu_memory_mb) for one in samples]
     memory, percent, gpu_memory = zip(*figures, strict=True) if figures else ((), (), ())
     return _highest(memory), _highest(percent), _highest(gpu_memory)

@@ -25,7 +25,7 @@ from deepgrid.lifecycle.job import NO_WISHES, JobDefinition, Wishes
 from deepgrid.lifecycle.states import JobStatus
 
 T = TypeVar("T")
-Item = bytes | tuple[Any, ...]  # a job's id on chain, or that with more arguments behind it
+Item = bytes | tuple[Any, ...]  # a job's id on chain, or the id followed by more arguments
 
 PAYMENT_GAS, NEXT_PAYMENT_GAS = 60_000, 12_000
 MOST_AT_ONCE = 100  # at most about 5 million gas; a transaction may have 16 million, a block 30

@@ -82,7 +82,7 @@ class AddressBook(BaseModel):
 
     @classmethod
     def load(cls, path: Path | str | None = None) -> AddressBook:
-        """Return the book at `path`, else at DEEPGRID_BOOK, else at ~/.dps/grid.json.
+        """Return the book at `path` if given, at DEEPGRID_BOOK if set, otherwise at ~/.dps/grid.json.
 
         Raises ConfigurationError if it is missing or not a valid book.
         """
@@ -127,7 +127,7 @@ class AddressBook(BaseModel):
 
 
 def book_path(path: Path | str | None = None) -> Path:
-    """Return the path of the book: `path`, else DEEPGRID_BOOK, else ~/.dps/grid.json."""
+    """Return the path of the book: `path` if given, DEEPGRID_BOOK if set, otherwise ~/.dps/grid.json."""
     return Path(path or os.environ.get(BOOK_VARIABLE) or DEFAULT_BOOK).expanduser()
 
 

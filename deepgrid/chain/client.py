@@ -140,7 +140,7 @@ class Chain(Reader):
     # -- providers ---------------------------------------------------------------------------
 
     async def provider(self, address: str) -> Provider:
-        """Return the provider: its approved version, else its proposal. Raises NotFound."""
+        """Return the provider: its approved version, or its proposal if none was approved. Raises NotFound."""
         approved, proposed = await self._versions(address)
         if approved is None and proposed is None:
             raise NotFound(f"{address} is not a provider of this grid.")

@@ -1,7 +1,7 @@
 """What providers offered over a period, from the registry's events and the proposals behind them.
 
-An offer that was not changed since the start of the period is the present one. Proposals are read from their
-transactions, and older events page by page, so nodes need not keep old states.
+If an offer did not change since the start of the period, the current offer is used. Proposals are read from their
+transactions, and older events page by page. So nodes need not keep old states.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ MOST_PAGES_BACK = 500
 
 @dataclass(frozen=True)
 class UsageEntries:
-    """The entries of a usage report: both periods, and what was offered in them."""
+    """The entries of a usage report: two periods, and what was offered in them."""
 
     now: Ledger
     before: Ledger
@@ -80,7 +80,7 @@ async def read_offers(
 
 
 def _incomplete(entries: Sequence[RegistryEntry], since: int, provider: str | None) -> bool:
-    """Return whether older entries are needed for one of the providers that are asked for."""
+    """Return whether one of the requested providers needs older entries."""
     of = {one.provider for one in entries if provider in (None, one.provider)}
     return any(needs_older((one for one in entries if one.provider == address), since) for address in of)
 
@@ -118,7 +118,7 @@ def _step(event: Event) -> Step:
 
 
 def _proposed_in(chain: Chain, to: str | None, call_data: str) -> Capacity | None:
-    """Return the capacity in a call of `register`; None for the call of another contract, which made this one."""
+    """Return the capacity in a call of `register`; None if the transaction called another contract."""
     if to is None or to.lower() != chain.book.provider_manager.lower():
         return None
     try:

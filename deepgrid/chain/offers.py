@@ -17,7 +17,7 @@ SELECTOR_DIGITS = len("0x") + 8
 
 
 class Standing(Enum):
-    """The standing of a provider, as a phrase that follows its name."""
+    """The standing of a provider. The value is a phrase to write after its name."""
 
     UNKNOWN = "is not registered"
     WAITING = "waits for approval"
@@ -69,7 +69,7 @@ async def read_versions(chain: Chain, address: str) -> Versions:
 
 
 def differences(old: Provider | None, hardware: Hardware, prices: Prices, labels: tuple[Label, ...]) -> tuple[str, ...]:
-    """Return each difference as a line `name: old -> new`; for a first registration the whole offer."""
+    """Return each difference as a line `name: old -> new`; the whole offer for a first registration."""
     before = _facts(old.hardware, old.prices, old.labels) if old else {}
     after = _facts(hardware, prices, labels)
     keys = sorted(before.keys() | after.keys(), key=lambda key: (key.startswith("label "), key))
@@ -81,11 +81,11 @@ def differences(old: Provider | None, hardware: Hardware, prices: Prices, labels
 
 
 def proposal_hash(proposed: Provider) -> bytes:
-    """Return the hash with which the operator approves exactly the proposal that it has read.
+    """Return the hash that lets the operator approve exactly the proposal it has read.
 
-    It is the contract's own: keccak256 of the ABI-encoded arguments of `register` (hardware, prices, labels). Compute
-    it from the offer that was read and judged; never read it from the chain. A label that is not UTF-8 is read with
-    replacement characters. Such a proposal has another hash on chain, so it cannot be approved.
+    The contract computes the same hash: keccak256 of the ABI-encoded arguments of `register` (hardware, prices,
+    labels). Compute it from the reviewed offer; never read it from the chain. A label that is not UTF-8 is read with
+    replacement characters. The hash of such a proposal differs from the hash on chain, so it cannot be approved.
     """
     arguments = coded_hardware(proposed.hardware), coded_prices(proposed.prices), coded_labels(proposed.labels)
     call = interface("ProviderManager").encode("register", *arguments)

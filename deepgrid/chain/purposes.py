@@ -38,7 +38,7 @@ def with_own_deposits(
     """Return the transfers, with one deposit per job where one transfer paid for a batch of requests.
 
     Each of the `jobs` gets what it locked without its top-ups. The rest goes to the first job of the batch that is not
-    among them, else to its first job. So the sum is what was transferred.
+    among them, or to its first job. So the sum is what was transferred.
     """
     created: defaultdict[str, list[Event]] = defaultdict(list)
     for event in events:

@@ -40,7 +40,7 @@ class Writer(BatchWriter):
     # -- customer ----------------------------------------------------------------------------
 
     async def approve(self, amount_wei: int) -> Receipt:
-        """Let the grid lock up to `amount_wei` of the own credits."""
+        """Let the grid lock up to `amount_wei` of this account's credits."""
         return await self._send("Credit", "approve", self.chain.book.meta_scheduler, amount_wei)
 
     async def request_job(
@@ -55,7 +55,7 @@ class Writer(BatchWriter):
     ) -> int:
         """Request a job and lock `locked_wei` for it; returns its id.
 
-        `delegate` lets the grid top the job up from the own allowance. The contract keeps the `wishes`. With
+        `delegate` lets the grid top the job up from this account's allowance. The contract keeps the `wishes`. With
         `approve_first` (wei) a transaction just before sets the allowance.
         """
         args: tuple[Any, ...] = request_args(Request(definition, locked_wei, name, delegate))
@@ -82,7 +82,7 @@ class Writer(BatchWriter):
         return await self._send_approved(approve_first, TOP_UP_GAS, "topUpJob", coded_id(job_id), amount_wei)
 
     async def set_delegate_spending(self, job_id: int, allowed: bool) -> Receipt:
-        """Allow or forbid the grid to top an own job up from the own allowance, by at most the deposit in total."""
+        """Allow or forbid the grid to top up an own job from the allowance, by at most the deposit in total."""
         return await self._send("MetaScheduler", "setDelegateSpendingAuthority", coded_id(job_id), allowed)
 
     async def set_spending_limit(self, job_id: int, limit_wei: int) -> Receipt:
@@ -110,7 +110,8 @@ class Writer(BatchWriter):
     async def approve_proposal(self, provider: str, looked_at: bytes) -> Receipt:
         """Approve a provider's proposal if it still is the one that the operator has read.
 
-        `looked_at` is the `proposal_hash` of that one. Raises ContractError `ProposalChanged` if another one waits.
+        `looked_at` is the `proposal_hash` of the reviewed proposal. Raises ContractError `ProposalChanged` if another
+        one waits.
         """
         return await self._send("ProviderManager", "approveProposal", provider, looked_at)
 
@@ -160,7 +161,7 @@ class Writer(BatchWriter):
     # -- provider ----------------------------------------------------------------------------
 
     async def register(self, hardware: Hardware, prices: Prices, labels: tuple[Label, ...]) -> Receipt:
-        """Propose the own account as a provider, or a change of its offer. The operator approves it."""
+        """Propose this account as a provider, or a change of its offer. The operator approves it."""
         return await self._send(
             "ProviderManager", "register", coded_hardware(hardware), coded_prices(prices), coded_labels(labels)
         )
@@ -170,12 +171,12 @@ class Writer(BatchWriter):
         return next(iter(await self.claim_next_jobs(1)), None)
 
     async def claim_next_cancelling(self) -> int | None:
-        """Take the oldest cancel request off the own queue; the job's id, or None if the queue is empty."""
+        """Take the oldest cancel request off this provider's queue. None if the queue is empty."""
         receipt = await self._unless_empty("claimNextCancellingJob")
         return None if receipt is None else self._event(receipt, "ClaimNextCancellingJobEvent").job_id
 
     async def claim_next_top_up(self) -> ToppedUp | None:
-        """Take the oldest top-up off the own queue; None if the queue is empty."""
+        """Take the oldest top-up off this provider's queue; None if the queue is empty."""
         receipt = await self._unless_empty("claimNextTopUpJob")
         if receipt is None:
             return None
@@ -215,7 +216,9 @@ class Writer(BatchWriter):
         return settlement_in(self._event(receipt, "JobSettledEvent"), at)
 
     async def _send_approved(self, allowance_wei: int | None, gas: int, function: str, *args: Any) -> Receipt:
-        """Call `function`, with an allowance just before if it is given. `gas` is for the call behind an allowance."""
+        """Call `function`, with an allowance just before if it is given. `gas` is for the call that follows an
+        allowance.
+        """
         if allowance_wei is None:
             return await self._send("MetaScheduler", function, *args)
         _, receipt = await asyncio.gather(

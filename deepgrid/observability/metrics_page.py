@@ -18,7 +18,7 @@ logger = logging.getLogger(__name__)
 async def metrics_page(
     registry: CollectorRegistry, port: int, host: str = LOOPBACK, others: Iterable[web.RouteDef] = ()
 ) -> AsyncIterator[bool]:
-    """Serve the metrics, and other pages beside them, while the context lasts. Yields whether they are served.
+    """Serve the metrics and other pages while the context lasts. Yields whether they are served.
 
     Port 0 means no page. A port in use causes only a warning.
     """

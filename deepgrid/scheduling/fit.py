@@ -102,7 +102,7 @@ def _explained(condition: Affinity) -> str:
 
 
 def conditions(uses: Sequence[Label], affinity: Sequence[Affinity], gpus: int = 0) -> list[Affinity]:
-    """Return all conditions of a job with so many GPUs; `uses` are equalities."""
+    """Return all conditions of a job with this many GPUs; `uses` are equalities."""
     asked = [Affinity(use.key, "==", use.value) for use in uses] + list(affinity)
     return [*asked, *enough_of_type(asked, gpus)]
 
@@ -133,7 +133,7 @@ class LabelValue:
 
 
 def compare(offered: LabelValue, op: str, wanted: LabelValue) -> bool:
-    """Return whether `offered op wanted` holds: as numbers when both are, else as texts.
+    """Return whether `offered op wanted` holds. They are compared as numbers if both are numbers, otherwise as text.
 
     A number and a text have no order, so no condition on it holds. An unknown `op` means equality.
     """

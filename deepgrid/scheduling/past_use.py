@@ -83,7 +83,7 @@ class Account:
 
 
 def usage_at(now: int, accounts: Mapping[str, Account], holds: Iterable[Hold], settings: SchedulerSettings) -> Usage:
-    """Return past and present use per customer: of the ended jobs, and of the holds that go on."""
+    """Return past and present use per customer: of ended jobs, and of jobs that still hold resources."""
     half_life_s = settings.half_life_s
     past = {one: account.past_at(now, half_life_s) for one, account in accounts.items()}
     present: dict[str, Resources] = {}

@@ -26,7 +26,7 @@ class Proposal:
 
     @property
     def name(self) -> str:
-        """The approved name, else the proposed one."""
+        """The approved name, or the proposed one."""
         return (self.approved or self.proposed).name
 
     @property

@@ -40,7 +40,7 @@ def measured_speeds(provider: Provider) -> dict[str, float]:
 
 
 def _figure(text: str) -> float:
-    """Return a positive number of a plausible size, else 0. Labels of strangers may hold anything."""
+    """Return a positive number of a plausible size, otherwise 0. Labels of strangers may hold anything."""
     try:
         value = float(text)
     except ValueError:

@@ -159,7 +159,7 @@ def amounts(table: pa.Table, name: str) -> np.ndarray[Any, np.dtype[np.object_]]
 
 
 def words(table: pa.Table, name: str) -> tuple[np.ndarray[Any, np.dtype[np.int64]], list[str]]:
-    """Return a column of words as indices into the list of its distinct words. -1 stands for no word."""
+    """Return a column of words as indices into the list of its distinct words. -1 means no word."""
     column = table[name].unify_dictionaries().combine_chunks()
     if isinstance(column, pa.ChunkedArray):
         column = column.chunk(0) if column.num_chunks else pa.array([], WORD)

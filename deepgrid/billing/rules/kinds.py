@@ -74,7 +74,7 @@ def severity_of(kind: Kind) -> Severity:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A finding on one claim: a difference if it has a `kind`, else a note.
+    """A finding on one claim: a difference if it has a `kind`, otherwise a note.
 
     `wei` is the amount at stake: what was billed, paid or not billed without a reason. It is 0 where no credits are
     affected.

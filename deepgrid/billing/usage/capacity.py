@@ -1,4 +1,4 @@
-"""CPUs, memory and GPUs that clusters offered over time, and these times seconds. Pure and exact."""
+"""CPUs, memory and GPUs that clusters offered over time, and the same multiplied by seconds. Pure and exact."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ NOTHING = Capacity()
 
 
 def overlap_s(since: int, until: int, span: Span) -> int:
-    """Return the seconds of a time from `since` to `until` that are in the span."""
+    """Return how many seconds between `since` and `until` are in the span."""
     return max(0, min(until, span.until) - max(since, span.since))
 
 
 @dataclass(frozen=True, slots=True)
 class OfferChange:
-    """From `at` (unix seconds) on, a provider offers this; nothing while it may not be given jobs."""
+    """What a provider offers from `at` (unix seconds) on; nothing while it may not get jobs."""
 
     provider: str
     at: int
@@ -54,8 +54,8 @@ class OfferChange:
 class Offers:
     """The offers of a period: changes by time, and the names of the clusters by address.
 
-    The first change of each provider is its offer at the start. `assumed` are providers whose offer is not known for
-    a part of the period. There, their next known offer is used.
+    The first change of each provider is its offer at the start. `assumed` lists providers whose offer is not known for
+    a part of the period. For that part, their next known offer is used.
     """
 
     changes: tuple[OfferChange, ...] = ()
@@ -67,7 +67,7 @@ class Offers:
         return {one.provider for one in self.changes}
 
     def name_of(self, provider: str) -> str:
-        """Return the name of the provider's cluster, else its address."""
+        """Return the name of the provider's cluster, or its address if it has no name."""
         return (self.names or {}).get(provider, provider)
 
     def seconds(self, provider: str, span: Span) -> Capacity:

@@ -79,7 +79,7 @@ def needs_older(entries: Iterable[RegistryEntry], since: int) -> bool:
 def offer_changes(
     provider: str, entries: Sequence[RegistryEntry], present: Provider | None, since: int, *, is_whole: bool
 ) -> tuple[list[OfferChange], bool]:
-    """Return the provider's offers from `since` on, and whether one is not known, so that another stands for it.
+    """Return the provider's offers from `since` on, and whether an unknown one was replaced by another.
 
     `is_whole`: no older entry is missing. `present` is the provider as it is registered now.
     """
@@ -109,7 +109,7 @@ def _at_start(entries: Sequence[RegistryEntry], present: Provider | None, since:
 
 
 def _filled(found: list[tuple[int, Capacity | None]], now: Capacity) -> Iterator[tuple[int, Capacity]]:
-    """Yield the offers. In place of an unknown one stands the next one that is known and not nothing, else `now`."""
+    """Yield the offers. An unknown offer is replaced by the next one that is known and not empty, or by `now`."""
     for place, (at, offered) in enumerate(found):
         later = (one for _, one in found[place:] if one is not None and one != NOTHING)
         yield at, next(later, now) if offered is None else offered

@@ -86,7 +86,7 @@ def own_usage(customer: str, span: Span, jobs: Iterable[Job], names: Mapping[str
 
 
 def shown_names(names: Mapping[str, str]) -> dict[str, str]:
-    """Return the names by address, with the address beside a name that several clusters have."""
+    """Return the names by address. A name that several clusters share is followed by the address."""
     count = Counter(names.values())
     return {address: name if count[name] == 1 else f"{name} ({address})" for address, name in names.items()}
 

@@ -16,13 +16,13 @@ from deepgrid.billing.usage.usage_figures import UsageReport
 from deepgrid.billing.usage.usage_tables import as_json
 from deepgrid.plain_text import visible
 
-# Where a formula can begin: at the start of a cell, or at what a program with other separators takes for one. Wide
-# and small forms of the signs count too.
+# Where a formula can begin: at the start of a cell, or after a character that some programs treat as a separator.
+# Full-width and small forms of the signs count too.
 _FORMULA = re.compile(r"""(^|[;,"'])(\s*)(?=[=+@\-\uff1d\uff0b\uff20\uff0d\ufe66\ufe62\ufe63\ufe6b])""")
 
 
 def stored(report: UsageReport) -> pd.DataFrame:
-    """Return one row per job of the period, with the figures of the report in its `attrs`, as JSON values.
+    """Return a table with one row per job of the period. Its `attrs` hold the report's figures as JSON values.
 
     Wei and seconds in use are texts, because they can exceed 64 bits. Times are unix seconds.
     """
@@ -67,13 +67,13 @@ def as_parquet(frame: pd.DataFrame) -> bytes:
 
 
 def as_csv(frame: pd.DataFrame) -> str:
-    """Return the rows for a spreadsheet: credits, times in UTC, and no text that it would take for a formula."""
+    """Return the rows for a spreadsheet: credits, times in UTC, and no text that it would interpret as a formula."""
     shown = {name.replace("_wei", "_credits"): [_cell(value, name) for value in frame[name]] for name in frame.columns}
     return str(pd.DataFrame(shown).to_csv(index=False, quoting=csv.QUOTE_ALL, lineterminator="\n"))
 
 
 def harmless(text: str) -> str:
-    """Return text of one line that no spreadsheet takes for a formula."""
+    """Return the text on one line, changed so that no spreadsheet interprets it as a formula."""
     return _FORMULA.sub(r"\1'\2", visible(text))
 
 

@@ -21,7 +21,7 @@ MOST_TICKS = 8
 
 
 def draw_usage(report: UsageReport) -> bytes:
-    """Return the plot as PNG. It has no names, so no stranger's text is drawn."""
+    """Return the plot as PNG. It shows no names, so no untrusted text is drawn."""
     figure = Figure(figsize=(10, 3.6), layout="constrained")
     credits_axes, busy_axes = figure.subplots(1, 2)
     _draw_credits(credits_axes, report.now)

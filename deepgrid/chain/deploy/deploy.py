@@ -1,6 +1,6 @@
 """Deploys the grid's contracts, links them, and grants their roles.
 
-It may run again at any time, also after it was killed: it keeps what exists and does what is missing. Before each
+It may run again at any time, even after it was killed: it keeps what exists and does what is missing. Before each
 transaction it checks the effect: a contract at the address that the nonce gives (`draft.py`), a role at its contract.
 So it sends nothing while another transaction of the key is in flight.
 """

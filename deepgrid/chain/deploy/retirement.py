@@ -1,11 +1,11 @@
-"""Retires a grid's contracts: refuses new jobs, waits for the end of all jobs and withdraws the platform's cut.
+"""Retires a grid's contracts: refuses new jobs, waits until all jobs are over and withdraws the platform's cut.
 
-Then gives each holder the same credits on the new contracts. A holder's balance is the sum of the old token's transfers
-up to the block in which the new contracts began. One mint of exactly this amount pays it, and marks the holder as done.
-Holders may use old and new credits meanwhile. Only the token's standard event is read from the old
-contracts, because an earlier release may have had other calls.
+Then it gives each holder the same credits on the new contracts. A holder's balance is the sum of the old token's
+transfers up to the first block of the new contracts. One mint of exactly this amount pays the holder, and marks the
+holder as done. Holders may use old and new credits meanwhile. Only the token's standard event is read from the old
+contracts, because earlier releases may have had other functions.
 
-Both can be repeated at any time, and do only the missing steps. Their only state is the chain.
+Both steps can be repeated at any time, and do only what is missing. Their only state is the chain.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ NOWHERE = "0x" + "0" * 40
 
 
 async def retire(writer: Writer, chain: Chain, tell: Callable[[str], None], poll_s: float = POLL_S) -> int:
-    """Close the grid, wait until all jobs are over, and withdraw the cut, with the admin's writer.
+    """Close the grid, wait until all jobs are over, and withdraw the cut. `writer` belongs to the admin.
 
-    `tell` gets a line per step, and one whenever the number of open jobs changes. Returns the wei that the contracts
-    keep: another account sent them there, and no call pays them out.
+    `tell` gets a line per step, and one whenever the number of open jobs changes. Returns the wei that stay in the
+    contracts: another account sent them, and no function pays them out.
     """
     if await chain.accepts_requests():
         await writer.accept_requests(False)
@@ -67,11 +67,11 @@ async def open_jobs(chain: Chain, ids: Sequence[int]) -> list[Job]:
 async def move_credits(
     old: AddressBook, writer: Writer, new: Chain, tell: Callable[[str], None], unclaimed_wei: int = 0
 ) -> int:
-    """Mint on the new contracts what holders of the old ones lack. Returns the minted wei.
+    """Mint the credits that holders of the old contracts still lack on the new ones. Returns the minted wei.
 
     The old contract may keep `unclaimed_wei`, which another account sent to it. Raises ConfigurationError if it still
-    holds more: deposits or the platform's cut. Raises ChainError (transient) while an earlier transaction of the
-    minter is not mined.
+    holds more: deposits or the platform's cut. Raises ChainError (transient) while an earlier transaction of the minter
+    is pending.
     """
     if old.chain_id != new.book.chain_id or old.credit == new.book.credit:
         raise ConfigurationError(
@@ -99,7 +99,7 @@ async def _mint(missing: Sequence[tuple[str, int]], writer: Writer, tell: Callab
 
 
 async def _too_early(old: AddressBook, new: Chain) -> ConfigurationError:
-    """Return the reason why the old contract still held credits when the new ones began."""
+    """Return the error that explains why the old contract held credits when the new ones began."""
     now = await _balances(new, old, (await new.head()).number)
     if left := now[old.meta_scheduler]:
         return ConfigurationError(

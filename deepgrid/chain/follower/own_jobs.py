@@ -1,9 +1,9 @@
-"""Follows the jobs of one provider. Activity in the rest of the grid costs nothing.
+"""Follows the jobs of one provider. Activity elsewhere in the grid costs nothing.
 
-The contract keeps a provider's queue and the list of its claimed jobs; no event names the provider of a change. So the
-length of the queue is polled with one small request, and the claimed jobs are read every few seconds, or at once when
-the queue got shorter. An idle provider costs less than one request per second. There is no cursor: each look reads the
-present state, so neither downtime nor a reorganisation loses a change.
+The contract keeps a provider's queue and the list of its claimed jobs; no event names the provider of a change. So one
+small request polls the length of the queue. The claimed jobs are read every few seconds, and at once when the queue
+gets shorter. An idle provider costs less than one request per second. There is no cursor: each poll reads the current
+state, so neither downtime nor a reorganisation loses a change.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class OwnJobsSettings:
-    """Pauses in seconds: between two looks at the queue, and between two reads of the claimed jobs."""
+    """Pauses in seconds: between two polls of the queue, and between two reads of the claimed jobs."""
 
     poll_s: float = 0.5
     sweep_s: float = 5.0
@@ -36,7 +36,7 @@ class OwnJobsSettings:
 
 @dataclass(frozen=True, slots=True)
 class OwnChange:
-    """Claimed jobs that changed or ended, and how many jobs wait for a claim."""
+    """Claimed jobs that changed or ended, and the number of jobs that wait for a claim."""
 
     jobs: list[Job]
     claimable: int
@@ -53,12 +53,12 @@ class OwnJobs:
         *,
         looked: Callable[[Block | None], None] = lambda _: None,
     ) -> None:
-        """`looked` is called after each look: with the head if the claimed jobs were read."""
+        """`looked` is called after each poll, with the head if the claimed jobs were read."""
         self._chain = chain
         self._provider = provider
         self._settings = settings
         self._looked = looked
-        self._head: Block | None = None  # of the last look
+        self._head: Block | None = None  # at the last poll
         self._claimed: dict[int, Job] = {}  # as last reported
         self._claimable = 0
         self._swept_at = -1e9
@@ -69,7 +69,7 @@ class OwnJobs:
         while True:
             try:
                 change = await self._look()
-            except (ChainError, NotFound) as error:  # NotFound: the chain went back
+            except (ChainError, NotFound) as error:  # NotFound: the chain was reset
                 if isinstance(error, NotFound):
                     self._claimed = {}
                 failures += 1
@@ -90,7 +90,7 @@ class OwnJobs:
         return bool(self._claimed or self._claimable)
 
     async def _look(self) -> OwnChange | None:
-        """Return the change since the last look, if any."""
+        """Return the change since the last poll, if any."""
         self._head = None
         before, self._claimable = self._claimable, await self._chain.claimable(self._provider)
         pause_s = self._settings.sweep_s if self._claimed else self._settings.idle_sweep_s
@@ -99,7 +99,7 @@ class OwnJobs:
         return OwnChange(jobs, self._claimable) if jobs or self._claimable != before else None
 
     async def _sweep(self) -> list[Job]:
-        """Read all jobs that are claimed now or were claimed before; returns the changed ones."""
+        """Read all jobs that are claimed now or were claimed at the last read. Returns the changed ones."""
         self._head = await self._chain.head()
         ids = {*self._claimed, *await self._chain.claimed_jobs(self._provider)}
         jobs = await self._chain.jobs(sorted(ids)) if ids else []

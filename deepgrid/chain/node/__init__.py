@@ -1,4 +1,4 @@
-"""Access to a node of the chain: JSON-RPC, ABI encoding, and the structs of the contracts as our own values.
+"""Access to a node of the chain: JSON-RPC, ABI encoding, and the contracts' structs as our own types.
 
 Every failure of a node is a ChainError, transient if a retry may help.
 """

@@ -77,7 +77,7 @@ class _EventDecoder:
         self._indexed, self._topics, self._data = len(indexed), decoder(indexed), decoder(others)
 
     def arguments(self, log: dict[str, Any]) -> dict[str, Any]:
-        """Return the arguments of a log by name. Raises ChainError if they are not those of this event."""
+        """Return the arguments of a log by name. Raises ChainError if they do not belong to this event."""
         topics = [bytes.fromhex(topic[2:]) for topic in log["topics"][1:]]
         if len(topics) != self._indexed:
             raise foreign()

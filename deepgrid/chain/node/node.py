@@ -139,7 +139,7 @@ class Node:
         return found
 
     async def _newest(self, requests: Sequence[Request]) -> list[Any] | None:
-        """Return the results; None if they are of a node that lags behind."""
+        """Return the results; None if the node that answered lags behind."""
         if len(requests) < self.rpc.largest_batch:  # one node answers to all of one batch
             number, *results = await self.rpc.results([("eth_blockNumber", []), *requests])
             return None if self.own_writes.is_behind(height(number)) else results

@@ -1,4 +1,4 @@
-"""Reads after own transactions: none goes back behind the newest block that has one of them.
+"""Reads after own transactions: no read returns a state before the newest block that has one of them.
 
 The members of a pool of nodes do not always have the same newest block. After a transaction was mined, a member that
 lags behind shows the state before it.
@@ -37,7 +37,7 @@ class OwnWrites:
         self.block = max(self.block, block)
 
     def is_behind(self, newest: int) -> bool:
-        """Return whether an answer from a node with this newest block shows a state before the own transaction."""
+        """Return whether an answer from a node with this newest block shows a state before our own transaction."""
         now = asyncio.get_running_loop().time()
         if newest >= self.block:
             self._behind_since = None
@@ -48,7 +48,7 @@ class OwnWrites:
         return newest < self.block
 
     async def read(self, read: Callable[[], Awaitable[T | None]]) -> T:
-        """Return the result of `read`, which returns None if a node answered that lags behind."""
+        """Return the result of `read`, which returns None if the node that answered lags behind."""
         while True:
             result = await read()
             if result is not None:

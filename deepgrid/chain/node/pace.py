@@ -16,7 +16,7 @@ class Pace:
     Attributes:
         patience_s: For how long a refused request is repeated.
         first_pause_s: Pause after the first refusal without a `Retry-After`. It doubles with each further one.
-        longest_pause_s: Longest pause, also if the node's `Retry-After` asks for more.
+        longest_pause_s: Maximum pause, even if the node's `Retry-After` asks for more.
     """
 
     patience_s: float = 30.0

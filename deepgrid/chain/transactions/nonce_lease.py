@@ -63,7 +63,8 @@ class NonceLease:
 
 
 def open_lease(file: Path) -> int:
-    """Open the lease of a key, and make it if it is missing: for the owner of the key, also if root makes it.
+    """Open the lease of a key, and create it if it is missing. It belongs to the owner of the key, even if root creates
+    it.
 
     Raises ConfigurationError if this account cannot open it.
     """

@@ -2,7 +2,7 @@
 
 Promises:
 * Transactions get their nonces in the order of the `send` calls, and are mined in that order.
-* A revert is a typed ContractError. It comes from the estimate before anything is sent, else from the mined revert.
+* A revert is a typed ContractError. It comes from the estimate before anything is sent, or from the mined revert.
 * A signed transaction is sent again until it is mined or its caller gave up. This holds through a restarted node, a
   lost answer, a reorganisation, and a fee that became too low. It keeps its nonce, so it is mined once.
 * If the chain drops a mined transaction within the next minute, it is sent again, as long as this object lives.
@@ -61,7 +61,7 @@ class Sender:
         """Send `call` and wait until it is mined, for at most `timeout_s` seconds.
 
         `gas` skips the estimate, for a call that only works after another one in flight.
-        Raises ContractError if the contract reverts, else ChainError.
+        Raises ContractError if the contract reverts, and ChainError for other failures.
         """
         waiter: asyncio.Future[Receipt] = asyncio.get_running_loop().create_future()
         self._queue.append(Outgoing(call, gas, waiter))
@@ -105,7 +105,7 @@ class Sender:
         self._queue.clear()
 
     async def _dropped(self) -> bool:
-        """Wait for work: True if something is queued or the chain dropped a recent transaction, else False."""
+        """Wait for work: True if something is queued or the chain dropped a recent transaction."""
         while True:
             self._wake.clear()
             await self._sleep(self._settings.watch_s)
