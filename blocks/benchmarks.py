@@ -25,7 +25,7 @@ class Benchmarks(GridBlock):
     transport: str = ""
     """UCX transports, separated by commas, such as rc,self,sm; empty: UCX chooses."""
     unresponsive: bool = False
-    """Submit for every node of the partition, also those that do not respond or take no jobs now."""
+    """Submit for every node of the partition, including those that do not respond or take no jobs now."""
     samples: int = Field(default=DEFAULTS.samples, ge=1, le=20, description="Samples of each figure; 3 or more.")
     noisy_percent: float = Field(default=DEFAULTS.noisy_percent, gt=0)
     """Spread of a figure's samples, in percent of their median, above which its label gets a remark."""
@@ -45,9 +45,9 @@ class Benchmarks(GridBlock):
     """Seconds of each of fio's four runs on a volume."""
     volumes: list[str] = Field(default=list(DEFAULTS.volumes), description=f"Which of {', '.join(VOLUMES)} to measure.")
     osu: str = DEFAULTS.osu
-    """Where OSU's benchmarks are: module:NAME, path:/FOLDER or image:REFERENCE. Empty: in PATH, else mpi4py is used."""
+    """Where OSU's benchmarks are: module:NAME, path:/FOLDER or image:REFERENCE. Empty: in PATH, or mpi4py is used."""
     ior: str = DEFAULTS.ior
-    """Where IOR is: module:NAME, path:/FOLDER or image:REFERENCE. Empty: in PATH, else fio is used."""
+    """Where IOR is: module:NAME, path:/FOLDER or image:REFERENCE. Empty: in PATH, or fio is used."""
     ior_ranks_per_node: int = Field(default=DEFAULTS.ior_ranks_per_node, gt=0, description="MPI ranks of IOR per node.")
     mpi_options: str = DEFAULTS.mpi_options
     """More options of mpirun. The default applies only without ucx."""

@@ -1,4 +1,4 @@
-"""Takes back jobs that no provider claimed in time, and jobs of providers that do not act."""
+"""Takes back jobs that no provider claimed in time, and jobs whose provider does not act."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ async def expire_claims(
     silent_hours: Annotated[int, Field(ge=24, le=720)] = 24,
     end_running_of_banned: bool = False,
 ) -> State[None]:
-    """Take jobs back from providers that do not act. They go to another cluster, or end with a full refund.
+    """Take jobs back from providers that do not act. The jobs go to another cluster, or end with a full refund.
 
     Args:
         operator: Name of the operator block.
-        silent_hours: Hours that a claimed job may be overdue at a provider in force before it is taken back. At least
-        24, because the contract allows no less, and at most 720: credits stay locked for that time.
-        end_running_of_banned: End jobs that run at banned or removed providers at once, with a full
-            refund. Otherwise they stay until a day after their paid time.
+        silent_hours: Hours that a claimed job may be overdue at a provider in force before it is taken back. The
+            contract requires at least 24. The maximum is 720, because credits stay locked for that time.
+        end_running_of_banned: End jobs that run at banned or removed providers at once, with a full refund. Otherwise
+            they may stay until a day after their paid time.
     """
     async with sessions.operator(operator) as session, reported_actions(f"expire-claims-{operator}") as report:
         overdue = await run_step("read overdue jobs", read_overdue, session, silent_hours, end_running_of_banned)
@@ -46,7 +46,7 @@ def _action(taken: TakeBack, did: bool) -> ActionTaken:
     return ActionTaken(
         verb=("ended" if taken.panic else "took back") if did else "left",
         noun="job",
-        reason=taken.reason if did else "it moved on meanwhile",
+        reason=taken.reason if did else "its state changed meanwhile",
         job_id=taken.job.id,
         customer=taken.job.customer,
         cluster=taken.cluster,

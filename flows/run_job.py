@@ -24,7 +24,7 @@ from tasks.run_step import run_step
 async def run_job(
     cluster: BlockName, job_id: Annotated[int, Field(ge=1)], claimed_at: Annotated[int, Field(ge=1)]
 ) -> State[None]:
-    """Carry one claim of a job to its end, from where the chain and Slurm say that it stands.
+    """Carry one claim of a job to its end, starting from its state on chain and in Slurm.
 
     Args:
         cluster: Name of the provider block.

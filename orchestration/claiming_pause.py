@@ -1,4 +1,4 @@
-"""Drains a cluster: it claims no new jobs while its claimed jobs go on, for good or until it is resumed.
+"""Drains a cluster: it claims no new jobs while its claimed jobs continue, permanently or until it is resumed.
 
 The switch is the pause of the deployment `claim_jobs/CLUSTER`, which anyone may also set in Prefect. A Prefect
 variable marks a drain as permanent. The mark counts only while the deployment is paused.
@@ -69,7 +69,7 @@ async def is_for_good(cluster: str) -> bool:
 
 
 async def is_claiming(cluster: str) -> bool:
-    """Return whether a run of `claim_jobs` is under way. It may have begun before the drain."""
+    """Return whether a run of `claim_jobs` is under way. It may have started before the drain."""
     async with get_client() as client:
         found = await client.read_deployment_by_name(claiming(cluster))
         return bool(

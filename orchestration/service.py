@@ -1,7 +1,7 @@
-"""Runs a long-lived process: the event loop has its own thread, and the main thread handles signals.
+"""Runs a long-lived process. The event loop has its own thread, and the main thread handles signals.
 
-Prefect's engine replaces the SIGTERM handler for every flow run in a main thread. A process with many concurrent
-runs would then ignore the signal. So no flow runs in the main thread.
+Prefect's engine replaces the SIGTERM handler for every flow run in a main thread. A process with many concurrent runs
+would then ignore the signal. So flows never run in the main thread.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ DRAIN_TIMEOUT_S = 3.0
 
 
 def serve_until_signalled(serve: Callable[[], Awaitable[None]]) -> None:
-    """Run `serve` until it ends, or until SIGTERM or SIGINT cancels it. Raises any error of `serve`."""
+    """Run `serve` until it ends, or until SIGTERM or SIGINT cancels it. Raises the errors of `serve`."""
     failures: list[BaseException] = []
     started = threading.Event()
     loop = uvloop.new_event_loop()
@@ -67,8 +67,8 @@ def serve_until_signalled(serve: Callable[[], Awaitable[None]]) -> None:
 def leave(status: int = 0) -> NoReturn:
     """End the process with this status, within seconds.
 
-    Python would wait until Prefect's queues of log lines and events are empty. While its server is down, each entry
-    takes seconds. Only entries for the UI are lost.
+    Otherwise Python would wait until Prefect's queues of log lines and events are empty. While its server is down, each
+    entry takes seconds. Only entries for the UI are lost.
     """
     drain_queues(DRAIN_TIMEOUT_S)
     send_last_spans()

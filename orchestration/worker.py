@@ -157,7 +157,7 @@ class InProcessWorker(BaseWorker[BaseJobConfiguration, BaseVariables, InProcessR
             await asyncio.sleep(POLL_PAUSE_S)
 
     async def get_and_submit_flow_runs(self) -> list[FlowRun]:
-        """Poll, and start what is due. During an outage of Prefect's API the runs that are carried here go on."""
+        """Poll, and start what is due. During an outage of Prefect's API the runs that are carried here continue."""
         async with self._polling:
             if not self.may_start():
                 return []
@@ -174,7 +174,7 @@ class InProcessWorker(BaseWorker[BaseJobConfiguration, BaseVariables, InProcessR
             return due
 
     async def _tidy(self) -> None:
-        """End or resume the runs without a process. Their open tasks end beside the runs that start meanwhile."""
+        """End or resume the runs without a process. Their open tasks end while other runs start."""
         pool = in_pool(self._pool)
         for one in await self.client.read_deployments(work_pool_filter=pool):  # a thousand runs may ask together
             self._entrypoints[one.id] = one.entrypoint or ""

@@ -1,1 +1,1 @@
-"""`run_step` makes a step of a role a task. The other modules have the steps that use Prefect themselves."""
+"""`run_step` runs a step of a role as a Prefect task. The other modules hold the steps that use Prefect themselves."""

@@ -46,7 +46,7 @@ class ActionReport:
 
 @asynccontextmanager
 async def reported_actions(key: str) -> AsyncIterator[ActionReport]:
-    """Yield the report of this run. Its actions become the table artifact `key`, also if the run fails."""
+    """Yield the report of this run. Its actions become the table artifact `key`, even if the run fails."""
     report = ActionReport()
     try:
         yield report

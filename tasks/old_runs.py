@@ -1,4 +1,4 @@
-"""Deletes old runs from Prefect's database, except those of jobs that are not over.
+"""Deletes old runs from Prefect's database, except runs of jobs that are not over.
 
 Only runs in a final state are found, and the server checks the state again when it deletes. Prefect's own vacuum
 deletes events, and each day the artifacts of deleted runs.
@@ -65,7 +65,7 @@ async def _delete_runs(client: PrefectClient, runs: Sequence[FlowRun], before: d
 
 
 async def prune_rounds(before: datetime) -> int:
-    """Delete old runs of the flows in ROUNDS, and those of LOOKERS that did nothing. Returns their number."""
+    """Delete old runs of the flows in ROUNDS, and old runs of LOOKERS that did nothing. Returns their number."""
     deleted = 0
     async with get_client() as client:
         for flows, names in ((ROUNDS, None), (LOOKERS, DID_NOTHING)):
@@ -78,7 +78,7 @@ async def prune_rounds(before: datetime) -> int:
 
 
 async def prune_runs(chain: Chain, before: datetime) -> tuple[int, int]:
-    """Delete old runs of all flows, except those of jobs that are hot on chain. Returns the deleted and the kept."""
+    """Delete old runs of all flows, except runs of jobs that are hot on chain. Returns the deleted and the kept."""
     deleted = kept = 0
     async with get_client() as client:
         while runs := await _old_runs(client, before, skip=kept):

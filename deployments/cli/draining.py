@@ -27,7 +27,7 @@ async def drain(
     ] = False,
     wait: Annotated[bool, typer.Option("--wait", help="Return when the last claimed job is settled.")] = False,
 ) -> None:
-    """Stop a cluster from claiming new jobs. Its claimed jobs go on and are settled."""
+    """Stop a cluster from claiming new jobs. Its claimed jobs continue and are settled."""
     async with _own(cluster) as (chain, address):
         was_paused = await claiming_pause.drain(cluster, for_good=for_good)
         now = "was paused already" if was_paused else "is paused"

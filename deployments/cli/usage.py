@@ -1,4 +1,4 @@
-"""`dps provider usage` and `dps operator usage`: the report of the flow `report_usage`, on a terminal."""
+"""`dps provider usage` and `dps operator usage`: show the report of the flow `report_usage` on a terminal."""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ Since = Annotated[
     str | None, typer.Option("--from", metavar="TIME", help="Start of the period in UTC, such as 2026-11-20.")
 ]
 Until = Annotated[
-    str | None, typer.Option("--to", metavar="TIME", help="End of the period, exclusive; now if left out.")
+    str | None, typer.Option("--to", metavar="TIME", help="End of the period, exclusive. The default is now.")
 ]
-Which = Annotated[Period, typer.Option("--period", help="The last whole week or month, without --from.")]
+Which = Annotated[Period, typer.Option("--period", help="The last complete week or month, if --from is not given.")]
 CsvFile = Annotated[
-    Path | None, typer.Option("--csv", metavar="FILE", help="Write all jobs to a file, for spreadsheets.")
+    Path | None, typer.Option("--csv", metavar="FILE", help="Write all jobs to a file for spreadsheets.")
 ]
 
 
@@ -91,7 +91,7 @@ async def _read(books: Books, period: Period, since: str | None, until: str | No
 
 
 def show_usage(report: UsageReport, *, as_json: bool, csv_file: Path | None) -> None:
-    """Print the report, and write the file if it is asked for. Names and errors in it are strangers' text."""
+    """Print the report, and write the file if one is requested. Names and errors in it are untrusted text."""
     from deepgrid.billing.usage import usage_files, usage_tables
 
     if csv_file is not None:

@@ -24,7 +24,7 @@ JOB_FILE = REPOSITORY / "examples" / "hello-world.yaml"
 def main(kind: type[LocalGrid] = LocalGrid) -> int:
     """Run one command.
 
-    Returns the exit status: 0, or 1 for a dead process or a failure; for `demo` the job's status.
+    Returns the exit status: 0, or 1 for a dead process or a failure. `demo` returns the job's status.
     """
     parser = argparse.ArgumentParser(prog="./run", description="The grid on one machine.")
     commands = parser.add_subparsers(dest="command", required=True)
@@ -56,7 +56,7 @@ def main(kind: type[LocalGrid] = LocalGrid) -> int:
 
 
 def up(grid: LocalGrid, *, measured: bool) -> int:
-    """Start missing processes and print how to use the grid. If wanted, measure clusters without measured labels."""
+    """Start missing processes and print how to use the grid. `measured` measures clusters without measured labels."""
     bring_up(grid)
     if measured:
         measure(grid, lambda line: print(line, flush=True))
@@ -103,7 +103,7 @@ def status(grid: LocalGrid) -> int:
 def demo(grid: LocalGrid, *, end_at_once: bool) -> int:
     """Run and show a job. Returns the job's exit status.
 
-    On a terminal, the grid then stays up until Ctrl-C, unless `end_at_once`. A grid that was up before is not stopped.
+    On a terminal, the grid then stays up until Ctrl-C, unless `end_at_once`. A grid that was already up is not stopped.
     """
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     was_up = grid.is_up()
@@ -124,7 +124,7 @@ def _show_job(grid: LocalGrid) -> int:
     print(f"\n$ dps {' '.join(argv[1:])} --watch", flush=True)
     env = {**os.environ, **grid.roles.customer_environment()}
     status = subprocess.run([*argv, "--watch", "--exit-on-job-exit"], env=env, check=False).returncode
-    print(f"\nThe same life as a flow run with its tasks: {grid.prefect.ui_url}/runs", flush=True)
+    print(f"\nThe same job as a flow run with its tasks: {grid.prefect.ui_url}/runs", flush=True)
     print(f"{login_words(grid.prefect)}\n{web_words(grid.web_address())}", flush=True)
     return status
 
@@ -143,7 +143,7 @@ def show(*tables: str) -> None:
 
 
 def forget_other_grids() -> None:
-    """Drop variables of the user's shell for other Prefect servers, clusters and databases. The ports stay."""
+    """Unset the user's variables that name other Prefect servers, clusters and databases. The ports stay."""
     for name in [name for name in os.environ if name.startswith(FOREIGN) and name != RANGE]:
         del os.environ[name]
 

@@ -30,7 +30,7 @@ from orchestration.worker import InProcessWorker
 
 ROUND_RETRY_S = 0.5  # after a run that Prefect skipped, because a scheduled one was under way
 DUE_POLL_S = 0.5
-ROUND_EVERY_S = 600.0  # while jobs are pending, also without a change
+ROUND_EVERY_S = 600.0  # while jobs are pending, even without a change
 LOOK_EVERY_S = 30.0  # for overdue claims, and for jobs that need more time
 PROVIDER_POLL_S = 5.0
 GAS_EVERY_S = 60.0

@@ -53,7 +53,7 @@ async def health_and_metrics(
 
 
 def health_routes(session: ProviderSession) -> list[web.RouteDef]:
-    """Return the pages beside the metrics. They answer from memory."""
+    """Return the pages other than the metrics. They answer from memory."""
 
     async def health(_: web.Request) -> web.Response:
         complaints = session.metrics.liveness.complaints()
@@ -114,7 +114,7 @@ async def _check_slurm(session: ProviderSession) -> None:
 async def _count_gas(session: ProviderSession, conditions: Conditions) -> None:
     money, price = await asyncio.gather(session.chain.gas_money(session.address), session.chain.gas_price())
     session.metrics.set_gas_balance(money)
-    if session.leader.leads:  # one that stands by would tell the same
+    if session.leader.leads:  # a standby would report the same
         conditions.tell(LOW_ON_GAS, judge_gas(PROVIDER_GAS, session.address, money, price).complaint)
 
 

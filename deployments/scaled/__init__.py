@@ -1,4 +1,4 @@
-"""The one-machine grid with Prefect scaled out: two API servers and a process for background services behind a proxy.
+"""The one-machine grid with Prefect scaled out: two API servers behind a proxy, and a process for background services.
 
-Redis carries their messages, cache and leases. Everything else is as in `deployments.onemachine`.
+Redis holds their messages, cache and leases. Everything else is as in `deployments.onemachine`.
 """

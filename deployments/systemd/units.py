@@ -1,7 +1,7 @@
 """The files that install a role for good: units, accounts (sysusers), folders (tmpfiles), environment files.
 
 No unit opens more than its process needs. Settings are in /etc/deepgrid. Keys and state are in /var/lib/deepgrid, where
-processes may write: each keeps a lock beside its key. Logs go to the journal, which rotates them.
+processes may write: each keeps a lock next to its key. Logs go to the journal, which rotates them.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ PREFECT, DATABASE = "deepgrid-prefect.service", "postgresql.service"
 ROLE_FILES = ("client.env", "key.env")  # of a process that uses Prefect and a key
 NGINX = "/usr/sbin/nginx -e stderr -c /etc/deepgrid/proxy.conf"
 RELOAD = "ExecReload=/bin/kill -HUP $MAINPID\n"
-# Processes that start after Prefect's server find it ready, also when the machine boots.
+# Processes that start after Prefect's server find it ready, even when the machine boots.
 PREFECT_IS_READY = """\
 ExecStartPost=/usr/bin/curl -fs --retry 150 --retry-delay 1 --retry-connrefused http://127.0.0.1:4200/api/health
 TimeoutStartSec=180

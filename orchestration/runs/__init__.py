@@ -1,1 +1,1 @@
-"""Flow runs at Prefect: started, created in bulk, retried until they begin, taken over from a lost process, deleted."""
+"""Flow runs in Prefect: started, created in bulk, retried, taken over from a lost process, and deleted."""

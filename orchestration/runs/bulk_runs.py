@@ -93,7 +93,7 @@ async def _create(
 def _running(key: str) -> StateCreate:
     """Return the first state of a run that this process creates and begins.
 
-    The transition id makes a repetition safe.
+    The transition id makes a retry safe.
     """
     return StateCreate(type=StateType.RUNNING, state_details=StateDetails(transition_id=_transition(key)))
 

@@ -1,4 +1,4 @@
-"""Starts runs of deployments, also through outages and pauses, and makes this process's worker poll for them."""
+"""Starts runs of deployments, even through outages and pauses, and makes this process's worker poll for them."""
 
 from __future__ import annotations
 

@@ -83,7 +83,7 @@ class Newcomer:
             assert terminal.ended() == 0, terminal.text
         assert "Slurm refused: Partition no-such-partition not found." in terminal.text
         assert f"The provider block alpha sells the partition {self.environment['PARTITION']} of" in terminal.text
-        assert "warning The provider alpha offers just the same hardware on chain." in terminal.text
+        assert "warning The provider alpha offers exactly the same hardware on chain." in terminal.text
         self.said.append(terminal.text)
 
     def _variables(self, *names: str) -> list[str]:

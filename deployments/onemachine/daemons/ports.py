@@ -1,4 +1,4 @@
-"""Ports of one grid by name. Each is chosen once among the free ports, recorded, and never changes."""
+"""Ports of one grid by name. Each is chosen once from the free ports and recorded. It never changes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pathlib import Path
 
 from deepgrid.errors import ConfigurationError
 
-RANGE = "DEEPGRID_PORTS"  # variable with the range of ports
+RANGE = "DEEPGRID_PORTS"  # environment variable with the range of ports
 USUAL = "20000-32000"  # below the kernel's range for outgoing connections
 
 
@@ -25,14 +25,14 @@ class PortBook:
         self._file = file
 
     def port(self, name: str) -> int:
-        """Return the port `name`, chosen at the first call. Raises ConfigurationError when no port is free."""
+        """Return the port with this name. The first call chooses it. Raises ConfigurationError when no port is free."""
         with self._open() as ports:
             if name not in ports:
                 ports[name] = self._choose(name, set(ports.values()))
             return ports[name]
 
     def known(self, name: str) -> int | None:
-        """Return the port `name`, or None if it was not chosen yet."""
+        """Return the port with this name, or None if it was not chosen yet."""
         with self._open() as ports:
             return ports.get(name)
 
@@ -79,7 +79,7 @@ def _range() -> tuple[int, int]:
 
 def _free(port: int) -> bool:
     with socket.socket() as probe:
-        # Connections of a server that has just ended do not matter, only a listening one.
+        # Only a listening socket matters, not connections of a server that has just ended.
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind(("127.0.0.1", port))

@@ -141,7 +141,7 @@ class ProcessTable:
         return self.pid(name) is not None
 
     def pid(self, name: str) -> int | None:
-        """Return the process id of a live process, else None."""
+        """Return the process id of a live process, otherwise None."""
         record = self._read(name)
         return record.pid if record is not None and record.is_alive else None
 
@@ -168,7 +168,7 @@ class ProcessTable:
 
 
 def process_fields(pid: int) -> list[str] | None:
-    """Return the kernel's fields of a live process, from its state on; None if it ended, also as a zombie."""
+    """Return the kernel's fields of a live process, from its state on; None if it ended or is a zombie."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
     except OSError:

@@ -41,7 +41,8 @@ class Anvil:
     port: int
 
     def prepare(self) -> str:
-        """Make sure that anvil can load the state file. Returns a note for the user when the chain goes back, else "".
+        """Make sure that anvil can load the state file. Returns a note for the user if the chain goes back, otherwise
+        "".
 
         anvil rewrites the file in place, so a kill -9 at that moment leaves half of it.
         """

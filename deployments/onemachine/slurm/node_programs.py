@@ -1,4 +1,4 @@
-"""What the nodes of the one-machine grid have for jobs beside Slurm: Apptainer, an image, s5cmd, limits on memory."""
+"""What nodes of the one-machine grid offer besides Slurm: Apptainer, an image, s5cmd, limits on memory."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class NodePrograms:
 
 
 def install_programs(state: Path) -> NodePrograms:
-    """Install what is missing: into the checkout where jobs can reach it, else into the state folder."""
+    """Install what is missing: into the checkout if jobs can reach it, otherwise into the state folder."""
     folder = state / "nodes" if closed_folders(REPOSITORY) or not os.access(REPOSITORY, os.W_OK) else SHARED
     with open(state / "node-programs.log", "ab") as log:
         subprocess.run([REPOSITORY / "tools" / "node-programs", folder], stdout=log, stderr=log, check=False)
@@ -51,7 +51,7 @@ def install_programs(state: Path) -> NodePrograms:
 
 
 def closed_folders(path: Path) -> list[Path]:
-    """Return the folders on the way to `path` that other accounts may not enter, from the inside out."""
+    """Return the parent folders of `path` that other accounts may not enter, from the inside out."""
     return [place for place in (path, *path.parents) if not place.stat().st_mode & stat.S_IXOTH]
 
 

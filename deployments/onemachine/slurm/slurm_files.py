@@ -19,7 +19,7 @@ from deployments.onemachine.daemons.processes import options
 
 
 def write_hook(name: str, conf_folder: Path, login: LoginSettings) -> None:
-    """Write a hook of `deepgrid.slurm` beside slurm.conf. Our account is the supervisor and the SlurmUser."""
+    """Write a hook of `deepgrid.slurm` next to slurm.conf. Our account is the supervisor and the SlurmUser."""
     who = Identities(own_account(), os.getuid(), os.getuid())
     text = submit_hook(login, who) if name == "job_submit.lua" else completion_hook(f"{login.grid_root}/spool")
     put_hook(conf_folder / name, text)

@@ -257,7 +257,7 @@ class SlurmSite:
         return Daemon("mariadbd", argv, ready=partial(connects, self._database_socket))
 
     def _slurmdbd(self) -> Daemon:
-        # slurmdbd looks for slurmdbd.conf beside this slurm.conf, which need not exist.
+        # slurmdbd looks for slurmdbd.conf in the folder of this slurm.conf, which need not exist.
         env = {"SLURM_CONF": str(self._shared / "slurm.conf"), "MYSQL_UNIX_PORT": str(self._database_socket)}
         return Daemon("slurmdbd", ["/usr/sbin/slurmdbd", "-D"], ready=partial(listens, self._port("slurmdbd")), env=env)
 

@@ -54,7 +54,7 @@ async def check(key: str, answers: Answers) -> str:
 
 
 def path_of(text: str) -> Path:
-    """Return an absolute path, also of one that begins with ~."""
+    """Return an absolute path, even for one that begins with ~."""
     return Path(text).expanduser().absolute()
 
 
@@ -208,7 +208,7 @@ async def _state(answers: Answers) -> None:
 
 
 def strangers(settings: LoginSettings) -> list[Endpoint]:
-    """Return the hosts on the way whose keys no known_hosts file names: the jump host first, then login nodes."""
+    """Return the hosts whose keys are in no known_hosts file: the jump host first, then login nodes."""
     ways = [settings.jump] if settings.jump else []
     return [one for one in (*ways, *settings.endpoints()) if not _is_known(one)]
 

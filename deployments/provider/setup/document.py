@@ -19,10 +19,10 @@ HEAD = "Settings of a provider's cluster, written by `dps provider init`. It hol
 SECTIONS = {
     "prefect": "The provider's own Prefect server.",
     "grid": "The grid, and the key that signs claims and is paid.",
-    "login": "The login node. Every other field of the block SlurmLogin may stand here, too.",
+    "login": "The login node. Every other field of the block SlurmLogin can be added here, too.",
     "prices": "In credits, as text: TOML's numbers are not exact.",
     "labels": 'Labels that customers can ask for, such as region = "ch".',
-    "supervisor": "The supervisor. Every other field of the block Provider may stand here, too.",
+    "supervisor": "The supervisor. Every other field of the block Provider can be added here, too.",
 }
 ELSEWHERE = {"cluster", "grid", "wallet", "login", "services", "labels", "benchmarks"}
 FIELDS = {
@@ -125,7 +125,7 @@ class Document:
         return section
 
     def _check_names(self) -> None:
-        """Raise ConfigurationError for a misspelt name: a default would silently stand in for it."""
+        """Raise ConfigurationError for a misspelt name. Otherwise its default would be used silently."""
         for name, inside in self._toml.unwrap().items():
             if name == "cluster" or name == "labels":
                 continue

@@ -43,18 +43,18 @@ PATHS = {
 
 @dataclass
 class Plan:
-    """Objects at Prefect that are missing or differ. `lines` says for each what happens to it."""
+    """Objects in Prefect that are missing or differ. `lines` says what happens to each."""
 
     cluster: str
     blocks: list[Block] = field(default_factory=list)
     pools: list[str] = field(default_factory=list)
     deploys: bool = False
-    notifies_by: str = ""  # a block, if automations are missing or differ
+    notifies_by: str = ""  # name of a block, if automations are missing or differ
     lines: list[str] = field(default_factory=list)
 
 
 def blocks_of(values: dict[str, Any]) -> list[Block]:
-    """Return the blocks that a settings file describes, the provider's last.
+    """Return the blocks that a settings file describes. The provider block is the last.
 
     Raises ConfigurationError for a wrong value.
     """
@@ -74,7 +74,7 @@ def blocks_of(values: dict[str, Any]) -> list[Block]:
 
 
 async def make_plan(values: dict[str, Any]) -> Plan:
-    """Compare the settings with Prefect. Changes nothing. Raises ServiceError when Prefect does not answer."""
+    """Compare the settings with Prefect. Nothing is changed. Raises ServiceError when Prefect does not answer."""
     plan = Plan(values["cluster"])
     for block in blocks_of(values):
         if changes := await _changes(block, plan.cluster):
@@ -99,7 +99,7 @@ async def make_plan(values: dict[str, Any]) -> Plan:
 
 
 async def apply(plan: Plan, environment: dict[str, str]) -> None:
-    """Make the changes. `environment` says where Prefect is. Can be repeated after any fault."""
+    """Make the changes. `environment` says where Prefect is. It can be repeated after any failure."""
     async with get_client() as client:
         for name in plan.pools:
             await create_pool(client, name)
@@ -112,7 +112,7 @@ async def apply(plan: Plan, environment: dict[str, str]) -> None:
 
 
 async def create_pool(client: PrefectClient, name: str) -> None:
-    """Create a work pool: of Prefect's own worker, or of the worker in a role's process."""
+    """Create a work pool for Prefect's own worker, or for the worker in a role's process."""
     worker = ProcessWorker if name == PROCESSES else InProcessWorker
     template = worker.get_default_base_job_template()
     await client.create_work_pool(WorkPoolCreate(name=name, type=worker.type, base_job_template=template))

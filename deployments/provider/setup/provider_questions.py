@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 Answers = Mapping[str, str]
-KEY = "provider.key"  # the settings file of a machine with units lies beside it, and beside the other files
+KEY = "provider.key"  # on a machine with units, the settings file and the other files are in the same folder
 USUAL_FILE = "provider.toml"
 
 
@@ -42,7 +42,7 @@ def _cluster(_: Answers, settings: Path) -> str:
 
 
 def _file(name: str, otherwise: str) -> Callable[[Answers, Path], str]:
-    """Return a file beside the settings file, if the provider's key is there too."""
+    """Return a file next to the settings file, if the provider's key is there too."""
 
     def usual(answers: Answers, settings: Path) -> str:
         folder = settings.absolute().parent

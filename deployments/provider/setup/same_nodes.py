@@ -1,7 +1,8 @@
-"""Notices that another provider seems to sell the same nodes. Jobs of both would then share what each has paid for.
+"""Detects that another provider seems to sell the same nodes. Jobs of both would share resources that each has paid
+for.
 
-Three sources can know it: the provider blocks of this Prefect server, other providers' jobs in the grid's folder on the
-login node, and offers on chain with the same hardware. None of them is complete, so these are remarks.
+There are three sources: the provider blocks of this Prefect server, other providers' jobs in the grid's folder on the
+login node, and offers on chain with the same hardware. None of them is complete, so the findings are only remarks.
 """
 
 from __future__ import annotations
@@ -30,14 +31,14 @@ async def other_sellers(answers: Answers) -> list[str]:
     """Return a sentence for each provider that seems to sell the nodes of this partition. Changes nothing."""
     own = login_settings(answers)
     found = []
-    with suppress(GridError):  # all answers were checked before; these are remarks
+    with suppress(GridError):  # all answers were already checked; these are only remarks
         found += await _by_blocks(answers["cluster"], own)
         found += await _by_chain(path_of(answers["grid.address_book"]), path_of(answers["grid.key_file"]), own)
     return found
 
 
 async def _by_blocks(cluster: str, own: LoginSettings) -> list[str]:
-    """Compare with the login nodes and partitions of other provider blocks of this Prefect server."""
+    """Compare with the login nodes and partitions of other provider blocks on this Prefect server."""
     async with get_client() as client:
         slug = Provider.get_block_type_slug()
         documents = await client.read_block_documents_by_type(slug, limit=MOST_BLOCKS, include_secrets=False)
@@ -63,5 +64,5 @@ async def _by_chain(book_file: Path, key_file: Path, own: LoginSettings) -> list
     alike = {one.address for one in others.values() if one.hardware == hardware} - running
     return [
         *(f"The provider {others[one].name} has jobs of this grid on {own.host}." for one in sorted(running)),
-        *(f"The provider {others[one].name} offers just the same hardware on chain." for one in sorted(alike)),
+        *(f"The provider {others[one].name} offers exactly the same hardware on chain." for one in sorted(alike)),
     ]
