@@ -69,5 +69,5 @@ async def run_when_needed(deployment: str, has_work: HasWork, every_s: float) ->
             logged = ""
         except Exception as error:  # Prefect's client raises many types while its server is down
             if repr(error) != logged:
-                warn(logger, f"cannot look whether {deployment} is needed, trying again", error)
+                warn(logger, f"cannot check whether {deployment} is needed, trying again", error)
             logged = repr(error)

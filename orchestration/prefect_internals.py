@@ -47,7 +47,7 @@ from prefect.utilities.engine import emit_task_run_state_change_event
 from orchestration.outages import is_outage
 
 STOPPED = (
-    "A person stopped this run. If it carries a job, the job itself goes on, and the run continues within minutes."
+    "A person stopped this run. If it carries a job, the job itself continues, and the run resumes within minutes."
 )
 REPORT_RETRY_S = 2.0
 CRASH_REPORT_TIMEOUT_S = 3.0

@@ -33,7 +33,7 @@ QUICK_ONLY, LONG_ONLY = "not long and not deep", "long and not deep"  # what the
 LONG_TEST = re.compile(rb"mark\.long|\bbench: Bench\b|\broom: Room\b")  # the latter are long on a real cluster
 NO_QUICK_TEST = re.compile(rb"^pytestmark = .*mark\.(long|deep)", re.MULTILINE)
 SECOND_GRID = "[second grid"
-# These modules run beside the rest of their folder. The other half of the attacks needs no Slurm cluster.
+# These modules run in parallel to the rest of their folder. The other half of the attacks needs no Slurm cluster.
 HALVES = {
     "attacks": (
         "test_blocked_supervisor", "test_cmdline", "test_flood", "test_leftovers", "test_output", "test_slurm_claims",

@@ -85,7 +85,7 @@ fetch_apptainer() {
     say "Apptainer could not be had, no job runs in a container: $(tail -n 1 "$setup_log")"
 }
 
-# Sets a folder for the tools' caches, also where HOME is unset, missing or owned by another user.
+# Sets a folder for the tools' caches, even where HOME is unset, missing or owned by another user.
 use_a_home() {
   if [ ! -d "${HOME:-}" ] || [ ! -w "$HOME" ]; then
     export HOME=$PWD/.grid/home

@@ -145,7 +145,7 @@ struct Provider {
     bool isBanned;
 }
 
-/// @notice A provider in a page: its approved version if it has one, else its proposal.
+/// @notice A provider in a page: its approved version if it has one, otherwise its proposal.
 struct ProviderEntry {
     Provider provider;
     bool approved;

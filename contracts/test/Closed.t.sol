@@ -6,7 +6,7 @@ import {JobRequest, JobStatus} from "../src/Types.sol";
 import {Grid} from "./Grid.sol";
 import {vm} from "./Vm.sol";
 
-/// While the grid refuses new jobs, existing jobs go on to their ends.
+/// While the grid refuses new jobs, existing jobs continue to their ends.
 contract ClosedTest is Grid {
     function test_closing_the_grid_refuses_only_new_jobs() external {
         bytes32[4] memory ids;

@@ -10,7 +10,7 @@ import {Seller, Tariff, TermsFields} from "../src/libraries/Terms.sol";
 import {WishWord} from "../src/libraries/WishWord.sol";
 import {vm} from "./Vm.sol";
 
-/// The edges of every packed field: odd values and all bits, beside empty, full and patterned neighbours. Each place is
+/// The edges of every packed field: odd values and all bits, and empty, full and patterned neighbours. Each place is
 /// written down a second time here, from the drawings at the heads of the libraries.
 contract PackedTest {
     uint256 private constant NOW = 0xFEDC_BA99; // odd, and in the upper half of 32 bits

@@ -24,7 +24,7 @@ contract Deaf {}
 
 /// Proposal, approval, removal and ban.
 contract ProvidersTest is Registry {
-    /// The registry's role has moved to another MetaScheduler. The jobs of the first one go on.
+    /// The registry's role has moved to another MetaScheduler. The jobs of the first one continue.
     function test_a_ban_reaches_each_contract_that_has_the_role() external {
         MetaScheduler next = new MetaScheduler(credit, manager);
         bytes32 role = manager.METASCHEDULER_CONTRACT_ROLE();

@@ -204,7 +204,7 @@ contract WishesTest is Grid {
         vm.assertTrue(ended == (over && !passed), "given up");
     }
 
-    /// Wishes of records of each length, beside records without them.
+    /// Wishes of records of each length, next to records without them.
     function testFuzz_wishes_in_a_batch_stay_with_their_jobs(uint256 seed, uint8 count) external {
         JobRequest[] memory requests = new JobRequest[](1 + count % 8);
         Wishes[] memory wishes = new Wishes[](requests.length);

@@ -24,7 +24,7 @@ class OutputLost(Exception):
 
 
 class _Output(io.TextIOWrapper):
-    """Standard output. It raises OutputLost when it fails, so that this is not taken for another error."""
+    """Standard output. It raises OutputLost when it fails, so that this is not mistaken for another error."""
 
     replaced: object = None  # the stream before, which would close the buffer at its end
     fault: OSError | None = None

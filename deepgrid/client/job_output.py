@@ -39,7 +39,7 @@ class JobLog:
         """Yield the lines of the job's output. Control sequences other than colours are removed.
 
         Args:
-            follow: Go on until the output is complete. Outages of the services only delay it.
+            follow: Continue until the output is complete. Outages of the services only delay it.
             tail: Begin with the last `tail` lines that are stored now. None means with the first line.
             say: Gets a sentence about each outage, when the job starts again on another cluster, and at the end if
                 the log lacks a part of the output.
@@ -63,7 +63,7 @@ class JobLog:
         begins again.
 
         Args:
-            follow: Go on until the output is complete.
+            follow: Continue until the output is complete.
             say: As for `logs`.
 
         Yields:
@@ -76,7 +76,7 @@ class JobLog:
         """Yield the job's output as `output` does, with the times at which it was stored.
 
         Args:
-            follow: Go on until the output is complete.
+            follow: Continue until the output is complete.
             say: As for `logs`.
 
         Yields:
@@ -90,7 +90,7 @@ class JobLog:
 
         Args:
             to: The file.
-            follow: Go on until the output is complete.
+            follow: Continue until the output is complete.
 
         Returns:
             How complete the file is; `size` is the number of its bytes.
@@ -240,7 +240,7 @@ class JobFiles(JobLog):
                 async with self._kept() as kept:
                     return await self._fetch_from(kept, to, [only] if isinstance(only, str) else only)
             except NotFound as error:
-                if kept is not None and kept.has_progress:  # the address has ended: go on with another one
+                if kept is not None and kept.has_progress:  # the address has ended: continue with another one
                     begun = True
                     continue
                 if output is None and not begun:

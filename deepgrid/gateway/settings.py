@@ -37,7 +37,7 @@ class WebLimits:
     head_wait_s: float = 2.0  # for a newer block, until pages get the previous one
     gather_s: float = 0.03  # time for which reads are gathered into one batch
     node_batch: int = 100  # price of one batch
-    node_batches_at_once: int = 4  # on their way
+    node_batches_at_once: int = 4  # in flight
     node_answer_bytes: int = 8 * 1024 * 1024  # answer to one batch
     node_within_s: float = 15.0
     busy_within_s: float = 8.0  # for which a read is repeated that the node refuses because it is busy

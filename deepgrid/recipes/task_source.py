@@ -87,7 +87,7 @@ def call_text(function: Callable[..., Any], arguments: Mapping[str, Any]) -> str
 
 
 def _require_text_keys(value: Any) -> None:
-    """Raise TypeError for another key of a dict, of which JSON makes a text."""
+    """Raise TypeError for a dict with keys that are not text, because JSON would convert them to text."""
     if isinstance(value, Mapping) and not all(isinstance(key, str) for key in value):
         raise TypeError
     if isinstance(value, Mapping | list | tuple):

@@ -39,7 +39,7 @@ class Forwards:
     async def url(self, job_id: Any, port: Any) -> str:
         """Return the address of a port of a running job. The same port has the same address as long as it is open.
 
-        Raises InputError, also while no program listens at the port, AccessDenied for another customer's job, and
+        Raises InputError (even while no program listens at the port), AccessDenied for another customer's job, and
         ServiceError if its cluster takes no sessions.
         """
         if type(job_id) is not int or type(port) is not int or not 0 < job_id < 2**63 or not 0 < port < 65536:

@@ -208,7 +208,7 @@ def _scalar(node: yaml.ScalarNode) -> Any:
 
 
 def _joined(pair: re.Match[str]) -> str:
-    """Return the character that JSON writes as two escapes. YAML takes them for two, which are no characters."""
+    """Return the character that JSON writes as two escapes. YAML reads them as two, which are not characters."""
     return pair[0].encode("utf-16-le", "surrogatepass").decode("utf-16-le")
 
 

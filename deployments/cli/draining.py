@@ -63,7 +63,7 @@ def _open_jobs(claimed: list[int]) -> str:
     if not claimed:
         return "No claimed job is open."
     names = ", ".join(map(str, claimed[:20])) + (", ..." if len(claimed) > 20 else "")
-    return f"Open and going on: job {names}."
+    return f"Open and continuing: job {names}."
 
 
 @asynccontextmanager

@@ -45,7 +45,7 @@ async def install(
         elif made.restart:
             where = site.facts.get("controller") or "the controller"
             then = f"then `dps provider doctor {cluster}` says whether it works."
-            print(f"slurmctld on {where} must be restarted: jobs go on meanwhile; {then}")
+            print(f"slurmctld on {where} must be restarted: jobs continue meanwhile; {then}")
 
 
 async def _install(login: Login, site: Site, made: Plan, *, yes: bool) -> bool:

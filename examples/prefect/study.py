@@ -32,7 +32,7 @@ async def on_own_cluster(block: SlurmLogin, name: str, script: str) -> str:
 
 @flow(log_prints=True)
 async def study(slurm: str = "mine", customer: str = "me", credits: str = "100") -> State[Any]:
-    """Calibrate on the own cluster, then let the grid simulate. The flow ends as the submission does."""
+    """Calibrate on your own cluster, then let the grid simulate. The flow ends as the submission does."""
     block = await SlurmLogin.aload(slurm)
     name = f"calibrate-{flow_run.get_id()}"  # a retry ends the job that the attempt before left under this name
     print(await run_step("calibrate on our cluster", on_own_cluster, block, name, CALIBRATE))

@@ -75,7 +75,9 @@ def hold_forged_name(attacker: Attacker, own: Claim, own_id: int, other: Claim, 
 
 
 def hold_nested(attacker: Attacker, own: Claim, own_id: int, other: Claim, other_id: int) -> None:
-    """Submit jobs with the own claim's name. Their comments contain another job's id and options of scancel."""
+    """Submit jobs with the name of the attacker's claim. Their comments contain another job's id and options of
+    scancel.
+    """
     for more in (str(other_id), "--user=root", f"-u {attacker.name}", f"{own_id} {other_id}"):
         for comment in (f"{own.key.comment}\n{more}", f"{more}\n{own.key.comment}", own.key.comment):
             attacker.run("sbatch", "-H", f"--job-name={own.key.name}", f"--comment={comment}", "--wrap=true")

@@ -243,7 +243,7 @@ def table(outcomes: Many[Outcome]) -> str:
 
 
 def main(box: str, *seeds: str) -> None:
-    """Run these seeds again, beside a job that attacks nothing."""
+    """Run these seeds again, alongside a job that attacks nothing."""
     wanted = [int(seed) for seed in seeds]
     with open_folder() as folder:
         outcomes = asyncio.run(play(folder, {box: sorted({*wanted, QUIET_EVERY * 1_000_000})}))

@@ -151,5 +151,5 @@ def move(chance: random.Random) -> str:
 
 
 def move_in_the_job(chance: random.Random) -> str:
-    """Return a move in front of the payload's next step, or beside it."""
+    """Return a move before the payload's next step, or in parallel to it."""
     return chance.choice((*MOVES, *(f"({text}) &" for text in MOVES), *LIMITS))

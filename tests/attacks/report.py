@@ -27,7 +27,7 @@ class Attack:
 
 
 def attack_of(item: pytest.Item) -> Attack | None:
-    """Return the row of a test with `@pytest.mark.attack("what", attacker=..., gain=..., defence=...)`, else None."""
+    """Return the row of a test with `@pytest.mark.attack("what", attacker=..., gain=..., defence=...)`, or None."""
     marker = item.get_closest_marker(MARKER)
     return Attack(*marker.args, **marker.kwargs) if marker else None
 

@@ -164,7 +164,7 @@ async def test_an_upload_that_never_ends(files: FileGrid, tmp_path: Path) -> Non
     assert (await put(address + "/parts/1", bytes(10))).status_code == 204
     room = files.services.context.files
     assert room is not None
-    for _ in range(2):  # an upload that goes on is not deleted, whenever it began
+    for _ in range(2):  # an upload that continues is not deleted, whenever it began
         files.services.clock.ahead_s += 2400
         await clean_up_files(room)
         assert await files.content_bytes() == PART_BYTES + 10
@@ -264,7 +264,7 @@ async def test_the_operators_disk(files: FileGrid, bench: Bench) -> None:  # noq
 
 
 @pytest.mark.attack(
-    "deletes its files while parts of them are on their way, again and again, to fill the store beyond its quota",
+    "deletes its files while parts of them are in transit, again and again, to fill the store beyond its quota",
     attacker="a customer", gain="nothing: what arrives late is deleted",
     defence="after a part is stored, its list must still be the one that counts",
 )  # fmt: skip

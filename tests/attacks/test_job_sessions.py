@@ -42,7 +42,7 @@ async def _answer_to(live: LiveGrid, job_id: int, opening: OpeningTunnel) -> Tun
 
 
 @pytest.mark.attack(
-    "opens a session in another customer's job, also with the help of the services", attacker="a customer",
+    "opens a session in another customer's job, even with the help of the services", attacker="a customer",
     gain="a refusal by the services, and one by the supervisor",
     defence="both check the signature of the job's customer, for this job, claim and provider",
 )  # fmt: skip

@@ -27,7 +27,7 @@ async def test_a_job_number_of_another_customer_opens_no_file(grid: Grid) -> Non
 
 @pytest.mark.attack(
     "the file of another customer, by a job that names its public hash", attacker="another customer", gain="nothing",
-    defence="the uploader of a definition never changes, and is checked beside the job's customer",
+    defence="the uploader of a definition never changes, and is checked in addition to the job's customer",
 )  # fmt: skip
 async def test_a_copied_hash_opens_no_file(grid: Grid) -> None:
     definition_hash = await grid.customer.upload(a_job())

@@ -29,7 +29,7 @@ THEFT = {"customer": ACCOUNTS["rival"].address, "provider": ACCOUNTS["other_prov
 
 
 @pytest.mark.attack(
-    "copies the hash of an unsigned definition from a mined job, also after a reorganisation",
+    "copies the hash of an unsigned definition from a mined job, even after a reorganisation",
     attacker="a stranger with credits", gain="nothing",
     defence="the definition belongs to the customer of the first job that the service saw",
 )  # fmt: skip

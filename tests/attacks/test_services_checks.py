@@ -22,7 +22,7 @@ CREDIT_WEI = 10**18
 
 
 def expensive(steps: int, name: str = "x") -> Definition:
-    """Return a definition with so many container steps.
+    """Return a definition with this many container steps.
 
     Another name makes another script, even without its commands.
     """

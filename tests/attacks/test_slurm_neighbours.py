@@ -98,7 +98,7 @@ def test_the_grids_files_are_out_of_reach(site: Site, running: Claim, bobs: Clai
 
 @pytest.mark.attack(
     "make the root supervisor cancel another customer's job", attacker="a customer", gain="nothing",
-    defence="root acts on files with only the rights of the job's account; scancel gets the account beside the id",
+    defence="root acts on files with only the rights of the job's account; scancel gets the account and the id",
 )  # fmt: skip
 def test_root_acts_only_as_the_jobs_account(site: Site, running: Claim, bobs: Claim) -> None:
     """The test acts as if a forged id of Bob's job had passed every check."""

@@ -90,7 +90,7 @@ BAD_ENTRIES = {
 
 
 @pytest.mark.attack(
-    "puts links, FIFOs, files or closed folders beside the storage of another customer's killed job, under names that"
+    "puts links, FIFOs, files or closed folders next to the storage of another customer's killed job, under names that"
     " the supervisor searches",
     attacker=JOB, gain="nothing",
     defence="only folders of the job's own account are searched; the provider's log names the taken folder",

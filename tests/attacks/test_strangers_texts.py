@@ -85,7 +85,7 @@ def test_aliases_are_counted_before_they_are_expanded(monkeypatch: pytest.Monkey
 
 
 @pytest.mark.attack(
-    "a file of aliases to `/v1/check`", attacker="a stranger with HTTP", gain="nothing: the checker goes on",
+    "a file of aliases to `/v1/check`", attacker="a stranger with HTTP", gain="nothing: the checker continues",
     defence="aliases are counted before they are expanded, so the check ends in time",
 )  # fmt: skip
 async def test_a_file_of_aliases_kills_no_checker(tmp_path: Path) -> None:

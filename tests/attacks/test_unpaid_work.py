@@ -1,4 +1,4 @@
-"""Attempts to work without pay: launches that fail on purpose, and jobs beside the claim."""
+"""Attempts to work without pay: launches that fail on purpose, and jobs outside the claim."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ async def test_a_payload_that_ran_is_no_failed_launch(scene: Scene) -> None:
 
 
 @pytest.mark.attack(
-    "sbatch, arrays, heterogeneous jobs and salloc beside a claim, on a cluster without a guard",
+    "sbatch, arrays, heterogeneous jobs and salloc in addition to a claim, on a cluster without a guard",
     attacker="a job's account", gain="the run time until the provider's next poll",
     defence="jobs of customers' accounts that are not in the ledger of claims are ended",
 )  # fmt: skip

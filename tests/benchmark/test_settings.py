@@ -128,7 +128,7 @@ def program_in(folder: Path, name: str, body: str) -> Path:
 
 @pytest.fixture
 def tools(tmp_path: Path) -> Path:
-    """A folder with an `mpirun` that records its arguments, beside the usual programs of the machine."""
+    """A folder with an `mpirun` that records its arguments, and the usual programs of the machine."""
     calls = tmp_path / "calls"
     program_in(
         tmp_path / "bin", "mpirun", f'[ "$1" = --version ] && echo "mpirun (Open MPI) 9.9" || echo "$@" >> {calls}'

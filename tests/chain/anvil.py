@@ -92,7 +92,7 @@ class Anvil:
         self.call("anvil_setBalance", address, hex(GAS_MONEY_WEI))
 
     def mine_every_second(self) -> None:
-        """Mine every second instead of with each transaction, also after a restart."""
+        """Mine every second instead of with each transaction, even after a restart."""
         self.call("evm_setAutomine", False)
         self.call("evm_setIntervalMining", 1)
         self._options += ["--block-time", "1"]

@@ -113,7 +113,7 @@ async def approve_waiting(operator: Writer, provider: str) -> None:
 
 
 async def pass_a_second(chain: Chain) -> None:
-    """Let the chain's clock go on, so that a request that follows finds the approved prices in force."""
+    """Advance the chain's clock, so that a later request finds the approved prices in force."""
     await chain.rpc.call("evm_increaseTime", 1)
     await chain.rpc.call("evm_mine")
 

@@ -149,7 +149,7 @@ class SmallBatches(Mode):
 
 
 class Busy(Mode):
-    """A node that answers 429 at first and then from time to time, also during the pause that it asks for."""
+    """A node that answers 429 at first and then from time to time, even during the pause that it asks for."""
 
     every = 60
     under_way_s = 0.2  # requests that were sent before the refusal arrived

@@ -1,4 +1,4 @@
-"""The order of the logs gives the purpose of a transfer, also if one transaction makes many calls."""
+"""The order of the logs gives the purpose of a transfer, even if one transaction makes many calls."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`--json` prints one JSON value on standard output, and no sentence beside it."""
+"""`--json` prints one JSON value on standard output, and nothing else."""
 
 from __future__ import annotations
 

@@ -149,7 +149,7 @@ async def test_a_stranger_is_not_authenticated(served: Grid, transport: str) -> 
     forged = read_request()
     forged.signed_hash = read_request(name="rival").signed_hash
     assert (await end_of(served, transport, forged.SerializeToString()))[0] == 16
-    for off_s in (-601, 700):  # the clock goes on until the request arrives
+    for off_s in (-601, 700):  # the clock advances until the request arrives
         old = read_request(timestamp=now_ms() + 1000 * off_s)
         code, sentence = await end_of(served, transport, old.SerializeToString())
         assert (code, sentence) == (16, "the request was signed more than 600 s off the service's clock")

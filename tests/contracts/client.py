@@ -45,7 +45,7 @@ class Client:
         return Web3(HTTPProvider(self.url))
 
     def person(self, key: str | None = None) -> str:
-        """Return an account (of `key`, else a new one) with money for gas. This client signs its transactions."""
+        """Return an account (of `key`, or a new one) with money for gas. This client signs its transactions."""
         account: LocalAccount = Account.create() if key is None else Account.from_key(key)
         self.w3.middleware_onion.inject(SignAndSendRawMiddlewareBuilder.build(account), layer=0)
         self.w3.provider.make_request("anvil_setBalance", [account.address, hex(10**21)])  # type: ignore[arg-type]
@@ -93,7 +93,7 @@ class Client:
         return receipt
 
     def ask(self, call: Any, sender: str | None = None, more: Sequence[dict[str, Any]] = ()) -> Any:
-        """Return the answer of a call that is not sent. Raises Refused, also with errors in the ABI `more`."""
+        """Return the answer of a call that is not sent. Raises Refused, including for errors in the ABI `more`."""
         try:
             return call.call({"from": sender} if sender else {})
         except ContractLogicError as error:

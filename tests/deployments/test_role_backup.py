@@ -29,7 +29,7 @@ def state(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def settings(state: Path) -> Path:
-    """A settings file whose other files are beside it."""
+    """A settings file whose other files are next to it."""
     document = Document.read(state.with_name("alpha.toml"))
     document.set("cluster", "alpha")
     document.set("supervisor.state", str(state))

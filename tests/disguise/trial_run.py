@@ -43,7 +43,7 @@ OF_THE_MACHINE = frozenset(
 
 @dataclass(eq=False)
 class TrialRun:
-    """One job on its way. `story` is what its carrier tells."""
+    """One job in progress. `story` is what its carrier tells."""
 
     trial: Trial
     scene: Scene

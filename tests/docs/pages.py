@@ -1,4 +1,6 @@
-"""The Markdown pages for readers: the documentation, the pages at the root of the repository, and those beside code."""
+"""The Markdown pages for readers: the documentation, the pages at the root of the repository, and the pages next to
+code.
+"""
 
 from __future__ import annotations
 

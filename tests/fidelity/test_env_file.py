@@ -78,7 +78,7 @@ def test_what_is_no_file_of_variables_is_emptied(bench: Bench, make: str) -> Non
 @pytest.mark.situation(
     "variables",
     "the same in a job with a launch",
-    "as long as no launch runs beside it, the next step begins a new line",
+    "as long as no launch runs in parallel, the next step begins a new line",
 )
 def test_a_last_line_without_end_before_and_beside_a_launch(bench: Bench) -> None:
     begun, go = bench.root / "begun", bench.root / "go"

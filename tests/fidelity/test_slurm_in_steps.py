@@ -71,7 +71,7 @@ srun --mem-per-cpu=10M true
     ]
 
 
-@pytest.mark.situation("steps", "`sbatch <<EOF`, also by path, variable or `xargs`", "`dps validate` warns")
+@pytest.mark.situation("steps", "`sbatch <<EOF`, even by path, variable or `xargs`", "`dps validate` warns")
 @pytest.mark.parametrize(
     "command",
     ["sbatch<<E\n:\nE", "/usr/bin/sbatch x", "A=1 sbatch x", "if sbatch x; then :; fi", "! sbatch x",
@@ -118,7 +118,7 @@ def step(own: str) -> str:
 @pytest.mark.long
 @pytest.mark.situation("steps", "one of four MPI tasks fails", "the others end at once, and the step fails")
 @pytest.mark.situation("steps", "one task fails, with `killOnBadExit`", "the others end at once without `mpi`, too")
-@pytest.mark.situation("steps", "one task fails, with `killOnBadExit: false`", "the others finish, also with `mpi`")
+@pytest.mark.situation("steps", "one task fails, with `killOnBadExit: false`", "the others finish, even with `mpi`")
 async def test_a_failed_task_ends_the_others(site: RealSite) -> None:
     ended = "[{run: {command: 'echo caught'}}]"
     text = f"""

@@ -25,7 +25,9 @@ PROJECT = Path(__file__).parents[2] / "examples" / "prefect"
 
 
 async def make_blocks(customer: Customer) -> None:
-    """Make the blocks that the project's README asks for. The own cluster is alpha, without the grid's customers."""
+    """Make the blocks that the project's README asks for. The customer's own cluster is alpha, without the grid's
+    customers.
+    """
     alpha = await SlurmLogin.aload("alpha")
     own = SlurmLogin(
         host=alpha.host,

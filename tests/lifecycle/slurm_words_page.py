@@ -32,7 +32,7 @@ NAMED = {
 }
 ERRORS_HEAD = """## Why sbatch fails
 
-The error of sbatch decides: the text after `Batch job submission failed:`, else its last line. Lines before the error
+The error of sbatch decides: the text after `Batch job submission failed:`, or its last line. Lines before the error
 belong to the site and decide nothing. Any other error is final: the job is given back. `scontrol update` and the
 queries are read with the same table.
 

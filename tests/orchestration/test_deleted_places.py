@@ -1,4 +1,4 @@
-"""Runs go on when a person deletes their deployment or work pool, and deploys again."""
+"""Runs continue when a person deletes their deployment or work pool, and deploys again."""
 
 from __future__ import annotations
 

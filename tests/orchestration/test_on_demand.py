@@ -130,5 +130,5 @@ async def test_a_run_starts_only_when_there_is_work_and_never_while_paused(
     assert len(prefect.asked) == asked
     prefect.fault = True
     await prefect.some_looks()
-    assert caplog.text.count("cannot look whether expire_claims/grid is needed, trying again") == 1
+    assert caplog.text.count("cannot check whether expire_claims/grid is needed, trying again") == 1
     task.cancel()

@@ -1,4 +1,4 @@
-"""What Prefect shows of each fault in the table of the provider's guide, and that the work goes on after the repair.
+"""What Prefect shows of each fault in the table of the provider's guide, and that the work continues after the repair.
 
 Where a run fails, its Retry button is pressed. Where a run waits, it continues by itself, and Retry changes nothing.
 """

@@ -81,7 +81,7 @@ async def test_a_suspended_leader_finds_itself_replaced_and_stands_by(customer: 
         before = len(log(grid, FIRST))
         os.kill(away, SIGCONT)
     await until(lambda: "standing by for" in log(grid, FIRST)[before:])
-    assert grid.table.pid(FIRST) == away, "it goes on in the same process"
+    assert grid.table.pid(FIRST) == away, "it continues in the same process"
     crashed = await runs_of(grid, "run_job/alpha", "CRASHED", "FAILED")
     assert running not in [run["parameters"]["job_id"] for run in crashed], "the run now belongs to another process"
 

@@ -101,7 +101,7 @@ async def test_a_run_takes_over_from_the_fallback(customer: Customer) -> None:
 
 
 async def test_a_new_supervisor_corrects_runs_that_were_cancelled_or_lag_behind_the_chain(customer: Customer) -> None:
-    """Cancelling a run stops its carrier and not the job. A cancelled run said forever that its job goes on."""
+    """Cancelling a run stops its carrier and not the job. A cancelled run said forever that its job continues."""
     grid, gate = customer.grid, Gate(customer.grid)
     job_id, *over = (customer.submit(steps(command), ON_CLUSTER) for command in (gate.pass_command, "true", "true"))
     await customer.until(job_id, lambda job: job.status is JobStatus.RUNNING)

@@ -1,4 +1,4 @@
-"""Results of benchmarks are kept: over years, beside each other, through crashes, and one measurement at a time."""
+"""Results of benchmarks are kept: over years, in parallel, through crashes, and one measurement at a time."""
 
 from __future__ import annotations
 

@@ -83,7 +83,7 @@ async def test_a_site_that_refuses_an_extension_is_asked_once_and_the_customer_n
         assert await carry_until_it_runs(carrier) == []
     [(job_id, kind, text)] = said
     assert (job_id, kind) == (key.job_id, "top-up")
-    assert "denied" in text and "The job goes on to the limit it has" in text
+    assert "denied" in text and "The job continues up to its current limit" in text
 
 
 async def test_a_job_without_a_carrier_is_extended_directly(scene: Scene, key: JobKey) -> None:

@@ -1,4 +1,4 @@
-"""Any text in the fields of a container arrives unchanged, and none of it is executed on the way.
+"""Any text in the fields of a container arrives unchanged, and none of it is executed.
 
 `apptainer` and `enroot` are stand-ins as in `test_containers`. The stand-in of Enroot runs its start-up script in a
 plain shell. This also tests the quoting inside the container.

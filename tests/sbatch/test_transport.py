@@ -118,7 +118,7 @@ def test_a_missing_input_fails_the_job_before_its_steps(bench: Bench, store: Sto
     ],
 )  # fmt: skip
 def test_input_gets_the_requested_mode(bench: Bench, store: Store, mode: int | None, rights: list[str]) -> None:
-    """A folder gets x beside each r. Without that, the job could not read its files."""
+    """A folder gets x with each r. Without that, the job could not read its files."""
     store.files["/a.tar"] = tar()
     head = {"input": {"http": {"url": store.url + "/a.tar"}}, "inputMode": mode}
     outcome = run(bench, head, 'stat -c %a "$DEEPSQUARE_INPUT" "$DEEPSQUARE_INPUT/folder/inside"')

@@ -60,7 +60,7 @@ def test_a_job_that_ends_early_lets_the_first_job_start_before_its_reservation()
 def test_tasks_are_not_divided_and_memory_counts() -> None:
     one = cluster()
     one.submit(job(1, 1, 100, cpus=3))
-    one.submit(job(2, 1, 100, cpus=2, mem_mb=3_000))  # 6,000 MB beside it on the other node
+    one.submit(job(2, 1, 100, cpus=2, mem_mb=3_000))  # 6,000 MB in parallel on the other node
     one.submit(job(3, 1, 100, cpus=2))  # 1 + 2 CPUs are free, on two nodes
     one.submit(job(4, 1, 100, cpus=2))
     assert started(one, 0) == [1, 2, 3]

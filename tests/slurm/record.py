@@ -65,7 +65,7 @@ KINDS: dict[str, tuple[Sequence[str], str]] = {
     "resized": (("-N", "2"), "sleep 600"),
 }
 HELD_MB = 100
-# A step holds memory and a CPU, beside the batch script. Its name is 0.
+# A step holds memory and a CPU, in addition to the batch script. Its name is 0.
 TWO_STEPS = f"""srun -n1 --overlap python3 -c '
 import time
 block = bytearray({HELD_MB} << 20)

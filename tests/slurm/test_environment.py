@@ -133,7 +133,7 @@ async def test_slurm_is_found_on_the_path_of_the_login(box: Box, key: JobKey) ->
 
 @pytest.mark.situation(
     "environment", "Slurm is in a folder that is not on the PATH, and `slurm_path` names it",
-    "its commands are found there, also for submissions",
+    "its commands are found there, even for submissions",
 )  # fmt: skip
 async def test_slurm_is_found_where_the_setting_says(box: Box, key: JobKey) -> None:
     with login_with(box, "", hidden=True) as settings:

@@ -24,7 +24,7 @@ QUICK = LogShippingSettings(poll_s=0.1, bytes_per_s=8 * MIB)
 
 
 def numbered(lines: int) -> str:
-    """Return a script that writes so many lines of 1 KiB, each with its number."""
+    """Return a script that writes this many lines of 1 KiB, each with its number."""
     return f"seq -f '%1023.0f' 1 {lines}"
 
 

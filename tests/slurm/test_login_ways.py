@@ -124,7 +124,7 @@ def stop_sshd(folder: Path) -> None:
 async def test_another_login_node_serves_while_one_is_down(
     site: Site, folder: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Commands continue at the next node, also when the one in use breaks."""
+    """Commands continue at the next node, even when the one in use breaks."""
     first = site("first")
     second = site("second", f"ListenAddress 127.0.0.2:{first.port}")
     shutil.copy(folder / "first" / "authorized_keys", folder / "second" / "authorized_keys")

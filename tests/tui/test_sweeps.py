@@ -1,4 +1,4 @@
-"""The screens of sweeps: groups with their progress, a row per place, and the repetition of failed jobs."""
+"""The screens of sweeps: groups with their progress, a row per place, and retries of failed jobs."""
 
 from __future__ import annotations
 

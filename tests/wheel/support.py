@@ -26,7 +26,7 @@ RUNS = 3
 
 @dataclass(frozen=True)
 class Installation:
-    """The virtual environment in `folder`. `dependencies` are the names of the packages beside deepgrid."""
+    """The virtual environment in `folder`. `dependencies` are the names of the packages other than deepgrid."""
 
     folder: Path
     dependencies: tuple[str, ...]

@@ -1,4 +1,4 @@
-"""Runs protoc on each .proto file of the library, and writes or compares the generated modules beside it."""
+"""Runs protoc on each .proto file of the library, and writes or compares the generated modules next to it."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """The figures of the benchmarks: read from their output, kept in `docs/explanation/figures.md`, and compared.
 
-A figure of time depends on the machine. So each row has the time of a fixed computation, measured beside the
+A figure of time depends on the machine. So each row has the time of a fixed computation, measured together with the
 benchmark in the same run. Two runs are compared by their ratios to it.
 """
 

@@ -1,4 +1,4 @@
-"""How large a grid of so many jobs and clusters is: processes of each part, what breaks first, costs per job.
+"""The size of a grid for a number of jobs and clusters: processes of each part, what breaks first, costs per job.
 
 Everything is computed from the figures of the benchmarks. A part without figures is left out.
 """

@@ -101,7 +101,7 @@ class RandomChoice(FirstCome):
 
 
 class FirstComeLeastBacklog(FirstCome):
-    """Each job goes at once to the cheapest cluster with free CPUs, else to the cluster with the least queued work per
+    """Each job goes at once to the cheapest cluster with free CPUs, or to the cluster with the least queued work per
     CPU.
 
     A stronger reference than `FirstComeCheapest`, which queues at the cheapest cluster while others are idle.

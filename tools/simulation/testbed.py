@@ -1,7 +1,8 @@
 """The simulated clusters, and jobs as the chain would have them.
 
-Customers lock the credits for the requested minutes at the dearest cluster that fits. So each cluster grants at least
-the requested minutes, and a cheap one grants more. The granted minutes are Slurm's time limit, as on a real cluster.
+Customers lock the credits for the requested minutes at the most expensive cluster that fits. So each cluster grants at
+least the requested minutes, and a cheap one grants more. The granted minutes are Slurm's time limit, as on a real
+cluster.
 """
 
 from __future__ import annotations

@@ -73,7 +73,7 @@ abstract contract ProviderQueues is Lines, IRareCalls {
         return int128(uint128(size));
     }
 
-    /// Takes the oldest job off a queue. Reverts if it is empty: with NoJob for a provider, else with ProviderNotJoined.
+    /// Takes the oldest job off a queue. If it is empty, reverts with NoJob for a provider, ProviderNotJoined for others.
     function _pop(IdList.List storage queue) private returns (bytes32 jobId) {
         if (queue.size == 0) {
             if (!_lines[msg.sender].valid()) revert ProviderNotJoined();

@@ -22,7 +22,7 @@ interface IRareCalls {
 
     // ---------------------------------------------------------------- admin and owner
 
-    /// @notice Opens or closes the grid for new jobs. Existing jobs go on. Only an admin may.
+    /// @notice Opens or closes the grid for new jobs. Existing jobs continue. Only an admin may.
     /// @param enabled True to accept new jobs.
     function setEnableRequestNewJob(bool enabled) external;
 
@@ -238,7 +238,7 @@ interface IRareCalls {
     /// @param customer The customer's address.
     /// @param from Index of the first job; 0 is the oldest.
     /// @param howMany Maximum number of ids.
-    /// @return Ids, oldest first; empty when there are not so many jobs.
+    /// @return Ids, oldest first; empty when there are fewer jobs.
     function getByCustomerPaged(address customer, uint256 from, uint256 howMany)
         external
         view

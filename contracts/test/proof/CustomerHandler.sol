@@ -7,7 +7,7 @@ import {Ghost} from "./Ghosts.sol";
 import {Player} from "./Player.sol";
 import {Reference} from "./Reference.sol";
 
-/// Calls of customers on their jobs, also made by other accounts.
+/// Calls of customers on their jobs, including calls from other accounts.
 abstract contract CustomerHandler is Player {
     bytes32 private constant PERMIT =
         keccak256("Permit(address owner,address spender,uint256 value,uint256 nonce,uint256 deadline)");

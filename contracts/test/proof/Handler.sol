@@ -99,7 +99,7 @@ contract Handler is JobHandler {
         return price > earlier && earlier < Reference.ENDLESS_PRICE;
     }
 
-    /// Rare and soon undone, like the next two, so that jobs go on.
+    /// Rare and soon undone, like the next two, so that jobs continue.
     function remove(uint256 who, uint256 chance) external {
         address provider = providers[who % 2];
         if (playManager(perhaps(operator, chance), abi.encodeCall(manager.remove, (provider)))) {

@@ -11,7 +11,7 @@ import {WishHandler} from "./WishHandler.sol";
 abstract contract JobHandler is WishHandler {
     // ---------------------------------------------------------------- meta-scheduler
 
-    /// Mostly a job that can be assigned: its customer cancels another one, so that histories go on.
+    /// Mostly a job that can be assigned: its customer cancels another one, so that histories continue.
     function assign(uint256 number, uint256 who, uint256 chance) public {
         uint256 id = pick(number, JobStatus.PENDING, JobStatus.PENDING);
         if (jobs[id].status == JobStatus.PENDING && isStuck(id, who) && chance / 8 % 8 != 0) {

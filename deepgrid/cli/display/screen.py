@@ -36,7 +36,7 @@ class Screen:
     def __init__(self, *, timestamps: bool = True, dates: bool = False, to_stderr: bool = False) -> None:
         self.console = Console(highlight=False, markup=False, emoji=False, soft_wrap=True, stderr=to_stderr)
         self._timestamps, self._dates = timestamps, dates
-        self._continues = False  # the last line of output goes on
+        self._continues = False  # the last line of output continues
 
     def line(self, *parts: str | tuple[str, str], end: str = "\n") -> None:
         """Print a line of texts, or of texts with styles. Control characters are removed."""

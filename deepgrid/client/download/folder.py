@@ -140,7 +140,7 @@ def _clash(place: PurePosixPath) -> InputError:
 
 
 class _Source(io.FileIO):
-    """An archive that refuses to be read in large pieces, as only a list of very many entries is."""
+    """An archive that refuses to be read in large pieces, because only a huge list of entries needs them."""
 
     def read(self, size: int | None = -1, /) -> bytes:
         if size is not None and size > MOST_INDEX_BYTES:

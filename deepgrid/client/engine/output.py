@@ -55,8 +55,8 @@ class JobOutput:
     Attributes:
         connection: The connection to the grid.
         job_id: Number of the job.
-        follow: Go on until the log is complete. Outages of the service only delay it. Without it, the output ends with
-            what is stored now, and an outage is retried for the client's patience.
+        follow: Continue until the log is complete. Outages of the service only delay it. Without it, the output ends
+            with what is stored now, and an outage is retried for the client's patience.
         say: Gets a sentence about each outage and each new claim, and at the end if the log is known to lack something.
     """
 

@@ -102,7 +102,7 @@ class SealedExchange:
         self._cipher: AESGCM | None = None
 
     async def read(self, what: str, most_bytes: int) -> bytes:
-        """Return the list of files, which must be read first. Raises AccessDenied, also for files in clear text."""
+        """Return the list of files, which must be read first. Raises AccessDenied, even for plain files."""
         if what != "manifest":
             raise ValueError(what)
         entries = Manifest.parse(await self._exchange.read(what, most_bytes)).entries

@@ -65,7 +65,7 @@ async def send(
             try:
                 await sending.all()
                 return bundle
-            except NotFound:  # the address has ended, or the upload was deleted: go on with another one
+            except NotFound:  # the address has ended, or the upload was deleted: continue with another one
                 if not sending.has_progress:
                     raise
 

@@ -554,7 +554,7 @@ class Job:
         """Yield the lines of the job's output. Control sequences other than colours are removed.
 
         Args:
-            follow: Go on until the output is complete. Outages of the services only delay it.
+            follow: Continue until the output is complete. Outages of the services only delay it.
             tail: Begin with the last `tail` lines that are stored now. None means with the first line.
             say: Gets a sentence about each outage, when the job starts again on another cluster, and at the end if
                 the log lacks a part of the output.
@@ -572,7 +572,7 @@ class Job:
         begins again.
 
         Args:
-            follow: Go on until the output is complete.
+            follow: Continue until the output is complete.
             say: As for `logs`.
 
         Yields:
@@ -582,7 +582,7 @@ class Job:
         """Yield the job's output as `output` does, with the times at which it was stored.
 
         Args:
-            follow: Go on until the output is complete.
+            follow: Continue until the output is complete.
             say: As for `logs`.
 
         Yields:
@@ -593,7 +593,7 @@ class Job:
 
         Args:
             to: The file.
-            follow: Go on until the output is complete.
+            follow: Continue until the output is complete.
 
         Returns:
             How complete the file is; `size` is the number of its bytes.

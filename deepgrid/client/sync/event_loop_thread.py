@@ -44,8 +44,8 @@ class EventLoopThread:
     def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
         """Return the result of the coroutine.
 
-        Ctrl-C cancels the coroutine and reaches the caller at once. What the coroutine then says about work that goes
-        on becomes a note of the KeyboardInterrupt.
+        Ctrl-C cancels the coroutine and reaches the caller at once. What the coroutine then says about work that
+        continues becomes a note of the KeyboardInterrupt.
 
         Raises:
             InputError: This thread belongs to the parent process, the interpreter ends, or the loop itself calls.
@@ -175,7 +175,7 @@ class _ReadAhead(Generic[T]):
         return items
 
     async def close(self) -> list[str]:
-        """End the reading; returns notes about what goes on."""
+        """End the reading. Returns notes about work that continues."""
         self.cancel()
         if self._task is not None:
             await asyncio.wait([self._task], timeout=NOTES_S)

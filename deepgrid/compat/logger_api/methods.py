@@ -4,7 +4,7 @@ They end by returning (status 0) or with a GRPCError. A batch is small, and noth
 one batch of memory.
 
 A request has an EIP-191 personal signature of a short text that names address, log and time. The text holds no nonce. A
-request may be sent again for ten minutes, so it must stay secret on its way.
+request may be sent again for ten minutes, so it must stay secret in transit.
 """
 
 from __future__ import annotations

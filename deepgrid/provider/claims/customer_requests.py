@@ -89,7 +89,7 @@ async def extend_limit(session: ProviderSession, key: JobKey, minutes: int) -> b
         return await session.cluster.set_time_limit(key, minutes)
     except SlurmError as error:
         if not error.transient:
-            remark = f"{error.message} The job goes on to the limit it has; what it does not use comes back."
+            remark = f"{error.message} The job continues up to its current limit; unused credits are returned."
             await session.explain(key.job_id, "top-up", remark)
         raise
 

@@ -100,7 +100,7 @@ class Targets:
         return ""
 
     async def post(self, url: str, key: str, body: bytes) -> Answer:
-        """Post the body, signed by HMAC-SHA-256."""
+        """Post the body, signed with HMAC-SHA-256."""
         signature = hmac.new(key.encode(), body, hashlib.sha256).hexdigest()
         headers = {"Content-Type": "application/json", SIGNATURE_HEADER: f"sha256={signature}"}
         sending = self._http.stream("POST", url, content=body, headers=headers)

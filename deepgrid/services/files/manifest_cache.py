@@ -12,7 +12,7 @@ from weakref import WeakValueDictionary
 from deepgrid.services.files.manifest import MAX_MANIFEST_BYTES, Manifest
 
 MOST_BYTES = 2 * MAX_MANIFEST_BYTES
-OWN_BYTES = 4096  # of a manifest beside its text, so that small ones are not without a limit
+OWN_BYTES = 4096  # overhead per manifest, so that the number of small ones is limited, too
 PARSED_AT_ONCE = 2
 
 Key = tuple[str, str]

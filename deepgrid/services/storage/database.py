@@ -184,7 +184,7 @@ class Database:
     async def prepare(self, *, migrate: bool = False) -> None:
         """Create the tables of an empty database. Refuse tables of an earlier release, or change them if `migrate`.
 
-        Raises ConfigurationError, also when the database cannot be used.
+        Raises ConfigurationError, even if the database cannot be used.
         """
 
         def change(connection: Connection) -> None:
@@ -219,7 +219,7 @@ class Database:
     async def look(self) -> AsyncIterator[AsyncConnection]:
         """Yield a connection to look at a database that may not be prepared.
 
-        Raises ConfigurationError, also when the database cannot be used.
+        Raises ConfigurationError, even if the database cannot be used.
         """
         with _usable():
             async with self._engine.connect() as connection:

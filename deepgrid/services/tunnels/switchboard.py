@@ -42,7 +42,7 @@ class TunnelLimits:
     bytes_per_s: int = 4 * 1024 * 1024  # of one tunnel in one direction, in the long run
     burst_bytes: int = 1024 * 1024
     absent_after_s: float = 60.0  # since its last question, a supervisor counts as away
-    revoked_every_s: float = 1.0  # between looks whether another process revoked a session key
+    revoked_every_s: float = 1.0  # between checks whether another process revoked a session key
 
 
 @dataclass(slots=True)

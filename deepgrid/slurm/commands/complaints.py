@@ -1,8 +1,8 @@
 """Messages of Slurm's commands, and what each means for a request. One table serves sbatch, scontrol and the queries.
 
-The error decides, which is the text after `Batch job submission failed:`, else the last line. Lines before it are a
-site's own: banners, balances, policies of job_submit.lua. They may contain any words, so they decide nothing.
-docs/reference/slurm-words.md is generated from this table.
+The error decides. It is the text after `Batch job submission failed:`, or the last line without such a text. Lines
+before it are a site's own: banners, balances, policies of job_submit.lua. They may contain any words, so they decide
+nothing. docs/reference/slurm-words.md is generated from this table.
 """
 
 from __future__ import annotations

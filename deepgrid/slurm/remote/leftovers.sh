@@ -144,8 +144,8 @@ clear_out() {
     timeout -k 2 "$limit" rm -rf --one-file-system "$1"
 }
 
-# remove_storage NAME: removes the storage of a claim's job. Only folders of its account count: other accounts can make
-# folders, links and files with any name beside them, and in folders of their own.
+# remove_storage NAME: removes the storage of a claim's job. Only folders of its account count, because other accounts can
+# make folders, links and files with any name, next to them and in their own folders.
 remove_storage() {
   why='its account is not on record'
   [ -n "$uid" ] || return 1

@@ -15,7 +15,7 @@
 # * refused: sbatch refused the job
 # * limit: the job's time limit in minutes
 # * ticket: which file run/unstarted is (see account.sh); as long as it is there, nothing ran
-# * spare: becomes the tombstone, also when the disk is full
+# * spare: becomes the tombstone, even when the disk is full
 # * tombstone: the job must not run
 # * record: completion records of the job's runs
 set -u

@@ -291,7 +291,7 @@ def own_terminal() -> None:
 
 
 def shell() -> str:
-    """Return the account's login shell if it is one for people, else bash or sh."""
+    """Return the account's login shell if it is for people, otherwise bash or sh."""
     try:
         own = pwd.getpwuid(os.getuid()).pw_shell
     except KeyError:

@@ -1,4 +1,4 @@
-"""The operator's books of a simulated day: read and reconciled hour by hour, while the day goes on."""
+"""The operator's books of a simulated day: read and reconciled hour by hour, while the day continues."""
 
 from __future__ import annotations
 

@@ -86,5 +86,5 @@ class DayPlan:
 
     @property
     def locked_wei(self) -> int:
-        """Deposit of a job: more than enough for its run at the dearest cluster."""
+        """Deposit of a job: more than enough for its run at the most expensive cluster."""
         return LOCKED_CREDITS * CREDIT

@@ -22,7 +22,7 @@ class FileServer:
         files: Content by path, with the query; a path without one serves all queries.
         tags: ETag by path.
         headers: Further headers of all answers.
-        cuts: Each answer uses one up: the connection breaks after so many bytes of the body. None means no break.
+        cuts: Each answer uses one up: the connection breaks after this many bytes of the body. None means no break.
         statuses: Each answer uses one up: it has this status and no body. 0 means the usual answer.
         ranges: Whether it can send a part of a file.
         asked: Path and Range of all requests.

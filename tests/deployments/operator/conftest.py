@@ -1,4 +1,4 @@
-"""The fixtures of an operator's session, also for the process built on it."""
+"""Fixtures for an operator's session and for the process built on it."""
 
 from tests.operator.conftest import grid, office
 

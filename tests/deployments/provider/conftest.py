@@ -1,4 +1,4 @@
-"""The fixtures of a provider's session, also for the processes built on it."""
+"""Fixtures for a provider's session and for the processes built on it."""
 
 from tests.provider.conftest import approved, box, folder, grid, key, scene
 

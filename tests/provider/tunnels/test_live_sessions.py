@@ -78,7 +78,7 @@ async def test_a_program_that_does_not_exist_is_named(grid: LiveGrid) -> None:
 
 
 async def test_much_data_passes_both_ways_and_waits_for_its_reader(grid: LiveGrid) -> None:
-    """Eight windows pass through `cat`. While no program reads, no more than a window is on its way."""
+    """Eight windows pass through `cat`. While no program reads, no more than a window is in flight."""
     job, sent = grid.at(await grid.running_job()), bytes(range(256)) * 4096
     assert (await job.exec(["cat"], input=sent)).stdout == sent
     async with await opened(job) as tunnel:
@@ -153,7 +153,7 @@ async def test_a_port_without_a_server_says_so(grid: LiveGrid) -> None:
 
 
 async def test_a_page_is_opened_once_its_server_listens(grid: LiveGrid) -> None:
-    """The port of this machine may be taken, also by the job's own server where both run on one machine."""
+    """The port of this machine may be taken, for example by the job's own server if both run on one machine."""
     said: list[str] = []
     live = grid.at(await grid.running_job(LATE_SERVER))
     port = int((await live.exec("until [ -s port ]; do sleep 0.1; done; cat port")).text)

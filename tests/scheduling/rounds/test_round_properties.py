@@ -133,7 +133,7 @@ def test_assigned_are_exactly_those_that_fit_somewhere_and_only_where_they_fit(
 @settings(max_examples=60, deadline=None)
 @given(several(wanted, 8), several(states, 3))
 def test_a_cluster_never_holds_more_than_its_size(jobs: list[Job], clusters: list[ClusterState]) -> None:
-    """Assigned jobs start at once, beside all hot jobs of the cluster."""
+    """Assigned jobs start at once, together with all hot jobs of the cluster."""
     result = decide(jobs, clusters, SchedulerSettings(assign_ahead_s=0))
     where, by_id = assigned(result), {job.id: job.definition for job in jobs}
     for state in clusters:

@@ -109,7 +109,7 @@ async def test_old_inputs_make_room_at_the_quota(files: FileGrid, tmp_path: Path
     await files.claimed(grid_job(":", {"grid": {"files": first}}, output=False), 1, status=JobStatus.PENDING)
     await files.send(sent / "b")
     with pytest.raises(InputError, match="wait for the jobs that have your files as their input"):
-        await files.send(sent / "c")  # the second one may be on its way to a job
+        await files.send(sent / "c")  # the second one may be in transit to a job
     files.services.clock.ahead_s = 700
     assert await files.send(sent / "a") == first  # it is there, and costs nothing
     assert await files.content_bytes() == 2000

@@ -1,4 +1,4 @@
-"""Parts of files: read from the disk, checked on the way, and encrypted in memory that is used again."""
+"""Parts of files: read from the disk, checked in transit, and encrypted in reused memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A download goes on after each break, as long as bytes arrive."""
+"""A download continues after each break, as long as bytes arrive."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ async def test_a_download_goes_on_with_another_address(tmp_path: Path) -> None:
 async def test_an_upload_goes_on_with_another_address(
     files: FileGrid, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The address of an upload ends after a day, and the advice was to check the number of the job."""
+    """The address of an upload ends after a day, and the advice was about to check the number of the job."""
     sent = filled(tmp_path / "laptop", {"large": bytes(6 * PART_BYTES)})
     client, announced = files.client(), 0
     announce = client.announce

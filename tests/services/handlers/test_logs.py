@@ -104,7 +104,7 @@ async def test_a_log_is_read_from_its_end(grid: Grid, offset: int, first: int, f
     await push_log(grid.provider, 1, 15, b"!", final=True)
     if offset < 0:
         after = await grid.customer.read_log(1, chunk.next_offset)
-        assert (after.data, after.offset, after.final) == (b"!", 15, True), "a reader goes on from there"
+        assert (after.data, after.offset, after.final) == (b"!", 15, True), "a reader continues from there"
 
 
 async def test_a_tail_beyond_one_answer_goes_on(grid: Grid) -> None:
@@ -241,7 +241,7 @@ async def pieces(grid: Grid) -> list[bytes]:
 
 
 async def stored_over(grid: Grid, chunks: int, chunks_per_s: int) -> None:
-    """Store so many chunks of four bytes, the first ones in the second 1000 of unix time."""
+    """Store this many chunks of four bytes, the first ones in the second 1000 of unix time."""
     grid.chain.put(1, NAME, JobStatus.RUNNING)
     offset = 0
     for number in range(chunks):

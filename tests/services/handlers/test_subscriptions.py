@@ -1,4 +1,4 @@
-"""Webhooks: a customer is told once of each event of the own jobs, in messages that the services sign."""
+"""Webhooks: a customer gets one signed message per event of their own jobs."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ async def test_what_is_left_out_is_counted_for_readers_and_for_the_next_shipper(
     at = await ship(grid, at, b"tail\n", final=True)
     assert (at.offset, at.source, at.left_out) == (16, 1_000_010, 1_000_000)
     restarted = await ship(grid, LogPosition(), b"head\n")
-    assert restarted == at, "refused, with the place to go on from"
+    assert restarted == at, "refused, with the position to continue from"
     read = await grid.customer.read_log(1)
     assert (read.data, read.final, read.closed) == (b"head\n[gap]\ntail\n", True, True)
     assert (read.left_out, read.pending) == (1_000_000, 0)

@@ -23,7 +23,7 @@ EXIT_3 = 768
 
 
 async def sweep_of_two(stage: Stage) -> list[int]:
-    """Run a sweep of two jobs and one job beside it. The first one fails."""
+    """Run a sweep of two jobs, and one job outside it. The first one fails."""
     customer, definition = stage.customer(), parse(EXAMPLE.read_text(), "job.yaml").model
     hashes = [await customer.services.upload(definition) for _ in range(3)]
     places = [SweepPlace(id=SWEEP, name="wing", at=at, of=2, parameters=[{"RATE": f"0.{at}"}]) for at in (1, 2)]
