@@ -37,6 +37,8 @@ MOST_OUTPUT_BYTES = 2**40
 INCOMPLETE = 74  # exit status of a job whose output was not sent completely: EX_IOERR of sysexits.h
 MOST_BYTES = 1_000_000  # of all variables that steps wrote; Linux usually allows 2 MB of variables and arguments
 MOST_ENV_FILE_BYTES = 2**24  # of DEEPSQUARE_ENV, which each step reads
+LONGEST_NAME = 300  # of a variable in DEEPSQUARE_ENV
+MOST_FAULTS = 20  # of DEEPSQUARE_ENV that the log names, at most once each
 
 
 class ScriptParts(NamedTuple):
@@ -108,6 +110,7 @@ def _environment() -> jinja2.Environment:
         guard_mark=Quoted(GUARD_MARK), shell_names=Quoted("|".join(sorted(SHELL_NAMES))), srun_options=srun_options
     )
     environment.globals.update(longest_bytes=LONGEST_BYTES, most_bytes=MOST_BYTES, most_env_file=MOST_ENV_FILE_BYTES)
+    environment.globals.update(longest_name=LONGEST_NAME, most_faults=MOST_FAULTS)
     environment.globals.update(part_bytes=PART_BYTES, most_folders=MOST_FOLDERS, longest_path=LONGEST_PATH)
     environment.globals.update(most_output=MOST_OUTPUT_BYTES, incomplete=INCOMPLETE)
     environment.globals.update(sealed_stream=inspect.getsource(sealed_stream), sealed_name=Quoted(sealed_stream.NAME))

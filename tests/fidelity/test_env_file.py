@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+import resource
+import shutil
+import subprocess
+
 import pytest
 
 from tests.fidelity.conftest import RealSite
-from tests.sbatch.support import Bench, lines
+from tests.sbatch.support import Bench, job, lines
 
 LEFT_OUT = "deepgrid: DEEPSQUARE_ENV: "
+
+
+def cpu_s() -> float:
+    """Return the CPU time of all children that have ended. On a busy machine the wall clock says little."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 @pytest.mark.long
@@ -110,3 +120,65 @@ def test_a_last_line_without_end_and_another_path(bench: Bench) -> None:
     """
     status, found = lines(bench, steps)
     assert (status, [one for one in found if "not found" not in one]) == (0, ["1", "1 /nowhere", "127"])
+
+
+@pytest.mark.situation(
+    "variables",
+    "a line of 400,000 letters in `DEEPSQUARE_ENV`, as of `base64 -w0`; 300 lines that are no `KEY=value`",
+    "the log names 20 lines at once, and counts the others",
+)
+def test_a_long_line_and_many_lines_take_no_time(bench: Bench) -> None:
+    steps = """
+    - run: {command: 'printf "%0400000d\\n%0400000d=1\\n" 1 1 | tr 0 a >>$DEEPSQUARE_ENV; echo B=2 >>$DEEPSQUARE_ENV'}
+    - run: {command: 'echo $B; seq 300 >>$DEEPSQUARE_ENV'}
+    - run: {command: 'echo $B'}
+    """
+    no_variable = "is left out, because it is not KEY=value with the name of a variable"
+    named = [LEFT_OUT + f"line {number} {no_variable}" for number in (1, 2, *range(4, 22))]
+    before = cpu_s()
+    outcome = bench.run(job(steps), LC_ALL="C.UTF-8")
+    assert cpu_s() - before < 10  # it took minutes
+    counted = LEFT_OUT + "282 more lines or variables are left out"
+    assert outcome.output.splitlines() == [*named[:2], "2", *named[2:], counted, "2"]
+
+
+@pytest.mark.deep
+@pytest.mark.situation(
+    "variables", "a value of 200,000 lines in `DEEPSQUARE_ENV`", "the log names it at once; later steps run without it"
+)
+def test_a_value_of_many_lines_takes_no_time(bench: Bench) -> None:
+    steps = """
+    - run: {command: '{ echo "A<<END"; seq 200000; echo END; echo B=2; } >>$DEEPSQUARE_ENV'}
+    - run: {command: 'echo "[$A] $B"'}
+    """
+    told = LEFT_OUT + "A is left out, because it has more than 120000 bytes, which cannot be passed on"
+    before = cpu_s()
+    assert lines(bench, steps) == (0, [told, "[] 2"])
+    assert cpu_s() - before < 15
+
+
+@pytest.mark.situation("variables", "a large value behind `PATH=/nowhere`", "later steps get both")
+def test_a_large_value_is_measured_without_programs(bench: Bench) -> None:
+    steps = """
+    - run: {command: 'printf "PATH=/nowhere\\nBIG=%020000d\\n" 1 >>$DEEPSQUARE_ENV'}
+    - run: {command: 'echo ${#BIG}'}
+    """
+    status, found = lines(bench, steps)
+    assert (status, [one for one in found if "/bin/srun" not in one]) == (0, ["20000"])
+
+
+@pytest.mark.deep  # making the locale takes 1 s
+@pytest.mark.skipif(not shutil.which("localedef"), reason="needs localedef")
+@pytest.mark.situation(
+    "variables",
+    "`é=1` in `DEEPSQUARE_ENV`, with a bash before 5.0 and a locale other than C",
+    "the log names the line; later steps run",
+)
+def test_a_name_outside_ascii_is_no_name(bench: Bench) -> None:
+    subprocess.run(["localedef", "-f", "UTF-8", "-i", "en_US", bench.root / "en_US.UTF-8"], check=True)
+    old = bench.root / "old"
+    old.write_text("shopt -u globasciiranges\n")  # as bash was
+    steps = "- run: {command: 'echo é=1 >>$DEEPSQUARE_ENV'}\n- run: {command: 'echo later'}"
+    outcome = bench.run(job(steps), LOCPATH=str(bench.root), LC_ALL="en_US.UTF-8", BASH_ENV=str(old))
+    told = LEFT_OUT + "line 1 is left out, because it is not KEY=value with the name of a variable: é=..."
+    assert (outcome.status, outcome.output.splitlines()) == (0, [told, "later"])
