@@ -9,7 +9,8 @@ import subprocess
 import pytest
 
 from tests.fidelity.conftest import RealSite
-from tests.sbatch.support import Bench, job, lines
+from tests.sbatch.bucket import Bucket, with_s5cmd
+from tests.sbatch.support import Bench, job, lines, run
 
 LEFT_OUT = "deepgrid: DEEPSQUARE_ENV: "
 
@@ -182,3 +183,17 @@ def test_a_name_outside_ascii_is_no_name(bench: Bench) -> None:
     outcome = bench.run(job(steps), LOCPATH=str(bench.root), LC_ALL="en_US.UTF-8", BASH_ENV=str(old))
     told = LEFT_OUT + "line 1 is left out, because it is not KEY=value with the name of a variable: é=..."
     assert (outcome.status, outcome.output.splitlines()) == (0, [told, "later"])
+
+
+@pytest.mark.situation(
+    "variables",
+    "a last line without a line end, beside the job's own helpers (`continuousOutputSync`, a virtual network)",
+    "the next step begins a new line",
+)
+def test_a_last_line_without_end_beside_a_helper_of_the_job(bench: Bench, bucket: Bucket) -> None:
+    with_s5cmd(bench)
+    head = {"output": bucket.at("/out"), "continuousOutputSync": True}
+    write = "printf {0}=1 >>$DEEPSQUARE_ENV; echo {0} >>$DEEPSQUARE_OUTPUT/x"
+    outcome = run(bench, head, write.format("A"), write.format("B"), 'echo "[$A] [$B]"')
+    assert outcome.status == 0
+    assert "[1] [1]" in outcome.output.splitlines()
