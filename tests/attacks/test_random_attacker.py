@@ -39,7 +39,7 @@ def _slices() -> list[int]:
     return [int(number)]
 
 
-@pytest.mark.long
+@pytest.mark.deep
 def test_eight_sequences_break_no_promise() -> None:
     _judge(_played(1, FEW))
 

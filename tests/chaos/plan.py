@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from tests.chaos.fault import Allowed, Fault
 
 DEEP = 2000  # injections; there are 125 faults
-KILLS, OTHERS, REFUSALS = 2, 3, 2
+KILLS, OTHERS, REFUSALS = 1, 2, 1
 Round = tuple[int, Sequence[Fault]]  # a seed and its faults
 
 

@@ -68,7 +68,7 @@ async def seen_end(wait: asyncio.Task[AsyncJob]) -> float:
     return time.monotonic()
 
 
-@pytest.mark.long
+@pytest.mark.deep
 async def test_a_thousand_waits_cost_two_requests_per_second_and_see_ends_soon(
     chain: Chain, customer: Customer, operator: Party, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -51,7 +51,7 @@ def declared(contract: str) -> list[str]:
     ]
 
 
-@pytest.mark.long
+@pytest.mark.deep
 def test_both_contracts_have_the_same_storage_layout() -> None:
     files = [f"src/{contract}.sol" for contract in PAIR]
     wanted = ["--ast", "--extra-output", "storageLayout"]

@@ -63,6 +63,7 @@ async def rows(database: AsyncConnection, table: Literal["events", "event_resour
     return int((await database.execute(text(f"SELECT count(*) FROM {table}"))).scalar_one())  # noqa: S608
 
 
+@pytest.mark.deep
 async def test_a_job_leaves_little_in_prefects_database(customer: Customer, database: AsyncConnection) -> None:
     before = await sizes(database)
     ids = await asyncio.gather(*(asyncio.to_thread(customer.submit, steps("true")) for _ in range(JOBS)))

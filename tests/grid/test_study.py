@@ -9,7 +9,7 @@ import pytest
 from deployments.onemachine.grid import LocalGrid
 from tests.docs.reader import Reader
 
-pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.deep, pytest.mark.timeout(900)]
 
 
 def test_the_study_of_the_tutorial(grid: LocalGrid, tmp_path: Path) -> None:

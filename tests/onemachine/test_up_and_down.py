@@ -49,6 +49,7 @@ def _concerns(entry: Path, state: str) -> bool:
         return False
 
 
+@pytest.mark.deep
 def test_up_and_down_put_right_whatever_was_killed(state: Path) -> None:
     _interrupt_an_up(state)
     done = command(state, "up", "--unmeasured")

@@ -13,7 +13,7 @@ from tests.grid.runs import runs_of
 from tests.grid.support import cold, steps
 from tests.grid.writers import changed_constants
 
-pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.deep, pytest.mark.timeout(900)]
 
 
 async def test_an_unclaimed_job_runs_on_another_cluster(customer: Customer) -> None:

@@ -103,6 +103,7 @@ async def test_a_job_that_was_not_claimed_for_lack_of_gas_is_claimed_after_retry
     assert (await customer.until(job_id, cold)).status is JobStatus.FINISHED
 
 
+@pytest.mark.deep
 async def test_a_job_waits_for_drained_nodes_and_says_so(customer: Customer) -> None:
     grid = customer.grid
     async with AsyncExitStack() as draining:

@@ -82,6 +82,7 @@ async def test_a_claim_without_a_run_is_carried_and_gets_its_run(customer: Custo
     assert again["state"]["message"] == "The job is finished."
 
 
+@pytest.mark.deep
 async def test_a_run_takes_over_from_the_fallback(customer: Customer) -> None:
     grid, gate = customer.grid, Gate(customer.grid)
     job_id = customer.submit(steps(gate.pass_command), ON_CLUSTER)
@@ -100,6 +101,7 @@ async def test_a_run_takes_over_from_the_fallback(customer: Customer) -> None:
     assert (await customer.settlement(job_id)).billed_minutes >= 1
 
 
+@pytest.mark.deep
 async def test_a_new_supervisor_corrects_runs_that_were_cancelled_or_lag_behind_the_chain(customer: Customer) -> None:
     """Cancelling a run stops its carrier and not the job. A cancelled run said forever that its job continues."""
     grid, gate = customer.grid, Gate(customer.grid)

@@ -22,7 +22,7 @@ from tests.grid.runs import run_now, runs_of, unscheduled
 from tests.grid.support import cold, steps
 from tests.grid.writers import changed_constants, writer_of
 
-pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.deep, pytest.mark.timeout(900)]
 
 FLOW = "top_up_jobs/{}"
 ON_ALPHA = "name=alpha"

@@ -96,7 +96,7 @@ def test_it_prints_one_line_for_the_supervisors_account_only(box: Box, tmp_path:
     assert (others.returncode, others.stdout) == (0, "")
 
 
-@pytest.mark.long
+@pytest.mark.deep
 @pytest.mark.skipif(os.getuid() != 0, reason="sshd runs an AuthorizedKeysCommand for root only")
 async def test_a_supervisor_works_through_an_sshd_with_an_authorized_keys_command(
     asking: LoginSettings, monitor: SlurmMonitor

@@ -110,6 +110,7 @@ async def test_a_job_that_runs_twice_ended_when_it_ended_first(
     assert await ends(cluster, key) == {key: end}, "a later query has the same result"
 
 
+@pytest.mark.deep
 async def test_a_job_that_the_controller_forgot_is_lost_though_its_id_is_used_again(
     box: Box, cluster: Cluster, monitor: SlurmMonitor, key: JobKey, saved: SavedState
 ) -> None:
@@ -157,6 +158,7 @@ async def test_a_state_that_is_found_again_within_the_minute_loses_no_job(
     assert (await until(monitor, key, Phase.ENDED)).exit_status == 768
 
 
+@pytest.mark.deep
 async def test_a_node_that_dies_while_its_job_lives_on_ends_the_job_once(
     box: Box, cluster: Cluster, monitor: SlurmMonitor, key: JobKey
 ) -> None:

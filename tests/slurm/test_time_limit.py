@@ -13,7 +13,7 @@ from deepgrid.slurm.supervision.monitor import SlurmMonitor
 from tests.slurm.support import SMALL, bash, until
 
 
-@pytest.mark.long
+@pytest.mark.deep
 async def test_a_job_past_its_limit_times_out(cluster: Cluster, monitor: SlurmMonitor, key: JobKey) -> None:
     await cluster.submit(key, bash("sleep 600"), replace(SMALL, time_limit_minutes=1))
     monitor.watch(key)

@@ -11,7 +11,7 @@ import pytest
 ROOM = 8
 
 
-@pytest.mark.long
+@pytest.mark.deep
 def test_ten_thousand_jobs_are_no_burden() -> None:
     """The limits of the specification, in CPU time and with room for slow processors."""
     done = subprocess.run([sys.executable, "-m", "tests.tui.many_jobs"], capture_output=True, text=True, check=False)

@@ -11,7 +11,7 @@ from playwright.async_api import Browser, Page, expect
 from tests.web.live.many_jobs_support import request_many
 from tests.web.live.stage import PATIENCE_MS, Stage, opened
 
-pytestmark = [pytest.mark.long, pytest.mark.timeout(900), pytest.mark.asyncio(loop_scope="session")]
+pytestmark = [pytest.mark.deep, pytest.mark.timeout(900), pytest.mark.asyncio(loop_scope="session")]
 
 FEW, MANY, RUNNING = 1_000, 10_000, 20
 MATCHES = {FEW: 11, MANY: 111}  # names with "job-77": itself, job-770 to job-779, job-7700 to job-7799
@@ -66,7 +66,7 @@ async def heap_bytes(page: Page) -> int:
     return int(used["usedSize"])
 
 
-@pytest.mark.parametrize("count", [FEW, pytest.param(MANY, marks=pytest.mark.deep)])
+@pytest.mark.parametrize("count", [FEW, MANY])
 async def test_many_jobs(stage: Stage, browser: Browser, count: int) -> None:
     await request_many(stage, count, RUNNING)
     async with opened(stage, browser) as page:
