@@ -48,8 +48,8 @@ SECOND_HALVES = {
     "slurm": ("test_crashes", "test_time_limit"),
 }
 LONGEST_FIRST = (
-    "grid", "outages", "slurm", "attacks", "disguise", "scaled", "chaos", "tui", "services", "client", "web", "chain",
-    "cli", "sbatch", "contracts", "onemachine", "provider", "deployments", "docs",
+    "grid", "outages", "attacks", "slurm", "contracts", "sbatch", "web", "chaos", "services", "chain", "client", "cli",
+    "scaled", "tui", "disguise", "provider", "onemachine", "deployments", "docs",
 )  # fmt: skip
 
 
