@@ -292,4 +292,4 @@ async def test_parts_that_arrive_after_their_files_were_deleted(files: FileGrid)
         assert (await sending).status_code == 409
     assert not [path for path in files.store.rglob("*") if path.is_file()]
     assert (await files.client().usage()).used == 0
-    assert (await put(address + "/parts/0", bytes(PART_BYTES))).status_code == 404
+    assert (await put(address + "/parts/0", bytes(PART_BYTES))).status_code == 409

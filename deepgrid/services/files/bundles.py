@@ -225,12 +225,15 @@ class Bundles:
         await add_missing(session, BundleUse, [{"definition_hash": definition_hash, "bundle": bundle_id}])
 
     async def delete_of(self, job: Job) -> int:
-        """Delete the outputs of a job with their links. Returns how many there were. Raises ServiceError."""
-        wanted = select(Bundle.id).where(Bundle.job_id == job.id, Bundle.owner == job.customer)
+        """Delete the outputs of a job with their links. Returns how many there were. Raises ServiceError.
+
+        A job that runs can still send its output.
+        """
+        wanted = select(Bundle).where(Bundle.job_id == job.id, Bundle.owner == job.customer)
         async with self.database.read() as session:
             found = (await session.scalars(wanted)).all()
         for bundle in found:
-            await self.delete(bundle)
+            await self.delete(bundle.id, keep_place=job.status.hot and bundle.claimed_at == job.claimed_at)
         return len(found)
 
     async def delete(self, bundle_id: str, *, keep_place: bool = False, unused_since: int | None = None) -> None:

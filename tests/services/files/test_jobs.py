@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 from pathlib import Path
 
 import pytest
 
 from deepgrid.errors import NotFound
+from deepgrid.lifecycle.states import JobStatus
 from deepgrid.sbatch.file_addresses import PART_BYTES
 from tests.sbatch.support import Bench, lint
 from tests.services.files.support import FileGrid, content_of, filled, grid_job
@@ -95,3 +97,17 @@ name=$(printf '%0250d' 0); for _ in $(seq 13); do mkdir $name; cd $name; done; e
     why = "is left out of the output, because it is in more than 100 folders, or its path has more than 3000 bytes"
     assert (done.status, done.output.count(why)) == (74, 2), done.output
     assert await files.names() == ["a", "%FE", "%FF"]
+
+
+async def test_a_job_whose_files_are_deleted_while_it_runs_leaves_its_output(files: FileGrid, bench: Bench) -> None:
+    """The place of its output was deleted, so what it sent at its end was refused, and it failed."""
+    definition = grid_job('echo 42 >"$DEEPSQUARE_OUTPUT/answer"')
+    await files.claimed(definition)
+    bench.grid_files = await files.addresses()
+    await files.client().delete(1)
+    assert (await asyncio.to_thread(bench.run, definition)).status == 0
+    assert await files.names() == ["answer"]
+    files.services.chain.put(1, files.services.chain.jobs_by_id[1].definition.definition_hash, JobStatus.FINISHED)
+    await files.client().delete(1)
+    with pytest.raises(NotFound):
+        await files.names()
