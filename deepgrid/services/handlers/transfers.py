@@ -127,16 +127,16 @@ async def finish(address: Writing, room: Room) -> Response:
 
 
 @router.get("/manifest")
-async def read_manifest(bundle: Readable, room: Room) -> Response:
-    """Return the list of files."""
-    return Response((await room.manifest(bundle)).text, media_type="application/octet-stream", headers=SAFE)
+async def read_manifest(request: Request, bundle: Readable, room: Room) -> Response:
+    """Return the list of files, or a range of it."""
+    return _ranged_text(request, bundle, (await room.manifest(bundle)).text, {})
 
 
 @router.get("/sums")
-async def read_checksums(bundle: Readable, room: Room) -> Response:
-    """Return the checksums of all files, as `sha256sum --check` reads them."""
+async def read_checksums(request: Request, bundle: Readable, room: Room) -> Response:
+    """Return the checksums of all files, as `sha256sum --check` reads them, or a range of it."""
     content = await asyncio.to_thread(checksums, await room.manifest(bundle))
-    return Response(content, media_type="text/plain; charset=utf-8", headers=SAFE)
+    return _ranged_text(request, bundle, content, {"Content-Type": "text/plain; charset=utf-8"})
 
 
 @router.get("/data")
@@ -184,6 +184,13 @@ async def read_zip(bundle: Readable, room: Room) -> Response:
 
 def _saved_as(name: str) -> dict[str, str]:
     return {"Content-Disposition": f'attachment; filename="{name}"'}
+
+
+def _ranged_text(request: Request, bundle: Bundle, text: bytes, more: dict[str, str]) -> Response:
+    async def read(start: int, end: int) -> AsyncIterator[bytes]:
+        yield text[start:end]
+
+    return _ranged(request, len(text), bundle.digest, read, more)
 
 
 def _ranged(

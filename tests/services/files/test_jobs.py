@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ from deepgrid.errors import NotFound
 from deepgrid.lifecycle.states import JobStatus
 from deepgrid.sbatch.file_addresses import PART_BYTES
 from tests.sbatch.support import Bench, lint
-from tests.services.files.support import FileGrid, content_of, filled, grid_job
+from tests.services.files.support import FileGrid, content_of, filled, get, grid_job
 
 ODD = {
     "data/a.txt": b"one\n",
@@ -84,6 +85,23 @@ async def test_a_job_without_room_says_so_and_fails(files: FileGrid, bench: Benc
 @pytest.mark.parametrize("source", [{"job": 12}, {"grid": {"files": "a" * 32}}], ids=["job", "grid"])
 def test_scripts_with_files_of_the_grid_pass_the_checkers(source: object) -> None:
     lint(grid_job(":", source))
+
+
+async def test_lists_are_continued_where_a_connection_broke(files: FileGrid, tmp_path: Path) -> None:
+    """`curl --continue-at` failed at each further try, because the services sent all of the list again."""
+    number = await files.send(filled(tmp_path / "laptop", ["a", "b"]))
+    await files.claimed(grid_job(":", {"grid": {"files": number}}))
+    address = (await files.addresses()).input
+    for what in ("manifest", "sums"):
+        whole = await get(f"{address}/{what}")
+        rest = await get(f"{address}/{what}", Range="bytes=5-")
+        assert (whole.status_code, rest.status_code) == (200, 206)
+        assert rest.content == whole.content[5:]
+        out = tmp_path / what
+        out.write_bytes(whole.content[:5])
+        curl = ["curl", "-sf", "--continue-at", "5", "-o", str(out), f"{address}/{what}"]
+        await asyncio.to_thread(subprocess.run, curl, check=True, timeout=60)
+        assert out.read_bytes() == whole.content
 
 
 async def test_odd_names_cost_no_other_file(files: FileGrid, bench: Bench) -> None:
