@@ -103,7 +103,7 @@ async def open_services(
     )  # fmt: skip
     try:
         await database.prepare(migrate=settings.migrate)
-        await note_grid(database, domain)
+        await note_grid(database, domain, chain.job_count)
         context.fence = await Fence.read(database)
         cleaning = asyncio.create_task(clean_up_for_ever(context, settings.retention, settings.clean_up_every_s))
         notifying = asyncio.create_task(notify_for_ever(context, context.targets, settings.notifier.every_s))

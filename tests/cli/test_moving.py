@@ -64,14 +64,14 @@ async def test_a_grid_moves_to_new_contracts_with_all_credits(grid: Grid, forker
         await people.provider.settle(job_id, JobStatus.FINISHED, 1)
         settled = await chain.settlement(job_id)
         assert settled is not None and settled.paid_wei > 0
-    await the_old_database_is_refused(dps, grid.book, new_file)
+        await the_old_database_is_refused(dps, grid.book, new_file, chain)
 
 
-async def the_old_database_is_refused(dps: Dps, old: AddressBook, new_file: Path) -> None:
+async def the_old_database_is_refused(dps: Dps, old: AddressBook, new_file: Path, chain: Chain) -> None:
     """It has receipts and files of jobs with the numbers of the new ones."""
     database = Database(f"sqlite:///{dps.home}/services.sqlite")
     await database.prepare()
-    await note_grid(database, Domain(old.chain_id, old.meta_scheduler))
+    await note_grid(database, Domain(old.chain_id, old.meta_scheduler), chain.job_count)
     await database.aclose()
     store = ("--database", f"sqlite:///{dps.home}/services.sqlite", "--secret-file", dps.home / "secret")
     refused = await dps.run("services", "serve", *store, "--port", "0", "--book", new_file)

@@ -22,7 +22,7 @@ from deepgrid.services.storage.database import Database, Definition
 from deepgrid.services.storage.grid_of_jobs import note_grid
 from deepgrid.services.storage.vault import Vault
 from tests.services.backup_support import BOOK, Machine
-from tests.services.support import LATER_TABLES
+from tests.services.support import LATER_TABLES, rich_chain
 
 
 @pytest.fixture(scope="module")
@@ -167,7 +167,7 @@ async def test_another_secret_file(archive: Path, new: Machine, machine: Machine
 async def test_a_database_of_another_grid_is_not_backed_up(machine: Machine, tmp_path: Path) -> None:
     """The manifest would name the wrong grid."""
     database = Database(machine.url)
-    await note_grid(database, Domain(BOOK.chain_id, "0x" + "44" * 20))
+    await note_grid(database, Domain(BOOK.chain_id, "0x" + "44" * 20), rich_chain().job_count)
     await database.aclose()
     with pytest.raises(ConfigurationError, match="the jobs of another grid"):
         await machine.back_up(tmp_path / "other.tar")

@@ -75,7 +75,12 @@ async def test_an_old_database_is_refused_and_migrated_without_a_loss(old: str) 
     assert "dps services migrate" in caught.value.next_step
     assert "tables of this release" in await migrated(old)
     await database.prepare()
-    assert not await names(database, GRID)  # the next start of the services notes its grid
+    with pytest.raises(ConfigurationError, match="keeps job 1, and the grid of the address book has 0 jobs") as caught:
+        await note_grid(database, GRID, no_jobs)  # it was just deployed, and its jobs would be mixed with the old ones
+    assert "a new, empty database (--database)" in caught.value.next_step
+    assert not await names(database, GRID)
+    await note_grid(database, GRID, one_job)
+    assert await names(database, GRID)
     async with database.read() as session:
         assert await kept(session) == ("0xC", 5, None, None)
         assert await session.run_sync(lambda sync: differences(sync.connection())) == []
@@ -108,12 +113,12 @@ async def test_a_database_keeps_the_jobs_of_one_grid(empty: str) -> None:
     database = Database(empty)
     await database.prepare()
     for _ in range(2):
-        await note_grid(database, GRID)
+        await note_grid(database, GRID, no_jobs)
     for other in OTHER_GRIDS:
         with pytest.raises(
             ConfigurationError, match=f"of another grid: chain 31337, .* {GRID.verifying_contract}"
         ) as caught:
-            await note_grid(database, other)
+            await note_grid(database, other, no_jobs)
         assert "a new, empty database (--database)" in caught.value.next_step
     assert await names(database, GRID)
     await database.aclose()
@@ -125,7 +130,7 @@ async def test_of_two_grids_at_once_one_is_noted(postgres: str) -> None:
     await connection.close()
     databases = [Database(postgres) for _ in range(4)]
     await databases[0].prepare()
-    starts = [note_grid(database, (GRID, OTHER_GRIDS[0])[at % 2]) for at, database in enumerate(databases)]
+    starts = [note_grid(database, (GRID, OTHER_GRIDS[0])[at % 2], no_jobs) for at, database in enumerate(databases)]
     ended = await asyncio.gather(*starts, return_exceptions=True)
     assert sorted(type(one).__name__ for one in ended) == ["ConfigurationError"] * 2 + ["NoneType"] * 2
     assert type(ended[0]) is type(ended[2])
@@ -151,6 +156,14 @@ async def migrated(url: str) -> str:
     output, _ = await process.communicate()
     assert process.returncode == 0, output.decode()
     return output.decode()
+
+
+async def no_jobs() -> int:
+    return 0
+
+
+async def one_job() -> int:
+    return 1
 
 
 async def names(database: Database, grid: Domain) -> bool:

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from sqlalchemy import Connection, Integer, inspect, select
+from collections.abc import Awaitable, Callable
+
+from sqlalchemy import Connection, Integer, func, inspect, select
 from sqlalchemy.orm import Mapped, mapped_column
 
 from deepgrid.errors import ConfigurationError
 from deepgrid.services.signing.request_signing import Domain
-from deepgrid.services.storage.database import Database, Table
+from deepgrid.services.storage.database import Database, Log, Table, Use
 from deepgrid.services.storage.missing_rows import add_missing
+from deepgrid.services.storage.receipt_table import ReceiptRecord
 
 ONLY_ID = 1
+ANOTHER = "Give a new, empty database (--database), or the address book of the database's grid (--book)."
 
 
 class GridOfJobs(Table):
@@ -22,8 +26,20 @@ class GridOfJobs(Table):
     meta_scheduler: Mapped[str]
 
 
-async def note_grid(database: Database, grid: Domain) -> None:
-    """Note the grid in a database that names none. Raises ConfigurationError if it names another one."""
+async def note_grid(database: Database, grid: Domain, count_jobs: Callable[[], Awaitable[int]]) -> None:
+    """Note the grid in a database that names none. `count_jobs` says how many jobs the grid ever had.
+
+    Raises ConfigurationError if the database names another grid, or has more jobs than this one.
+    """
+    async with database.read() as session:
+        if await (await session.connection()).run_sync(require_grid, grid):
+            return
+        newest = max([await session.scalar(select(func.max(table.job_id))) or 0 for table in (Use, Log, ReceiptRecord)])
+    if newest and newest > (count := await count_jobs()):
+        raise ConfigurationError(
+            f"The services' database keeps job {newest}, and the grid of the address book has {count} jobs.",
+            next_step=ANOTHER,
+        )
     row = {"id": ONLY_ID, "chain_id": grid.chain_id, "meta_scheduler": grid.verifying_contract}
     async with database.write() as session:
         await add_missing(session, GridOfJobs, [row])
@@ -45,5 +61,5 @@ def require_grid(connection: Connection, grid: Domain) -> bool:
     raise ConfigurationError(
         "The services' database keeps the jobs of another grid: "
         f"chain {found.chain_id}, MetaScheduler {found.meta_scheduler}.",
-        next_step="Give a new, empty database (--database), or the address book of that grid (--book).",
+        next_step=ANOTHER,
     )
