@@ -107,6 +107,11 @@ def checksums(manifest: Manifest) -> bytes:
     return b"".join(_sum_line(entry) for entry in manifest.entries)
 
 
+def zero_checksums(manifest: Manifest) -> bytes:
+    """Return what `sha256sum --zero` prints of all files below the folder `.`. It escapes nothing."""
+    return b"".join(f"{entry.sha256}  ./{entry.path}\0".encode() for entry in manifest.entries)
+
+
 def _sum_line(entry: FileEntry) -> bytes:
     name = entry.path.replace("\\", "\\\\").replace("\n", "\\n").replace("\r", "\\r")
     mark = "\\" if name != entry.path else ""

@@ -20,7 +20,7 @@ from deepgrid.sbatch.file_addresses import CHECKSUM_DIGITS, CHECKSUM_HEADER, che
 from deepgrid.services.admission.gate import read_body, read_body_into
 from deepgrid.services.context import Context, Services
 from deepgrid.services.files.addresses import Address
-from deepgrid.services.files.archives import TarView, checksums, zip_of
+from deepgrid.services.files.archives import TarView, checksums, zero_checksums, zip_of
 from deepgrid.services.files.file_messages import Progress
 from deepgrid.services.files.manifest import MAX_MANIFEST_BYTES, Manifest, checked_path
 from deepgrid.services.files.old_bundles import make_room
@@ -133,9 +133,9 @@ async def read_manifest(request: Request, bundle: Readable, room: Room) -> Respo
 
 
 @router.get("/sums")
-async def read_checksums(request: Request, bundle: Readable, room: Room) -> Response:
-    """Return the checksums of all files, as `sha256sum --check` reads them, or a range of it."""
-    content = await asyncio.to_thread(checksums, await room.manifest(bundle))
+async def read_checksums(request: Request, bundle: Readable, room: Room, *, zero: bool = False) -> Response:
+    """Return the checksums of all files, or a range: as `sha256sum --check` reads them, or as `--zero` prints them."""
+    content = await asyncio.to_thread(zero_checksums if zero else checksums, await room.manifest(bundle))
     return _ranged_text(request, bundle, content, {"Content-Type": "text/plain; charset=utf-8"})
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -20,6 +21,8 @@ ODD = {
     "data/deep/er/b c.bin": bytes(range(256)) * 40,
     "data/empty": b"",
     "data/line\nend \\ \u20ac": b"odd name",
+    "data/Icon\r": b"as macOS makes it",
+    "-": b"not standard input",
     "data/" + "n" * 200: b"long name",
     "data/large": os.urandom(PART_BYTES + 12345),
 }
@@ -29,7 +32,7 @@ COPY = 'cp -r "$DEEPSQUARE_INPUT"/. "$DEEPSQUARE_OUTPUT"'
 async def test_a_folder_goes_to_a_job_and_its_results_come_back(files: FileGrid, bench: Bench, tmp_path: Path) -> None:
     sent = filled(tmp_path / "laptop", ODD | {"params.json": b"{}"})
     (sent / "data/a.txt").chmod(0o755)
-    number = await files.send(sent / "data", sent / "params.json")
+    number = await files.send(sent / "data", sent / "-", sent / "params.json")
     definition = grid_job(COPY + '; ln -s a.txt "$DEEPSQUARE_OUTPUT/data/link"; test -x "$DEEPSQUARE_INPUT/data/a.txt"',
                           {"grid": {"files": number}})  # fmt: skip
     await files.claimed(definition)
@@ -38,9 +41,9 @@ async def test_a_folder_goes_to_a_job_and_its_results_come_back(files: FileGrid,
     assert "Downloading input" in done.output
     got = tmp_path / "back"
     await files.download(got)
-    assert content_of(got) == {
-        name.replace("\n", "%0A").replace("\\", "%5C"): content for name, content in content_of(sent).items()
-    } | {"data/link": b"one\n"}
+    steering = str.maketrans({"\n": "%0A", "\r": "%0D", "\\": "%5C"})
+    expected = {name.translate(steering): content for name, content in content_of(sent).items()}
+    assert content_of(got) == expected | {"data/link": b"one\n"}
     assert os.access(got / "data/a.txt", os.X_OK)
 
 
@@ -102,6 +105,23 @@ async def test_lists_are_continued_where_a_connection_broke(files: FileGrid, tmp
         curl = ["curl", "-sf", "--continue-at", "5", "-o", str(out), f"{address}/{what}"]
         await asyncio.to_thread(subprocess.run, curl, check=True, timeout=60)
         assert out.read_bytes() == whole.content
+
+
+async def test_sums_do_not_depend_on_the_version_of_sha256sum(files: FileGrid, bench: Bench, tmp_path: Path) -> None:
+    """`--check` knows the escape of a carriage return from coreutils 9 on; jobs on older nodes failed."""
+    program = bench.root / "bin/sha256sum"
+    program.write_text(f'#!/bin/sh\ncase "$*" in *--check*) exit 1 ;; esac\nexec {shutil.which("sha256sum")} "$@"\n')
+    program.chmod(0o755)
+    number = await files.send(filled(tmp_path / "laptop", {"Icon\r": b"as macOS makes it"}))
+    definition = grid_job(COPY, {"grid": {"files": number}})
+    await files.claimed(definition)
+    done = await files.run(bench, definition)
+    assert done.status == 0, done.output
+    room = files.services.context.files
+    assert room is not None
+    await room.content(await room.require(number)).put(0, b"as macOS broke it")
+    broken = await files.run(bench, definition)
+    assert (broken.status != 0, "the input has other checksums" in broken.output) == (True, True)
 
 
 async def test_odd_names_cost_no_other_file(files: FileGrid, bench: Bench) -> None:
