@@ -21,7 +21,7 @@ def plain(text: str, *, keep: str = "") -> str:
     return "".join(" " if c not in keep and is_steering(c) else c for c in text)
 
 
-def marked(text: str) -> str:
+def mark_controls(text: str) -> str:
     """`text` with a mark such as `[U+202E]` for each character that controls a terminal or the direction of writing."""
     if text.isprintable():
         return text
@@ -30,7 +30,7 @@ def marked(text: str) -> str:
 
 def visible(text: str) -> str:
     """`text` with code point and name for each character that one cannot see, such as <U+200B ZERO WIDTH SPACE>."""
-    return "".join(f"<{named(c)}>" if _is_hidden(c) else c for c in text)
+    return "".join(f"<{character_name(c)}>" if _is_hidden(c) else c for c in text)
 
 
 def without_hidden(text: str) -> str:
@@ -38,7 +38,7 @@ def without_hidden(text: str) -> str:
     return "".join(c for c in text if not _is_hidden(c))
 
 
-def named(character: str) -> str:
+def character_name(character: str) -> str:
     """Code point and name of a character, such as U+00E9 LATIN SMALL LETTER E WITH ACUTE."""
     return f"U+{ord(character):04X} {unicodedata.name(character, 'control character')}"
 

@@ -9,7 +9,7 @@ from prefect.client.schemas.objects import State
 from prefect.states import Completed, Failed
 from pydantic import Field
 
-from deepgrid.benchmark.outcome import Outcome, compared, nothing_worked, summary, updated
+from deepgrid.benchmark.outcome import Outcome, comparisons, nothing_worked, summary, update_labels
 from deepgrid.benchmark.settings import PROGRAMS, Program
 from deepgrid.benchmark.trend import drops, last_days, with_drops
 from deepgrid.errors import GridError
@@ -40,14 +40,14 @@ async def benchmark_cluster(
         await run_step(f"check Slurm on {cluster}", session.cluster.health)
         old = await run_step("read measured labels", last_measured, session)
         earlier = await run_step("read earlier results", archive.read)
-        outcomes = [await _measured(session, archive, program) for program in programs or PROGRAMS]
+        outcomes = [await _measure(session, archive, program) for program in programs or PROGRAMS]
         results = await run_step("read all results", archive.read)
         own = session.settings.labels
-        measured = updated(old, outcomes, own)
+        measured = update_labels(old, outcomes, own)
         keys = [label.key for label in measured]
         dropped = drops(results, keys)
-        new = updated(with_drops(measured, dropped), (), own)
-        rows = compared(old, new)
+        new = update_labels(with_drops(measured, dropped), (), own)
+        rows = comparisons(old, new)
         proposed = await run_step("propose what moved", propose_if_moved, session, old, new)
         degraded = dropped[0].words if dropped else ""
         standing = proposed.standing.value if proposed else ""
@@ -59,7 +59,7 @@ async def benchmark_cluster(
     return Failed(message=words) if nothing_worked(outcomes) else Completed(message=words)
 
 
-async def _measured(session: ProviderSession, archive: BenchmarkArchive, program: Program) -> Outcome:
+async def _measure(session: ProviderSession, archive: BenchmarkArchive, program: Program) -> Outcome:
     try:
         return await run_step(
             f"measure {program} of {session.settings.cluster}", measure_and_keep, session, archive, program

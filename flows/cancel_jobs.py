@@ -26,7 +26,7 @@ async def cancel_jobs(cluster: BlockName) -> State[None]:
     """
     seen: set[int] = set()
     async with sessions.provider(cluster) as session, reported_actions(f"cancel-jobs-{cluster}") as report:
-        async for job in _requested(session):
+        async for job in _jobs_to_cancel(session):
             if job.id not in seen:
                 seen.add(job.id)
                 outcome = await run_step(f"have job {job.id} ended on {cluster}", hand_to_carrier, session, job)
@@ -34,7 +34,7 @@ async def cancel_jobs(cluster: BlockName) -> State[None]:
     return report.end("Nothing to cancel.")
 
 
-async def _requested(session: ProviderSession) -> AsyncIterator[Job]:
+async def _jobs_to_cancel(session: ProviderSession) -> AsyncIterator[Job]:
     """Yield the jobs with a cancel request, then those in the on-chain queue, which is empty afterwards."""
     cluster = session.settings.cluster
     for job in await run_step(f"read cancel requests on {cluster}", read_cancel_requests, session):

@@ -64,7 +64,7 @@ async def _end_zombies(session: ProviderSession, grace_s: int, report: ActionRep
         run_step(f"cancel what is left of job {one.key.job_id} on {cluster}", cancel_left_over, session, one)
         for one in found.left_over
     ]
-    await asyncio.gather(*(_reported(step, report) for step in cancelled))
+    await asyncio.gather(*(_report_step(step, report) for step in cancelled))
     if found.foreign:
         report.add(*await run_step(f"end foreign jobs on {cluster}", end_foreign, session, found.foreign))
     if found.suspects:
@@ -73,11 +73,11 @@ async def _end_zombies(session: ProviderSession, grace_s: int, report: ActionRep
         settled = [
             run_step(f"put job {one.seen.key.job_id} right on {cluster}", put_right, session, one) for one in zombies
         ]
-        await asyncio.gather(*(_reported(step, report) for step in settled))
+        await asyncio.gather(*(_report_step(step, report) for step in settled))
     return found.claims
 
 
-async def _reported(step: Coroutine[Any, Any, ActionTaken], report: ActionReport) -> None:
+async def _report_step(step: Coroutine[Any, Any, ActionTaken], report: ActionReport) -> None:
     report.add(await step)
 
 

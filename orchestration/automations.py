@@ -154,10 +154,10 @@ async def _deploy(client: PrefectClient, wanted: AutomationCore) -> str:
 def _difference(found: Sequence[Automation], wanted: AutomationCore) -> str:
     if not found:
         return "new"
-    return "unchanged" if _compared(found[0]) == _compared(wanted) else "changed"
+    return "unchanged" if _comparable_values(found[0]) == _comparable_values(wanted) else "changed"
 
 
-def _compared(one: AutomationCore) -> dict[str, Any]:
+def _comparable_values(one: AutomationCore) -> dict[str, Any]:
     """Return the values that a deployment sets. A disabled automation stays disabled. Sets have no order here."""
     whole = one.model_dump(include={"description", "trigger", "actions"})
     whole["trigger"].pop("id", None)

@@ -24,7 +24,7 @@ MOST_ROWS, LOGGED_MONTHS = 500, 12  # of the table by month, and in the log of a
 _MARKUP = re.compile(r"([\\`*_\[\]<>!|#~])")
 
 
-def escaped(words: str) -> str:
+def escape_markdown(words: str) -> str:
     """Return text as Markdown that shows it."""
     return _MARKUP.sub(r"\\\1", words)
 
@@ -36,7 +36,7 @@ async def publish_labels(
 
     A label that was not measured now has the age of its value.
     """
-    words = escaped(words)  # they may quote the output of a node
+    words = escape_markdown(words)  # they may quote the output of a node
     measured_at, now = last_measured_at(results), int(time.time())
     samples = {key: one for outcome in outcomes for key, one in outcome.evidence.samples.items()}
     noisy = {key for outcome in outcomes for key in outcome.evidence.noisy}
@@ -49,7 +49,7 @@ async def publish_labels(
             "samples": len(samples[row.key].values) if row.key in samples else "",
             "spread": f"{samples[row.key].spread_percent:.0f} %" if row.key in samples else "",
             "remark": "noisy" if row.key in noisy else "",
-            "measured": _measured(measured_at.get(row.key), now),
+            "measured": _day_and_age(measured_at.get(row.key), now),
         }
         for row in rows
     ]
@@ -100,7 +100,7 @@ def tell_drop(cluster: str, before: str, now: str) -> None:
     Conditions("benchmark", cluster, {DEGRADED: before}).tell(DEGRADED, now)
 
 
-def _measured(at: int | None, now: int) -> str:
+def _day_and_age(at: int | None, now: int) -> str:
     """Return the day of a measurement and its age."""
     if at is None:
         return ""

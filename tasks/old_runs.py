@@ -82,7 +82,7 @@ async def prune_runs(chain: Chain, before: datetime) -> tuple[int, int]:
     deleted = kept = 0
     async with get_client() as client:
         while runs := await _old_runs(client, before, skip=kept):
-            needed = await _needed(chain, runs)
+            needed = await _runs_to_keep(chain, runs)
             unneeded = [run for run in runs if run.id not in needed]
             now_deleted = await _delete_runs(client, unneeded, before)
             deleted, kept = deleted + now_deleted, kept + len(runs) - now_deleted
@@ -91,7 +91,7 @@ async def prune_runs(chain: Chain, before: datetime) -> tuple[int, int]:
     return deleted, kept
 
 
-async def _needed(chain: Chain, runs: Sequence[FlowRun]) -> set[UUID]:
+async def _runs_to_keep(chain: Chain, runs: Sequence[FlowRun]) -> set[UUID]:
     """Return the runs of hot jobs, and of jobs that this chain does not know: another grid may use the same server."""
     jobs = {run.id: job_id for run in runs if (job_id := job_of(run, chain.book)) is not None}
     count = await chain.job_count() if jobs else 0

@@ -96,12 +96,12 @@ async def compare(
 
 async def keep(books: Books, result: Reconciliation) -> None:
     """Write the rows to `<state>/books/<period>.parquet`, atomically."""
-    from deepgrid.billing.report import stored
+    from deepgrid.billing.report import file_rows
 
     books.folder.mkdir(parents=True, exist_ok=True)
     file = books.folder / f"{file_name(result.span)}.parquet"
     draft = file.with_suffix(".draft")
-    stored(result).to_parquet(draft)
+    file_rows(result).to_parquet(draft)
     os.replace(draft, file)
 
 

@@ -46,9 +46,9 @@ async def compute_usage(books: Books, span: Span, before: Span, entries: UsageEn
 
 async def keep_usage(books: Books, report: UsageReport) -> None:
     """Write the jobs to `<state>/usage/<period>.parquet` and `.csv`, readable by this account only."""
-    from deepgrid.billing.usage.usage_files import as_csv, as_parquet, stored
+    from deepgrid.billing.usage.usage_files import as_csv, as_parquet, file_rows
 
-    folder, frame = make_private_folder(books.folder.parent / "usage"), stored(report)
+    folder, frame = make_private_folder(books.folder.parent / "usage"), file_rows(report)
     replace_file(folder / f"{file_name(report.now.span)}.parquet", as_parquet(frame))
     replace_file(folder / f"{file_name(report.now.span)}.csv", as_csv(frame).encode())
 

@@ -19,7 +19,7 @@ FOLDER = ROOT / "web" / "src" / "generated"
 CONTRACTS = ("MetaScheduler", "ProviderManager", "Credit")
 
 
-def generated() -> dict[str, Any]:
+def generated_files() -> dict[str, Any]:
     """Return the name of each file without its ending, and its content."""
     return {
         "schema": json_schema(),
@@ -34,7 +34,7 @@ def generated() -> dict[str, Any]:
 def main() -> None:
     """Write the files that changed."""
     FOLDER.mkdir(parents=True, exist_ok=True)
-    for name, content in generated().items():
+    for name, content in generated_files().items():
         path, text = FOLDER / f"{name}.json", json.dumps(content, indent=1, ensure_ascii=False) + "\n"
         if not path.is_file() or path.read_text() != text:
             path.write_text(text)

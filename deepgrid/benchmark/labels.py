@@ -42,7 +42,7 @@ def is_measured(key: str) -> bool:
     return key in _KEYS or is_gpu_type(key)
 
 
-def normalised(text: str) -> str:
+def normalise(text: str) -> str:
     """Return a key or a value in normal form: lower-case runs of plain characters, joined by `-`."""
     return "-".join(_PLAIN.findall(text)).lower()
 
@@ -56,7 +56,7 @@ def number(value: float) -> str:
 
 def labels_of(values: Mapping[str, str]) -> tuple[Label, ...]:
     """Measured labels of these keys and values, normalised and sorted by key. Empty values are left out."""
-    plain = {normalised(key): normalised(value) for key, value in values.items()}
+    plain = {normalise(key): normalise(value) for key, value in values.items()}
     return tuple(Label(key, value) for key, value in sorted(plain.items()) if value)
 
 
@@ -71,13 +71,13 @@ def merge(own: tuple[Label, ...], measured: tuple[Label, ...]) -> tuple[Label, .
     return tuple(joined[key] for key in sorted(joined))
 
 
-def moved(old: tuple[Label, ...], new: tuple[Label, ...]) -> bool:
+def has_moved(old: tuple[Label, ...], new: tuple[Label, ...]) -> bool:
     """Return whether `new` differs from `old`: a key came or went, a text changed, or a figure moved by over 5 %."""
     before, after = values_of(old), values_of(new)
-    return before.keys() != after.keys() or any(value_moved(before[key], after[key]) for key in after)
+    return before.keys() != after.keys() or any(has_value_moved(before[key], after[key]) for key in after)
 
 
-def value_moved(old: str, new: str) -> bool:
+def has_value_moved(old: str, new: str) -> bool:
     """Return whether a text changed, or a figure moved by more than 5 % of its old value."""
     before, after = _figure(old), _figure(new)
     if before is None or after is None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 
 from deepgrid.benchmark.figures import Samples
-from deepgrid.benchmark.labels import is_measured, value_moved, values_of
+from deepgrid.benchmark.labels import has_value_moved, is_measured, values_of
 from deepgrid.benchmark.settings import Program
 from deepgrid.lifecycle.feature_labels import FEATURES
 from deepgrid.lifecycle.job import Label
@@ -66,10 +66,12 @@ class Comparison:
 
     @property
     def moved(self) -> bool:
-        return value_moved(self.old, self.new)
+        return has_value_moved(self.old, self.new)
 
 
-def updated(last: tuple[Label, ...], outcomes: Sequence[Outcome], own: tuple[Label, ...] = ()) -> tuple[Label, ...]:
+def update_labels(
+    last: tuple[Label, ...], outcomes: Sequence[Outcome], own: tuple[Label, ...] = ()
+) -> tuple[Label, ...]:
     """Return the measured labels after these outcomes. Labels that were not measured keep their last values.
 
     The provider's `own` labels win: measured labels with the same keys are left out.
@@ -83,7 +85,7 @@ def updated(last: tuple[Label, ...], outcomes: Sequence[Outcome], own: tuple[Lab
     return tuple(Label(key, values[key]) for key in sorted(values.keys() - {label.key for label in own}))
 
 
-def compared(old: tuple[Label, ...], new: tuple[Label, ...]) -> tuple[Comparison, ...]:
+def comparisons(old: tuple[Label, ...], new: tuple[Label, ...]) -> tuple[Comparison, ...]:
     """Return old and new values by key."""
     before, after = values_of(old), values_of(new)
     keys = sorted(before.keys() | after.keys())

@@ -89,11 +89,11 @@ def drops(results: Iterable[Result], keys: Iterable[str]) -> tuple[Drop, ...]:
         alike = [one for one in before if one.parameters.get("program") == newest.parameters.get("program")]
         if len(alike) >= FEWEST_RESULTS:
             usual = median(median(one.samples) for one in alike[-LAST_RESULTS:])
-            found.append(Drop(key, _counted(newest), usual))
+            found.append(Drop(key, _value_of(newest), usual))
     return tuple(sorted((one for one in found if one.percent > DROP_PERCENT), key=lambda one: -one.percent))
 
 
-def _counted(result: Result) -> float:
+def _value_of(result: Result) -> float:
     if result.remark != "noisy":
         return float(median(result.samples))
     return min(result.samples) if result.key.endswith(_FASTER_IF_LESS) else max(result.samples)

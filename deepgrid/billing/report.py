@@ -53,10 +53,10 @@ def table(result: Reconciliation) -> list[dict[str, Any]]:
     rows = result.rows
     agrees = rows["difference"] == ""
     first = pd.concat([rows[~agrees].head(ROWS_SHOWN), rows[agrees].head(ROWS_SHOWN)]).head(ROWS_SHOWN)
-    return [_shown(dict(zip(first.columns, values, strict=True))) for values in first.itertuples(index=False)]
+    return [_display_row(dict(zip(first.columns, values, strict=True))) for values in first.itertuples(index=False)]
 
 
-def stored(result: Reconciliation) -> pd.DataFrame:
+def file_rows(result: Reconciliation) -> pd.DataFrame:
     """Return the rows for a file: wei as text, because no Parquet type that pandas reads holds them; times in unix
     seconds.
 
@@ -74,7 +74,7 @@ def stored(result: Reconciliation) -> pd.DataFrame:
     return rows
 
 
-def _shown(row: dict[str, Any]) -> dict[str, Any]:
+def _display_row(row: dict[str, Any]) -> dict[str, Any]:
     shown = {"job": row["job_id"], "difference": row["difference"] or "", "status": row["status"] or "only in Slurm"}
     shown["billed min"] = row["billed"]
     for name in ("locked", "paid", "cut", "refunded", "still_locked"):

@@ -59,11 +59,11 @@ def with_sample(samples: Sequence[UseSample], new: UseSample) -> tuple[UseSample
     while len(all_samples) > MOST_SAMPLES:
         times = [sample.run_s for sample in all_samples]
         at = min(range(len(times) - 2), key=lambda i: times[i + 1] - (times[i - 1] if i else 0))
-        all_samples[at : at + 2] = [joined(all_samples[at], all_samples[at + 1])]
+        all_samples[at : at + 2] = [merge_samples(all_samples[at], all_samples[at + 1])]
     return tuple(all_samples)
 
 
-def joined(earlier: UseSample, later: UseSample) -> UseSample:
+def merge_samples(earlier: UseSample, later: UseSample) -> UseSample:
     """Return the later sample with the peaks of both."""
     memory_mb, gpu_percent, gpu_memory_mb = _peaks((earlier, later))
     return replace(later, memory_mb=memory_mb, gpu_percent=gpu_percent, gpu_memory_mb=gpu_memory_mb)

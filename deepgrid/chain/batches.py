@@ -131,7 +131,7 @@ class BatchWriter:
         while most:
             try:
                 receipt = await self._send("MetaScheduler", "claimNextJobs", most)
-                return [_claimed(event) for event in self._events(receipt, "ClaimJobEvent")]
+                return [_claimed_from(event) for event in self._events(receipt, "ClaimJobEvent")]
             except ContractError as error:
                 if error.name == "NoJob":
                     return []
@@ -175,7 +175,7 @@ class BatchWriter:
         return await self.sender.send(call, gas=gas)
 
     def _skipped(self, receipt: Receipt) -> list[Skipped]:
-        return [_skipped(event) for event in self._events(receipt, "BatchItemSkippedEvent")]
+        return [_skipped_from(event) for event in self._events(receipt, "BatchItemSkippedEvent")]
 
     def _event(self, receipt: Receipt, name: str) -> Event:
         found = self._events(receipt, name)
@@ -225,7 +225,7 @@ def short_error(error: str) -> str:
     return error.encode(errors="replace")[:LONGEST_ERROR_BYTES].decode(errors="ignore")
 
 
-def _claimed(event: Event) -> Claimed:
+def _claimed_from(event: Event) -> Claimed:
     args = event.args
     return Claimed(
         job_id=event.job_id, customer=args["customer"], granted_minutes=args["maxDurationMinute"],
@@ -233,5 +233,5 @@ def _claimed(event: Event) -> Claimed:
     )  # fmt: skip
 
 
-def _skipped(event: Event) -> Skipped:
+def _skipped_from(event: Event) -> Skipped:
     return Skipped(event.args["index"], event.job_id, contract_error(event.args["reason"]))

@@ -16,7 +16,7 @@ from typing import Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from deepgrid.cli.narrow_help import fitted
+from deepgrid.cli.narrow_help import fit_help
 from deepgrid.errors import ConfigurationError
 from deepgrid.extras import needs
 
@@ -38,10 +38,10 @@ class LazyCommand(TyperCommand):
 def as_command(verb: Verb) -> Any:
     """Return the command that typer builds from a group, or from a function."""
     if isinstance(verb, typer.Typer):
-        return fitted(typer.main.get_group(verb))  # without the completion options of a root
+        return fit_help(typer.main.get_group(verb))  # without the completion options of a root
     single = typer.Typer(add_completion=False)
     single.command()(verb)
-    return fitted(typer.main.get_command(single))
+    return fit_help(typer.main.get_command(single))
 
 
 def group_with(base: type[TyperGroup], *commands: LazyCommand) -> type[TyperGroup]:

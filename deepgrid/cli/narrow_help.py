@@ -27,25 +27,25 @@ class _NarrowFormatter(typer.Context.formatter_class):  # type: ignore[misc, val
     def write_dl(self, rows: Sequence[tuple[str, str]], *_: int, **__: int) -> None:
         """Write names with their texts."""
         for name, text in rows:
-            self.write(_wrapped(name, self.current_indent, self.width))
-            self.write(_wrapped(text, INDENT, self.width))
+            self.write(_wrap(name, self.current_indent, self.width))
+            self.write(_wrap(text, INDENT, self.width))
 
 
 class _NarrowContext(typer.Context):
     formatter_class = _NarrowFormatter
 
 
-def fitted(command: Any) -> Any:
+def fit_help(command: Any) -> Any:
     """Return the command, with verbs whose help fits into this terminal."""
     for verb in getattr(command, "commands", {}).values():
-        fitted(verb)
-    if not hasattr(command, "commands") and _columns() < _needed(command):  # groups have few options, which fit
+        fit_help(verb)
+    if not hasattr(command, "commands") and _columns() < _needed_width(command):  # groups have few options, which fit
         command.rich_markup_mode = None
         command.context_class = _NarrowContext
     return command
 
 
-def _needed(verb: Any) -> float:
+def _needed_width(verb: Any) -> float:
     names = [",".join([*option.opts, *option.secondary_opts]) for option in verb.params]
     return max(WIDE, PER_LETTER * max(map(len, names), default=0))
 
@@ -54,6 +54,6 @@ def _columns() -> int:
     return shutil.get_terminal_size().columns
 
 
-def _wrapped(text: str, indent: int, width: int) -> str:
+def _wrap(text: str, indent: int, width: int) -> str:
     filled = textwrap.wrap(text, width - indent, break_on_hyphens=False, break_long_words=False)
     return "".join(f"{' ' * indent}{line}\n" for line in filled)

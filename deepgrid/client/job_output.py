@@ -170,7 +170,7 @@ class JobFiles(JobLog):
             AccessDenied: They are private, and were changed, or encrypted with another wallet.
             ServiceError: The services do not answer.
         """
-        async with self._kept() as kept:
+        async with self._open_kept_files() as kept:
             found = (await kept.manifest()).entries
         return [OutputFile(one.path, one.size, one.sha256, bool(one.mode & 0o100)) for one in found]
 
@@ -212,7 +212,7 @@ class JobFiles(JobLog):
         return FilesClient(self._connection.session.services)
 
     @asynccontextmanager
-    async def _kept(self) -> AsyncIterator[KeptFiles]:
+    async def _open_kept_files(self) -> AsyncIterator[KeptFiles]:
         from deepgrid.client.files import KeptFiles, file_exchange
 
         found = await self._connection.patiently(lambda: self._files.of_job(self.id))
@@ -237,7 +237,7 @@ class JobFiles(JobLog):
         while True:
             kept = None
             try:
-                async with self._kept() as kept:
+                async with self._open_kept_files() as kept:
                     return await self._fetch_from(kept, to, [only] if isinstance(only, str) else only)
             except NotFound as error:
                 if kept is not None and kept.has_progress:  # the address has ended: continue with another one

@@ -98,24 +98,24 @@ def unpack(archive: Path, folder: Path, kind: type[M], most_bytes: Callable[[str
             for member in tar:
                 most = MOST_MANIFEST_BYTES if member.name == MANIFEST else most_bytes(member.name)
                 if not member.isreg() or member.name in found or most is None or "/" in member.name:
-                    raise damaged(archive, "has a member that no backup has")
+                    raise damaged_archive(archive, "has a member that no backup has")
                 if member.size > most:
-                    raise damaged(archive, f"has a {member.name} that is too large")
+                    raise damaged_archive(archive, f"has a {member.name} that is too large")
                 content = tar.extractfile(member)
                 assert content is not None  # it is a regular file
                 found[member.name] = copy_private(content, folder / member.name)
         manifest = kind.model_validate_json((folder / MANIFEST).read_bytes())
     except (tarfile.TarError, EOFError, ValidationError):
-        raise damaged(archive, "is not a backup of this kind, or a part of it is missing") from None
+        raise damaged_archive(archive, "is not a backup of this kind, or a part of it is missing") from None
     except OSError as error:
         raise ConfigurationError(f"The backup {archive} cannot be unpacked: {error.strerror}.") from None
     del found[MANIFEST]
     if found != manifest.members:
-        raise damaged(archive, BAD_CHECKSUMS)
+        raise damaged_archive(archive, BAD_CHECKSUMS)
     return manifest
 
 
-def damaged(archive: Path, fault: str) -> ConfigurationError:
+def damaged_archive(archive: Path, fault: str) -> ConfigurationError:
     """Return the error of an archive with this fault."""
     return ConfigurationError(f"{archive} {fault}.", next_step="Nothing was changed. Use another backup.")
 

@@ -40,7 +40,7 @@ def lacks(keys: Iterable[str]) -> str:
     return _LACKS + ", ".join(f"{key} ({FEATURES[key]})" for key in sorted(keys))
 
 
-def lacked(reason: str) -> frozenset[str]:
+def lacked_features(reason: str) -> frozenset[str]:
     """Return the keys of the features in a reason of `lacks`; empty for another text."""
     if not reason.startswith(_LACKS):
         return frozenset()

@@ -42,7 +42,7 @@ class Call:
 
     def check_arguments(self, inputs: Sequence[ModuleInput]) -> None:
         """Raise WrongArguments for arguments that are unknown or repeated."""
-        found = list(_repeated(self.use))
+        found = list(_repeated_arguments(self.use))
         found += () if self.ignore_unknown else _unknown(self.use, inputs)
         if found:
             raise WrongArguments(sorted(found))
@@ -97,7 +97,7 @@ def _unknown(use: StepUse, inputs: Sequence[ModuleInput]) -> Iterator[Fault]:
             yield ("args", number, "key"), f"the module has no input {argument.key}{hint}"
 
 
-def _repeated(use: StepUse) -> Iterator[Fault]:
+def _repeated_arguments(use: StepUse) -> Iterator[Fault]:
     given: set[str] = set()
     for number, argument in enumerate(use.args):
         if argument.key in given:

@@ -86,7 +86,7 @@ def _render(templates: Templates, tree: nodes.Template, values: dict[str, Any], 
     return "".join(chunks)
 
 
-def explained(error: BaseException) -> dict[str, Any]:
+def fault_of(error: BaseException) -> dict[str, Any]:
     """Return a fault and its line in the template."""
     if isinstance(error, TemplateSyntaxError):
         return {"fault": f"template: {error.message}", "line": error.lineno}
@@ -116,7 +116,7 @@ def main() -> None:
     try:
         answer = expand(request["text"], request["values"], request["most_characters"])
     except Exception as error:
-        answer = explained(error)
+        answer = fault_of(error)
     json.dump(answer, sys.stdout)
 
 

@@ -81,7 +81,7 @@ class CustomerReach:
         """Nothing is forbidden: the customer reads with its own rights."""
 
     def address(self, url: str) -> str:
-        return mirrored(url, self._mirrors)
+        return mirror_address(url, self._mirrors)
 
     def options(self) -> Sequence[str]:
         return ()
@@ -108,7 +108,7 @@ def mirrors() -> list[tuple[str, str]]:
     return [_pair(entry) for entry in os.environ.get(MIRRORS_VARIABLE, "").split()]
 
 
-def mirrored(url: str, pairs: Sequence[tuple[str, str]]) -> str:
+def mirror_address(url: str, pairs: Sequence[tuple[str, str]]) -> str:
     """Return where to fetch the repository `url` from. The longest matching beginning counts."""
     matching = [(start, to) for start, to in pairs if f"{url}/".startswith(f"{start}/")]
     start, to = max(matching, key=lambda pair: len(pair[0]), default=("", ""))

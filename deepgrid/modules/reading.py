@@ -16,7 +16,7 @@ from deepgrid.modules.reach import ModuleLimits
 from deepgrid.modules.template import Filled, TemplateFault, fill_in
 from deepgrid.workflow import yaml_nodes
 from deepgrid.workflow.faults import Fault, Rule, all_faults
-from deepgrid.workflow.loading import fit, located
+from deepgrid.workflow.loading import fit, locate_faults
 from deepgrid.workflow.models import Module, ModuleInput
 from deepgrid.workflow.models.base import Model
 from deepgrid.workflow.models.fields import EMPTY_LIST
@@ -56,7 +56,7 @@ def declared_inputs(text: str, *, ignore_unknown: bool = False) -> tuple[ModuleI
         return ()
     above = text.count("\n", 0, found.start())
     try:
-        read = _parsed(_Inputs, found[0], lambda line: line + above, ignore_unknown=ignore_unknown)
+        read = _parse(_Inputs, found[0], lambda line: line + above, ignore_unknown=ignore_unknown)
     except ModuleFaults as error:
         hint = [(above + 1, 1, f"inputs: {_PLAIN}")] if any(mark in found[0] for mark in ("{{", "{%")) else []
         raise ModuleFaults([*hint, *error.found]) from None
@@ -76,7 +76,7 @@ def read_module(text: str, call: Call, rule: Rule, limits: ModuleLimits) -> Read
     call.check_arguments(inputs)
     with _faults_of_template():
         filled = fill_in(text, call.jinja_values(inputs), limits)
-    read = _parsed(Module, filled.text, _lines_of(filled), rule, ignore_unknown=call.ignore_unknown)
+    read = _parse(Module, filled.text, _lines_of(filled), rule, ignore_unknown=call.ignore_unknown)
     if read.module.inputs != inputs:
         raise ModuleFaults(
             [(*read.document.place(("inputs",), of_key=True), f"inputs: {_PLAIN}, with its name at the margin")]
@@ -88,7 +88,7 @@ def _read_go_module(text: str, call: Call, rule: Rule, limits: ModuleLimits) -> 
     """Return the same for Go's syntax, where inputs are variables of steps only, so the template does not need them."""
     with _faults_of_template():
         filled = fill_in_go(text, call.go_values(), TemplateLimits(limits.template_steps, limits.file_bytes))
-    read = _parsed(Module, filled.text, _lines_of(filled), rule, ignore_unknown=call.ignore_unknown)
+    read = _parse(Module, filled.text, _lines_of(filled), rule, ignore_unknown=call.ignore_unknown)
     _check_distinct(read.module.inputs, read.document)
     call.check_arguments(read.module.inputs)
     return read
@@ -113,7 +113,7 @@ def _check_distinct(inputs: tuple[ModuleInput, ...], document: yaml_nodes.Docume
             raise ModuleFaults([(*place, f"inputs[{number}].key: is the key of another input already")])
 
 
-def _parsed(
+def _parse(
     model: type[M], text: str, line_of: Callable[[int], int], rule: Rule | None = None, *, ignore_unknown: bool = False
 ) -> ReadModule[M]:
     try:
@@ -126,5 +126,5 @@ def _parsed(
         module = model.model_validate(document.value, by_alias=True, by_name=False)
     except ValidationError as error:
         found = all_faults(error, model, document.value, rule)
-        raise ModuleFaults(located(found, document, "the module")) from None
+        raise ModuleFaults(locate_faults(found, document, "the module")) from None
     return ReadModule(module, document, warnings)

@@ -57,11 +57,11 @@ class ModuleFiles:
         self._reach.require(source)
         if isinstance(source, Folder):
             return FoundFile(_text(_read(source, self._limits.file_bytes), source.file), source.file, source)
-        pinned = self._pinned(source)
+        pinned = self._pin(source)
         text = _text(self._content(pinned), source.shown)
         return FoundFile(text, source.shown, pinned, pinned.ref, is_newest=not source.ref)
 
-    def _pinned(self, source: Repository) -> Repository:
+    def _pin(self, source: Repository) -> Repository:
         """Return the source with its tag, the first digits of a commit, or the newest state replaced by the commit.
 
         As for git itself, a tag comes before a commit that begins with the same digits. Raises Unavailable.
@@ -79,7 +79,7 @@ class ModuleFiles:
         found = {name: commit for commit, _, name in lines}
         commit = next((found[name] for name in wanted if name in found), None)
         if commit is None and _SHORT_COMMIT.match(source.ref):
-            commit = self._completed(source)
+            commit = self._full_commit(source)
         if commit is None or not _COMMIT.match(commit):
             missing = f"no tag {source.ref}, and that is no commit id" if source.ref else "no commit yet"
             raise Unavailable(f"{source.url} has {missing}")
@@ -90,13 +90,13 @@ class ModuleFiles:
         key = hashlib.sha256("\0".join((source.url, source.ref, source.file)).encode()).hexdigest()
         with suppress(OSError):
             return (self._cache / key).read_bytes()
-        content = self._fetched(source)
+        content = self._fetch_archive(source)
         with suppress(OSError):  # works without a cache too
             self._cache.mkdir(mode=0o700, parents=True, exist_ok=True)
             replace_file(self._cache / key, content)
         return content
 
-    def _completed(self, source: Repository) -> str:
+    def _full_commit(self, source: Repository) -> str:
         """Return the whole id of the commit that begins with the digits of `source.ref`. Raises Unavailable."""
         with self._empty() as at:
             self._git(*_fetch(at), "--", self._reach.address(source.url), *_EVERYTHING)
@@ -113,7 +113,7 @@ class ModuleFiles:
             self._git("init", "--quiet", "--bare", "--template=", "--", folder)
             yield f"--git-dir={folder}"
 
-    def _fetched(self, source: Repository) -> bytes:
+    def _fetch_archive(self, source: Repository) -> bytes:
         address = self._reach.address(source.url)
         with self._empty() as at:
             try:
@@ -145,7 +145,7 @@ class ModuleFiles:
             except OutOfTime:
                 raise Unavailable("git did not answer in time; try again later", transient=True) from None
             if done.returncode != 0:
-                raise _explained(done.returncode, done.stderr.decode(errors="replace"))
+                raise _git_error(done.returncode, done.stderr.decode(errors="replace"))
             out.seek(0)
             return out.read().decode("utf-8", "surrogateescape")
 
@@ -154,7 +154,7 @@ def _fetch(at: str) -> list[str]:
     return [at, "fetch", "--quiet", "--no-tags", "--no-recurse-submodules"]
 
 
-def _explained(status: int, said: str) -> Unavailable:
+def _git_error(status: int, said: str) -> Unavailable:
     if status == 127:
         return Unavailable("git is not installed; modules in repositories need it")
     lines = [line.partition(": ")[2] for line in said.splitlines() if line.startswith(("fatal: ", "error: "))]

@@ -160,7 +160,7 @@ class _Resolution:
         return step.model_copy(update=changes)
 
     def _module(self, step: Step, use: StepUse, place: Path, file: _File) -> StepModule | None:
-        found = self._found(use, (*place, "source"), file)
+        found = self._find_file(use, (*place, "source"), file)
         if found is None:
             return None
         used = f" (used by {file.place(place)}{file.used})"
@@ -207,7 +207,7 @@ class _Resolution:
         """Return disagreements within a module, and with the job."""
         return faults_in_steps(module.steps, ("steps",), self._job, file.levels)
 
-    def _found(self, use: StepUse, place: Path, file: _File) -> FoundFile | None:
+    def _find_file(self, use: StepUse, place: Path, file: _File) -> FoundFile | None:
         self._uses += 1
         try:
             if self._uses > self._limits.uses:

@@ -52,14 +52,14 @@ def summary(actions: Iterable[ActionTaken]) -> str:
     groups: dict[tuple[str, str], list[ActionTaken]] = defaultdict(list)
     for one in actions:
         groups[one.verb, one.noun].append(one)
-    parts = [_counted(*kind, group) for kind, group in groups.items()]
+    parts = [_count_words(*kind, group) for kind, group in groups.items()]
     if not parts:
         return ""
     sentence = " and ".join(filter(None, [", ".join(parts[:-1]), parts[-1]]))
     return f"{sentence[0].upper()}{sentence[1:]}."
 
 
-def _counted(verb: str, noun: str, group: list[ActionTaken]) -> str:
+def _count_words(verb: str, noun: str, group: list[ActionTaken]) -> str:
     count = sum(one.count for one in group)
     ids = [str(job_id) for job_id in sorted(one.job_id for one in group if one.job_id is not None)]
     named = ", ".join([*ids[:NAMED], *["…"] * (len(ids) > NAMED)])

@@ -111,7 +111,12 @@ class WaitingNotices:
         for one in waiting:
             text = waiting_text(one)
             told, said, at = before.get(one.job_id, (None, "", 0.0))
-            if told and told.reason == one.reason and not _moved(told, one) and (said == text or now - at < REPEAT_S):
+            if (
+                told
+                and told.reason == one.reason
+                and not _is_later(told, one)
+                and (said == text or now - at < REPEAT_S)
+            ):
                 self._last[one.job_id] = told, said, at
                 continue
             self._last[one.job_id] = one, text, now
@@ -119,7 +124,7 @@ class WaitingNotices:
         return notices
 
 
-def _moved(told: Waiting, now: Waiting) -> bool:
+def _is_later(told: Waiting, now: Waiting) -> bool:
     """Return whether the job's reservation is later than in its last notice."""
     return now.has_reservation and bool(told.estimated_start) and now.estimated_start > told.estimated_start + LATER_S
 

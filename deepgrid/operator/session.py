@@ -23,7 +23,7 @@ from deepgrid.chain.transactions.sender import Sender
 from deepgrid.chain.transactions.wallet import Wallet
 from deepgrid.chain.writer import Writer
 from deepgrid.errors import GridError
-from deepgrid.lifecycle.feature_labels import lacked
+from deepgrid.lifecycle.feature_labels import lacked_features
 from deepgrid.lifecycle.job import Job, Provider
 from deepgrid.operator.job_memory import JobMemory
 from deepgrid.operator.notice_board import NoticeBoard, WaitingNotices
@@ -148,7 +148,7 @@ class OperatorSession:
                 notices = await self.services.notices(entry.job_id)
                 said = [one.text for one in notices if one.kind == "refused" and one.author == entry.provider]
                 reason = said[-1] if said else ""
-                excused = await self._is_excused(job, entry.provider, lacked(reason))
+                excused = await self._is_excused(job, entry.provider, lacked_features(reason))
             except GridError:
                 return
         self.memory.explain(entry, reason, excused=excused)

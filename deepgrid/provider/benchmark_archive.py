@@ -46,7 +46,7 @@ class BenchmarkArchive:
         """
         with self._lock_file() as file:
             told = False
-            while not _locked(file.fileno()):
+            while not _try_lock(file.fileno()):
                 if not told:
                     logger.info("another benchmark of %s is running, waiting for its end", cluster)
                 told = True
@@ -63,7 +63,7 @@ class BenchmarkArchive:
         added = results_of(outcome, at, name)
         file = self._file(moment.year)
         try:
-            text = _bounded(plain(outcome.evidence.output, keep="\n\t"))
+            text = _shorten(plain(outcome.evidence.output, keep="\n\t"))
             replace_file(make_private_folder(self.folder / "output") / name, gzip.compress(text.encode()))
             rows = [*_read(file), *map(_row, added)] if file.exists() else [*map(_row, added)]
             _write(file, rows[-MOST_ROWS:])
@@ -90,14 +90,14 @@ class BenchmarkArchive:
         return self.folder / f"results-{year}.parquet"
 
 
-def _locked(descriptor: int) -> bool:
+def _try_lock(descriptor: int) -> bool:
     with contextlib.suppress(BlockingIOError):
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         return True
     return False
 
 
-def _bounded(text: str) -> str:
+def _shorten(text: str) -> str:
     if len(text) <= MOST_OUTPUT_CHARACTERS:
         return text
     half = MOST_OUTPUT_CHARACTERS // 2

@@ -5,9 +5,9 @@ from __future__ import annotations
 import time
 
 from deepgrid.benchmark import measuring
-from deepgrid.benchmark.labels import measured_of, moved
+from deepgrid.benchmark.labels import has_moved, measured_of
 from deepgrid.benchmark.measuring import Site
-from deepgrid.benchmark.outcome import Outcome, updated
+from deepgrid.benchmark.outcome import Outcome, update_labels
 from deepgrid.benchmark.settings import Program
 from deepgrid.chain.offers import read_versions
 from deepgrid.lifecycle.job import Label
@@ -20,7 +20,7 @@ from deepgrid.provider.session import ProviderSession
 async def last_measured(session: ProviderSession) -> tuple[Label, ...]:
     """Return the provider's measured labels on chain, proposed or in force, without the labels that it sets itself."""
     newest = (await read_versions(session.chain, session.address)).newest
-    return updated(measured_of(newest.labels), (), session.settings.labels) if newest else ()
+    return update_labels(measured_of(newest.labels), (), session.settings.labels) if newest else ()
 
 
 async def measure(session: ProviderSession, program: Program) -> Outcome:
@@ -66,6 +66,6 @@ async def propose_if_moved(
     session: ProviderSession, old: tuple[Label, ...], new: tuple[Label, ...]
 ) -> registration.Outcome | None:
     """Propose `new` together with the provider's own labels. Returns None if no label changed by more than 5 %."""
-    if not moved(old, new):
+    if not has_moved(old, new):
         return None
     return await registration.propose(session, await read_hardware(session), new)

@@ -133,7 +133,7 @@ def map(
         GridError: As `Grid.map` raises; while iterating, no more jobs can be requested.
     """
     listed, token = list(items), secrets.token_hex(16)
-    sets = [{"REMOTE_CALL": pickled(function, item)} for item in listed]
+    sets = [{"REMOTE_CALL": pickle_call(function, item)} for item in listed]
     title = name if name is not None else getattr(function, "__name__", "remote")
     jobs = grid.map(workflow(token, image, resources, python), sets, credits=credits, at_once=at_once, name=title)
     return _calls(listed, [one["REMOTE_CALL"] for one in sets], jobs, token)
@@ -151,7 +151,7 @@ def _calls(items: Sequence[Any], texts: Sequence[str], jobs: JobSet, token: str)
         yield Call(item, over[text].popleft(), token)
 
 
-def pickled(function: Callable[[Any], Any], item: Any) -> str:
+def pickle_call(function: Callable[[Any], Any], item: Any) -> str:
     """Return a call as text for a variable of a job. Raises InputError."""
     try:
         content = zlib.compress(_cloudpickle().dumps((function, (item,))), 9)

@@ -38,7 +38,7 @@ def source_of(function: Callable[..., Any]) -> str:
             next_step="Name each argument, or take a list or a dict.",
         )
     imports = []
-    for known, value in sorted(_used(function).items()):
+    for known, value in sorted(_used_globals(function).items()):
         if not isinstance(value, ModuleType):
             raise InputError(
                 f"The task {name} uses {known}, which only exists here.",
@@ -56,18 +56,18 @@ def source_of(function: Callable[..., Any]) -> str:
     return "\n".join([*imports, ast.unparse(tree)])
 
 
-def _used(function: Callable[..., Any]) -> dict[str, Any]:
+def _used_globals(function: Callable[..., Any]) -> dict[str, Any]:
     """Return what a function uses from outside of it, by name, without Python's own names."""
     cells = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
     known = {**function.__globals__, **{name: cell.cell_contents for name, cell in cells}}
-    loaded = {*_loaded(function.__code__), *function.__code__.co_freevars}
+    loaded = {*_loaded_names(function.__code__), *function.__code__.co_freevars}
     return {name: known[name] for name in loaded if name in known}
 
 
-def _loaded(code: CodeType) -> set[str]:
+def _loaded_names(code: CodeType) -> set[str]:
     """Return the global names that code and the functions in it load."""
     own = {one.argval for one in dis.get_instructions(code) if one.opname == "LOAD_GLOBAL"}
-    return own.union(*(_loaded(inner) for inner in code.co_consts if isinstance(inner, CodeType)))
+    return own.union(*(_loaded_names(inner) for inner in code.co_consts if isinstance(inner, CodeType)))
 
 
 def call_text(function: Callable[..., Any], arguments: Mapping[str, Any]) -> str:

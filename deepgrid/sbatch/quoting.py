@@ -26,7 +26,7 @@ def quote(text: str) -> Quoted:
         return Quoted(text)
     if _ASCII.match(text) or all(_plain(c) for c in text):
         return Quoted("'" + text.replace("'", "'\\''") + "'")
-    return Quoted("$'" + "".join(_escaped(c) for c in text) + "'")
+    return Quoted("$'" + "".join(_escape(c) for c in text) + "'")
 
 
 def only_quoted(value: object) -> object:
@@ -40,7 +40,7 @@ def _plain(char: str) -> bool:
     return " " <= char <= "~" or char in "\n\t" or (char > "~" and char.isalnum())
 
 
-def _escaped(char: str) -> str:
+def _escape(char: str) -> str:
     if char in "\\'":
         return "\\" + char
     if _plain(char):

@@ -73,7 +73,7 @@ def unmet(labels: Sequence[Label], uses: Sequence[Label], affinity: Sequence[Aff
 
     After a condition on a feature comes what it is: `storage.s3==true (s5cmd, for input and output over S3)`.
     """
-    return [_explained(c) for c in _failed(labels, conditions(uses, affinity, gpus))]
+    return [_with_explanation(c) for c in _unmet_conditions(labels, conditions(uses, affinity, gpus))]
 
 
 def mismatch(labels: Sequence[Label], uses: Sequence[Label], affinity: Sequence[Affinity], gpus: int = 0) -> str:
@@ -82,23 +82,23 @@ def mismatch(labels: Sequence[Label], uses: Sequence[Label], affinity: Sequence[
     `gpus` is as for `unmet`.
     """
     absent, other = [], []
-    for condition in _failed(labels, conditions(uses, affinity, gpus)):
+    for condition in _unmet_conditions(labels, conditions(uses, affinity, gpus)):
         values = [label.value for label in labels if label.key == condition.key]
         if not values or condition.key in FEATURES:
-            absent.append(_explained(condition))
+            absent.append(_with_explanation(condition))
         else:
-            other.append(f"has {condition.key}={' and '.join(values)}, not {written(condition)}")
+            other.append(f"has {condition.key}={' and '.join(values)}, not {condition_text(condition)}")
     return "; ".join([*([f"has no label {', '.join(absent)}"] if absent else []), *other])
 
 
-def _failed(labels: Sequence[Label], wanted: Sequence[Affinity]) -> list[Affinity]:
+def _unmet_conditions(labels: Sequence[Label], wanted: Sequence[Affinity]) -> list[Affinity]:
     return [condition for condition in wanted if not _holds(labels, condition)]
 
 
-def _explained(condition: Affinity) -> str:
+def _with_explanation(condition: Affinity) -> str:
     """Return a condition as a customer writes it, and after a feature what it is."""
     words = FEATURES.get(condition.key)
-    return f"{written(condition)} ({words})" if words else written(condition)
+    return f"{condition_text(condition)} ({words})" if words else condition_text(condition)
 
 
 def conditions(uses: Sequence[Label], affinity: Sequence[Affinity], gpus: int = 0) -> list[Affinity]:
@@ -107,7 +107,7 @@ def conditions(uses: Sequence[Label], affinity: Sequence[Affinity], gpus: int = 
     return [*asked, *enough_of_type(asked, gpus)]
 
 
-def written(condition: Affinity) -> str:
+def condition_text(condition: Affinity) -> str:
     """Return a condition as a customer writes it: `arch==amd64`."""
     return f"{condition.key}{condition.op}{condition.value}"
 

@@ -55,7 +55,9 @@ class Account:
         """Return the account after a hold that ended at `until`."""
         until = max(until, hold.since)
         at = max(self.at, until)
-        added = hold.needs * (_left(at - until, half_life_s) - _left(at - hold.since, half_life_s))
+        added = hold.needs * (
+            _remaining_share(at - until, half_life_s) - _remaining_share(at - hold.since, half_life_s)
+        )
         return replace(self, past=self.past_at(at, half_life_s) + added, at=at)
 
     def with_cancel(self, hold: Hold, at: int, half_life_s: float) -> Account:
@@ -66,7 +68,7 @@ class Account:
 
     def past_at(self, now: int, half_life_s: float) -> Resources:
         """Past use at `now`, if nothing was held since."""
-        return self.past * _left(now - self.at, half_life_s)
+        return self.past * _remaining_share(now - self.at, half_life_s)
 
     def waits_until(self, free_cancels: int) -> int:
         """Unix time until which the customer's pending jobs wait; 0 if it cancelled no more than it may."""
@@ -79,7 +81,7 @@ class Account:
         return max(*self.past_at(now, half_life_s), self._cancels_at(now, half_life_s)) < NEGLIGIBLE
 
     def _cancels_at(self, now: int, half_life_s: float) -> float:
-        return self.cancels * _left(now - self.cancelled_at, half_life_s)
+        return self.cancels * _remaining_share(now - self.cancelled_at, half_life_s)
 
 
 def usage_at(now: int, accounts: Mapping[str, Account], holds: Iterable[Hold], settings: SchedulerSettings) -> Usage:
@@ -89,12 +91,12 @@ def usage_at(now: int, accounts: Mapping[str, Account], holds: Iterable[Hold], s
     present: dict[str, Resources] = {}
     for hold in holds:
         present[hold.customer] = present.get(hold.customer, NOTHING) + hold.needs
-        added = hold.needs * (1.0 - _left(now - hold.since, half_life_s))
+        added = hold.needs * (1.0 - _remaining_share(now - hold.since, half_life_s))
         past[hold.customer] = past.get(hold.customer, NOTHING) + added
     waits = {one: account.waits_until(settings.free_cancels) for one, account in accounts.items()}
     return Usage(past, present, {one: until for one, until in waits.items() if until > now})
 
 
-def _left(elapsed_s: float, half_life_s: float) -> float:
+def _remaining_share(elapsed_s: float, half_life_s: float) -> float:
     """Return the part that still counts after this time."""
     return float(0.5 ** (max(0.0, elapsed_s) / half_life_s))

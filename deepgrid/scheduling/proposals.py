@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from deepgrid.benchmark.labels import is_measured, normalised
+from deepgrid.benchmark.labels import is_measured, normalise
 from deepgrid.lifecycle.job import Label, Provider
 
 
@@ -59,4 +59,4 @@ def _plausible(labels: Sequence[Label]) -> bool:
     """Return whether each measured label is there once, in normal form. Two labels of a key would match more jobs."""
     measured = [label for label in labels if is_measured(label.key)]
     keys = {label.key for label in measured}
-    return len(keys) == len(measured) and all(label.value == normalised(label.value) for label in measured)
+    return len(keys) == len(measured) and all(label.value == normalise(label.value) for label in measured)

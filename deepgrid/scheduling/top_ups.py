@@ -47,16 +47,18 @@ def near_end(jobs: Iterable[Job], slice_minutes: int, ahead_minutes: int, now: i
     none after the end of the bought time either.
     """
     ahead = min(ahead_minutes, slice_minutes, TOP_UP_WINDOW_MINUTES)
-    due = [job for job in jobs if _may_be_topped_up(job) and 0 <= job.granted_minutes - _used(job, now) <= ahead]
+    due = [
+        job for job in jobs if _may_be_topped_up(job) and 0 <= job.granted_minutes - _used_minutes(job, now) <= ahead
+    ]
     return sorted(due, key=lambda job: (remaining_minutes(job, now), job.id))
 
 
 def remaining_minutes(job: Job, now: int) -> int:
     """Return the unused minutes of a claimed job. As in the contract, only full minutes count as used."""
-    return max(0, job.granted_minutes - _used(job, now))
+    return max(0, job.granted_minutes - _used_minutes(job, now))
 
 
-def _used(job: Job, now: int) -> int:
+def _used_minutes(job: Job, now: int) -> int:
     return max(0, now - job.started_at) // 60 if job.started_at else 0
 
 
@@ -72,7 +74,7 @@ def plan(
     for job in due:
         has, rate, most = left[job.customer], job.rate_wei_per_minute, spendable_wei.get(job.id, 0)
         if most < rate:
-            planned.append(Unpaid(job, _limited(job)))
+            planned.append(Unpaid(job, _limit_reached(job)))
             continue
         cost = min(slice_minutes * rate, most)
         if cost > min(has.allowance_wei, has.balance_wei):
@@ -87,7 +89,7 @@ def _may_be_topped_up(job: Job) -> bool:
     return job.status.claimed and job.delegate_spending and not job.has_cancel_request
 
 
-def _limited(job: Job) -> str:
+def _limit_reached(job: Job) -> str:
     return (
         f"automatic top-ups have taken what you allowed: the job ends at its limit of {job.granted_minutes} min;"
         f" to continue it, allow more with `dps job auto-top-up {job.id} --limit CREDITS`"

@@ -64,7 +64,7 @@ def unpack_backup(archive: Path, folder: Path) -> Manifest:
     most_bytes = dict.fromkeys(DUMPS.values(), sys.maxsize) | {SECRET: MOST_SECRET_BYTES}
     manifest = file_backup.unpack(archive, folder, Manifest, most_bytes.get)
     if DUMPS[manifest.kind] not in manifest.members:
-        raise file_backup.damaged(archive, file_backup.BAD_CHECKSUMS)
+        raise file_backup.damaged_archive(archive, file_backup.BAD_CHECKSUMS)
     return manifest
 
 

@@ -59,12 +59,12 @@ def parse(raw: Any, book: AddressBook, owner: str) -> PageCall:
     to = str(raw.get("to")).lower()
     for name, address in (("MetaScheduler", book.meta_scheduler), ("Credit", book.credit)):
         if to == address.lower():
-            function, arguments = _decoded(name, bytes.fromhex(data[2:]))
+            function, arguments = _decode_call(name, bytes.fromhex(data[2:]))
             return PageCall(function, address, data, _costs(name, function, arguments, book))
     raise Refused("The transaction is for a contract that is not of this grid.")
 
 
-def _decoded(contract: str, data: bytes) -> tuple[str, dict[str, Any]]:
+def _decode_call(contract: str, data: bytes) -> tuple[str, dict[str, Any]]:
     try:
         return interface(contract).arguments(data)
     except ChainError:

@@ -130,7 +130,7 @@ class Cluster:
         Raises SlurmError when Slurm refuses the job or refused it before, when its customer has no account here, or
         when the claim was cancelled. Raises SlurmUnreachable when it is unknown whether Slurm has the job: call again.
         """
-        body = protocol.guarded(script, protocol.job_folder(self.settings, key))
+        body = protocol.with_guard(script, protocol.job_folder(self.settings, key))
         wanted = Wanted(key, request, body, self.settings.account_of(request.customer))
         self._learn(key, request.customer)
         await self._submissions[wanted.account].do(wanted)
@@ -149,7 +149,7 @@ class Cluster:
         errors: dict[Wanted, Exception] = {}
         for one in batch:
             try:
-                word, text = await self._parsed(done, one.key)
+                word, text = await self._parse_answer(done, one.key)
                 one.found = Submission(int(text), adopted=word == "adopted" or one is not once[one.key])
             except GridError as error:
                 errors[one] = error
@@ -182,7 +182,7 @@ class Cluster:
         """Acknowledge these claims. Returns the errors of single claims, which need another call."""
         lines = "".join(f"{key.folder} {','.join(key.names)} {key.comment}\n" for key in keys)
         done = await self._login.run(call(_ACKNOWLEDGE, self.settings.grid_root, self.term or ""), stdin=lines.encode())
-        await self._parsed(done)
+        await self._parse_answer(done)
         late = {folder: why for word, folder, *why in map(str.split, lines_of(done.text)[:-1]) if word == "late"}
         return {
             key: SlurmUnreachable(f"The completion record of job {key.job_id} stays: {' '.join(late[key.folder])}.")
@@ -285,9 +285,9 @@ class Cluster:
     async def _effect(self, verb: str, key: JobKey, *arguments: object) -> tuple[str, str]:
         command = protocol.protocol(self.settings, verb, key, *arguments, term=self.term)
         async with self._limits.slot(key.comment):
-            return await self._parsed(await self._login.run(command))
+            return await self._parse_answer(await self._login.run(command))
 
-    async def _parsed(self, done: CommandResult, asked: JobKey | None = None) -> tuple[str, str]:
+    async def _parse_answer(self, done: CommandResult, asked: JobKey | None = None) -> tuple[str, str]:
         try:
             return protocol.parse_answer(done, asked)
         except SubmitLimit:

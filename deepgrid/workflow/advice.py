@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from deepgrid.plain_text import named
+from deepgrid.plain_text import character_name
 from deepgrid.workflow.models.base import EnvVar, Model
 from deepgrid.workflow.models.held_steps import held_steps
 from deepgrid.workflow.models.job import Definition
@@ -26,7 +26,7 @@ _CONSTANT = re.compile(r"(?!true\Z)[^\s$`=<>!&|()'\"]+")  # one word that bash d
 def advice_on(root: Model) -> Iterator[tuple[Path, str]]:
     """Yield each warning with its place. `advice_on_whole` yields the warnings that depend on all steps of a job."""
     for place, model in models_in(root):
-        yield from _outdated(place, model)
+        yield from _outdated_fields(place, model)
         yield from _set_again(place, model)
         if isinstance(model, Definition):
             yield from _idle_in_job(model)
@@ -66,7 +66,7 @@ def _on_step(place: Path, step: Step) -> Iterator[tuple[Path, str]]:
         yield (*place, "if"), what
 
 
-def _outdated(place: Path, model: Model) -> Iterator[tuple[Path, str]]:
+def _outdated_fields(place: Path, model: Model) -> Iterator[tuple[Path, str]]:
     for name, field in type(model).model_fields.items():
         instead = type(model).OUTDATED.get(field.alias or name)
         if instead and getattr(model, name) != field.default:
@@ -77,7 +77,10 @@ def _odd_quotes(place: Path, run: StepRun) -> Iterator[tuple[Path, str]]:
     """Yield typographic quotes, which word processors insert."""
     found = _ODD_QUOTE.search(run.command)
     if found:
-        yield (*place, "command"), f"contains {named(found[0])}, which is not a quote for a shell; write ' or \""
+        yield (
+            (*place, "command"),
+            f"contains {character_name(found[0])}, which is not a quote for a shell; write ' or \"",
+        )
 
 
 def _set_again(place: Path, model: Model) -> Iterator[tuple[Path, str]]:

@@ -14,7 +14,7 @@ WIDTH = 120
 
 def as_file(values: Any) -> str:
     """Return the text of a workflow file with the values of a definition in canonical form."""
-    text: str = yaml.dump(_ordered(values), Dumper=_Writer, sort_keys=False, allow_unicode=True, width=WIDTH)
+    text: str = yaml.dump(_order_fields(values), Dumper=_Writer, sort_keys=False, allow_unicode=True, width=WIDTH)
     return text
 
 
@@ -48,10 +48,10 @@ def _places() -> dict[str, int]:
     return found
 
 
-def _ordered(part: Any) -> Any:
+def _order_fields(part: Any) -> Any:
     if isinstance(part, list):
-        return [_ordered(inner) for inner in part]
+        return [_order_fields(inner) for inner in part]
     if not isinstance(part, dict):
         return part
     places = _places()
-    return {name: _ordered(part[name]) for name in sorted(part, key=lambda name: (places.get(name, 999), name))}
+    return {name: _order_fields(part[name]) for name in sorted(part, key=lambda name: (places.get(name, 999), name))}

@@ -109,7 +109,7 @@ def warning_lines(warnings: Iterable[Fault], document: Document, name: str) -> t
     return tuple(fault_lines(((path, f"warning: {what}", key) for path, what, key in warnings), document, name))
 
 
-def located(faults: Iterable[Fault], document: Document, whole: str = "the job") -> list[tuple[int, int, str]]:
+def locate_faults(faults: Iterable[Fault], document: Document, whole: str = "the job") -> list[tuple[int, int, str]]:
     """Line, column and `path: what` of the first faults, in the order of the file."""
     found = sorted((*document.place(path, of_key=key), f"{dotted(path, whole)}: {what}") for path, what, key in faults)
     more = len(found) - MOST_SHOWN
@@ -118,7 +118,9 @@ def located(faults: Iterable[Fault], document: Document, whole: str = "the job")
 
 def fault_lines(faults: Iterable[Fault], document: Document, name: str) -> list[str]:
     """`FILE:LINE:COLUMN: path: what` of each fault, or `path: what` if there is no file."""
-    return [f"{name}:{line}:{column}: {what}" if name else what for line, column, what in located(faults, document)]
+    return [
+        f"{name}:{line}:{column}: {what}" if name else what for line, column, what in locate_faults(faults, document)
+    ]
 
 
 def fit(

@@ -24,7 +24,7 @@ _SECRET_NAME = re.compile(
 Place = tuple[str | int, ...]
 
 
-def masked(content: bytes) -> bytes:
+def mask_secrets(content: bytes) -> bytes:
     """Return a definition in canonical form with MASK in place of each secret."""
     values = json.loads(content)
     _replace(values, lambda _, value, is_address: _masked_address(value) if is_address else MASK)
@@ -41,7 +41,7 @@ def masked_places(values: Any) -> list[str]:
     return [_name(values, place) for place, value, _ in _secrets(values, ()) if MASK in value]
 
 
-def filled(values: Any, secrets: Mapping[str, str]) -> Any:
+def fill_secrets(values: Any, secrets: Mapping[str, str]) -> Any:
     """Return the definition with these secrets in the places that hide one. Raises InputError for a missing one."""
     whole = json.loads(json.dumps(values))
 
@@ -70,17 +70,17 @@ def _name(values: Any, place: Place) -> str:
 @cache
 def secret_fields() -> frozenset[str]:
     """Return the names of the fields that the schema marks as secret."""
-    return frozenset(_marked(Definition.model_json_schema(by_alias=True)))
+    return frozenset(_secret_fields(Definition.model_json_schema(by_alias=True)))
 
 
-def _marked(part: Any) -> Iterator[str]:
+def _secret_fields(part: Any) -> Iterator[str]:
     if isinstance(part, dict):
         properties = part.get("properties")
         for name, field in properties.items() if isinstance(properties, dict) else ():
             if isinstance(field, dict) and field.get("x-secret"):
                 yield name
     for inner in part.values() if isinstance(part, dict) else part if isinstance(part, list) else ():
-        yield from _marked(inner)
+        yield from _secret_fields(inner)
 
 
 def _secrets(part: Any, place: Place) -> Iterator[tuple[Place, str, bool]]:

@@ -35,7 +35,7 @@ def with_variables(job: Definition, variables: Mapping[str, str]) -> Definition:
     Raises InputError for a name or value that is not allowed.
     """
     kept = [variable for variable in job.env if variable.key not in variables]
-    return _checked(job, {"env": (*kept, *_env(variables))})
+    return _validated_copy(job, {"env": (*kept, *_env(variables))})
 
 
 def pack(job: Definition, sets: Sequence[Mapping[str, str]]) -> Definition:
@@ -49,7 +49,7 @@ def pack(job: Definition, sets: Sequence[Mapping[str, str]]) -> Definition:
     """
     count = len(sets)
     steps = (_step(job, variables, number, count) for number, variables in enumerate(sets, 1))
-    return _checked(job, {"steps": (*steps, _last_step(count))})
+    return _validated_copy(job, {"steps": (*steps, _last_step(count))})
 
 
 def without_texts(job: Definition) -> Definition:
@@ -59,19 +59,19 @@ def without_texts(job: Definition) -> Definition:
     texts as one quoted word, and nothing else depends on it. Commands that become arguments of an entry point stay,
     because their number of words matters.
     """
-    return Definition.model_validate(_blanked(job.model_dump(mode="json", by_alias=True, exclude_defaults=True)))
+    return Definition.model_validate(_blank_values(job.model_dump(mode="json", by_alias=True, exclude_defaults=True)))
 
 
-def _blanked(part: Any) -> Any:
+def _blank_values(part: Any) -> Any:
     if isinstance(part, dict):
         if part.keys() == {"key", "value"}:
             return {"key": part["key"], "value": "value"}
-        return {name: _blanked_run(value) if name == "run" else _blanked(value) for name, value in part.items()}
-    return [_blanked(one) for one in part] if isinstance(part, list) else part
+        return {name: _blanked_run(value) if name == "run" else _blank_values(value) for name, value in part.items()}
+    return [_blank_values(one) for one in part] if isinstance(part, list) else part
 
 
 def _blanked_run(part: Any) -> Any:
-    blanked = _blanked(part)
+    blanked = _blank_values(part)
     if StepRun.model_validate(part).starts_entry_point:
         return blanked
     return blanked | {"command": "command"}
@@ -99,7 +99,7 @@ def _variable(key: str, value: str) -> EnvVar:
         raise InputError(f"the variable {key[:40]!r} {faults}") from None
 
 
-def _checked(job: Definition, changes: dict[str, object]) -> Definition:
+def _validated_copy(job: Definition, changes: dict[str, object]) -> Definition:
     """`job` with these fields, checked as a whole. Its parts are shared, not copied."""
     try:
         return Definition.model_validate({name: getattr(job, name) for name in Definition.model_fields} | changes)

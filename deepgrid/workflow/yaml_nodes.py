@@ -101,7 +101,7 @@ class _CoreLoader(yaml.SafeLoader):
             self._cost += self._costs[node]
         else:
             if isinstance(node, yaml.ScalarNode) and node.style == '"':
-                node.value = _PAIR.sub(_joined, node.value)
+                node.value = _PAIR.sub(_join_surrogates, node.value)
             self._cost += VALUE_COST + (len(node.value) if isinstance(node, yaml.ScalarNode) else 0)
             self._costs[node] = self._cost - before
         if self._cost > MAX_COST:
@@ -207,7 +207,7 @@ def _scalar(node: yaml.ScalarNode) -> Any:
     return float(text) if _FLOAT.fullmatch(text) else text
 
 
-def _joined(pair: re.Match[str]) -> str:
+def _join_surrogates(pair: re.Match[str]) -> str:
     """Return the character that JSON writes as two escapes. YAML reads them as two, which are not characters."""
     return pair[0].encode("utf-16-le", "surrogatepass").decode("utf-16-le")
 

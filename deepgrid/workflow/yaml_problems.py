@@ -6,7 +6,7 @@ import re
 
 import yaml
 
-from deepgrid.plain_text import named, visible
+from deepgrid.plain_text import character_name, visible
 
 # What PyYAML says, and what the author reads. `opened` is the place where the list, mapping or text begins.
 _SENTENCES = tuple(
@@ -40,7 +40,7 @@ def sentence_for(error: yaml.MarkedYAMLError, text: str) -> str:
     if odd or "'\\t'" in problem:
         return f"{odd or 'a tab'} cannot indent; indent with spaces" + (", not tabs" if odd in ("", "a tab") else "")
     if error.context == "while scanning a quoted scalar" and error.context_mark and "end of stream" in problem:
-        return f"the file ends before the quote that opens in {_shown(error.context_mark)} is closed"
+        return f"the file ends before the quote that opens in {_place_words(error.context_mark)} is closed"
     if problem.startswith(_BEHIND):
         return _after_value(text, mark) if before.strip() else _UNFITTING
     if problem == "mapping values are not allowed here":
@@ -48,7 +48,7 @@ def sentence_for(error: yaml.MarkedYAMLError, text: str) -> str:
     told = " ".join(part for part in (error.context, problem) if part)
     for pattern, sentence in _SENTENCES:
         if found := pattern.search(told):
-            opened = _shown(error.context_mark) if error.context_mark else "an earlier line"
+            opened = _place_words(error.context_mark) if error.context_mark else "an earlier line"
             return visible(sentence.format(*found.groups(), opened=opened))
     return visible(told)
 
@@ -57,7 +57,7 @@ def _odd_indent(text: str, mark: yaml.Mark) -> str:
     """Return the first character other than a space before the text of the marked line, by its name."""
     found = re.match(r"[^\S\r\n]*", text[mark.index - mark.column :])
     odd = next((c for c in found[0] if c != " "), "") if found else ""
-    return "a tab" if odd == "\t" else named(odd) if odd else ""
+    return "a tab" if odd == "\t" else character_name(odd) if odd else ""
 
 
 def _after_value(text: str, mark: yaml.Mark) -> str:
@@ -71,9 +71,9 @@ def _after_value(text: str, mark: yaml.Mark) -> str:
         pass
     if opened is None:
         return "unexpected text after a value"
-    where = f"the quote of {_shown(opened)}" if opened.line != mark.line else "a value in quotes"
+    where = f"the quote of {_place_words(opened)}" if opened.line != mark.line else "a value in quotes"
     return f"unexpected text after {where}; is that quote closed where it should be?"
 
 
-def _shown(mark: yaml.Mark) -> str:
+def _place_words(mark: yaml.Mark) -> str:
     return f"line {mark.line + 1}, column {mark.column + 1}"

@@ -95,7 +95,7 @@ def show_usage(report: UsageReport, *, as_json: bool, csv_file: Path | None) -> 
     from deepgrid.billing.usage import usage_files, usage_tables
 
     if csv_file is not None:
-        _write(csv_file, usage_files.as_csv(usage_files.stored(report)))
+        _write(csv_file, usage_files.as_csv(usage_files.file_rows(report)))
     if as_json:
         print_json(usage_tables.as_json(report))
         return

@@ -25,7 +25,7 @@ class Row:
 def table(rows: Sequence[Row]) -> str:
     """Return one line per process, with aligned columns."""
     lines = [(row.name, str(row.pid or "dead"), row.address, str(row.log)) for row in rows]
-    return aligned([("PROCESS", "PID", "ADDRESS", "LOG"), *lines])
+    return align_rows([("PROCESS", "PID", "ADDRESS", "LOG"), *lines])
 
 
 def login_words(prefect: PrefectServer) -> str:
@@ -43,7 +43,7 @@ def web_words(address: str) -> str:
     return f"Web app of the grid's customer: {address}\nThis address works once; `./run status` prints the next one."
 
 
-def aligned(lines: Sequence[Sequence[str]]) -> str:
+def align_rows(lines: Sequence[Sequence[str]]) -> str:
     """Return rows as lines with aligned columns. The last column is not padded."""
     widths = [max(len(cell) for cell in column) for column in list(zip(*lines, strict=True))[:-1]]
     padded = [[cell.ljust(width) for cell, width in zip(line, widths, strict=False)] for line in lines]
@@ -65,7 +65,7 @@ def timetable(prefect: PrefectServer) -> str:
     flows = {flow["id"]: flow["name"] for flow in prefect.ask("POST", "/api/flows/filter") or []}
     deployments = prefect.ask("POST", "/api/deployments/filter") or []
     lines = [line_of(flows.get(one["flow_id"], "?"), one, _next_run(prefect, one)) for one in deployments]
-    return aligned([HEAD, *sorted(lines)]) if lines else ""
+    return align_rows([HEAD, *sorted(lines)]) if lines else ""
 
 
 def line_of(flow: str, deployment: Json, next_run: datetime | None) -> tuple[str, str, str, str]:

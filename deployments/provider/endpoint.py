@@ -89,11 +89,11 @@ async def _check_regularly(session: ProviderSession, settings: EndpointSettings)
                 logger.debug("a health check failed: %s", outcome)
             elif isinstance(outcome, Exception):
                 logger.error("a health check failed: unexpected error", exc_info=outcome)
-        conditions.tell(DEGRADED, _degraded(session))
+        conditions.tell(DEGRADED, _degradation(session))
         await asyncio.sleep(settings.check_every_s)
 
 
-def _degraded(session: ProviderSession) -> str:
+def _degradation(session: ProviderSession) -> str:
     """Return what this supervisor lacks; empty on a standby, because the leader reports it.
 
     Without the login node no supervisor leads, because the leader's lock is there.

@@ -121,11 +121,9 @@ def files_of(role: str, processes: Sequence[Process], checkout: Path, login: str
     folders += [f"d {one.state} {one.mode} {one.started_by} {one.user} -\n" for one in processes]
     with_file = [one for one in processes if one.environment]
     rights = [f"z /etc/deepgrid/{one.name}.env 0640 root {one.user} -\n" for one in with_file]
-    secret = [
-        (one, "".join(_rendered(name, process=one, login=login) for name in one.environment)) for one in with_file
-    ]
+    secret = [(one, "".join(_render(name, process=one, login=login) for name in one.environment)) for one in with_file]
     return [
-        File(f"etc/systemd/system/{TARGET}", _rendered(TARGET, checkout=checkout)),
+        File(f"etc/systemd/system/{TARGET}", _render(TARGET, checkout=checkout)),
         *(File(f"etc/systemd/system/deepgrid-{one.name}.service", _unit(one, checkout)) for one in processes),
         File("usr/local/sbin/with_rights_of", RIGHTS_SCRIPT.read_text(), mode=0o755),
         File(f"etc/sysusers.d/deepgrid-{role}.conf", sysusers),
@@ -151,8 +149,8 @@ def _worker(account: str) -> Process:
 
 def _unit(process: Process, checkout: Path) -> str:
     at_home = checkout.is_relative_to("/home") or checkout.is_relative_to("/root")
-    return _rendered("unit.service", process=process, checkout=checkout, at_home=at_home, target=TARGET)
+    return _render("unit.service", process=process, checkout=checkout, at_home=at_home, target=TARGET)
 
 
-def _rendered(template: str, **values: object) -> str:
+def _render(template: str, **values: object) -> str:
     return TEMPLATES.get_template(f"{template}.j2").render(values)

@@ -13,7 +13,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from deepgrid.slurm.ssh.channel import MARK, CommandResult, marked
+from deepgrid.slurm.ssh.channel import MARK, CommandResult, with_marker
 
 Job = dict[str, Any]
 PROGRAMS = ("squeue", "sacct", "sinfo", "scontrol", "scancel", "sacctmgr", "sbatch", "sdiag", "sstat")
@@ -77,7 +77,7 @@ class LocalLogin:
     async def run(self, argv: Sequence[str], *, stdin: bytes = b"", timeout_s: float | None = None) -> CommandResult:
         pipe = asyncio.subprocess.PIPE
         process = await asyncio.create_subprocess_exec(
-            "sh", "-c", marked(argv), stdin=pipe, stdout=pipe, stderr=pipe, env=self._env, cwd=self._home
+            "sh", "-c", with_marker(argv), stdin=pipe, stdout=pipe, stderr=pipe, env=self._env, cwd=self._home
         )
         out, complaint = await process.communicate(stdin)
         return CommandResult(process.returncode or 0, out.partition(MARK)[2], complaint.partition(MARK)[2])

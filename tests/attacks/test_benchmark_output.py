@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 
 from deepgrid.benchmark import measuring
-from deepgrid.benchmark.labels import is_measured, normalised
+from deepgrid.benchmark.labels import is_measured, normalise
 from deepgrid.benchmark.outcome import PROBLEM_CHARACTERS, Outcome
 from deepgrid.benchmark.settings import BenchmarkSettings
 from deepgrid.errors import SlurmError
 from deepgrid.provider.benchmark_archive import MOST_OUTPUT_CHARACTERS, BenchmarkArchive
-from tasks.benchmark_artifacts import escaped
+from tasks.benchmark_artifacts import escape_markdown
 
 USUAL = BenchmarkSettings()
 RATES = "network.p2p.bw.mbps 50\nnetwork.p2p.latency.us 20\nnetwork.all-to-all.latency.us 30\n"
@@ -39,7 +39,7 @@ def test_output_makes_plain_measured_labels_only(forged: str) -> None:
         "network.all-to-all.latency.us",
         "network.benchmark",
     }
-    assert all(is_measured(label.key) and label.value == normalised(label.value) for label in outcome.labels)
+    assert all(is_measured(label.key) and label.value == normalise(label.value) for label in outcome.labels)
     assert not any("<" in text or "|" in text for text in outcome.evidence.parameters.values())
 
 
@@ -66,5 +66,5 @@ def test_an_error_is_text_in_the_table_of_a_run() -> None:
         measuring.read("storage", evil, USUAL)
     words = Outcome("storage", problem=caught.value.message).words()
     assert len(words) < PROBLEM_CHARACTERS + 100 and "\n" not in words
-    shown = escaped(words)
+    shown = escape_markdown(words)
     assert "](" not in shown.replace("\\]", "") and "\\<img" in shown and "\\!\\[x" in shown

@@ -7,7 +7,7 @@ import io
 
 import pytest
 
-from deepgrid.billing.usage.usage_files import as_csv, stored
+from deepgrid.billing.usage.usage_files import as_csv, file_rows
 from deepgrid.billing.usage.usage_page import page
 from tests.billing.usage.deceptive import EVIL, OURS, cells, evil_report, tags, visible_of
 
@@ -32,9 +32,9 @@ def test_names_and_errors_stay_text_on_the_page(text: str) -> None:
 )  # fmt: skip
 @pytest.mark.parametrize("text", EVIL)
 def test_no_cell_of_the_csv_is_a_formula(text: str) -> None:
-    rows = list(csv.reader(io.StringIO(as_csv(stored(evil_report(text))))))
+    rows = list(csv.reader(io.StringIO(as_csv(file_rows(evil_report(text))))))
     assert len(rows) == 3 and len({len(row) for row in rows}) == 1
     for row in rows:
         assert not any(cell.strip().startswith(("=", "+", "-", "@", "\t", "\r")) for cell in row)
-    as_semicolons = list(csv.reader(io.StringIO(as_csv(stored(evil_report(f'a";{text}')))), delimiter=";"))
+    as_semicolons = list(csv.reader(io.StringIO(as_csv(file_rows(evil_report(f'a";{text}')))), delimiter=";"))
     assert not any(cell.startswith(("=", "+", "-", "@")) for row in as_semicolons for cell in row)

@@ -21,7 +21,7 @@ from deepgrid.compat.graphql.documents import read_body, read_document
 from deepgrid.compat.graphql.operations import execute
 from deepgrid.compat.logger_api.grpc_web import frames, message_of
 from deepgrid.compat.logger_api.logger_pb2 import ReadRequest, WatchListRequest
-from deepgrid.compat.logger_api.methods import _job_id, _parsed, reader_of, watcher_of
+from deepgrid.compat.logger_api.methods import _job_id, _parse, reader_of, watcher_of
 from deepgrid.errors import InputError
 from deepgrid.gateway.check import _file_of
 from deepgrid.gateway.relay.read_rules import Rules
@@ -91,14 +91,14 @@ def read_call(body: bytes) -> None:
 
 def read_frame(body: bytes) -> None:
     """Read a call over gRPC-web as the log service does, until it knows the job."""
-    request = _parsed(ReadRequest, message_of(body, text=not body.startswith((b"\0", b"\1"))))
+    request = _parse(ReadRequest, message_of(body, text=not body.startswith((b"\0", b"\1"))))
     _job_id(request.log_name)
     reader_of(request, NOW)
 
 
 def read_list_frame(body: bytes) -> None:
     """Read a request for a list of logs as the log service does."""
-    watcher_of(_parsed(WatchListRequest, message_of(body, text=False)), NOW)
+    watcher_of(_parse(WatchListRequest, message_of(body, text=False)), NOW)
 
 
 def read_page_call(body: bytes) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from deepgrid.benchmark.labels import is_measured, labels_of, measured_of, merge, moved, normalised, number
+from deepgrid.benchmark.labels import has_moved, is_measured, labels_of, measured_of, merge, normalise, number
 from deepgrid.lifecycle.job import Label
 
 OLD = (Label("compute.gflops", "100.00"), Label("os", "linux"))
@@ -34,7 +34,7 @@ def test_any_other_key_is_the_providers_own(key: str) -> None:
     ],
 )
 def test_text_is_normalised(text: str, plain: str) -> None:
-    assert normalised(text) == plain
+    assert normalise(text) == plain
 
 
 def test_figures_have_two_decimals() -> None:
@@ -72,8 +72,8 @@ def test_own_labels_win_over_measured_ones() -> None:
 def test_labels_moved_when_a_text_changed_or_a_figure_by_over_five_percent(
     new: tuple[Label, ...], expected: bool
 ) -> None:
-    assert moved(OLD, new) is expected
+    assert has_moved(OLD, new) is expected
 
 
 def test_anything_differs_from_zero() -> None:
-    assert moved((Label("compute.gflops", "0.00"),), (Label("compute.gflops", "0.01"),))
+    assert has_moved((Label("compute.gflops", "0.00"),), (Label("compute.gflops", "0.01"),))

@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
-from deepgrid.benchmark.outcome import Comparison, Evidence, Outcome, compared, nothing_worked, summary, updated
+from deepgrid.benchmark.outcome import (
+    Comparison,
+    Evidence,
+    Outcome,
+    comparisons,
+    nothing_worked,
+    summary,
+    update_labels,
+)
 from deepgrid.lifecycle.job import Label
 
 LAST = (
@@ -16,29 +24,31 @@ LAST = (
 
 def test_a_program_that_failed_keeps_its_last_value() -> None:
     outcomes = [Outcome("hpl", problem="it crashed"), Outcome("machine", (Label("os", "plan9"), Label("gpu", "h100")))]
-    labels = updated(LAST, outcomes)
+    labels = update_labels(LAST, outcomes)
     assert Label("compute.gflops", "10.00") in labels
     assert {Label("os", "plan9"), Label("gpu", "h100")} < set(labels)
 
 
 def test_what_a_program_no_longer_reports_is_gone() -> None:
-    assert Label("gpu", "a100") not in updated(LAST, [Outcome("machine", (Label("os", "linux"),))])
+    assert Label("gpu", "a100") not in update_labels(LAST, [Outcome("machine", (Label("os", "linux"),))])
 
 
 def test_a_volume_that_failed_keeps_its_last_figures_beside_the_others_new_ones() -> None:
     outcome = Outcome("storage", (Label("storage.scratch.read.iops", "50.00"),), "shared-tmp: no such folder")
     assert {Label("storage.scratch.read.iops", "50.00"), Label("storage.shared-tmp.read.iops", "6.00")} < set(
-        updated(LAST, [outcome])
+        update_labels(LAST, [outcome])
     )
 
 
 def test_the_providers_own_labels_are_not_measured_again() -> None:
-    labels = updated(LAST, [Outcome("hpl", (Label("compute.gflops", "99.00"),))], (Label("compute.gflops", "1.00"),))
+    labels = update_labels(
+        LAST, [Outcome("hpl", (Label("compute.gflops", "99.00"),))], (Label("compute.gflops", "1.00"),)
+    )
     assert "compute.gflops" not in {label.key for label in labels}
 
 
 def test_both_sides_are_shown_for_every_label() -> None:
-    rows = compared(
+    rows = comparisons(
         (Label("gpu", "a100"), Label("os", "linux")), (Label("compute.gflops", "1.00"), Label("os", "linux"))
     )
     assert rows == (

@@ -9,7 +9,7 @@ import pytest
 
 from deepgrid.billing.plot import draw
 from deepgrid.billing.reconcile import Reconciliation
-from deepgrid.billing.report import page, stored, table
+from deepgrid.billing.report import file_rows, page, table
 from deepgrid.lifecycle.states import JobStatus
 from tests.billing.books import bill_more, history, operator_books, provider_books
 from tests.billing.histories import CREDIT, MIDNIGHT, Plan
@@ -51,7 +51,7 @@ def test_the_table_begins_with_what_differs() -> None:
 @pytest.mark.parametrize("kind", ["provider", "operator"])
 def test_the_file_holds_every_wei(kind: str, tmp_path: Path) -> None:
     found = books(kind)
-    stored(found).to_parquet(tmp_path / "books.parquet")
+    file_rows(found).to_parquet(tmp_path / "books.parquet")
     kept = pd.read_parquet(tmp_path / "books.parquet")
     assert [int(wei) for wei in kept["locked_wei"]] == list(found.rows["locked"])
     assert [int(wei) for wei in kept["paid_wei"]] == list(found.rows["paid"])
@@ -68,6 +68,6 @@ def test_the_picture_is_a_small_png(found: Reconciliation) -> None:
 
 def test_empty_books_can_be_kept(tmp_path: Path) -> None:
     for found in (provider_books(history()), operator_books(history())):
-        stored(found).to_parquet(tmp_path / "empty.parquet")
+        file_rows(found).to_parquet(tmp_path / "empty.parquet")
         assert pd.read_parquet(tmp_path / "empty.parquet").empty
         assert table(found) == []

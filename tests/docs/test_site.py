@@ -79,5 +79,5 @@ def test_natspec_is_read_with_its_tags() -> None:
 def test_the_whole_surface_is_documented(contract: str) -> None:
     entries = list(contracts.entries(contract))
     assert len(entries) > 20
-    silent = {one["name"] for one in entries if (one["type"], one["name"]) not in contracts.documented(contract)}
+    silent = {one["name"] for one in entries if (one["type"], one["name"]) not in contracts.natspec_of(contract)}
     assert silent <= WITHOUT_A_WORD

@@ -187,7 +187,7 @@ def test_a_name_outside_ascii_is_no_name(bench: Bench) -> None:
 
 @pytest.mark.situation(
     "variables",
-    "a last line without a line end, beside the job's own helpers (`continuousOutputSync`, a virtual network)",
+    "a last line without a line end, alongside the job's own helpers (`continuousOutputSync`, a virtual network)",
     "the next step begins a new line",
 )
 def test_a_last_line_without_end_beside_a_helper_of_the_job(bench: Bench, bucket: Bucket) -> None:

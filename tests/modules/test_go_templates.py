@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from deepgrid.modules.gotemplate import TemplateLimits, fill_in_go, is_go_template
-from deepgrid.modules.gotemplate.functions.yaml import quoted, to_yaml
+from deepgrid.modules.gotemplate.functions.yaml import quote, to_yaml
 from deepgrid.modules.template import TemplateFault
 from tests.modules.go_support import ROOT, STEPS, fault, filled
 
@@ -155,8 +155,8 @@ def test_any_value_survives_as_yaml_of_several_lines(value: Any) -> None:
 
 @given(texts)
 def test_any_text_survives_in_quotes_on_one_line(text: str) -> None:
-    assert "\n" not in quoted(text)
-    assert yaml.safe_load(quoted(text)) == text
+    assert "\n" not in quote(text)
+    assert yaml.safe_load(quote(text)) == text
 
 
 @settings(deadline=None, max_examples=300)

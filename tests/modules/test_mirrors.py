@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from deepgrid.errors import ConfigurationError
-from deepgrid.modules.reach import MIRRORS_VARIABLE, mirrored, mirrors
+from deepgrid.modules.reach import MIRRORS_VARIABLE, mirror_address, mirrors
 from tests.modules.support import HEAD, Origin, commands, faults, load
 
 
@@ -38,10 +38,10 @@ def test_a_module_is_fetched_from_the_mirror(
 def test_the_longest_beginning_counts_and_ends_at_a_slash(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(MIRRORS_VARIABLE, "https://a.org/=https://m.org/all https://a.org/x/y=ssh://git@m.org/one\n")
     pairs = mirrors()
-    assert mirrored("https://a.org/x/y", pairs) == "ssh://git@m.org/one"
-    assert mirrored("https://a.org/x/yz", pairs) == "https://m.org/all/x/yz"
-    assert mirrored("https://a.org.evil/x/y", pairs) == "https://a.org.evil/x/y"
-    assert mirrored("https://b.org/x/y", pairs) == "https://b.org/x/y"
+    assert mirror_address("https://a.org/x/y", pairs) == "ssh://git@m.org/one"
+    assert mirror_address("https://a.org/x/yz", pairs) == "https://m.org/all/x/yz"
+    assert mirror_address("https://a.org.evil/x/y", pairs) == "https://a.org.evil/x/y"
+    assert mirror_address("https://b.org/x/y", pairs) == "https://b.org/x/y"
 
 
 @pytest.mark.parametrize(

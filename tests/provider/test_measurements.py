@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from deepgrid.benchmark.labels import measured_of, merge
-from deepgrid.benchmark.outcome import updated
+from deepgrid.benchmark.outcome import update_labels
 from deepgrid.errors import SlurmError
 from deepgrid.lifecycle.job import Label
 from deepgrid.provider.measurements import last_measured, measure, propose_if_moved
@@ -21,7 +21,7 @@ async def test_what_was_measured_is_proposed_once(scene: Scene) -> None:
     session = scene.session
     old = await last_measured(session)
     assert old == ()
-    new = updated(old, [await measure(session, "machine")])
+    new = update_labels(old, [await measure(session, "machine")])
     proposed = await propose_if_moved(session, old, new)
     assert proposed is not None and proposed.changes
     await approve_waiting(scene.operator, session.address)
@@ -31,7 +31,7 @@ async def test_what_was_measured_is_proposed_once(scene: Scene) -> None:
 
     old = await last_measured(session)
     assert old == new
-    assert await propose_if_moved(session, old, updated(old, [await measure(session, "machine")])) is None
+    assert await propose_if_moved(session, old, update_labels(old, [await measure(session, "machine")])) is None
 
 
 async def test_a_figure_that_moved_a_little_is_not_proposed(scene: Scene) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from deepgrid.errors import SlurmError
-from deepgrid.lifecycle.feature_labels import lacked, lacks
+from deepgrid.lifecycle.feature_labels import lacked_features, lacks
 from deepgrid.lifecycle.job import Affinity, Label
 from deepgrid.provider import site_features
 from deepgrid.provider.site_features import SiteFeatures
@@ -73,5 +73,5 @@ async def test_a_job_that_needs_what_the_nodes_lack_is_unfit(features: SiteFeatu
     reason = features.why_unfit((IN_CONTAINER, S3), ())
     assert "this cluster lacks it: storage.s3 (s5cmd" in reason
     assert features.why_unfit((S3,), (Label("storage.s3", "true"),)) == "", "the provider knows better"
-    assert lacked(reason) == {"storage.s3"}
-    assert lacked("no: " + lacks(["containers"])) == frozenset()
+    assert lacked_features(reason) == {"storage.s3"}
+    assert lacked_features("no: " + lacks(["containers"])) == frozenset()

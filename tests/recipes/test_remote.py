@@ -34,7 +34,7 @@ def called(function: Callable[[Any], Any], item: Any, **more: str) -> tuple[int,
     """Run the program of the node by the command of the job. Returns its exit status and output."""
     content = remote.workflow(TOKEN, None, remote.Resources(), sys.executable)
     variables = {variable["key"]: variable["value"] for variable in content["env"]}
-    variables |= {"REMOTE_CALL": remote.pickled(function, item)} | more
+    variables |= {"REMOTE_CALL": remote.pickle_call(function, item)} | more
     done = subprocess.run(
         ["bash", "-c", content["steps"][0]["run"]["command"]], env={**os.environ, **variables}, text=True,
         stdout=subprocess.PIPE, check=False, timeout=60,
@@ -151,15 +151,15 @@ def test_any_output_is_read_without_a_crash(lines: list[str]) -> None:
 
 def test_what_is_too_large_or_cannot_be_pickled_is_refused_before_money_moves() -> None:
     with pytest.raises(InputError, match="at most 73728 fit in a job"):
-        remote.pickled(len, os.urandom(100_000))
+        remote.pickle_call(len, os.urandom(100_000))
     with pytest.raises(InputError, match="cannot be pickled"):
-        remote.pickled(len, (one for one in ()))
+        remote.pickle_call(len, (one for one in ()))
 
 
 async def test_the_workflow_is_valid_with_and_without_a_container() -> None:
     for image in (None, "python:3.11", {"image": "python:3.11", "apptainer": True}):
         read = await read_workflow(remote.workflow(TOKEN, image, remote.Resources(2, 3000, 1), "python3"))
-        assert read.env(REMOTE_CALL=remote.pickled(len, [])).render().startswith("#!/bin/bash")
+        assert read.env(REMOTE_CALL=remote.pickle_call(len, [])).render().startswith("#!/bin/bash")
         resources = read.definition.resources
         assert (resources.cpus_per_task, resources.mem_per_cpu, resources.gpus) == (2, 1500, 1)
         (step,) = read.definition.steps

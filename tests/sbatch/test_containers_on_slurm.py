@@ -120,7 +120,7 @@ async def test_a_remote_call_of_a_python_function_runs_in_a_container(here: Here
     mounts = [{"hostDir": path, "containerDir": path, "options": "ro"} for path in ("/usr", "/lib", "/lib64")]
     image = {"image": "busybox:1.36", "apptainer": True, "mounts": mounts}
     content = remote.workflow(token, image, remote.Resources(memory_mb=200), "/usr/bin/python3")
-    call = (await read_workflow(content)).env(REMOTE_CALL=remote.pickled(folders, "/srv"))
+    call = (await read_workflow(content)).env(REMOTE_CALL=remote.pickle_call(folders, "/srv"))
     status, lines = await here.run(call.definition)
     assert (status, result_in(lines, token)) == (0, ["app"])
 

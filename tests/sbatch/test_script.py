@@ -17,7 +17,7 @@ from deepgrid.errors import ConfigurationError, InputError
 from deepgrid.sbatch import GUARD_MARK, StoragePaths, render
 from deepgrid.services.script_check import check_script
 from deepgrid.slurm.observe.run_records import GUARD_STATUS
-from deepgrid.slurm.submit.protocol import guarded
+from deepgrid.slurm.submit.protocol import with_guard
 from tests.sbatch.support import Bench, job, lint
 
 EXAMPLES = sorted((Path(__file__).parents[2] / "examples").glob("*.yaml"))
@@ -252,7 +252,7 @@ def test_a_script_runs_in_a_login_shell_whatever_the_profile_does(bench: Bench, 
     (bench.root / f"grid{through_guard}" / "run").mkdir(parents=True)
     (bench.root / f"grid{through_guard}" / "run" / "unstarted").touch()
     folder = str(bench.root / f"grid{through_guard}")
-    done = login(bench, guarded(script, folder) if through_guard else script.encode(), PROFILE)
+    done = login(bench, with_guard(script, folder) if through_guard else script.encode(), PROFILE)
     said = [line for line in done.stdout.splitlines() if line != "trapped"]
     assert (done.returncode, said[-3:]) == (
         0,
@@ -264,7 +264,7 @@ def test_a_script_runs_in_a_login_shell_whatever_the_profile_does(bench: Bench, 
 @pytest.mark.recorder("starts the script itself")
 def test_a_refused_start_does_not_run_the_profile_that_a_customer_wrote(bench: Bench) -> None:
     (bench.root / "tombstone").touch()
-    script = guarded(render(job("- run: {command: ':'}"), bench.storage), str(bench.root))
+    script = with_guard(render(job("- run: {command: ':'}"), bench.storage), str(bench.root))
     done = login(bench, script, "echo computing for nothing")
     (bench.root / "tombstone").unlink()
     assert (done.returncode, done.stdout) == (GUARD_STATUS, "deepgrid: cancelled before it started\n")

@@ -12,7 +12,7 @@ from tools.simulation.measures import jain, measure
 from tools.simulation.policies import OLDEST, Deepgrid, FirstComeCheapest
 from tools.simulation.simulator import Outcome, Simulator
 from tools.simulation.testbed import CAPACITY, SITES, START, Site, chain_job
-from tools.simulation.workloads import TraceJob, equal_demand, mixed, with_load
+from tools.simulation.workloads import TraceJob, equal_demand, mixed_workload, with_load
 
 MILLI = 10**15
 
@@ -23,7 +23,7 @@ def trace_job(number: int, submitted_s: int = 0, run_s: int = 100, cpus: int = 1
 
 @pytest.mark.parametrize("policy", POLICIES)
 def test_every_job_ends_once_and_no_node_is_over_used(policy: str) -> None:
-    jobs = with_load(mixed(5, jobs=60), CAPACITY, 2.0)
+    jobs = with_load(mixed_workload(5, jobs=60), CAPACITY, 2.0)
     simulator = Simulator(jobs, SITES, POLICIES[policy](1))
     outcomes = simulator.run()  # taking more than a node has is an error: NodePool.take
     assert Counter(outcome.job.number for outcome in outcomes) == Counter(job.number for job in jobs)
@@ -35,7 +35,7 @@ def test_every_job_ends_once_and_no_node_is_over_used(policy: str) -> None:
 
 
 def test_the_cpus_in_use_never_exceed_those_of_a_cluster() -> None:
-    outcomes = Simulator(with_load(mixed(6, jobs=150), CAPACITY, 2.0), SITES, FirstComeCheapest()).run()
+    outcomes = Simulator(with_load(mixed_workload(6, jobs=150), CAPACITY, 2.0), SITES, FirstComeCheapest()).run()
     for index, site in enumerate(SITES):
         here = [outcome for outcome in outcomes if outcome.site == index]
         for moment in {outcome.started_s for outcome in here}:
@@ -46,11 +46,12 @@ def test_the_cpus_in_use_never_exceed_those_of_a_cluster() -> None:
 @pytest.mark.parametrize("policy", ["random", "deepgrid"])
 def test_the_same_seed_gives_the_same_outcomes(policy: str) -> None:
     first, second = (
-        Simulator(with_load(mixed(7, jobs=40), CAPACITY, 1.3), SITES, POLICIES[policy](3)).run() for _ in range(2)
+        Simulator(with_load(mixed_workload(7, jobs=40), CAPACITY, 1.3), SITES, POLICIES[policy](3)).run()
+        for _ in range(2)
     )
     assert first == second
     if policy == "random":
-        other = Simulator(with_load(mixed(7, jobs=40), CAPACITY, 1.3), SITES, POLICIES[policy](4)).run()
+        other = Simulator(with_load(mixed_workload(7, jobs=40), CAPACITY, 1.3), SITES, POLICIES[policy](4)).run()
         assert other != first
 
 
@@ -110,6 +111,6 @@ def test_customers_of_equal_demand_submit_the_same_jobs() -> None:
 
 @pytest.mark.parametrize("load", [0.9, 1.3])
 def test_arrivals_are_stretched_to_the_load(load: float) -> None:
-    jobs = with_load(mixed(1, jobs=300), 500.0, load)
+    jobs = with_load(mixed_workload(1, jobs=300), 500.0, load)
     span = max(job.submitted_s for job in jobs)
     assert sum(job.work for job in jobs) / (500 * span) == pytest.approx(load, rel=0.001)

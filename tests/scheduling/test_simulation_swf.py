@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tools.simulation import swf
-from tools.simulation.workloads import mixed
+from tools.simulation.workloads import mixed_workload
 
 STORED = Path(__file__).parents[2] / "examples" / "traces" / "mixed.swf.gz"
 GOOD = "1 100 5 60 4 -1 -1 4 120 2048 1 7 1 -1 1 1 -1 -1"
@@ -76,12 +76,12 @@ def test_jobs_are_sorted_by_submission() -> None:
 
 def test_the_stored_trace_is_what_its_generator_makes() -> None:
     trace = swf.read(STORED)
-    assert trace.jobs == mixed(1) and trace.skipped == 0
+    assert trace.jobs == mixed_workload(1) and trace.skipped == 0
     assert len(trace.jobs) >= 5_000 and len({job.customer for job in trace.jobs}) > 10
 
 
 def test_a_written_trace_has_the_same_bytes_each_time(tmp_path: Path) -> None:
-    jobs = mixed(4, jobs=50)
+    jobs = mixed_workload(4, jobs=50)
     for name in ("one.swf.gz", "two.swf.gz"):
         swf.write(tmp_path / name, jobs)
     assert (tmp_path / "one.swf.gz").read_bytes() == (tmp_path / "two.swf.gz").read_bytes()

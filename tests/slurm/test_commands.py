@@ -21,7 +21,7 @@ from deepgrid.slurm.commands.squeue import Squeue
 from deepgrid.slurm.commands.versions import wait_status
 from deepgrid.slurm.observe.run_records import Marks, is_refused_start
 from deepgrid.slurm.ssh.login_settings import LoginSettings
-from deepgrid.slurm.submit.protocol import SubmitRequest, guarded
+from deepgrid.slurm.submit.protocol import SubmitRequest, with_guard
 
 
 def recorded(name: str) -> str:
@@ -169,7 +169,7 @@ def test_messages_of_refusals_and_outages_are_distinguished() -> None:
 
 def test_the_guard_comes_first_and_the_script_stays_whole() -> None:
     script = "#!/usr/bin/env bash\n#SBATCH --uid=0\necho 'ü'\n"
-    lines = guarded(script, "/grid/jobs/it's").decode().splitlines()
+    lines = with_guard(script, "/grid/jobs/it's").decode().splitlines()
     assert lines[0] == "#!/usr/bin/env bash"
     assert lines[1].startswith("if [ -e '/grid/jobs/it'\"'\"'s/tombstone' ]")
     assert lines[2].startswith("rm ")
@@ -179,7 +179,7 @@ def test_the_guard_comes_first_and_the_script_stays_whole() -> None:
 @pytest.mark.parametrize("script", ["echo hi\n", "#!/usr/bin/python3\nprint()\n", "", " #!/bin/sh\n"])
 def test_a_script_that_cannot_be_guarded_is_refused(script: str) -> None:
     with pytest.raises(InputError):
-        guarded(script, "/grid/jobs/1")
+        with_guard(script, "/grid/jobs/1")
 
 
 def test_only_asked_resources_become_options() -> None:

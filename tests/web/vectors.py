@@ -11,7 +11,7 @@ from typing import Any
 
 from deepgrid.billing.credits import format_credits
 from deepgrid.lifecycle.definition_hash import hash_definition
-from deepgrid.plain_text import marked
+from deepgrid.plain_text import mark_controls
 from deepgrid.services.signing.request_signing import TYPES as REQUEST_TYPES
 from deepgrid.services.signing.request_signing import message_of
 from deepgrid.services.signing.session_keys import TYPES as SESSION_TYPES
@@ -58,7 +58,7 @@ def texts() -> dict[str, Any]:
             for salt, text in ((bytes(32), "{}"), (bytes(range(32)), '{"steps":[{"name":"ü\U0001f642"}]}'))
         ],
         "credits": [[str(wei), format_credits(wei)] for wei in amounts],
-        "marked": [[text, marked(text)] for text in strange],
+        "marked": [[text, mark_controls(text)] for text in strange],
     }
 
 

@@ -12,7 +12,7 @@ from deepgrid.errors import InputError
 from deepgrid.modules import load
 from deepgrid.workflow import canonical, parse
 from deepgrid.workflow.as_file import as_file
-from deepgrid.workflow.masking import filled, masked, masked_places, secret_fields
+from deepgrid.workflow.masking import fill_secrets, mask_secrets, masked_places, secret_fields
 
 EXAMPLES = sorted((Path(__file__).parents[2] / "examples").glob("*.yaml"))
 ADDRESS = "https://me:pw@data.example/a.zip?X-Amz-Signature=1#k"
@@ -26,7 +26,7 @@ PLACES = ["env.HF_TOKEN", "env.DB_PASSWORD", "input.http.url", "output.s3.secret
 
 
 def test_secrets_are_masked_and_nothing_else() -> None:
-    hidden = json.loads(masked(json.dumps(VALUES).encode()))
+    hidden = json.loads(mask_secrets(json.dumps(VALUES).encode()))
     assert masked_places(hidden) == PLACES
     assert hidden["env"][0]["value"] == "***"
     assert hidden["env"][1]["value"] == "8"
@@ -34,15 +34,15 @@ def test_secrets_are_masked_and_nothing_else() -> None:
     assert hidden["output"]["s3"] == {
         "secretAccessKey": "***", "accessKeyId": "id", "endpointUrl": "http://s3.example",
     }  # fmt: skip
-    assert json.loads(masked(json.dumps(hidden).encode())) == hidden
+    assert json.loads(mask_secrets(json.dumps(hidden).encode())) == hidden
 
 
 def test_a_masked_secret_must_be_given_again() -> None:
-    hidden = json.loads(masked(json.dumps(VALUES).encode()))
+    hidden = json.loads(mask_secrets(json.dumps(VALUES).encode()))
     given = {"env.HF_TOKEN": "hf_1", "env.DB_PASSWORD": "p", "input.http.url": ADDRESS}
     with pytest.raises(InputError, match=r"secret output\.s3\.secretAccessKey of the job is not kept"):
-        filled(hidden, given)
-    assert filled(hidden, given | {"output.s3.secretAccessKey": "s3cret"}) == VALUES
+        fill_secrets(hidden, given)
+    assert fill_secrets(hidden, given | {"output.s3.secretAccessKey": "s3cret"}) == VALUES
 
 
 def test_the_schema_names_the_secret_fields() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from deepgrid.scheduling.fit import written
+from deepgrid.scheduling.fit import condition_text
 from deepgrid.workflow import parse
 from deepgrid.workflow.needs import needs_of
 
@@ -47,4 +47,4 @@ CASES = {
 @pytest.mark.parametrize("text", CASES)
 def test_needs_follow_from_the_definition(text: str) -> None:
     loaded = parse(f"resources: {{tasks: 1, cpusPerTask: 1, memPerCpu: 1, gpus: 0}}\n{text}\n", "job.yaml")
-    assert [written(need) for need in needs_of(loaded.model)] == CASES[text]
+    assert [condition_text(need) for need in needs_of(loaded.model)] == CASES[text]

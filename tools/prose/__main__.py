@@ -30,13 +30,13 @@ RULES = [
 def main() -> int:
     """Print every broken rule as FILE:LINE, then the lengths per area."""
     arguments = [argument for argument in sys.argv[1:] if argument != "--lengths"]
-    paths = [Path(name) for name in arguments] or _tracked()
+    paths = [Path(name) for name in arguments] or _tracked_files()
     broken: list[str] = []
     lengths: dict[str, list[int]] = defaultdict(list)
     longest: list[tuple[int, str]] = []
     for path in paths:
         found = texts(path)
-        broken += _broken(path, found)
+        broken += _broken_rules(path, found)
         for text in found:
             for sentence in sentences(text) if text.counted else ():
                 lengths[_area(path)].append(len(sentence.split()))
@@ -57,7 +57,7 @@ def _figures(counts: list[int]) -> tuple[float, float]:
     return statistics.median(ordered), ordered[min(len(ordered) - 1, len(ordered) * 9 // 10)]
 
 
-def _broken(path: Path, found: list[Text]) -> Iterator[str]:
+def _broken_rules(path: Path, found: list[Text]) -> Iterator[str]:
     for text in found:
         for sentence in [text.words] if not text.counted else sentences(text):
             plain = re.sub(r"`[^`]*`|\"[^\"]*\"", "CODE", sentence)
@@ -82,7 +82,7 @@ def _area(path: Path) -> str:
     return "/".join(parts[:2]) if parts and parts[0] in ("deepgrid", "deployments", "tests") else "/".join(parts[:1])
 
 
-def _tracked() -> list[Path]:
+def _tracked_files() -> list[Path]:
     names = subprocess.run(["git", "ls-files"], capture_output=True, text=True, check=True).stdout.splitlines()
     return [Path(name) for name in names if name.endswith(ENDINGS) and Path(name).is_file()]
 

@@ -12,7 +12,7 @@ REPOSITORY = Path(__file__).parents[2]
 SOURCES = sorted((REPOSITORY / "deepgrid").rglob("*.proto"))
 
 
-def generated(source: Path) -> dict[Path, str]:
+def generated_modules(source: Path) -> dict[Path, str]:
     """Return the text of each module that belongs to a .proto file."""
     with tempfile.TemporaryDirectory() as folder:
         options = [f"--proto_path={source.parent}", f"--python_out={folder}", f"--pyi_out={folder}"]
@@ -24,7 +24,7 @@ def generated(source: Path) -> dict[Path, str]:
 def main() -> None:
     check = sys.argv[1:] == ["--check"]
     for source in SOURCES:
-        for file, text in generated(source).items():
+        for file, text in generated_modules(source).items():
             if not check:
                 file.write_text(text)
             elif not file.exists() or file.read_text() != text:

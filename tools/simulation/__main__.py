@@ -14,7 +14,7 @@ from pathlib import Path
 
 from tools.simulation import comparison, swf
 from tools.simulation.comparison import POLICIES, Result
-from tools.simulation.workloads import TraceJob, equal_demand, mixed
+from tools.simulation.workloads import TraceJob, equal_demand, mixed_workload
 
 Generator = Callable[[int], Sequence[TraceJob]]
 LOADS, SEEDS = (0.9, comparison.OVERLOAD), (1, 2, 3)
@@ -25,7 +25,7 @@ JOBS = {"mixed": 6_000, "equal": 2_400}
 def workloads(jobs: int = 0) -> dict[str, Generator]:
     """Return the generators by name. `jobs` replaces the published number of jobs."""
     return {
-        "mixed": partial(mixed, jobs=jobs or JOBS["mixed"]),
+        "mixed": partial(mixed_workload, jobs=jobs or JOBS["mixed"]),
         "equal": partial(equal_demand, jobs=jobs or JOBS["equal"]),
     }
 

@@ -162,11 +162,11 @@ class Simulator:
 
 def _hot_jobs(cluster: SimulatedCluster, now: int) -> list[HotJob]:
     running = [_hot(job.queued, JobStatus.RUNNING, job.limit_at - now) for job in cluster.running.values()]
-    return running + [_queued(job) for job in cluster.queue]
+    return running + [_queued_job(job) for job in cluster.queue]
 
 
 @lru_cache(maxsize=100_000)
-def _queued(job: Queued) -> HotJob:
+def _queued_job(job: Queued) -> HotJob:
     return _hot(job, JobStatus.SCHEDULED, job.limit_s)
 
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tools.simulation.workloads import TraceJob, numbered
+from tools.simulation.workloads import TraceJob, number_jobs
 
 FIELDS = 18
 PARTIAL = (2, 3, 4)  # statuses of lines that describe a part of a job; another line describes the whole job
@@ -81,7 +81,7 @@ def parse(lines: Iterable[str], shapes: Shapes | None = None) -> Trace:
                 trace.skipped += 1
             else:
                 trace.jobs.append(job)
-    trace.jobs = numbered(trace.jobs)
+    trace.jobs = number_jobs(trace.jobs)
     return trace
 
 

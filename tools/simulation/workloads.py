@@ -46,7 +46,7 @@ class TraceJob:
         return self.cpus * self.run_s
 
 
-def mixed(seed: int, jobs: int = 6_000, customers: int = 12) -> list[TraceJob]:
+def mixed_workload(seed: int, jobs: int = 6_000, customers: int = 12) -> list[TraceJob]:
     """Return single jobs and sweeps of customers whose demands differ by more than ten times. Two days, unscaled."""
     random = Random(f"mixed {seed}")
     weights = [1 / rank**1.2 for rank in range(1, customers + 1)]
@@ -60,7 +60,7 @@ def mixed(seed: int, jobs: int = 6_000, customers: int = 12) -> list[TraceJob]:
             run_s = max(1, min(MOST_RUN_S, round(body.run_s * random.uniform(0.8, 1.2))))
             found.append(replace(body, submitted_s=at, run_s=run_s, requested_s=max(body.requested_s, _limit(run_s))))
             at += random.randrange(0, 5)
-    return numbered(found[:jobs])
+    return number_jobs(found[:jobs])
 
 
 def equal_demand(seed: int, jobs: int = 2_400, customers: int = 8) -> list[TraceJob]:
@@ -76,7 +76,7 @@ def equal_demand(seed: int, jobs: int = 2_400, customers: int = 8) -> list[Trace
             part = position / len(order)
             at = round(DAY_S * (math.floor(part * bursts) / bursts if bursts else part))
             found.append(replace(body, customer=f"customer-{number + 1:02}", submitted_s=at + random.randrange(60)))
-    return numbered(found)
+    return number_jobs(found)
 
 
 def with_load(jobs: Sequence[TraceJob], capacity: float, load: float) -> list[TraceJob]:
@@ -86,7 +86,7 @@ def with_load(jobs: Sequence[TraceJob], capacity: float, load: float) -> list[Tr
     return [replace(job, submitted_s=round(job.submitted_s * factor)) for job in jobs]
 
 
-def numbered(jobs: Iterable[TraceJob]) -> list[TraceJob]:
+def number_jobs(jobs: Iterable[TraceJob]) -> list[TraceJob]:
     """Return the jobs in the order of submission, numbered from 1. Submissions begin at 0."""
     order = sorted(jobs, key=lambda job: (job.submitted_s, job.customer))
     first = order[0].submitted_s if order else 0

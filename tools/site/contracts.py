@@ -63,14 +63,14 @@ def parse(comment: str) -> NatSpec:
 
 
 @cache
-def documented(contract: str) -> dict[tuple[str, str], NatSpec]:
+def natspec_of(contract: str) -> dict[tuple[str, str], NatSpec]:
     """Return NatSpec by kind and name, from the libraries of a contract, and with priority from our own sources."""
     own = [file for file in SOURCES.rglob("*.sol") if (file.stem == "Credit") == (contract == "Credit")]
     library = [file for pattern in INHERITED for file in LIBRARY.glob(pattern)]
-    return _declared(library) | _declared(own)
+    return _declarations(library) | _declarations(own)
 
 
-def _declared(files: Iterable[Path]) -> dict[tuple[str, str], NatSpec]:
+def _declarations(files: Iterable[Path]) -> dict[tuple[str, str], NatSpec]:
     """Return the comments by kind and name. Of several declarations, the fullest comment counts."""
     found: dict[tuple[str, str], NatSpec] = {}
     for file in sorted(files):
@@ -114,7 +114,7 @@ def reference() -> str:
 
 
 def _entry(entry: dict[str, Any], contract: str) -> str:
-    said = documented(contract).get((entry["type"], entry["name"]), NatSpec())
+    said = natspec_of(contract).get((entry["type"], entry["name"]), NatSpec())
     arguments = ", ".join(f"{_type(one)} {one['name']}".strip() for one in entry["inputs"])
     results = ", ".join(_type(one) for one in entry.get("outputs", ()))
     state = entry.get("stateMutability", "")

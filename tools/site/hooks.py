@@ -51,7 +51,7 @@ def on_page_markdown(markdown: str, *, page: Any, config: Any, files: Files) -> 
     markdown = _MARKER.sub(lambda marker: GENERATORS[marker[1]](), markdown)
     markdown = _SOURCE.sub(lambda marker: examples.source(marker[1]), markdown)
     markdown = _STATES.sub(lambda diagram: _state_table(diagram[1]), markdown)
-    return ranking.hide(_LINK.sub(lambda link: _relinked(link, Path(origin), source), markdown))
+    return ranking.hide(_LINK.sub(lambda link: _rewrite_link(link, Path(origin), source), markdown))
 
 
 @event_priority(100)  # before the theme writes the index
@@ -65,7 +65,7 @@ def _state_table(edges: str) -> str:
     return "\n".join(["| from | to | by |", "|---|---|---|", *(f"| {a} | {b} | {calls} |" for a, b, calls in rows)])
 
 
-def _relinked(link: re.Match[str], origin: Path, page: str) -> str:
+def _rewrite_link(link: re.Match[str], origin: Path, page: str) -> str:
     """Return the link as the site needs it. `origin` is the file with the link in the repository."""
     text, target, anchor = link[1], link[2], link[3] or ""
     if ":" in target:

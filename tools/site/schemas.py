@@ -78,10 +78,10 @@ def _kind(field: dict[str, Any]) -> str:
     kind = next((one for one in kind if one != "null"), "") if isinstance(kind, list) else kind
     if kind == "array":
         return f"list of {_kind(field.get('items', {}))}"
-    return _bounded({"string": "text", "object": "mapping"}.get(kind, kind), field)
+    return _with_limits({"string": "text", "object": "mapping"}.get(kind, kind), field)
 
 
-def _bounded(kind: str, field: dict[str, Any]) -> str:
+def _with_limits(kind: str, field: dict[str, Any]) -> str:
     bounds = {"minimum": "from", "exclusiveMinimum": "above", "maximum": "to", "exclusiveMaximum": "below"}
     limits = [f"{word} {field[key]:,}" for key, word in bounds.items() if key in field]
     return f"{kind}, {' '.join(limits)}" if limits else kind

@@ -20,10 +20,10 @@ def code(text: object) -> str:
 def prose(text: str) -> str:
     """Return text of the code as Markdown in one line. Everything except inline code is escaped."""
     parts = re.split(r"(`[^`]*`)", " ".join(text.split()))
-    return "".join(part if part.startswith("`") else _escaped(part) for part in parts)
+    return "".join(part if part.startswith("`") else _escape(part) for part in parts)
 
 
-def _escaped(text: str) -> str:
+def _escape(text: str) -> str:
     return re.sub(r"([\[\]*_])", r"\\\1", text).replace("<", "&lt;")
 
 

@@ -26,7 +26,7 @@ INDENT = "    "
 def stub() -> str:
     """Return the text of the stub, as ruff formats it."""
     body = "\n\n".join(class_text(kind, sync.__name__) for kind, sync in SyncProxy._classes.items())
-    return _formatted("\n\n".join([HEADER, "\n".join(_imports(body)), body]))
+    return _format("\n\n".join([HEADER, "\n".join(_imports(body)), body]))
 
 
 def class_text(async_class: type, name: str) -> str:
@@ -81,7 +81,7 @@ def _bound_names(module: str) -> Iterator[tuple[str, str]]:
             yield from ((one.id, f"from {module} import {one.id}") for one in node.targets if isinstance(one, ast.Name))
 
 
-def _formatted(text: str) -> str:
+def _format(text: str) -> str:
     """Return the text with its imports sorted and its lines broken by ruff."""
     for command in (["check", "--fix", "--quiet", "--select", "I"], ["format", "--quiet"]):
         ruff = [sys.executable, "-m", "ruff", *command, "--stdin-filename", str(PATH), "-"]

@@ -72,14 +72,14 @@ class Claims:
 
     def of_job(self, name: str) -> Array:
         """Return a figure of each row's job; 0 where the chain does not know it."""
-        return _taken(numbers(self.tables.jobs, name), self.job)
+        return _take(numbers(self.tables.jobs, name), self.job)
 
     def addresses(self, who: str) -> list[str | None]:
         """Return the `provider` or `customer` of each row."""
         codes, names = words(self.tables.jobs, who)
-        found = _taken(codes, self.job, -1)
+        found = _take(codes, self.job, -1)
         settled, settled_names = words(self.tables.settlements, who)
-        by_end = _taken(settled, self.settlement, -1)
+        by_end = _take(settled, self.settlement, -1)
         return [
             settled_names[end] if end >= 0 else names[code] if code >= 0 else None
             for end, code in zip(by_end.tolist(), found.tolist(), strict=True)
@@ -122,8 +122,8 @@ def join(tables: EntryTables, window: Window) -> Claims:
         given_back=np.concatenate([np.full(len(kept), -1), back, nothing])[order],
         runs=runs,
         money=_money(tables, sums, job, outcome, settled),
-        billed=_taken(numbers(tables.settlements, "billed_minutes"), settled),
-        expected=_expected(tables, job, outcome, runs),
+        billed=_take(numbers(tables.settlements, "billed_minutes"), settled),
+        expected=_expected_minutes(tables, job, outcome, runs),
     )
 
 
@@ -220,26 +220,26 @@ def _money(tables: EntryTables, sums: JobSums, job: Array, outcome: Array, settl
     """Return the credits of each row. An older job brings its deposit forward into the period."""
     mine = np.where((outcome == IS_SETTLED) | (outcome == IS_OPEN), job, -1)
     ends = tables.settlements
-    found = {name: _taken(getattr(sums, name), mine) for name in ("locked", "brought_forward")}
-    found |= {name: _taken(getattr(sums, name), mine) for name in ("deposit", "top_up", "paid_out", "refund_out")}
-    found |= {name: _taken(amounts(ends, f"{name}_wei"), settled) for name in ("paid", "cut", "refunded")}
-    released = _taken(sums.released, mine)
+    found = {name: _take(getattr(sums, name), mine) for name in ("locked", "brought_forward")}
+    found |= {name: _take(getattr(sums, name), mine) for name in ("deposit", "top_up", "paid_out", "refund_out")}
+    found |= {name: _take(amounts(ends, f"{name}_wei"), settled) for name in ("paid", "cut", "refunded")}
+    released = _take(sums.released, mine)
     found["refunded"] = found["refunded"] + released
     found["still_locked"] = np.where(outcome == IS_OPEN, found["locked"] - released, 0)
     return found
 
 
-def _expected(tables: EntryTables, job: Array, outcome: Array, runs: RunGroups) -> Array:
+def _expected_minutes(tables: EntryTables, job: Array, outcome: Array, runs: RunGroups) -> Array:
     """Return the minutes that each settled row should bill, by the terms of its job."""
 
     def of(name: str) -> Array:
-        return _taken(numbers(tables.jobs, name), job)
+        return _take(numbers(tables.jobs, name), job)
 
     states, names = words(tables.runs, "state")
     faults = np.array([*(name in _FAULTS for name in names), False], dtype=bool)
-    is_fault = faults[_taken(states, runs.first, -1)]
+    is_fault = faults[_take(states, runs.first, -1)]
     minutes = np.minimum(np.where(is_fault, 0, runs.minutes), of("granted_minutes"))
-    status, asked = of("status"), _taken(flags(tables.jobs, "has_cancel_request"), job)
+    status, asked = of("status"), _take(flags(tables.jobs, "has_cancel_request"), job)
     until = np.minimum(of("ended_at"), of("cancel_requested_at") + 60 * ANSWER_MINUTES)
     passed = np.maximum(0, -((of("started_at") - until) // 60))
     minutes = np.where(asked, np.minimum(minutes, passed), minutes)
@@ -251,7 +251,7 @@ def _expected(tables: EntryTables, job: Array, outcome: Array, runs: RunGroups) 
     return np.where(free, 0, minutes)
 
 
-def _taken(values: Array, places: Array, nothing: Any = 0) -> Array:
+def _take(values: Array, places: Array, nothing: Any = 0) -> Array:
     """Return the values at these places; `nothing` for -1."""
     if not len(values):
         return np.full(len(places), nothing, dtype=values.dtype)

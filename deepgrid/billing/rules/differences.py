@@ -57,9 +57,9 @@ def findings(claim: ClaimRecord, side: Side) -> Iterator[Finding]:
     if not side.has_slurm:
         return
     if claim.outcome == SETTLED:
-        yield from _settled(claim, side)
+        yield from _settled_findings(claim, side)
     elif claim.outcome == OPEN:
-        yield from _unsettled(claim, side)
+        yield from _unsettled_findings(claim, side)
     else:
         yield from _without_settlement(claim, side)
     yield from _twice(claim, side)
@@ -68,7 +68,7 @@ def findings(claim: ClaimRecord, side: Side) -> Iterator[Finding]:
 # -- settled in the period -------------------------------------------------------------------
 
 
-def _settled(claim: ClaimRecord, side: Side) -> Iterator[Finding]:
+def _settled_findings(claim: ClaimRecord, side: Side) -> Iterator[Finding]:
     job, run, billed = claim.job, claim.run, claim.billed
     assert job is not None
     if claim.reported is not None:
@@ -79,7 +79,7 @@ def _settled(claim: ClaimRecord, side: Side) -> Iterator[Finding]:
     if run is None or run.started_at is None:
         barred = any(one.guarded for one in claim.runs)
         if billed > 0 and not (barred and billed <= claim.expected):
-            evidence = f"{_billed(claim)}, and Slurm shows no run of it"
+            evidence = f"{_billed_words(claim)}, and Slurm shows no run of it"
             yield _finding(claim, Kind.NO_RUN if side.complete else None, evidence, claim.cost_of(billed))
         return
     after = list(_after_settlement(claim, run, side))
@@ -88,7 +88,7 @@ def _settled(claim: ClaimRecord, side: Side) -> Iterator[Finding]:
         evidence = f"claimed at {format_time(claim.claimed_at)}, {_ran(run)}"
         yield _finding(claim, Kind.RAN_EARLY, evidence, claim.cost_of(billed))
     if (run.slurm_id, run.started_at) in side.shared:
-        evidence = f"{_billed(claim)}, and another claim has the same run: Slurm job {run.slurm_id}"
+        evidence = f"{_billed_words(claim)}, and another claim has the same run: Slurm job {run.slurm_id}"
         yield _finding(claim, Kind.SHARED_RUN, evidence, claim.cost_of(billed))
     yield from _end(claim, run)
     yield from _resources(claim, run)
@@ -98,7 +98,7 @@ def _minutes(claim: ClaimRecord, run: Run, side: Side) -> Iterator[Finding]:
     job, billed, expected = claim.job, claim.billed, claim.expected
     assert job is not None
     wei = abs(claim.cost_of(billed) - claim.cost_of(expected))
-    evidence = f"{_billed(claim)}, {_ran(run)}: {expected} expected"
+    evidence = f"{_billed_words(claim)}, {_ran(run)}: {expected} expected"
     if billed > job.granted_minutes and billed > expected:
         yield _finding(claim, Kind.MORE_THAN_BOUGHT, f"{evidence}, {job.granted_minutes} bought", wei)
     elif billed > expected and is_fault(run.state):
@@ -182,14 +182,14 @@ def _resources(claim: ClaimRecord, run: Run) -> Iterator[Finding]:
         (Kind.LESS_MEMORY, "MB of memory", cpus * sold.mem_per_cpu_mb, given.mem_mb),
     ):
         if have is not None and have < wanted:
-            evidence = f"{wanted} {unit} sold, {have} given by Slurm job {run.slurm_id}; {_billed(claim)}"
+            evidence = f"{wanted} {unit} sold, {have} given by Slurm job {run.slurm_id}; {_billed_words(claim)}"
             yield _finding(claim, kind, evidence, paid * (wanted - have) // wanted)
 
 
 # -- not settled in the period ---------------------------------------------------------------
 
 
-def _unsettled(claim: ClaimRecord, side: Side) -> Iterator[Finding]:
+def _unsettled_findings(claim: ClaimRecord, side: Side) -> Iterator[Finding]:
     job, run = claim.job, claim.run
     assert job is not None
     if not job.status.hot:
@@ -230,7 +230,7 @@ def _twice(claim: ClaimRecord, side: Side) -> Iterator[Finding]:
         yield _finding(claim, Kind.RAN_TWICE, f"{len(begun)} runs of one claim: {runs}", wei)
 
 
-def _billed(claim: ClaimRecord) -> str:
+def _billed_words(claim: ClaimRecord) -> str:
     status = claim.job.status.words if claim.job is not None else "unknown"
     return f"billed {claim.billed} {'minute' if claim.billed == 1 else 'minutes'} as {status}"
 

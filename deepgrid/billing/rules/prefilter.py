@@ -32,7 +32,7 @@ def doubtful(claims: Claims, side: Side, reported: dict[int, int]) -> Array:
     found = _money(claims)
     if side.has_slurm:
         found |= claims.runs.starts > 1
-        found |= (claims.outcome == IS_SETTLED) & _settled(claims, side)
+        found |= (claims.outcome == IS_SETTLED) & _doubtful_settled(claims, side)
         found |= (claims.outcome == IS_OPEN) & _open(claims)
         found |= (claims.outcome != IS_SETTLED) & (claims.outcome != IS_OPEN) & _others(claims, side)
         if reported:
@@ -82,7 +82,7 @@ def _money(claims: Claims) -> Array:
     return np.asarray(found | ((claims.outcome == IS_SETTLED) & wrong))
 
 
-def _settled(claims: Claims, side: Side) -> Array:
+def _doubtful_settled(claims: Claims, side: Side) -> Array:
     """Return settled rows whose bill, end or resources are not exactly as Slurm shows them."""
     of_run = claims.runs.first
     found = claims.billed != claims.expected

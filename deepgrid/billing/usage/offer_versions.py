@@ -93,7 +93,7 @@ def offer_changes(
             standing = standing.after(one)
             found.append((one.at, standing.in_force))
     now = Capacity.of_nodes(present.hardware) if present is not None and present.approved else NOTHING
-    known = list(_filled(found, now))
+    known = list(_fill_gaps(found, now))
     return [OfferChange(provider, at, offered) for at, offered in known], any(one is None for _, one in found)
 
 
@@ -108,7 +108,7 @@ def _at_start(entries: Sequence[RegistryEntry], present: Provider | None, since:
     return _Standing(approved=not is_known, banned=banned, offered=None)
 
 
-def _filled(found: list[tuple[int, Capacity | None]], now: Capacity) -> Iterator[tuple[int, Capacity]]:
+def _fill_gaps(found: list[tuple[int, Capacity | None]], now: Capacity) -> Iterator[tuple[int, Capacity]]:
     """Yield the offers. An unknown offer is replaced by the next one that is known and not empty, or by `now`."""
     for place, (at, offered) in enumerate(found):
         later = (one for _, one in found[place:] if one is not None and one != NOTHING)

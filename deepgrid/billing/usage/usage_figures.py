@@ -101,8 +101,8 @@ def usage(ledger: Ledger, span: Span, offers: Offers, provider: str | None = Non
         span=span,
         jobs=jobs,
         totals=totals,
-        customers=_ranked(zip((one.customer for one in jobs), sums, strict=True)),
-        clusters=_ranked([*zip((one.cluster for one in jobs), sums, strict=True), *offered.items()]),
+        customers=_rank(zip((one.customer for one in jobs), sums, strict=True)),
+        clusters=_rank([*zip((one.cluster for one in jobs), sums, strict=True), *offered.items()]),
         ends=Counter((one.end, one.cause) for one in jobs if one.end is not None),
         open_jobs=sum(one.end is None for one in jobs),
         given_back=sum(provider in (None, one.provider) and ledger.in_period(one.block) for one in ledger.given_back),
@@ -123,7 +123,7 @@ def _sums(one: JobUse) -> Sums:
     )
 
 
-def _ranked(parts: Iterable[tuple[str, Sums]]) -> dict[str, Sums]:
+def _rank(parts: Iterable[tuple[str, Sums]]) -> dict[str, Sums]:
     found: dict[str, Sums] = defaultdict(Sums)
     for who, sums in parts:
         found[who] += sums

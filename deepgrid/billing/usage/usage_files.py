@@ -21,7 +21,7 @@ from deepgrid.plain_text import visible
 _FORMULA = re.compile(r"""(^|[;,"'])(\s*)(?=[=+@\-\uff1d\uff0b\uff20\uff0d\ufe66\ufe62\ufe63\ufe6b])""")
 
 
-def stored(report: UsageReport) -> pd.DataFrame:
+def file_rows(report: UsageReport) -> pd.DataFrame:
     """Return a table with one row per job of the period. Its `attrs` hold the report's figures as JSON values.
 
     Wei and seconds in use are texts, because they can exceed 64 bits. Times are unix seconds.

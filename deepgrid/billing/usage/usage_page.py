@@ -16,8 +16,8 @@ _MEANS = re.compile(r"[!-$&-*/:-@\[-`{-~]|\.(?!\d)|(?<!\d)\.|^[-+]|(?<=\s)[-+](?
 def page(report: UsageReport, picture: bytes) -> str:
     """Return the report as Markdown, with the plot inside. Its one sentence is the artifact's description."""
     parts = [
-        f"# Usage of {escaped(report.name)}",
-        *(escaped(one) for one in remarks(report)),
+        f"# Usage of {escape_markdown(report.name)}",
+        *(escape_markdown(one) for one in remarks(report)),
         f"![plot](data:image/png;base64,{base64.b64encode(picture).decode()})",
     ]
     for one in tables(report):
@@ -25,7 +25,7 @@ def page(report: UsageReport, picture: bytes) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def escaped(text: str) -> str:
+def escape_markdown(text: str) -> str:
     """Return text that Markdown shows as it is, on one line, with marks for characters that one cannot see."""
     return _MEANS.sub(lambda match: f"\\{match[0]}", visible(text))
 
@@ -35,5 +35,5 @@ def _markdown(table: Table) -> str:
         return "None."
     heads = [column.removeprefix(">") for column in table.columns]
     lines = [heads, ["--:" if column.startswith(">") else "---" for column in table.columns]]
-    lines += [[escaped(cell) for cell in row] for row in table.rows]
+    lines += [[escape_markdown(cell) for cell in row] for row in table.rows]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)

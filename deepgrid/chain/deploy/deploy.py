@@ -158,14 +158,16 @@ class _Deploying:
         self._sent = 0
 
     async def run(self, roles: Roles, earlier: Earlier) -> Deployment:
-        kept = None if earlier.standing is None else await self._kept(earlier.standing, earlier.replace_lost)
+        kept = (
+            None if earlier.standing is None else await self._reusable_contracts(earlier.standing, earlier.replace_lost)
+        )
         await self._wait_for_earlier()
         grid = kept or await self._create_all(Draft.open(earlier.draft_file, self._node.chain_id, self._sender.address))
         for grant in grants(grid, roles):
             await self._give(grant)
         return replace(grid, sent=self._sent)
 
-    async def _kept(self, book: AddressBook, replace_lost: bool) -> Deployment | None:
+    async def _reusable_contracts(self, book: AddressBook, replace_lost: bool) -> Deployment | None:
         """Return the contracts of the book; None if they must be replaced."""
         if book.chain_id != self._node.chain_id:
             raise ConfigurationError(
@@ -197,7 +199,7 @@ class _Deploying:
     # -- contracts ---------------------------------------------------------------------------
 
     async def _create_all(self, draft: Draft) -> Deployment:
-        if not await self._found(draft, "Credit", interface("Credit").creation()):
+        if not await self._deployed_address(draft, "Credit", interface("Credit").creation()):
             draft.begin((await self._node.head()).number + 1)
         credit = await self._create(draft, "Credit")
         manager = await self._create(draft, "ProviderManager")
@@ -207,7 +209,7 @@ class _Deploying:
     async def _create(self, draft: Draft, name: str, *args: str) -> str:
         """Return the address of the contract. Creates it unless an earlier run did."""
         data = interface(name).creation(*args)
-        if found := await self._found(draft, name, data):
+        if found := await self._deployed_address(draft, name, data):
             self._tell(f"{name} exists at {found}")
             return found
         _, sent = await self._node.transaction_counts(self._sender.address)
@@ -222,7 +224,7 @@ class _Deploying:
         self._tell(f"{name} deployed at {address}")
         return address
 
-    async def _found(self, draft: Draft, name: str, data: str) -> str | None:
+    async def _deployed_address(self, draft: Draft, name: str, data: str) -> str | None:
         """Return the address where an earlier run deployed exactly this contract; None if there is none."""
         noted = draft.notes.contracts.get(name)
         if noted is None or noted.hash != _hash(data) or not all(await self._node.has_code([noted.address])):

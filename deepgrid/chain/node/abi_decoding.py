@@ -53,9 +53,9 @@ def _kind(field: Field) -> _Kind:
     if kind in ("bytes", "string"):
         return _Kind(_text if kind == "string" else _bytes, is_dynamic=True)
     if kind.startswith("uint"):
-        return _Kind(_unsigned(int(kind[4:])))
+        return _Kind(_unsigned_reader(int(kind[4:])))
     if kind.startswith("int"):
-        return _Kind(_signed(int(kind[3:])))
+        return _Kind(_signed_reader(int(kind[3:])))
     if kind.startswith("bytes"):
         return _Kind(_fixed_bytes(int(kind[5:])))
     return _Kind({"bool": _bool, "address": _address}[kind])
@@ -70,7 +70,7 @@ def _word(data: bytes, at: int) -> int:
     return int.from_bytes(data[at : at + WORD], "big")
 
 
-def _unsigned(bits: int) -> Callable[[bytes, int], int]:
+def _unsigned_reader(bits: int) -> Callable[[bytes, int], int]:
     def read(data: bytes, at: int) -> int:
         value = _word(data, at)
         if value >> bits:
@@ -80,7 +80,7 @@ def _unsigned(bits: int) -> Callable[[bytes, int], int]:
     return read
 
 
-def _signed(bits: int) -> Callable[[bytes, int], int]:
+def _signed_reader(bits: int) -> Callable[[bytes, int], int]:
     def read(data: bytes, at: int) -> int:
         value = _word(data, at)
         value -= (value >> 255) << 256
@@ -109,7 +109,7 @@ def _bool(data: bytes, at: int) -> bool:
 
 
 def _address(data: bytes, at: int) -> str:
-    return checksummed(_fixed_address(data, at))
+    return checksum_address(_fixed_address(data, at))
 
 
 def _fixed_address(data: bytes, at: int) -> bytes:
@@ -120,7 +120,7 @@ def _fixed_address(data: bytes, at: int) -> bytes:
 
 
 @functools.lru_cache(maxsize=4096)  # the same few addresses repeat, and each checksum takes a hash
-def checksummed(address: bytes) -> str:
+def checksum_address(address: bytes) -> str:
     """Return an address of 20 bytes with its checksum."""
     return str(to_checksum_address(address))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from deepgrid.chain.node.abi_decoding import WORD, checksummed
+from deepgrid.chain.node.abi_decoding import WORD, checksum_address
 
 ADDRESS_CHARACTERS = 42
 
@@ -47,7 +47,7 @@ def _address(value: str) -> bytes | None:
         coded = bytes.fromhex(value.removeprefix("0x"))
     except ValueError:
         return None
-    is_right = len(coded) == 20 and value in (f"0x{coded.hex()}", checksummed(coded))
+    is_right = len(coded) == 20 and value in (f"0x{coded.hex()}", checksum_address(coded))
     return coded.rjust(WORD, b"\0") if is_right else None
 
 

@@ -45,10 +45,10 @@ def selector(item: dict[str, Any]) -> bytes:
 
 def decode_fields(fields: Sequence[dict[str, Any]], data: bytes) -> list[Any]:
     """Return the values of ABI-encoded `fields`. Raises ChainError if `data` does not match them."""
-    return _decoded(decoder(fields), data)
+    return _decode_data(decoder(fields), data)
 
 
-def _decoded(decode: Callable[[bytes], list[Any]], data: bytes) -> list[Any]:
+def _decode_data(decode: Callable[[bytes], list[Any]], data: bytes) -> list[Any]:
     try:
         return decode(data)
     except WrongData:
@@ -81,7 +81,7 @@ class _EventDecoder:
         topics = [bytes.fromhex(topic[2:]) for topic in log["topics"][1:]]
         if len(topics) != self._indexed:
             raise foreign()
-        values = _decoded(self._topics, b"".join(topics)) + _decoded(self._data, bytes.fromhex(log["data"][2:]))
+        values = _decode_data(self._topics, b"".join(topics)) + _decode_data(self._data, bytes.fromhex(log["data"][2:]))
         return dict(zip(self._names, values, strict=True))
 
 
@@ -116,7 +116,7 @@ class Interface:
 
         Raises ChainError if `data` is not such a result: no contract, or another one, is at the address.
         """
-        values = _decoded(self._results[function], data)
+        values = _decode_data(self._results[function], data)
         return values[0] if len(values) == 1 else tuple(values)
 
     def arguments(self, data: bytes) -> tuple[str, dict[str, Any]]:

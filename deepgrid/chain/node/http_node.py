@@ -116,7 +116,7 @@ class HttpNode:
             is_last = clock() >= deadline or requests[0][0] == SENDING
             asked_pause_s = None
             try:
-                answers = await self._reported([requests[at] for at in left])
+                answers = await self._exchange_and_report([requests[at] for at in left])
             except HttpRefused as error:
                 asked_pause_s = error.retry_after_s
                 if error.is_busy:
@@ -133,7 +133,7 @@ class HttpNode:
                     return results
             failures += 1
 
-    async def _reported(self, requests: Sequence[Request]) -> list[Any]:
+    async def _exchange_and_report(self, requests: Sequence[Request]) -> list[Any]:
         try:
             with span(", ".join(dict.fromkeys(method for method, _ in requests))):
                 results = await self._exchange(requests)
@@ -157,12 +157,12 @@ class HttpNode:
             raise
         with making_sense(requests[0][0]):
             by_id = {item.get("id"): item for item in (answer if isinstance(answer, list) else [answer])}
-        results = [self._checked(one, by_id) for one in asked]
+        results = [self._result_of(one, by_id) for one in asked]
         if many and len(by_id) == 1 and isinstance(results[0], NodeRefused) and not results[0].transient:
             raise BatchRefused(results[0].message)  # the only answer to all of them
         return results
 
-    def _checked(self, asked: dict[str, Any], answers: dict[Any, dict[str, Any]]) -> Any:
+    def _result_of(self, asked: dict[str, Any], answers: dict[Any, dict[str, Any]]) -> Any:
         # A node that refuses a whole batch sends one answer without an id, or with the first one.
         only = next(iter(answers.values())) if len(answers) == 1 else {}
         answer = answers.get(asked["id"]) or answers.get(None) or (only if "error" in only else {})

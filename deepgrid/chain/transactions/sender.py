@@ -82,7 +82,7 @@ class Sender:
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
-        self._fail_all(_stopped())  # a task that is cancelled before its first step runs no `finally`
+        self._fail_all(_stopped_error())  # a task that is cancelled before its first step runs no `finally`
         self._flight.forget()
 
     async def _run(self) -> None:
@@ -96,7 +96,7 @@ class Sender:
                     self._fail_all(error)
                 self._turns.released()
         finally:
-            self._fail_all(_stopped())
+            self._fail_all(_stopped_error())
 
     def _fail_all(self, error: GridError) -> None:
         self._flight.fail(error)
@@ -185,5 +185,5 @@ class Sender:
             outgoing.fail(ContractError(what, name=OUT_OF_GAS))
 
 
-def _stopped() -> ChainError:
+def _stopped_error() -> ChainError:
     return ChainError("Sending was stopped. Sent transactions may still be mined.")

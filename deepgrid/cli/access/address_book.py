@@ -43,7 +43,7 @@ async def find_book(book: Path | None) -> Path | None:
         warn(f"using the grid that {' and '.join(from_files)} names, with the contract {known.get(CONTRACT)[:60]}")
     path = _path(known)
     if not _is_fresh(path):
-        (await _discovered(known)).save(path)
+        (await _discover_book(known)).save(path)
     return path
 
 
@@ -59,7 +59,7 @@ def _is_fresh(path: Path) -> bool:
         return False
 
 
-async def _discovered(known: Variables) -> AddressBook:
+async def _discover_book(known: Variables) -> AddressBook:
     definitions_url = known.get(JOBS).rstrip("/").removesuffix("/graphql")
     fields = {"chain_id": 1, "rpc_url": known.get(RPC), "ws_url": known.get(WS) or None}
     fields |= dict.fromkeys(("meta_scheduler", "credit", "provider_manager"), known.get(CONTRACT))

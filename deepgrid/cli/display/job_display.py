@@ -49,7 +49,7 @@ def show_record(
     screen.line(
         (f"job {job.id}", "bold"), f"  {job.name}  ", (job.status.words.upper(), STYLES.get(job.status, "bold"))
     )
-    screen.pairs([*facts(record), *used, *_noted(noted or {})])
+    screen.pairs([*facts(record), *used, *_note_pairs(noted or {})])
     screen.heading("Life")
     for event in life(record):
         show_event(screen, event)
@@ -59,7 +59,7 @@ def show_record(
         show_bill(screen, record)
 
 
-def _noted(noted: Mapping[str, Any]) -> list[tuple[str, str]]:
+def _note_pairs(noted: Mapping[str, Any]) -> list[tuple[str, str]]:
     """Return the tags, the note and the sweep of a job as facts."""
     words = " ".join(f"{name}={value}" if value else name for name, value in noted.get("tags", {}).items())
     pairs = [("tags", words), ("note", noted.get("note", "")), ("sweep", noted.get("sweep", "")[:8])]

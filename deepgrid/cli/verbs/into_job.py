@@ -12,7 +12,7 @@ from deepgrid.cli.access.grid import as_customer
 from deepgrid.cli.error_boundary import runs
 from deepgrid.cli.options import DEFAULT_KEY, BookFile, JobId, KeyFile
 from deepgrid.cli.standard_streams import write_bytes
-from deepgrid.client.tunnel.live_job import opened, run_attached
+from deepgrid.client.tunnel.live_job import open_port, run_attached
 from deepgrid.client.tunnel.terminal_filter import TerminalFilter
 from deepgrid.errors import InputError
 from deepgrid.plain_text import plain
@@ -75,7 +75,7 @@ async def _forward(number: int, ports: str, key: KeyFile, book: BookFile, *, ope
     async with as_customer(key, book, asks_services=True) as grid:
         job = await grid.job(number)
         coming = (
-            opened(job, job_port, local_port, _say)
+            open_port(job, job_port, local_port, _say)
             if opens
             else job.forward(job_port, local_port or job_port, say=_say)
         )

@@ -81,7 +81,9 @@ async def constants(
             receipt = await session.writer.set_constant(setter, number)
             with with_transaction(receipt.tx_hash):
                 cut = await session.chain.cut()
-                print_result(_announced(cut) if name == "cut" else f"{name} is {value} {SETTERS[name][1]} from now on.")
+                print_result(
+                    _announcement(cut) if name == "cut" else f"{name} is {value} {SETTERS[name][1]} from now on."
+                )
 
 
 @operator.command("withdraw")
@@ -149,7 +151,7 @@ async def _show(chain: Chain, *, as_json: bool, wei: bool) -> None:
     print(f"minimum           {format_amount(figures.minimum_wei, wei=wei)} {'wei' if wei else 'credits'}")
     print(f"cut               {cut.percent} %")
     if cut.next_from:
-        print(f"                  {_announced(cut)}")
+        print(f"                  {_announcement(cut)}")
     print(f"claim-timeout     {plural(figures.claim_timeout_minutes, 'minute')}")
     print(f"cancellation-fee  {plural(figures.cancellation_fee_minutes, 'minute')}")
     print(f"top-up-slice      {plural(figures.top_up_slice_minutes, 'minute')}")
@@ -158,7 +160,7 @@ async def _show(chain: Chain, *, as_json: bool, wei: bool) -> None:
     print(f"{format_credits(kept_wei)} credits of cut can be withdrawn.")
 
 
-def _announced(cut: Cut) -> str:
+def _announcement(cut: Cut) -> str:
     day = datetime.fromtimestamp(cut.next_from, UTC)
     return f"A cut of {cut.next_percent} % is announced. Apply it from {day:%Y-%m-%d %H:%M} UTC on with --apply-cut."
 

@@ -106,7 +106,7 @@ async def submit(
     book: options.BookFile = None,
 ) -> None:
     """Submit a job, and lock credits for it. Unused credits are returned."""
-    locked_wei = _locked(credits, credits_wei, time, min_time)
+    locked_wei = _wei_to_lock(credits, credits_wei, time, min_time)
     preferred = cast(Preference, prefer)  # checked with the other terms, before the question
     terms = Terms.of(uses or (), affinities or (), delegate_spending, min_time, max_price, give_up_after, preferred)
     terms.following(after, after_any)
@@ -210,7 +210,7 @@ async def _remind_of_allowance(grid: AsyncGrid) -> None:
         )
 
 
-def _locked(credits: str | None, wei: str | None, time: str | None, least: str | None) -> int:
+def _wei_to_lock(credits: str | None, wei: str | None, time: str | None, least: str | None) -> int:
     """Return the credits to lock in wei; 0 if they follow from the time. Raises InputError."""
     if [credits, wei, time].count(None) != 2:
         raise InputError(

@@ -32,11 +32,11 @@ def tui(
         from deepgrid.cli.access import grid  # takes a second to load, which the first screen need not wait for
 
         address = grid.address(read_only)
-    key, book = _prepared(key, book, read_only=bool(read_only))
+    key, book = _key_and_book(key, book, read_only=bool(read_only))
     run_app(address, key, book)
 
 
-def _prepared(key: Path, book: Path | None, *, read_only: bool) -> tuple[Path, Path | None]:
+def _key_and_book(key: Path, book: Path | None, *, read_only: bool) -> tuple[Path, Path | None]:
     """Return the key file and the address book. The usual ones are left to the app, whose first screen is fast."""
     if variables().values or not (read_only or key.expanduser().exists()):
         from deepgrid.cli.access.address_book import find_book

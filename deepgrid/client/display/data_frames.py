@@ -36,7 +36,7 @@ def frame_of(rows: Iterable[object], columns: Sequence[str], parameters: Sequenc
     with needs("bills"):
         import pandas as pd
     found = list(rows)
-    sets = [_joined(one) for one in parameters] or [{}] * len(found)
+    sets = [_join_sets(one) for one in parameters] or [{}] * len(found)
     names = [name for name in dict.fromkeys(name for one in sets for name in one) if name not in columns]
     values: list[list[Any]] = [
         [one.get(name) for name in names] + [getattr(row, column) for column in columns]
@@ -45,7 +45,7 @@ def frame_of(rows: Iterable[object], columns: Sequence[str], parameters: Sequenc
     return pd.DataFrame(values, columns=[*names, *columns], dtype=object)
 
 
-def _joined(sets: Sets) -> Mapping[str, object]:
+def _join_sets(sets: Sets) -> Mapping[str, object]:
     """Return one value per parameter. The values of packed sets are joined with commas."""
     if sets is None or isinstance(sets, Mapping):
         return sets or {}

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from markupsafe import Markup
 
 from deepgrid.client.job_values import Parameters, credits_of, wei_of
-from deepgrid.plain_text import marked
+from deepgrid.plain_text import mark_controls
 
 if TYPE_CHECKING:
     from deepgrid.client.cluster_offers import Cluster
@@ -120,7 +120,7 @@ def wallet_html(
 
 def watch_html(job: AsyncJob, lines: Iterable[str]) -> str:
     """Return a job with the last lines of its output."""
-    output = "\n".join(marked(_COLOUR.sub("", line)) for line in lines)
+    output = "\n".join(mark_controls(_COLOUR.sub("", line)) for line in lines)
     return job_html(job) + (Markup('<pre style="{}">{}</pre>').format(_PRE, output) if output else "")
 
 
@@ -130,7 +130,7 @@ def watch_html(job: AsyncJob, lines: Iterable[str]) -> str:
 def _text(text: str) -> Markup:
     """Return untrusted text: shortened, with marks, and isolated from the direction of the text around it."""
     short = text if len(text) <= LONGEST_TEXT else text[:LONGEST_TEXT] + "…"
-    return Markup("<bdi>{}</bdi>").format(marked(short))
+    return Markup("<bdi>{}</bdi>").format(mark_controls(short))
 
 
 def _cluster(name: str, address: str | None) -> Markup:

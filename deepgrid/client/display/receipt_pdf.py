@@ -22,21 +22,21 @@ NOTE = "This page cannot be verified. The JSON form carries the provider's signa
 
 def receipt_pdf(contents: Contents) -> bytes:
     """Return the receipt as PDF. Its letters stay text, which can be searched and copied."""
-    file, lines = io.BytesIO(), _wrapped(receipt_text(contents))
+    file, lines = io.BytesIO(), _wrap_lines(receipt_text(contents))
     about = {"Title": f"Receipt of job {contents.job_id}", "Creator": "deepgrid"}
     with mpl.rc_context({"pdf.fonttype": 42}), PdfPages(file, metadata=about) as pages:
         while page := list(islice(lines, LINES_PER_PAGE)):
-            pages.savefig(_drawn(page))
+            pages.savefig(_draw_page(page))
     return file.getvalue()
 
 
-def _wrapped(text: str) -> Iterator[str]:
+def _wrap_lines(text: str) -> Iterator[str]:
     for line in text.splitlines():
         indent = " " * (len(line) - len(line.lstrip()) + 4)
         yield from textwrap.wrap(line, CHARACTERS, subsequent_indent=indent, drop_whitespace=False) or [""]
 
 
-def _drawn(lines: list[str]) -> Figure:
+def _draw_page(lines: list[str]) -> Figure:
     """Return a page. `$` is no formula."""
     figure = Figure(figsize=A4_INCHES)
     page = figure.text(0.08, 0.95, "\n".join(lines), fontsize=7.5, linespacing=1.35, va="top", family="monospace")

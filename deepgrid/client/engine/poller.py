@@ -115,9 +115,9 @@ class JobPoller:
 
     def _remove(self, watch: Watch) -> None:
         self._watches.discard(watch)
-        self._last = {job_id: self._last[job_id] for job_id in self._wanted() & self._last.keys()}
+        self._last = {job_id: self._last[job_id] for job_id in self._ids_to_read() & self._last.keys()}
 
-    def _wanted(self) -> set[int]:
+    def _ids_to_read(self) -> set[int]:
         return set().union(*(watch.left for watch in self._watches))
 
     def _show(self, jobs: Iterable[Job]) -> None:
@@ -159,7 +159,7 @@ class JobPoller:
 
     async def _look(self) -> bool:
         """Read what may have changed. Returns whether there are too many jobs to read all."""
-        wanted = self._wanted()
+        wanted = self._ids_to_read()
         if len(wanted) <= JOBS_PER_CALL:
             self._first_block = None
             await self._read(sorted(wanted))

@@ -41,12 +41,12 @@ class FileExchange:
 
     async def put(self, what: str, content: bytes | memoryview, checksum: str) -> None:
         """Send a body. Raises ServiceError, AccessDenied, NotFound or InputError."""
-        async with self._asked("PUT", what, _Body(content), {CHECKSUM_HEADER: checksum}) as answer:
+        async with self._request("PUT", what, _Body(content), {CHECKSUM_HEADER: checksum}) as answer:
             await answer.read()
 
     async def read(self, what: str, most_bytes: int) -> bytes:
         """Return an answer as a whole. Raises ServiceError also if it is larger than `most_bytes`."""
-        async with self._asked("GET", what) as answer:
+        async with self._request("GET", what) as answer:
             found = bytearray()
             async for data in answer.content.iter_chunked(READ_BYTES):
                 found += data
@@ -56,14 +56,14 @@ class FileExchange:
 
     async def pieces(self, what: str, start: int, end: int) -> AsyncGenerator[bytes, None]:
         """Yield the bytes from `start` up to `end`, which is greater than `start`."""
-        async with self._asked("GET", what, headers={"Range": f"bytes={start}-{end - 1}"}) as answer:
+        async with self._request("GET", what, headers={"Range": f"bytes={start}-{end - 1}"}) as answer:
             if answer.status != 206 or not answer.headers.get("Content-Range", "").startswith(f"bytes {start}-"):
                 raise ServiceError("The grid's services gave an answer that does not follow the protocol.")
             async for data in answer.content.iter_any():
                 yield data
 
     @asynccontextmanager
-    async def _asked(
+    async def _request(
         self,
         method: str,
         what: str,

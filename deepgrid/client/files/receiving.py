@@ -145,7 +145,7 @@ class _Sink:
             self._left -= len(piece)
             view = view[len(piece) :]
             if not self._left:
-                self._whole()
+                self._finish_file()
 
     def end(self) -> None:
         """Finish empty files. Raises ServiceError if something is missing."""
@@ -165,10 +165,10 @@ class _Sink:
             self._left = now.entry.size - now.have
             if self._left:
                 return True
-            self._whole()
+            self._finish_file()
         return False
 
-    def _whole(self) -> None:
+    def _finish_file(self) -> None:
         now, file = self._now, self._file
         assert now is not None and file is not None
         self._now = self._file = None

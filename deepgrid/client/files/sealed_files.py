@@ -77,12 +77,12 @@ class SealedFiles:
                 found = self._header[at:]
             else:
                 number, skipped = divmod(at - HEADER_BYTES, SEALED_CHUNK)
-                found = self._sealed(number)[skipped:]
+                found = self._encrypted_chunk(number)[skipped:]
             found = found[: len(target) - done]
             target[done : done + len(found)] = found
             done += len(found)
 
-    def _sealed(self, number: int) -> bytes:
+    def _encrypted_chunk(self, number: int) -> bytes:
         start = number * CHUNK
         chunk = bytearray(min(CHUNK, self._size - start))
         head = self._head[start : start + len(chunk)]
@@ -107,21 +107,21 @@ class SealedExchange:
             raise ValueError(what)
         entries = Manifest.parse(await self._exchange.read(what, most_bytes)).entries
         if [one.path for one in entries] != [NAME]:
-            raise self._changed()
+            raise self._changed_error()
         await self._open(entries[0].size)
         size = int.from_bytes(await self._plain(0, LENGTH_BYTES), "big")
         self._first = LENGTH_BYTES + size
         if size > MAX_MANIFEST_BYTES or self._first > self._size:
-            raise self._changed()
+            raise self._changed_error()
         text = await self._plain(LENGTH_BYTES, self._first)
         if self._first + Manifest.parse(text).size != self._size:
-            raise self._changed()
+            raise self._changed_error()
         return text
 
     async def pieces(self, what: str, start: int, end: int) -> AsyncGenerator[bytes, None]:
         """Yield the contents of files from `start` up to `end`. Raises AccessDenied if they were changed."""
         assert what == "data" and self._first
-        async with aclosing(self._decrypted(self._first + start, self._first + end)) as pieces:
+        async with aclosing(self._decrypt(self._first + start, self._first + end)) as pieces:
             async for piece in pieces:
                 yield piece
 
@@ -130,20 +130,20 @@ class SealedExchange:
         self._chunks = -(-(size - HEADER_BYTES) // SEALED_CHUNK)
         self._size = size - HEADER_BYTES - self._chunks * TAG
         if self._size < LENGTH_BYTES:
-            raise self._changed()
+            raise self._changed_error()
         async with aclosing(self._exchange.pieces("data", 0, HEADER_BYTES)) as pieces:
             header = b"".join([piece async for piece in pieces])
         if len(header) != HEADER_BYTES or not header.startswith(MARK):
-            raise self._changed()
+            raise self._changed_error()
         own = header[len(MARK) : len(MARK) + OWN_BYTES]
         keys = FileKeys.of_customer(self._wallet, self._domain, own)
         self._cipher = AESGCM(stream_key(keys.output_key(self._job), header))
 
     async def _plain(self, start: int, end: int) -> bytes:
-        async with aclosing(self._decrypted(start, end)) as pieces:
+        async with aclosing(self._decrypt(start, end)) as pieces:
             return b"".join([piece async for piece in pieces])
 
-    async def _decrypted(self, start: int, end: int) -> AsyncGenerator[bytes, None]:
+    async def _decrypt(self, start: int, end: int) -> AsyncGenerator[bytes, None]:
         """Yield the bytes of the row from `start` up to `end`, chunk by chunk."""
         if start >= end:
             return
@@ -166,8 +166,8 @@ class SealedExchange:
         try:
             return self._cipher.decrypt(nonce(number, number == self._chunks - 1), sealed, None)
         except InvalidTag:
-            raise self._changed() from None
+            raise self._changed_error() from None
 
-    def _changed(self) -> AccessDenied:
+    def _changed_error(self) -> AccessDenied:
         words = f"The files of job {self._job.id} are private. What the grid gave is not what the job encrypted."
         return AccessDenied(words, next_step=_NEXT_STEP)

@@ -72,12 +72,12 @@ async def with_input(
     if input_from is not None:
         changes["input"] = TransportData(job=job_number(input_from, 1, LAST_JOB))
     elif chosen:
-        number = await _sent(connection, [Path(path).expanduser() for path in chosen], keys)
+        number = await _send(connection, [Path(path).expanduser() for path in chosen], keys)
         changes["input"] = TransportData(grid=GridData(files=number))
     return workflow.with_definition(definition.model_copy(update=changes))
 
 
-async def _sent(connection: Connection, paths: Sequence[Path], keys: FileKeys | None) -> str:
+async def _send(connection: Connection, paths: Sequence[Path], keys: FileKeys | None) -> str:
     """Send the files, encrypted if there are keys. Returns the number of the input."""
     from deepgrid.client.files.sealed_files import SealedFiles  # here: few programs send files
     from deepgrid.client.files.sending import send

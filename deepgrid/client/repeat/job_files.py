@@ -45,7 +45,7 @@ class JobFile:
 async def read_job_file(connection: Connection, job: Job) -> JobFile:
     """Return the file of an own job: from the services, or the local copy. Raises NotFound, ServiceError."""
     from deepgrid.workflow.as_file import as_file
-    from deepgrid.workflow.masking import masked, masked_places
+    from deepgrid.workflow.masking import mask_secrets, masked_places
 
     try:
         kept = await connection.patiently(lambda: connection.session.services.kept_file(job.id))
@@ -53,7 +53,7 @@ async def read_job_file(connection: Connection, job: Job) -> JobFile:
         copy = OwnCopies(connection.session.sender.wallet).find(job.definition.definition_hash)
         if copy is None:
             raise _no_file(connection, job) if isinstance(error, NotFound) else error from None
-        values = json.loads(masked(copy))
+        values = json.loads(mask_secrets(copy))
         return JobFile(as_file(values), tuple(masked_places(values)))
     values = json.loads(kept.definition)
     place = kept.mark.sweep
@@ -73,9 +73,9 @@ def workflow_of(file: JobFile, name: str, secrets: Mapping[str, str] | None) -> 
     import yaml
 
     from deepgrid.workflow import parse
-    from deepgrid.workflow.masking import filled
+    from deepgrid.workflow.masking import fill_secrets
 
-    whole = filled(yaml.safe_load(file.text), secrets or {}) if file.masked else None
+    whole = fill_secrets(yaml.safe_load(file.text), secrets or {}) if file.masked else None
     loaded = parse(file.text if whole is None else json.dumps(whole), f"{name}.yaml")
     return Workflow(loaded.model, name, loaded.warnings)
 

@@ -140,7 +140,7 @@ class Sweep:
                 async with self._requesting:
                     await self._adopt_earlier()
             while self._missing or (self.limits.retries and self._hot):
-                if not (wanted := self._wanted()):  # a job that fails may be requested again
+                if not (wanted := self._missing_entries()):  # a job that fails may be requested again
                     await self._change.wait()
                     continue
                 count = await self._capacity.wait(len(wanted), self._hot, lambda: self._change)
@@ -164,7 +164,7 @@ class Sweep:
                     return  # another process requested some: count the places again
                 self._look_up = wanted
             await self._give_up_after_failure()
-            stored = await self._store(self._wanted()[:count])
+            stored = await self._store(self._missing_entries()[:count])
             async with self._requesting:
                 batch = [entry for entry in stored if not entry.dropped]
                 if not batch:
@@ -173,7 +173,7 @@ class Sweep:
                     record_use(self.connection, key, Use(self.plan.fingerprint, batch[0].definition_hash))
                 await self._send(batch)
 
-    def _wanted(self) -> list[Entry]:
+    def _missing_entries(self) -> list[Entry]:
         return [entry for entry in self._missing.values() if not entry.dropped]
 
     async def _send(self, batch: Sequence[Entry]) -> None:

@@ -145,12 +145,12 @@ def _sync_member(sync_class: type[SyncProxy], name: str, member: Any) -> Any:
         return finish(self, function(self._async, *args, **options))
 
     if isinstance(member, classmethod):
-        return classmethod(_described(make, function, f"{sync_class.__qualname__}.{name}"))
-    call = _described(construct if name == "__init__" else run, function, f"{sync_class.__qualname__}.{name}")
+        return classmethod(_with_description(make, function, f"{sync_class.__qualname__}.{name}"))
+    call = _with_description(construct if name == "__init__" else run, function, f"{sync_class.__qualname__}.{name}")
     return property(call) if isinstance(member, property) else call
 
 
-def _described(call: Any, function: Any, qualified_name: str) -> Any:
+def _with_description(call: Any, function: Any, qualified_name: str) -> Any:
     """`call` with the docstring and the signature of an async function, without `await`."""
     wraps(function)(call)
     call.__name__, call.__qualname__ = qualified_name.rpartition(".")[2], qualified_name

@@ -159,7 +159,7 @@ class JobTunnel:
             raise InputError(f"Job {job.id} is {job.status.words}: only a running job has sessions.")
         client = TunnelsClient(services, authorities)
         try:
-            opening, socket = await _opened(client, job)
+            opening, socket = await _open_tunnel(client, job)
             try:
                 async with asyncio.timeout(ANSWER_WITHIN_S):
                     first = await socket.receive()
@@ -238,7 +238,7 @@ class JobTunnel:
         self._streams.clear()
 
 
-async def _opened(client: TunnelsClient, job: Job) -> tuple[OpeningTunnel, TunnelSocket]:
+async def _open_tunnel(client: TunnelsClient, job: Job) -> tuple[OpeningTunnel, TunnelSocket]:
     """Open the tunnel. Retries while no supervisor asks: it may just have restarted."""
     deadline = asyncio.get_running_loop().time() + OPEN_WITHIN_S
     while True:

@@ -145,7 +145,7 @@ class LiveJob:
         return await JobTunnel.open(services, self._job, connection.chain.book.authorities)
 
 
-async def opened(job: LiveJob, port: int, local_port: int, say: Callable[[str], None]) -> AsyncPortForward:
+async def open_port(job: LiveJob, port: int, local_port: int, say: Callable[[str], None]) -> AsyncPortForward:
     """Forward a port as soon as the job runs and a program listens there. `say` gets a sentence for each longer wait.
 
     Without a `local_port`, it is the job's own one if that is free here. Errors are as for `LiveJob.forward`.

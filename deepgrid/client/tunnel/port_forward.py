@@ -69,7 +69,7 @@ class AsyncPortForward:
 
     async def _listen(self, port: int) -> Self:
         try:
-            self._server = await asyncio.start_server(self._accepted, LOOPBACK, port)
+            self._server = await asyncio.start_server(self._accept, LOOPBACK, port)
         except OSError as error:
             raise InputError(
                 f"This machine cannot listen at port {port}: {error.strerror}.", next_step="Choose another port."
@@ -77,7 +77,7 @@ class AsyncPortForward:
         self._port = self._server.sockets[0].getsockname()[1]
         return self
 
-    def _accepted(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.create_task(self._carry(reader, writer))
         self._lines.add(task)
         task.add_done_callback(self._lines.discard)

@@ -78,9 +78,9 @@ def execute(body: bytes) -> dict[str, Any]:
             error_formatter=_entry,
         )
     except GraphQLError as error:
-        return _refused(error.message)
+        return _refusal(error.message)
     except TooLarge:
-        return _refused("the answer would hold too many fields")
+        return _refusal("the answer would hold too many fields")
     errors = [one for entry in result.get("errors", ()) for one in entry.pop("faults", [entry])]
     if not errors:
         return {"status": 200, "content": result, "needs": needs}
@@ -93,11 +93,11 @@ def examine(message: bytes) -> bytes:
     answer = execute(message)
     content = json.dumps(answer).encode()
     if len(content) > MOST_ANSWER_BYTES and not answer["needs"]:
-        return json.dumps(_refused(f"the answer would be larger than {MOST_ANSWER_BYTES // 1024} KiB")).encode()
+        return json.dumps(_refusal(f"the answer would be larger than {MOST_ANSWER_BYTES // 1024} KiB")).encode()
     return content
 
 
-def _refused(sentence: str) -> dict[str, Any]:
+def _refusal(sentence: str) -> dict[str, Any]:
     return {"status": 422, "content": {"errors": [{"message": sentence}]}, "needs": []}
 
 

@@ -53,16 +53,16 @@ def require_plain(flag: int) -> None:
 
 def frames(messages: Sequence[bytes], *, text: bool) -> bytes:
     """Return the messages as frames."""
-    return _coded(b"".join(bytes(1) + len(message).to_bytes(4, "big") + message for message in messages), text=text)
+    return _encode(b"".join(bytes(1) + len(message).to_bytes(4, "big") + message for message in messages), text=text)
 
 
 def trailers(status: Status, sentence: str, *, text: bool) -> bytes:
     """Return the last frame: status and sentence."""
     lines = f"grpc-status:{status.value}\r\ngrpc-message:{encode_grpc_message(sentence)}\r\n".encode()
-    return _coded(bytes([TRAILERS]) + len(lines).to_bytes(4, "big") + lines, text=text)
+    return _encode(bytes([TRAILERS]) + len(lines).to_bytes(4, "big") + lines, text=text)
 
 
-def _coded(data: bytes, *, text: bool) -> bytes:
+def _encode(data: bytes, *, text: bool) -> bytes:
     return base64.b64encode(data) if text else data
 
 

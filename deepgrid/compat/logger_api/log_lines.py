@@ -33,7 +33,7 @@ class LineMessages:
                 yield messages
             return
         for part in _parts_of(data):
-            messages, self._rest = _encoded(self._rest, part, at_ns)
+            messages, self._rest = _encode_lines(self._rest, part, at_ns)
             if messages:
                 yield messages
 
@@ -44,7 +44,7 @@ class LineMessages:
             yield (_message(line.rstrip(b"\r"), at_ns),)
 
 
-def _encoded(rest: bytes, data: bytes, at_ns: int) -> tuple[Messages, bytes]:
+def _encode_lines(rest: bytes, data: bytes, at_ns: int) -> tuple[Messages, bytes]:
     """Return the messages of the lines that end in `data`, and the rest after the last line end."""
     first, *others = data.split(b"\n")
     *lines, rest = (rest + first, *others)
@@ -55,7 +55,7 @@ def _encoded(rest: bytes, data: bytes, at_ns: int) -> tuple[Messages, bytes]:
     return tuple(_message(part, at_ns) for part in parts), rest
 
 
-_shared = lru_cache(SHARED_PIECES)(_encoded)
+_shared = lru_cache(SHARED_PIECES)(_encode_lines)
 
 
 def _parts_of(data: bytes) -> Iterator[bytes]:

@@ -52,34 +52,34 @@ M = TypeVar("M", bound=Message)
 def reader_of(request: ReadRequest, now: int) -> str:
     """Return the signer's address with checksum. Raises GRPCError UNAUTHENTICATED unless the request names it."""
     text = f"read:{request.address.lower()}/{request.log_name}/{request.timestamp}"
-    return _verified([text], request, now)
+    return _verify_signer([text], request, now)
 
 
 def watcher_of(request: WatchListRequest, now: int) -> str:
     """Return the signer like `reader_of`. Accepts the address in the text in lower case and as sent."""
     addresses = (request.address.lower(), request.address)
-    return _verified([f"watchList:{address}/{request.timestamp}" for address in addresses], request, now)
+    return _verify_signer([f"watchList:{address}/{request.timestamp}" for address in addresses], request, now)
 
 
-def _verified(texts: list[str], request: ReadRequest | WatchListRequest, now: int) -> str:
+def _verify_signer(texts: list[str], request: ReadRequest | WatchListRequest, now: int) -> str:
     if not ADDRESS.fullmatch(request.address):
-        raise _refused("the address must be 0x and 40 hex digits")
+        raise _unauthenticated("the address must be 0x and 40 hex digits")
     if len(request.signed_hash) != 65 or request.signed_hash[64] not in RECOVERY_IDS:
-        raise _refused("the signature must have 65 bytes: r, s, and v of 0, 1, 27 or 28")
+        raise _unauthenticated("the signature must have 65 bytes: r, s, and v of 0, 1, 27 or 28")
     signed_at = request.timestamp // (1000 if request.timestamp >= MILLISECONDS_FROM else 1)
     if abs(now - signed_at) > WINDOW_S:
-        raise _refused(f"the request was signed more than {WINDOW_S} s off the service's clock")
+        raise _unauthenticated(f"the request was signed more than {WINDOW_S} s off the service's clock")
     signature = request.signed_hash[:64] + bytes([RECOVERY_IDS[request.signed_hash[64]]])
     address = str(to_checksum_address(request.address))
     try:
         if any(signer_of(encode_defunct(text=text), signature) == address for text in texts):
             return address
     except BadRequestSignature as fault:
-        raise _refused(str(fault)) from None
-    raise _refused("the signature is not one of this request by this address")
+        raise _unauthenticated(str(fault)) from None
+    raise _unauthenticated("the signature is not one of this request by this address")
 
 
-def _refused(sentence: str) -> GRPCError:
+def _unauthenticated(sentence: str) -> GRPCError:
     return GRPCError(Status.UNAUTHENTICATED, sentence)
 
 
@@ -96,7 +96,7 @@ async def answers(path: str, context: CompatContext, source: str, message: bytes
 
 async def read(context: CompatContext, source: str, message: bytes) -> Batches:
     """Yield the log of a job from its first line, then new lines, until it is complete."""
-    request = _parsed(ReadRequest, message)
+    request = _parse(ReadRequest, message)
     reader = reader_of(request, context.services.clock())
     job_id = _job_id(request.log_name)
     context.admission.look_up(source, reader)
@@ -118,9 +118,9 @@ async def read(context: CompatContext, source: str, message: bytes) -> Batches:
 
 async def watch_list(context: CompatContext, source: str, message: bytes) -> Batches:
     """Yield the names of the address's logs, now and every few seconds."""
-    request = _parsed(WatchListRequest, message)
+    request = _parse(WatchListRequest, message)
     watcher = watcher_of(request, context.services.clock())
-    with _counted(context, source, watcher):
+    with _count_stream(context, source, watcher):
         while True:
             context.admission.look_up(source, watcher)
             names = await _names(context, watcher)
@@ -132,7 +132,7 @@ async def watch_list(context: CompatContext, source: str, message: bytes) -> Bat
 
 async def check_health(context: CompatContext, _source: str, message: bytes) -> Batches:
     """gRPC's health service: whether the store answers."""
-    request = _parsed(HealthCheckRequest, message)
+    request = _parse(HealthCheckRequest, message)
     if request.service not in ("", SERVICE):
         raise GRPCError(Status.NOT_FOUND, "this service is not here")
     yield [await _health(context, request)]
@@ -140,9 +140,9 @@ async def check_health(context: CompatContext, _source: str, message: bytes) -> 
 
 async def watch_health(context: CompatContext, source: str, message: bytes) -> Batches:
     """Answer like `check_health`, now and at every change."""
-    request = _parsed(HealthCheckRequest, message)
+    request = _parse(HealthCheckRequest, message)
     told = b""
-    with _counted(context, source, f"health {source}"):
+    with _count_stream(context, source, f"health {source}"):
         while True:
             health = await _health(context, request)
             if health != told:
@@ -161,7 +161,7 @@ METHODS: dict[str, Method] = {
 NOT_OFFERED = {f"/{SERVICE}/Write": "the log service takes output from the grid's providers only, over signed HTTP"}
 
 
-def _parsed(kind: type[M], message: bytes) -> M:
+def _parse(kind: type[M], message: bytes) -> M:
     if len(message) > LONGEST_REQUEST_BYTES:
         raise invalid(f"the request is larger than {LONGEST_REQUEST_BYTES} bytes")
     try:
@@ -201,7 +201,7 @@ async def _exists(context: CompatContext, job_id: int) -> bool:
 
 
 @contextmanager
-def _counted(context: CompatContext, source: str, key: str) -> Iterator[None]:
+def _count_stream(context: CompatContext, source: str, key: str) -> Iterator[None]:
     """Count a stream that follows no log."""
     admission = context.admission
     with admission.followers_by_job.hold(key) as held:

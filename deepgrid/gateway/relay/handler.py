@@ -62,10 +62,10 @@ class Relay:
                 content = await self._content(body, source)
             await send_answer(send, 200, content)
         except Fault as fault:
-            await send_answer(send, 200, rpc.whole(b"null", fault.answer))
+            await send_answer(send, 200, rpc.full_answer(b"null", fault.answer))
         except Refusal as refusal:
             code = rpc.LIMIT if refusal.status in (413, 429) else rpc.INVALID
-            content = rpc.whole(b"null", rpc.error(code, refusal.sentence))
+            content = rpc.full_answer(b"null", rpc.error(code, refusal.sentence))
             await send_answer(send, refusal.status, content, headers=refusal.headers())
 
     def _size_of(self, scope: Scope) -> int:
@@ -77,14 +77,14 @@ class Relay:
         head = await self._shared.head()
         async with self._turns.turn(source):  # reading the calls takes the time of all requests
             asked, calls = self._calls_in(body, source)
-            pending = self._all_asked(calls, head, source)
+            pending = self._ask_all(calls, head, source)
         parts, size = [], 0
         for call, one in zip(calls, pending, strict=True):
             found = one if isinstance(one, Answer) else await asyncio.shield(one)
             if size + len(found.member) > self._limits.batch_bytes:
                 found = rpc.error(rpc.LIMIT, "the answers of this batch are too large; ask for fewer at once")
             size += len(found.member)
-            parts.append(rpc.whole(_id_of(call), found))
+            parts.append(rpc.full_answer(_id_of(call), found))
         return b"[" + b",".join(parts) + b"]" if isinstance(asked, list) else parts[0]
 
     def _calls_in(self, body: bytes, source: str) -> tuple[object, list[object]]:
@@ -102,17 +102,17 @@ class Relay:
         self._calls.require(source, len(calls), "too many calls")
         return asked, calls
 
-    def _all_asked(self, calls: list[object], head: Head | None, source: str) -> list[Pending]:
+    def _ask_all(self, calls: list[object], head: Head | None, source: str) -> list[Pending]:
         """Return the answers to calls, or the waits for them. All are asked at once, so that they share a batch."""
         pending: list[Pending] = []
         for call in calls:
             try:
-                pending.append(self._asked(call, head, source))
+                pending.append(self._ask(call, head, source))
             except TooMuch as fault:  # looking at the others would take the time of other addresses
                 return pending + [fault.answer] * (len(calls) - len(pending))
         return pending
 
-    def _asked(self, call: object, head: Head | None, source: str) -> Pending:
+    def _ask(self, call: object, head: Head | None, source: str) -> Pending:
         """Return the answer to a call, or the wait for it. Raises TooMuch."""
         if not isinstance(call, dict) or not isinstance(call.get("method"), str):
             return rpc.error(rpc.INVALID, "a call is an object with a method")
@@ -120,7 +120,7 @@ class Relay:
         if not isinstance(params, list):
             return rpc.error(rpc.INVALID, "the params of a call are a list")
         try:
-            return self._found(call["method"], params, head, source)
+            return self._answer_to(call["method"], params, head, source)
         except TooMuch:
             raise
         except Fault as fault:
@@ -128,7 +128,7 @@ class Relay:
         except RecursionError:
             return rpc.error(rpc.INVALID, "the call is nested too deeply")
 
-    def _found(self, method: str, params: list[Any], head: Head | None, source: str) -> Pending:
+    def _answer_to(self, method: str, params: list[Any], head: Head | None, source: str) -> Pending:
         if method == "eth_chainId":
             return self._chain_id
         if method == "net_version":

@@ -77,6 +77,6 @@ def of_node(method: str, found: Any, most: int) -> Answer:
     return error(FAILED, known[0] if known else f"the chain's node refused {method}")
 
 
-def whole(coded_id: bytes, answer: Answer) -> bytes:
+def full_answer(coded_id: bytes, answer: Answer) -> bytes:
     """Return the complete answer to a call with this id."""
     return b'{"jsonrpc":"2.0","id":' + coded_id + b"," + answer.member + b"}"

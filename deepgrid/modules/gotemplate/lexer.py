@@ -134,14 +134,14 @@ class Lexer:
         return TemplateFault(f"template: {what}", here)
 
 
-def unquoted(token: Token) -> str:
+def unquote(token: Token) -> str:
     """Return the value of a text or a character in quotes."""
     if token.text.startswith("`"):
         return token.text[1:-1].replace("\r", "")
-    return _ESCAPE.sub(lambda found: _unescaped(found, token.line), token.text[1:-1])
+    return _ESCAPE.sub(lambda found: _unescape(found, token.line), token.text[1:-1])
 
 
-def _unescaped(found: re.Match[str], line: int) -> str:
+def _unescape(found: re.Match[str], line: int) -> str:
     hexadecimal, octal, letter = found[1] or found[2] or found[3], found[4], found[5]
     if letter is not None:
         if letter not in _ESCAPED:

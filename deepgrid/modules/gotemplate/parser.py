@@ -8,7 +8,7 @@ import re
 from deepgrid.modules.gotemplate import syntax
 from deepgrid.modules.gotemplate.functions import FUNCTIONS
 from deepgrid.modules.gotemplate.functions.arguments import in_range
-from deepgrid.modules.gotemplate.lexer import Action, Lexer, Text, Token, unquoted
+from deepgrid.modules.gotemplate.lexer import Action, Lexer, Text, Token, unquote
 from deepgrid.modules.gotemplate.lookup import Unfit
 from deepgrid.modules.template import TemplateFault
 
@@ -72,7 +72,7 @@ class _Parser:
         token = tokens.peek()
         if token is None or token.kind != "string":
             raise tokens.unexpected(f"{{{{{word}}}}} needs a name in quotes")
-        name = unquoted(tokens.take())
+        name = unquote(tokens.take())
         needs_value = word == "block" or (word == "template" and tokens.peek() is not None)
         pipe = self._whole_pipe(tokens, most_variables=0) if needs_value else None
         if tokens.peek() is not None:
@@ -192,7 +192,7 @@ class _Parser:
             raise tokens.unexpected("a value is missing")
         tokens.take()
         if token.kind == "string":
-            return syntax.Literal(unquoted(token))
+            return syntax.Literal(unquote(token))
         if token.kind == "number":
             return syntax.Literal(_number(token))
         if token.kind == "character":
@@ -270,7 +270,7 @@ def _number(token: Token) -> int | float:
 
 
 def _character(token: Token) -> int:
-    found = unquoted(token)
+    found = unquote(token)
     if len(found) != 1:
         raise TemplateFault(f"template: {token.text} is not one character", token.line)
     return ord(found)

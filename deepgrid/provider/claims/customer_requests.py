@@ -33,12 +33,12 @@ class RequestOutcome(Enum):
 
 async def read_cancel_requests(session: ProviderSession) -> list[Job]:
     """Claimed jobs with a cancel request of their customer."""
-    return await _claimed(session, lambda job: job.has_cancel_request)
+    return await _claimed_jobs(session, lambda job: job.has_cancel_request)
 
 
 async def read_top_ups(session: ProviderSession) -> list[Job]:
     """Claimed jobs that were topped up since their queue was last emptied."""
-    return await _claimed(session, lambda job: job.pending_top_up_wei > 0)
+    return await _claimed_jobs(session, lambda job: job.pending_top_up_wei > 0)
 
 
 async def next_cancel_request(session: ProviderSession) -> Job | None:
@@ -94,6 +94,6 @@ async def extend_limit(session: ProviderSession, key: JobKey, minutes: int) -> b
         raise
 
 
-async def _claimed(session: ProviderSession, wanted: Callable[[Job], bool]) -> list[Job]:
+async def _claimed_jobs(session: ProviderSession, wanted: Callable[[Job], bool]) -> list[Job]:
     job_ids = await session.chain.claimed_jobs(session.address)
     return [job for job in await session.chain.jobs(job_ids) if wanted(job)] if job_ids else []

@@ -27,7 +27,7 @@ async def say_use(session: ProviderSession, seen: Observation) -> None:
     try:
         with suppress(TimeoutError):
             async with asyncio.timeout(session.intervals.use_known_s):
-                measured = await _measured(session, seen.slurm)
+                measured = await _wait_for_use(session, seen.slurm)
     except Exception:  # a bug must not end the carrier of a settled job
         logger.exception("job %d: its log lacks its resource use: unexpected error", seen.key.job_id)
         return
@@ -41,7 +41,7 @@ async def say_use(session: ProviderSession, seen: Observation) -> None:
             session.logs.say(seen.key, line)
 
 
-async def _measured(session: ProviderSession, ran: SlurmJob) -> Measured:
+async def _wait_for_use(session: ProviderSession, ran: SlurmJob) -> Measured:
     """Return what the run used, once accounting has its end."""
     while (found := await session.uses.of((ran.slurm_id or 0, ran.started_at))) is None:  # noqa: ASYNC110 - accounting is late
         await asyncio.sleep(1.0)

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Self
 
-from deepgrid.billing.use_samples import UseSample, joined
+from deepgrid.billing.use_samples import UseSample, merge_samples
 from deepgrid.errors import GridError
 from deepgrid.lifecycle.job import JobKey
 from deepgrid.lifecycle.slurm_state import Phase, SlurmJob
@@ -113,7 +113,7 @@ class UseSampler:
                 run.misses = 0
                 run.due_s = run_s + self._settings.pause_s(run_s, 0)
                 samples[key] = sample = run.use.add(steps, run_s)
-                run.last = joined(run.last, sample) if run.last else sample
+                run.last = merge_samples(run.last, sample) if run.last else sample
         if samples:
             await self._services.send_uses(samples)
 

@@ -80,7 +80,7 @@ class Placement:
             suits = suitable.suits
             terms = score.Terms(suitable.rates[suits], suitable.speeds[suits], self._board.reliabilities[suits])
             found = suitable.fixed[prefer] = np.zeros(len(suits))
-            found[suits] = score.fixed(terms, self._weights[prefer])
+            found[suits] = score.fixed_score(terms, self._weights[prefer])
         return found
 
     def _soon_waits(self, suitable: Suitable) -> Floats:
@@ -108,7 +108,8 @@ class Placement:
         starts.place(cluster, suitable.needs, start, _seconds(task.job, float(suitable.rates[cluster])))
         provider = self._board.states[cluster].provider
         rate = format_credits(self._board.prices.exact(suitable.shape, cluster))
-        reason = f"{provider.name} fits at {rate} credits per minute, {reasons.chosen(choices, task.job.wishes.prefer)}"
+        why = reasons.choice_reason(choices, task.job.wishes.prefer)
+        reason = f"{provider.name} fits at {rate} credits per minute, {why}"
         return Assignment(task.job.id, provider.address, reason, int(start))
 
     def _hold(self, task: Task, kept: int) -> Waiting:
@@ -134,7 +135,7 @@ class Placement:
 
     def _why(self, task: Task, kept: int) -> str:
         full = reasons.full(task.count - kept)
-        return reasons.sentence([*obstacles(self._board, task), reasons.kept(kept), full])
+        return reasons.sentence([*obstacles(self._board, task), reasons.kept_count(kept), full])
 
 
 def _seconds(job: Job, rate: float) -> float:

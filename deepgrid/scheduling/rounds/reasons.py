@@ -62,7 +62,7 @@ def above_ceiling(clusters: int, ceiling_wei: int) -> Count:
     return Count(clusters, f"are {words}", f"is {words}")
 
 
-def refused(clusters: int) -> Count:
+def refused_count(clusters: int) -> Count:
     """Return the count of clusters whose provider gave the job back."""
     return Count(clusters, "gave it back lately", "gave it back lately")
 
@@ -72,7 +72,7 @@ def full(clusters: int) -> Count:
     return Count(clusters, "are full", "is full")
 
 
-def kept(clusters: int) -> Count:
+def kept_count(clusters: int) -> Count:
     """Return the count of clusters with room that is kept for jobs before this one."""
     words = "kept for jobs before it"
     return Count(clusters, f"are {words}", f"is {words}")
@@ -84,7 +84,7 @@ def cancelled_often(until: int) -> str:
     return f"you cancelled several jobs that kept a cluster from others; your jobs wait until {at}"
 
 
-def chosen(choices: int, prefer: Prefer) -> str:
+def choice_reason(choices: int, prefer: Prefer) -> str:
     """Return why a cluster was chosen among those where the job could start soon."""
     if choices == 1:
         return "the only cluster where it can start soon"

@@ -87,17 +87,19 @@ FIXED: dict[str, Callable[[Terms], Floats]] = {"price": price, "speed": speed, "
 MOVING: dict[str, Callable[[Room], Floats]] = {"start": start, "spread": spread}
 
 
-def fixed(terms: Terms, weights: Weights) -> Floats:
+def fixed_score(terms: Terms, weights: Weights) -> Floats:
     """Return the weighted sum of the parts that stay the same during a round."""
-    return _weighted(FIXED, terms, weights, np.zeros(len(terms.rates)))
+    return _add_weighted(FIXED, terms, weights, np.zeros(len(terms.rates)))
 
 
 def moving(room: Room, weights: Weights) -> Floats:
     """Return the weighted sum of the parts that change as a round fills clusters."""
-    return _weighted(MOVING, room, weights, np.zeros(len(room.waits_s)))
+    return _add_weighted(MOVING, room, weights, np.zeros(len(room.waits_s)))
 
 
-def _weighted(parts: Mapping[str, Callable[[Facts], Floats]], facts: Facts, weights: Weights, result: Floats) -> Floats:
+def _add_weighted(
+    parts: Mapping[str, Callable[[Facts], Floats]], facts: Facts, weights: Weights, result: Floats
+) -> Floats:
     for name, part in parts.items():
         if weight := getattr(weights, name):
             result += weight * part(facts)

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from deepgrid.lifecycle.job import Job
-from deepgrid.scheduling.fit import Lack, written
+from deepgrid.scheduling.fit import Lack, condition_text
 from deepgrid.scheduling.market import Waiting
 from deepgrid.scheduling.rounds import reasons
 from deepgrid.scheduling.rounds.candidates import Board, Task, affordable_wei
@@ -38,7 +38,7 @@ def obstacles(board: Board, task: Task) -> list[reasons.Count]:
     paid = int(np.count_nonzero(within))
     ceiling = reasons.above_ceiling(paid - task.count, task.job.wishes.max_rate_wei)
     dear = reasons.too_expensive(suitable.count - refusing - paid)
-    return [*suitable.obstacles, reasons.refused(refusing), dear, ceiling]
+    return [*suitable.obstacles, reasons.refused_count(refusing), dear, ceiling]
 
 
 def _unsuitable(board: Board, task: Task) -> list[reasons.Count]:
@@ -51,7 +51,7 @@ def _unsuitable(board: Board, task: Task) -> list[reasons.Count]:
         if not left.any():
             break
         met = board.conditions.met(condition)
-        counts.append(reasons.unmet(written(condition), int((left & ~met).sum())))
+        counts.append(reasons.unmet(condition_text(condition), int((left & ~met).sum())))
         left = left & met
     return counts
 

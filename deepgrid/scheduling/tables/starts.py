@@ -39,7 +39,7 @@ class StartTable:
     def __init__(self, steps: Sequence[Sequence[Step]], now: float, horizon: float) -> None:
         count = len(steps)
         self.now, self.horizon, self.reservations = now, horizon, 0
-        self._steps = [_merged([*own]) for own in steps]
+        self._steps = [_merge_steps([*own]) for own in steps]
         self.total = [own[-1][1:] for own in steps]  # CPUs, memory, GPUs
         self._parts = [tuple(1.0 / all_ if all_ else 0.0 for all_ in own) for own in self.total]
         self.soon = np.zeros((3, count))  # free at the horizon
@@ -100,7 +100,7 @@ class StartTable:
         changed[0] = (start, *changed[0][1:])
         if after == len(steps) or steps[after][0] > end:
             changed.append((end, *steps[after - 1][1:]))
-        self._steps[cluster] = _merged(changed + steps[after:])
+        self._steps[cluster] = _merge_steps(changed + steps[after:])
         self._note(cluster)
         if end > self._reserved[cluster]:
             self._spare[:, cluster] -= needs
@@ -143,7 +143,7 @@ def _last_until(time: float, steps: list[Amounts]) -> int:
     return bisect_right(steps, (time, math.inf)) - 1
 
 
-def _merged(steps: list[Amounts]) -> list[Amounts]:
+def _merge_steps(steps: list[Amounts]) -> list[Amounts]:
     """At most `STEPS` steps: the first, the last, and every second of the others."""
     while len(steps) > STEPS:
         steps = steps[:1] + steps[1 + len(steps) % 2 :: 2]

@@ -79,14 +79,14 @@ def open_definition(secret: bytes, sealed: str, definition_hash: str) -> Definit
     try:
         upload = messages.Upload.model_validate_json(ecies.decrypt(secret, bytes.fromhex(sealed)))
     except Exception as error:  # the library raises anything from ValueError to OpenSSL errors
-        raise tampered(f"cannot be opened ({type(error).__name__})") from None
+        raise tampered_error(f"cannot be opened ({type(error).__name__})") from None
     content = upload.definition.encode()
     if hash_definition(bytes.fromhex(upload.salt), content) != definition_hash:
-        raise tampered("is not the one that the job names")
+        raise tampered_error("is not the one that the job names")
     return from_canonical(content)
 
 
-def tampered(what: str) -> AccessDenied:
+def tampered_error(what: str) -> AccessDenied:
     return AccessDenied(
         f"The definition that the service released {what}.", next_step="Tell the operator: the service may be breached."
     )

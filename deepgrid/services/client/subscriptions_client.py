@@ -34,12 +34,12 @@ class _All(BaseModel):
 async def subscribe(services: ServicesClient, url: str, events: Sequence[str], wait_minutes: int) -> NewSubscription:
     """Add a webhook. Raises InputError for a URL that the services refuse."""
     body = TypeAdapter(dict[str, object]).dump_json({"url": url, "events": list(events), "wait_minutes": wait_minutes})
-    return _parsed(NewSubscription, await services.send("POST", "/v1/subscriptions", body))
+    return _parse(NewSubscription, await services.send("POST", "/v1/subscriptions", body))
 
 
 async def subscriptions(services: ServicesClient) -> list[KnownSubscription]:
     """Return this account's subscriptions."""
-    return _parsed(_All, await services.send("GET", "/v1/subscriptions")).subscriptions
+    return _parse(_All, await services.send("GET", "/v1/subscriptions")).subscriptions
 
 
 async def unsubscribe(services: ServicesClient, subscription_id: int) -> None:
@@ -50,7 +50,7 @@ async def unsubscribe(services: ServicesClient, subscription_id: int) -> None:
 T = TypeVar("T", bound=BaseModel)
 
 
-def _parsed(kind: type[T], content: bytes) -> T:
+def _parse(kind: type[T], content: bytes) -> T:
     try:
         return kind.model_validate_json(content)
     except ValidationError:

@@ -105,8 +105,8 @@ async def _look(settings: ServicesSettings, grid: Domain | None) -> list[Finding
             await connection.run_sync(schema.require_current)
             found = [Finding("database", Level.GOOD, "It answers, and has the tables of this release.")]
             found += [await connection.run_sync(_grid, grid)] if grid else []
-            found.append(await _sealed(connection, settings.secret_file))
-            found += await _restored(connection)
+            found.append(await _check_secret_file(connection, settings.secret_file))
+            found += await _check_restore(connection)
             return found + (await _server(connection) if database.is_shared else [])
     except TimeoutError:
         words = f"The services' database does not answer within {ANSWER_WITHIN_S:.0f} s."
@@ -124,7 +124,7 @@ def _grid(connection: Connection, grid: Domain) -> Finding:
     return Finding("grid", Level.WARNING, words, "If its jobs are of other contracts, give a new, empty database.")
 
 
-async def _sealed(connection: AsyncConnection, secret_file: Path) -> Finding:
+async def _check_secret_file(connection: AsyncConnection, secret_file: Path) -> Finding:
     """Return whether the newest definition can be read with the secret file."""
     newest = select(Definition.sealed).where(Definition.sealed.is_not(None)).order_by(Definition.uploaded_at.desc())
     sealed = (await connection.execute(newest.limit(1))).scalar()
@@ -140,7 +140,7 @@ async def _sealed(connection: AsyncConnection, secret_file: Path) -> Finding:
     return Finding("sealed", Level.GOOD, "The secret file reads the newest definition.")
 
 
-async def _restored(connection: AsyncConnection) -> list[Finding]:
+async def _check_restore(connection: AsyncConnection) -> list[Finding]:
     """Return whether the services still refuse requests after a restore from a backup."""
     at = (await connection.execute(select(func.max(Restore.at)))).scalar()
     left_s = (at or 0) + WINDOW_S - int(time.time())

@@ -30,7 +30,7 @@ class TarView:
         self._starts, at = list[int](), 0
         for entry in manifest.entries:
             self._starts.append(at)
-            at += len(_header(entry)) + _padded(entry.size)
+            at += len(_header(entry)) + _padded_size(entry.size)
         self.size = at + len(END)
         self._end = at
 
@@ -49,7 +49,7 @@ class TarView:
             first, last = max(start, content), min(end, padding)
             async for piece in reader.read(offset + first - content, offset + last - content):
                 yield piece
-            following = content + _padded(entry.size)
+            following = content + _padded_size(entry.size)
             if padding < end and max(start, padding) < following:
                 yield bytes(min(end, following) - max(start, padding))
             start, number = max(start, following), number + 1
@@ -128,5 +128,5 @@ def _header(entry: FileEntry) -> bytes:
     return member.tobuf(tarfile.GNU_FORMAT, "utf-8", "surrogateescape")
 
 
-def _padded(size: int) -> int:
+def _padded_size(size: int) -> int:
     return -(-size // BLOCK) * BLOCK

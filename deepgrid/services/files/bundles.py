@@ -105,7 +105,7 @@ class Bundles:
         async with self.database.write() as session:
             bundle = await session.get(Bundle, bundle_id, with_for_update=True)
             if bundle is None:
-                raise _gone()
+                raise _no_files()
             if bundle.job_id is None and bundle.digest != manifest.digest:
                 raise Refusal(409, "these are not the files that were announced")
             size, files = manifest.size, len(manifest.entries)
@@ -182,7 +182,7 @@ class Bundles:
         async with self.database.read() as session:
             bundle = await session.get(Bundle, bundle_id)
         if bundle is None or (finished and bundle.finished_at is None):
-            raise _gone()
+            raise _no_files()
         return bundle
 
     async def manifest(self, bundle: Bundle) -> Manifest:
@@ -256,5 +256,5 @@ class Bundles:
             await session.execute(change.where(Bundle.id == bundle_id, Bundle.digest == ""))
 
 
-def _gone() -> Refusal:
+def _no_files() -> Refusal:
     return Refusal(404, "the grid has these files no more, or not yet")

@@ -27,11 +27,11 @@ async def clean_up_files(bundles: Bundles) -> None:
     """Run one round. What the store does not delete is left to the next one."""
     last, now, failures = "", bundles.clock(), 0
     async with bundles.database.write() as session:
-        await session.execute(delete(BundleUse).where(BundleUse.definition_hash.not_in(_stored())))
+        await session.execute(delete(BundleUse).where(BundleUse.definition_hash.not_in(_stored_definitions())))
         revoked = BundleLink.key_hash.in_(select(RevokedSession.key_hash))  # while the link was made
         await session.execute(update(BundleLink).where(revoked, BundleLink.revoked_at.is_(None)).values(revoked_at=now))
-        await session.execute(delete(OutputUse).where(OutputUse.definition_hash.not_in(_stored())))
-    live = select(Use.job_id).where(Use.definition_hash.in_(_stored()))
+        await session.execute(delete(OutputUse).where(OutputUse.definition_hash.not_in(_stored_definitions())))
+    live = select(Use.job_id).where(Use.definition_hash.in_(_stored_definitions()))
     while True:
         page = select(Bundle, Bundle.job_id.in_(live)).where(Bundle.id > last, _is_free()).order_by(Bundle.id)
         async with bundles.database.read() as session:
@@ -104,13 +104,13 @@ def _room_of(bundle: Bundle) -> int:
     return bundle.size + bundle.list_bytes
 
 
-def _stored() -> Select[tuple[str]]:
+def _stored_definitions() -> Select[tuple[str]]:
     """Return the definitions whose jobs are not over."""
     return select(Definition.definition_hash).where(Definition.sealed.is_not(None))
 
 
 def _is_free() -> ColumnElement[bool]:
     """Return the condition that no stored definition names a bundle."""
-    inputs = select(BundleUse.bundle).where(BundleUse.definition_hash.in_(_stored()))
-    outputs = select(OutputUse.job_id).where(OutputUse.definition_hash.in_(_stored()))
+    inputs = select(BundleUse.bundle).where(BundleUse.definition_hash.in_(_stored_definitions()))
+    outputs = select(OutputUse.job_id).where(OutputUse.definition_hash.in_(_stored_definitions()))
     return not_(Bundle.id.in_(inputs) | (Bundle.job_id.is_not(None) & Bundle.job_id.in_(outputs)))

@@ -99,13 +99,13 @@ class FileKeys:
 
     def input_key(self) -> bytes:
         """Return the key of the input."""
-        return self._derived("input")
+        return self._derive("input")
 
     def output_key(self, job: Job) -> bytes:
         """Return the key of the output of the job's present or last claim."""
-        return self._derived(f"output {job.id} {job.claimed_at}")
+        return self._derive(f"output {job.id} {job.claimed_at}")
 
-    def _derived(self, use: str) -> bytes:
+    def _derive(self, use: str) -> bytes:
         info = f"deepgrid private files v1 {self._place} {use}".encode()
         return HKDF(SHA256(), _KEY_BYTES, None, info).derive(self._key)
 

@@ -99,18 +99,18 @@ class LogTail:
         An empty list means that there is nothing yet, or that an earlier claim ends here.
         """
         if claimed_at != self.job.claimed_at:
-            return await self._stored(claimed_at, offset, most_bytes)
+            return await self._read_stored(claimed_at, offset, most_bytes)
         over, end = self.over, self._read_to  # the tail may grow while the store is read
-        found = self._remembered(offset, most_bytes)
+        found = self._pieces_in_memory(offset, most_bytes)
         if not found and offset < end:
-            found = await self._stored(claimed_at, offset, most_bytes)
+            found = await self._read_stored(claimed_at, offset, most_bytes)
         reached = found[-1].end if found else offset
         if over and (reached >= end or not found):  # clean-up may have deleted it
             last = found.pop() if found else Piece(b"", offset, self._core.clock() * 10**9, True, claimed_at)
             found.append(replace(last, final=True))
         return found
 
-    def _remembered(self, offset: int, most_bytes: int) -> list[Piece]:
+    def _pieces_in_memory(self, offset: int, most_bytes: int) -> list[Piece]:
         """Return the pieces from `offset` on that are in memory."""
         first = bisect_right(self._tail, offset, key=lambda piece: piece.offset) - 1
         if first < 0 or offset >= self._read_to:
@@ -125,7 +125,7 @@ class LogTail:
             size += len(data)
         return found
 
-    async def _stored(self, claimed_at: int, offset: int, most_bytes: int) -> list[Piece]:
+    async def _read_stored(self, claimed_at: int, offset: int, most_bytes: int) -> list[Piece]:
         async with self._pages, self._core.database.read() as session:
             return (await pieces_from(self._core, session, self.job.id, claimed_at, offset, most_bytes))[1]
 

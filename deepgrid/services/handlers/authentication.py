@@ -76,7 +76,7 @@ class Signed:
         if session is None:
             await self.trust()
             if not await self._context.nonces.use_up(self._verified):
-                raise _replayed()
+                raise _replay_refusal()
             return
         await _require_session(session, self._verified, self._context.clock())
         self._context.admission.accept(self.address)
@@ -146,10 +146,10 @@ async def _use_up(session: AsyncSession, verified: Verified) -> None:
     try:
         await session.flush()
     except IntegrityError:
-        raise _replayed() from None
+        raise _replay_refusal() from None
 
 
-def _replayed() -> Refusal:
+def _replay_refusal() -> Refusal:
     return Refusal(401, "the request was received before: its nonce is used up")
 
 

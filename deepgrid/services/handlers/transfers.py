@@ -39,7 +39,7 @@ SAFE = {
 }
 
 
-async def addressed(token: str, context: Services, room: Room) -> Address:
+async def transfer_address(token: str, context: Services, room: Room) -> Address:
     """Dependency: the address of a request. Refuses with 404 one that is forged, over, revoked, or of a job's past."""
     address = room.addresses.read(token)
     if address is None or address.until < context.clock():
@@ -52,7 +52,7 @@ async def addressed(token: str, context: Services, room: Room) -> Address:
     return address
 
 
-Addressed = Annotated[Address, Depends(addressed)]
+Addressed = Annotated[Address, Depends(transfer_address)]
 
 
 def writing(address: Addressed) -> Address:
@@ -143,7 +143,7 @@ async def read_checksums(request: Request, bundle: Readable, room: Room, *, zero
 async def read_data(request: Request, bundle: Readable, room: Room) -> Response:
     """Return a range of all contents, which follow each other in the order of the manifest."""
     reader = room.content(bundle).reader()
-    return _ranged(request, bundle.size, bundle.digest, reader.read, {})
+    return _range_response(request, bundle.size, bundle.digest, reader.read, {})
 
 
 @router.get("/file")
@@ -160,7 +160,7 @@ async def read_file(
         return reader.read(offset + start, offset + end)
 
     name = {"Content-Disposition": f"attachment; filename*=UTF-8''{quote(path.rpartition('/')[2], safe='')}"}
-    return _ranged(request, entry.size, entry.sha256, read, name)
+    return _range_response(request, entry.size, entry.sha256, read, name)
 
 
 @router.get("/tar")
@@ -172,7 +172,7 @@ async def read_tar(request: Request, bundle: Readable, room: Room) -> Response:
     def read(start: int, end: int) -> AsyncIterator[bytes]:
         return view.read(reader, start, end)
 
-    return _ranged(request, view.size, bundle.digest, read, _saved_as("files.tar"))
+    return _range_response(request, view.size, bundle.digest, read, _saved_as("files.tar"))
 
 
 @router.get("/zip")
@@ -190,10 +190,10 @@ def _ranged_text(request: Request, bundle: Bundle, text: bytes, more: dict[str, 
     async def read(start: int, end: int) -> AsyncIterator[bytes]:
         yield text[start:end]
 
-    return _ranged(request, len(text), bundle.digest, read, more)
+    return _range_response(request, len(text), bundle.digest, read, more)
 
 
-def _ranged(
+def _range_response(
     request: Request, size: int, tag: str, read: Callable[[int, int], AsyncIterator[bytes]], more: dict[str, str]
 ) -> Response:
     """Return the bytes that the request's Range asks for, or all. Refuses with 416 a range beyond the end."""

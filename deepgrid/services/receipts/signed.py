@@ -15,11 +15,11 @@ from pydantic import ValidationError
 from deepgrid.chain.transactions.eth_accounts import LocalAccount, SignableMessage
 from deepgrid.errors import InputError
 from deepgrid.services.receipts.contents import Contents, Part, Receipt
-from deepgrid.services.signing.signatures import BadRequestSignature, Domain, signer_of, typed
+from deepgrid.services.signing.signatures import BadRequestSignature, Domain, eip712_types, signer_of
 
 MAX_RECEIPT_BYTES = 64 * 1024
 
-TYPES = typed(
+TYPES = eip712_types(
     "Receipt",
     jobId="uint256",
     customer="address",

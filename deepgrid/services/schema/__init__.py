@@ -24,7 +24,7 @@ def migrate(connection: Connection) -> None:
     """Do the steps that are missing, in the connection's transaction. Waits for another process that does so."""
     if connection.dialect.name == "postgresql":
         connection.execute(text("SELECT pg_advisory_xact_lock(:number)"), {"number": LOCK})
-    if (found := _found(connection)) is not None and found not in _steps():
+    if (found := _current_revision(connection)) is not None and found not in _steps():
         raise _newer()
     settings = _config()
     settings.attributes["connection"] = connection
@@ -39,7 +39,7 @@ def is_empty(connection: Connection) -> bool:
 def require_current(connection: Connection) -> None:
     """Raise ConfigurationError if the database is of an earlier or later release."""
     require_whole(connection)
-    found, steps = _found(connection), _steps()
+    found, steps = _current_revision(connection), _steps()
     if found == steps[0]:
         return
     if found is not None and found not in steps:
@@ -62,7 +62,7 @@ def require_whole(connection: Connection) -> None:
 def last_step(connection: Connection) -> str:
     """Return the last step of the database. Raises ConfigurationError if this release cannot back it up."""
     require_whole(connection)
-    found = _found(connection)
+    found = _current_revision(connection)
     if found is None:
         raise ConfigurationError(
             "The services' database has no tables, or the tables of an early release.",
@@ -106,7 +106,7 @@ def _newer() -> ConfigurationError:
     )
 
 
-def _found(connection: Connection) -> str | None:
+def _current_revision(connection: Connection) -> str | None:
     return MigrationContext.configure(connection, opts={"version_table": NOTED_IN}).get_current_revision()
 
 

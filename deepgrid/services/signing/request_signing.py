@@ -22,9 +22,9 @@ from deepgrid.services.signing.signatures import (
     BadRequestSignature,
     Domain,
     digest,
+    eip712_types,
     require_canonical,
     signer_of,
-    typed,
 )
 
 __all__ = ["BadRequestSignature", "Domain", "Verified", "sign", "verify"]
@@ -36,7 +36,7 @@ ISSUED_AT_HEADER = "X-Grid-Issued-At"
 NONCE_HEADER = "X-Grid-Nonce"
 SIGNATURE_HEADER = "X-Grid-Signature"
 
-TYPES = typed("Request", method="string", path="string", bodyHash="bytes32", issuedAt="uint256", nonce="bytes32")
+TYPES = eip712_types("Request", method="string", path="string", bodyHash="bytes32", issuedAt="uint256", nonce="bytes32")
 
 _TIME = re.compile(r"[0-9]{1,12}")
 _NONCE = re.compile(r"0x[0-9a-fA-F]{64}")
@@ -78,7 +78,7 @@ def sign(account: LocalAccount, domain: Domain, method: str, path: str, body: by
 
 def require_form(headers: Mapping[str, str], now: int) -> None:
     """Raise BadRequestSignature if a header is missing, malformed or too old, for any body."""
-    _parsed(headers, now)
+    _parse_headers(headers, now)
 
 
 def verify(domain: Domain, method: str, path: str, body: bytes, headers: Mapping[str, str], now: int) -> Verified:
@@ -86,7 +86,7 @@ def verify(domain: Domain, method: str, path: str, body: bytes, headers: Mapping
 
     The caller checks the nonce, and what a session key may do.
     """
-    found = _parsed(headers, now)
+    found = _parse_headers(headers, now)
     message = message_of(domain, method, path, body, found.issued_at, found.nonce)
     if found.session is not None:
         found.session.require_wallet(domain, found.address)
@@ -107,7 +107,7 @@ class _Parsed:
     session: Session | None
 
 
-def _parsed(headers: Mapping[str, str], now: int) -> _Parsed:
+def _parse_headers(headers: Mapping[str, str], now: int) -> _Parsed:
     address = _header(headers, ADDRESS_HEADER)
     issued_at = int(_header(headers, ISSUED_AT_HEADER, _TIME))
     nonce = bytes.fromhex(_header(headers, NONCE_HEADER, _NONCE)[2:])

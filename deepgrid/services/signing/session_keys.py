@@ -13,13 +13,13 @@ from typing import Literal, Self, get_args
 from eth_utils.address import to_canonical_address
 
 from deepgrid.chain.transactions.eth_accounts import LocalAccount, SignableMessage
-from deepgrid.services.signing.signatures import WALLET_SIGNATURE, BadRequestSignature, Domain, signer_of, typed
+from deepgrid.services.signing.signatures import WALLET_SIGNATURE, BadRequestSignature, Domain, eip712_types, signer_of
 
 SESSION_HEADER = "X-Grid-Session"
 MAX_LIFETIME_S = 12 * 3600
 CLOCK_SLACK_S = 300  # by which the clock of the session's author may be ahead of the service's
 
-TYPES = typed("Session", publicKey="bytes", notAfter="uint256", rights="string", origin="string")
+TYPES = eip712_types("Session", publicKey="bytes", notAfter="uint256", rights="string", origin="string")
 
 Right = Literal["read", "store", "shell"]
 Rights = Literal["read", "store", "shell", "read,store", "read,shell", "store,shell", "read,store,shell"]

@@ -17,7 +17,7 @@ WALLET_SIGNATURE = re.compile(r"0x[0-9a-fA-F]{130}")
 _CURVE_ORDER = 0xFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFEBAAEDCE6AF48A03BBFD25E8CD0364141
 
 
-def typed(name: str, **fields: str) -> dict[str, list[dict[str, str]]]:
+def eip712_types(name: str, **fields: str) -> dict[str, list[dict[str, str]]]:
     """Return the EIP-712 description of a struct: its fields in order, each with its type."""
     return {name: [{"name": field, "type": kind} for field, kind in fields.items()]}
 

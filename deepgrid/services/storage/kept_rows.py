@@ -13,7 +13,7 @@ from sqlalchemy.orm import Mapped, mapped_column
 
 from deepgrid.services.storage.database import Definition, Table
 from deepgrid.services.storage.vault import Vault
-from deepgrid.workflow.masking import masked
+from deepgrid.workflow.masking import mask_secrets
 
 MOST_BYTES_PER_CUSTOMER = 64 * 1024 * 1024  # beyond that, the oldest files are deleted
 
@@ -35,7 +35,7 @@ async def keep_job(
     session: AsyncSession, vault: Vault, definition_hash: str, customer: str, content: bytes, now: int
 ) -> None:
     """Keep the file of a definition for its customer, without its secrets. A repeated call keeps the mark."""
-    sealed = vault.seal(zlib.compress(masked(content)))
+    sealed = vault.seal(zlib.compress(mask_secrets(content)))
     row = await session.get(KeptJob, definition_hash)
     if row is None:
         row = KeptJob(definition_hash=definition_hash, customer=customer, sealed_mark=None, sweep=None)

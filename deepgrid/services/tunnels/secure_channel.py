@@ -26,7 +26,7 @@ from deepgrid.lifecycle.job import Job
 from deepgrid.services.messages import Message
 from deepgrid.services.signing.request_signing import WINDOW_S
 from deepgrid.services.signing.session_keys import Session
-from deepgrid.services.signing.signatures import BadRequestSignature, Domain, digest, signer_of, typed
+from deepgrid.services.signing.signatures import BadRequestSignature, Domain, digest, eip712_types, signer_of
 from deepgrid.services.signing.signers import Signer
 from deepgrid.services.tunnels.tunnel_frames import MAX_FRAME
 
@@ -35,10 +35,10 @@ MAX_SEALED = MAX_FRAME + TAG_BYTES
 INFO = b"deepgrid tunnel 1"
 _KEY_BYTES = 32
 
-OPENING = typed(
+OPENING = eip712_types(
     "Tunnel", jobId="uint256", claimedAt="uint256", provider="address", publicKey="bytes32", issuedAt="uint256"
 )
-ANSWER = typed("TunnelAnswer", opening="bytes32", publicKey="bytes32")
+ANSWER = eip712_types("TunnelAnswer", opening="bytes32", publicKey="bytes32")
 
 LONGEST_ANSWER = 4096  # bytes of the first message, which is in clear text and signed
 MOST_INVITATIONS = 64  # in one answer of the services

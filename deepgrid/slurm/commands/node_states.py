@@ -61,7 +61,7 @@ _ORDER = list(Use)
 
 def use_of(words: Collection[str]) -> Use:
     """Return whether a node with this state and these flags can run a job."""
-    counted = _counted(words)
+    counted = _relevant_words(words)
     return max((_use(word) for word in counted), key=_ORDER.index, default=Use.NOT)
 
 
@@ -80,10 +80,10 @@ def _use(word: str) -> Use:
     return NODE_WORDS[word][0] if word in NODE_WORDS else Use.NOT
 
 
-def _counted(words: Collection[str]) -> list[str]:
+def _relevant_words(words: Collection[str]) -> list[str]:
     starts = not _STARTING.isdisjoint(words)
     return [word for word in words if not (starts and word == "NOT_RESPONDING")]
 
 
 def _culprits(words: Collection[str]) -> list[str]:
-    return [word for word in _counted(words) if _use(word) is Use.NOT]
+    return [word for word in _relevant_words(words) if _use(word) is Use.NOT]

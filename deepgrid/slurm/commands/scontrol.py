@@ -99,7 +99,7 @@ class PartitionNodes:
 
     def why_not(self) -> str:
         """Return why nodes cannot run jobs, most frequent reasons first; empty if all can."""
-        said = Counter(_said(node) for node in self.nodes if node.use is Use.NOT)
+        said = Counter(_reason_words(node) for node in self.nodes if node.use is Use.NOT)
         parts = [f"{count} {reason}" for reason, count in said.most_common(MOST_REASONS)]
         more = sum(said.values()) - sum(count for _, count in said.most_common(MOST_REASONS))
         return "; ".join([*parts, *([f"{more} for other reasons"] if more else [])])
@@ -206,7 +206,7 @@ def _beside_reservation(node: Node, cores: int) -> Node:
     return replace(node, cpus=left, words=(*words, *([] if left else ["RESERVED"])))
 
 
-def _said(node: Node) -> str:
+def _reason_words(node: Node) -> str:
     return f"{why_not(node.words)} ({node.reason})" if node.reason else why_not(node.words)
 
 

@@ -70,7 +70,7 @@ class SacctUse:
                 else:
                     records[-1].steps.append(_step(started_at, ended_at, cpu, step_use(read, written)))
         done = [one for one in records if one.ended and one.complete and one.steps]
-        return {one.run: _measured(one.steps) for one in done}
+        return {one.run: _use_of_steps(one.steps) for one in done}
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +105,7 @@ def _step(started_at: int, ended_at: int, cpu: str, use: StepUse) -> _Step:
     return _Step(started_at, ended_at, used, use)
 
 
-def _measured(steps: Sequence[_Step]) -> Measured:
+def _use_of_steps(steps: Sequence[_Step]) -> Measured:
     """Return the use of a run. A figure that a longer step lacks is not known."""
     cpu_ms = sum(step.cpu_ms for step in steps)
     longer = [step for step in steps if step.ended_at - step.started_at > _SHORT_S]

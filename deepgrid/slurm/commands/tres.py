@@ -51,10 +51,10 @@ class StepUse:
 def step_use(taken: str, given: str) -> StepUse:
     """Parse the two columns of `USAGE_FIELDS`. Without a sample, nothing but the CPU time is known."""
     read, written = _pairs(taken), _pairs(given)
-    memory = _whole(read.get("mem")) or None  # 0 means that no sample was taken
-    disk = (_whole(read.get("fs/disk")), _whole(written.get("fs/disk"))) if memory else (None, None)
-    gpu_memory = _whole(read.get("gres/gpumem")) or None  # 0 also means that no process was on a GPU
-    percent = _whole(read.get("gres/gpuutil")) if gpu_memory else None
+    memory = _parse_integer(read.get("mem")) or None  # 0 means that no sample was taken
+    disk = (_parse_integer(read.get("fs/disk")), _parse_integer(written.get("fs/disk"))) if memory else (None, None)
+    gpu_memory = _parse_integer(read.get("gres/gpumem")) or None  # 0 also means that no process was on a GPU
+    percent = _parse_integer(read.get("gres/gpuutil")) if gpu_memory else None
     return StepUse(milliseconds(read.get("cpu", "")) or 0, memory, *disk, percent, gpu_memory)
 
 
@@ -76,7 +76,7 @@ def _pairs(text: str) -> dict[str, str]:
     return dict(part.split("=", 1) for part in text.split(",") if "=" in part)
 
 
-def _whole(text: str | None) -> int | None:
+def _parse_integer(text: str | None) -> int | None:
     """Return a number of bytes or percents; None for other text, and for Slurm's number above all."""
     return int(text) if text is not None and re.fullmatch("[0-9]{1,18}", text) else None
 

@@ -211,15 +211,15 @@ def parse_snapshot(done: CommandResult) -> Snapshot:
     for line in lines:
         match line:
             case ["queue", "0", rows]:
-                queue = Squeue.parse(_decoded(rows))
+                queue = Squeue.parse(_decode(rows))
             case ["queue", _, complaint]:
-                raise SlurmUnreachable(f"Slurm does not answer: {the_complaint(_decoded(complaint))}.")
+                raise SlurmUnreachable(f"Slurm does not answer: {the_complaint(_decode(complaint))}.")
             case ["spool" | "record", records]:
-                completions += Completions.parse(_decoded(records))
+                completions += Completions.parse(_decode(records))
             case ["clock", seconds] if is_id(seconds):
                 clock = int(seconds)
             case ["marks", found]:
-                files = _files(_decoded(found))
+                files = _files(_decode(found))
             case ["held", jobs] if is_id(jobs):
                 held = int(jobs)
             case ["job", comment, slurm_id, taken_at, state, user, ticket, folder]:
@@ -244,7 +244,7 @@ def parse_snapshot(done: CommandResult) -> Snapshot:
     )  # fmt: skip
 
 
-def _decoded(text: str) -> str:
+def _decode(text: str) -> str:
     try:
         return base64.b64decode(text, validate=True).decode(errors="replace")
     except ValueError:

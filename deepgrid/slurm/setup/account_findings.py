@@ -48,7 +48,7 @@ async def ask_accounts(login: Runner, settings: LoginSettings) -> AccountFacts:
     """Query the facts. Raises SlurmUnreachable when the answer was cut off, and what `Runner.run` raises."""
     pattern = as_expression(settings.accounts.pattern)
     command = call(_ACCOUNT_CHECKS, settings.become.value, pattern)
-    done = await login.run(command, stdin="".join(f"{name}\n" for name in named(settings)).encode())
+    done = await login.run(command, stdin="".join(f"{name}\n" for name in configured_accounts(settings)).encode())
     values, accounts = {}, {}
     for line in whole_answer(done):
         match line.split(" "):
@@ -59,7 +59,7 @@ async def ask_accounts(login: Runner, settings: LoginSettings) -> AccountFacts:
     return AccountFacts(values, accounts)
 
 
-def named(settings: LoginSettings) -> list[str]:
+def configured_accounts(settings: LoginSettings) -> list[str]:
     """Return the accounts that the settings name, sorted and without duplicates."""
     others = (settings.job_account, settings.own_account)
     return sorted({*settings.accounts.table.values(), *(name for name in others if name)})
@@ -94,13 +94,13 @@ def _separation(facts: AccountFacts, settings: LoginSettings) -> Finding:
 
 
 def _missing(facts: AccountFacts, settings: LoginSettings) -> Iterator[Finding]:
-    missing = [name for name in named(settings) if name not in facts.accounts]
+    missing = [name for name in configured_accounts(settings) if name not in facts.accounts]
     if missing:
-        words = f"The login node has no account {_listed(missing)}: their jobs are refused."
+        words = f"The login node has no account {_list_names(missing)}: their jobs are refused."
         yield Finding("accounts", Level.BAD, words, "Create it there and on the nodes, or fix the login block.")
     roots = [name for name, known in facts.accounts.items() if known.uid == 0]
     if roots:
-        words = f"{_listed(roots)} is root: such jobs are refused."
+        words = f"{_list_names(roots)} is root: such jobs are refused."
         yield Finding("accounts", Level.BAD, words, "Give these jobs an ordinary account.")
 
 
@@ -116,13 +116,13 @@ def _becoming(facts: AccountFacts, settings: LoginSettings) -> Iterator[Finding]
     refused = [name for name in foreign if facts.accounts[name].by_sudo is False]
     if refused:
         rule = f"{login} ALL=({','.join(refused[:MAX_LISTED_NAMES])}) NOPASSWD: ALL"
-        words = f"{login} cannot become {_listed(refused)} by sudo without a password: their jobs are refused."
+        words = f"{login} cannot become {_list_names(refused)} by sudo without a password: their jobs are refused."
         yield Finding("become", Level.BAD, words, f"Add to sudoers: {rule}")
     elif foreign:
         yield Finding("become", Level.GOOD, f"{login} can become the accounts of jobs by sudo.")
     shared = [name for name in foreign if facts.accounts[name].in_our_group]
     if shared:
-        words = f"{_listed(shared)} is in {login}'s group, which may read every job's output and add files to it."
+        words = f"{_list_names(shared)} is in {login}'s group, which may read every job's output and add files to it."
         yield Finding("become", Level.BAD, words, f"Give {login} a group of its own.")
 
 
@@ -140,6 +140,6 @@ def _rights(facts: AccountFacts) -> Iterator[Finding]:
         yield Finding("rights", Level.WARNING, words, step)
 
 
-def _listed(names: Sequence[str]) -> str:
+def _list_names(names: Sequence[str]) -> str:
     more = f" and {len(names) - MAX_LISTED_NAMES} more" if len(names) > MAX_LISTED_NAMES else ""
     return ", ".join(names[:MAX_LISTED_NAMES]) + more

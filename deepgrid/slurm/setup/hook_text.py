@@ -44,12 +44,12 @@ def submit_hook(login: LoginSettings, who: Identities) -> str:
         "CUSTOMERS": ", ".join(f'["{name}"] = true' for name in customer_names(login, who.account)),
         "PATTERN": f'"{_as_lua(pattern)}"' if pattern else "nil",
     }
-    return _with_version(_filled("hooks/job_submit.lua", values))
+    return _with_version(_fill_in("hooks/job_submit.lua", values))
 
 
 def completion_hook(spool: str) -> str:
     """`jobcomp.lua`, which writes its records to this folder."""
-    return _with_version(_filled("hooks/jobcomp.lua", {"SPOOL": spool}))
+    return _with_version(_fill_in("hooks/jobcomp.lua", {"SPOOL": spool}))
 
 
 def submit_wrapper(login: LoginSettings, account: str, slurm_conf: str) -> str:
@@ -62,7 +62,7 @@ def submit_wrapper(login: LoginSettings, account: str, slurm_conf: str) -> str:
         "ACCOUNTS": " ".join(sorted(names)),
         "PATTERN": as_expression(login.accounts.pattern),
     }
-    return _with_version(_filled("hooks/submit_wrapper.sh", values))
+    return _with_version(_fill_in("hooks/submit_wrapper.sh", values))
 
 
 def version_of(text: str) -> str:
@@ -71,7 +71,7 @@ def version_of(text: str) -> str:
     return found[1] if found else ""
 
 
-def _filled(name: str, values: dict[str, str]) -> str:
+def _fill_in(name: str, values: dict[str, str]) -> str:
     text = read_script(name)
     for key, value in values.items():
         text = text.replace(f"@{key}@", value)

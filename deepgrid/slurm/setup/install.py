@@ -44,7 +44,7 @@ async def apply(login: Runner, site: Site, plan: Plan) -> str:
     if plan.owner:
         done = await login.run(call(_SPOOL, site.spool, plan.owner, f"{plan.spool_mode:o}"))
         if done.exit_status:
-            raise _refused(f"The owner of {site.spool} could not be changed to {plan.owner}")
+            raise _refusal(f"The owner of {site.spool} could not be changed to {plan.owner}")
     copy = ""
     for change in [*filter(None, [plan.wrapper]), *plan.files]:
         kept = ""
@@ -67,12 +67,12 @@ async def _put(login: Runner, change: FileChange, copy: str) -> None:
     command = call(_PUT, change.path, f"{change.mode:o}", seen, copy or "-")
     answer = (await login.run(command, stdin=_bytes(change.after))).text.strip()
     if answer != "put":
-        raise _refused(answer or f"{change.path} could not be written")
+        raise _refusal(answer or f"{change.path} could not be written")
 
 
 def _bytes(text: str) -> bytes:
     return text.encode(errors="surrogateescape")
 
 
-def _refused(what: str) -> ConfigurationError:
+def _refusal(what: str) -> ConfigurationError:
     return ConfigurationError(f"{what}.", next_step="Give the output of --print to the cluster's administrator.")

@@ -11,7 +11,7 @@ import paramiko
 
 from deepgrid.errors import GridError, SlurmUnreachable
 from deepgrid.slurm.ssh.channel import KEPT_BYTES, MARK
-from deepgrid.slurm.ssh.ssh_errors import CHECK_PATH, never_ran, quoted
+from deepgrid.slurm.ssh.ssh_errors import CHECK_PATH, excerpt, never_ran
 
 PIECE_BYTES = 2**16
 LONGEST_GREETING = 2**16  # of a login shell, before the command
@@ -53,7 +53,7 @@ class ByteChannel:
     async def complaint(self) -> str:
         """Return the beginning of what the command wrote to standard error so far, on one line."""
         said = await asyncio.get_running_loop().run_in_executor(self._threads, self._complaint)
-        return quoted(said.partition(MARK)[2].decode(errors="replace"))
+        return excerpt(said.partition(MARK)[2].decode(errors="replace"))
 
     def close(self) -> None:
         """Close the channel without blocking. The command reads the end of its input."""

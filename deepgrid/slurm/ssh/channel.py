@@ -48,7 +48,7 @@ class CommandResult:
         return self.stderr.decode(errors="replace")
 
 
-def marked(argv: Sequence[str]) -> str:
+def with_marker(argv: Sequence[str]) -> str:
     """Return a command line for the login node that prints MARK on both output streams, then executes the command.
 
     Every login shell understands it, because nothing in it is special in any: csh reads no line ends and no `!` in
@@ -63,7 +63,7 @@ def marked(argv: Sequence[str]) -> str:
 def run_command(
     channel: paramiko.Channel, command: str, stdin: bytes, deadline: float, given_up: threading.Event
 ) -> CommandResult:
-    """Run a command line of `marked` to its end.
+    """Run a command line of `with_marker` to its end.
 
     Raises TimeoutError, SlurmUnreachable, SlurmError for too much output, and what paramiko raises.
     """

@@ -22,7 +22,7 @@ import paramiko
 
 from deepgrid.errors import GridError
 from deepgrid.slurm.ssh.byte_channel import ByteChannel
-from deepgrid.slurm.ssh.channel import CommandResult, LineChannel, marked, run_command, start_command
+from deepgrid.slurm.ssh.channel import CommandResult, LineChannel, run_command, start_command, with_marker
 from deepgrid.slurm.ssh.clean_environment import in_clean_environment
 from deepgrid.slurm.ssh.login_settings import Endpoint, LoginSettings
 from deepgrid.slurm.ssh.ssh_connection import Attempt, Connection, count_sessions
@@ -72,7 +72,7 @@ class Login:
         """
         limit_s = timeout_s or self.settings.answer_timeout_s
         attempt = Attempt(time.monotonic() + limit_s)
-        command = marked(in_clean_environment(argv, self.settings))
+        command = with_marker(in_clean_environment(argv, self.settings))
         work = asyncio.get_running_loop().run_in_executor(self._threads, self._run, command, stdin, attempt)
         try:
             async with asyncio.timeout(limit_s + self.settings.timeout_grace_s):
@@ -93,11 +93,11 @@ class Login:
 
         Raises SlurmUnreachable and ConfigurationError as `run` does. Close the channel before the login.
         """
-        return await LineChannel.open(partial(self._start, marked(in_clean_environment(argv, self.settings))))
+        return await LineChannel.open(partial(self._start, with_marker(in_clean_environment(argv, self.settings))))
 
     async def open_byte_channel(self, argv: Sequence[str]) -> ByteChannel:
         """Start a command that exchanges bytes with the caller, like `open_line_channel`."""
-        return await ByteChannel.open(partial(self._start, marked(in_clean_environment(argv, self.settings))))
+        return await ByteChannel.open(partial(self._start, with_marker(in_clean_environment(argv, self.settings))))
 
     async def count_sessions(self, most: int) -> int:
         """Return how many concurrent sessions the login node allows on a new connection, at most `most`.

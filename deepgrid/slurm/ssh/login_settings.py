@@ -50,7 +50,7 @@ class CustomerAccounts:
         address = customer.lower()
         if not _ADDRESS.fullmatch(address):
             return None
-        return self.table.get(address) or (_filled(self.pattern, address) if self.pattern else None)
+        return self.table.get(address) or (_fill_in(self.pattern, address) if self.pattern else None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,10 +229,10 @@ def _check_pattern(pattern: str) -> None:
             f"The pattern {pattern[:80]!r} does not name one account per customer.",
             next_step=f"Put {{address}}, {{digits}} or {{digits:N}} into it, N from {FEWEST_DIGITS} to 40.",
         )
-    check_name(_filled(pattern, "0x" + "a" * 40))
+    check_name(_fill_in(pattern, "0x" + "a" * 40))
 
 
-def _filled(pattern: str, address: str) -> str:
+def _fill_in(pattern: str, address: str) -> str:
     def text(found: re.Match[str]) -> str:
         return address if found[1] == "address" else address.removeprefix("0x")[: int(found[2] or 40)]
 

@@ -190,7 +190,7 @@ class Connection:
                     logger.warning("using the login node %s: %s", self.node.host, " ".join(map(str, faults)))
                 return transport
         transient = [fault for fault in faults if fault.transient]
-        raise _joined(transient) if transient else faults[0]
+        raise _combined_error(transient) if transient else faults[0]
 
     def _rotate(self) -> None:
         self._nodes = [*self._nodes[1:], self._nodes[0]]
@@ -205,7 +205,7 @@ class Connection:
         return unreachable(self.node, "cannot be reached; the next attempt follows after a pause")
 
 
-def _joined(faults: list[GridError]) -> SlurmUnreachable:
+def _combined_error(faults: list[GridError]) -> SlurmUnreachable:
     return SlurmUnreachable(" ".join(fault.message for fault in faults), next_step=faults[-1].next_step)
 
 

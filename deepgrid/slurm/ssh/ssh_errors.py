@@ -27,11 +27,11 @@ def explain(fault: Exception, node: Endpoint) -> GridError:
     if isinstance(fault, GridError):
         return fault
     if isinstance(fault, (paramiko.AuthenticationException, IncompatiblePeer)):
-        return _refused(fault, node)
+        return _refusal(fault, node)
     if isinstance(fault, (OSError, EOFError)):
         return unreachable(node, f"cannot be reached: {_reason(fault, node)}")
     words = fault.text if isinstance(fault, paramiko.ChannelException) else str(fault)
-    return unreachable(node, f"broke the connection: {quoted(words) or 'it gave no reason'}")
+    return unreachable(node, f"broke the connection: {excerpt(words) or 'it gave no reason'}")
 
 
 def explain_forward(fault: Exception, jump: Endpoint, node: Endpoint) -> GridError:
@@ -53,21 +53,21 @@ def unreachable(node: Endpoint, what: str, next_step: str = CHECK_PATH) -> Slurm
 
 def never_ran(*printed: bytes) -> SlurmUnreachable:
     """Return the error for a session that ended before our command ran, with what the server said."""
-    said = quoted(" ".join(text.decode(errors="replace") for text in printed))
+    said = excerpt(" ".join(text.decode(errors="replace") for text in printed))
     words = "The login node ended the session before it ran the command"
     return SlurmUnreachable(f"{words}; it said: {said}" if said else f"{words}.", next_step=CHECK_SHELL)
 
 
-def quoted(text: str) -> str:
+def excerpt(text: str) -> str:
     """Return the beginning of another party's text on one line."""
     line = " ".join(text.split())
     return line if len(line) <= LONGEST_QUOTE else f"{line[:LONGEST_QUOTE]}..."
 
 
-def _refused(fault: Exception, node: Endpoint) -> GridError:
+def _refusal(fault: Exception, node: Endpoint) -> GridError:
     if isinstance(fault, IncompatiblePeer):
         return ConfigurationError(
-            f"The {node} and this machine have no common SSH algorithm: {quoted(str(fault))}.",
+            f"The {node} and this machine have no common SSH algorithm: {excerpt(str(fault))}.",
             next_step="Allow the defaults of a newer OpenSSH in its sshd_config.",
         )
     if any(text in str(fault) for text in CONNECTION_LOST):
@@ -83,7 +83,7 @@ def _refused(fault: Exception, node: Endpoint) -> GridError:
 def needs_more(node: Endpoint, methods: list[str]) -> ConfigurationError:
     """Return the error for a host that asks for more than a key."""
     return ConfigurationError(
-        f"The {node} asks {node.user} for more than a key: {quoted(', '.join(methods))}.",
+        f"The {node} asks {node.user} for more than a key: {excerpt(', '.join(methods))}.",
         next_step="Let this account log in with its key only (AuthenticationMethods publickey in sshd_config).",
     )
 

@@ -45,7 +45,7 @@ def open_transport(settings: LoginSettings, node: Endpoint) -> Transport:
 
 def fetch_host_key(settings: LoginSettings, node: Endpoint) -> paramiko.PKey:
     """Return the key that the login node shows now, whether it is known or not. Raises as `open_transport` does."""
-    with closing(_connect(settings, node)) as transport, _explained(node):
+    with closing(_connect(settings, node)) as transport, _translate_errors(node):
         return transport.get_remote_server_key()
 
 
@@ -95,7 +95,7 @@ def _connect(settings: LoginSettings, node: Endpoint) -> Transport:
 
 def _dial(settings: LoginSettings, node: Endpoint) -> socket.socket:
     """Connect to the first address of the host that answers. The kernel reports a peer that is gone."""
-    with _explained(node):
+    with _translate_errors(node):
         line = socket.create_connection((node.host, node.port), settings.connect_timeout_s)
         line.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, settings.dead_peer_s * 1000)
         line.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # keys that a person types are not held back
@@ -103,7 +103,7 @@ def _dial(settings: LoginSettings, node: Endpoint) -> socket.socket:
 
 
 def _start(settings: LoginSettings, node: Endpoint, line: socket.socket | paramiko.Channel) -> Transport:
-    with _explained(node):
+    with _translate_errors(node):
         transport: Transport | None = None
         try:
             transport = Transport(line)
@@ -128,7 +128,7 @@ def _prefer(transport: Transport, known_hosts: Path, node: Endpoint) -> None:
 
 def _log_in(node: Endpoint, transport: Transport) -> None:
     """Check the host's key, then authenticate."""
-    with _explained(node):
+    with _translate_errors(node):
         check_host_key(node, transport.get_remote_server_key())
         key = read_private_key(node.key_file)
         missing = transport.auth_publickey(node.user, key)
@@ -137,7 +137,7 @@ def _log_in(node: Endpoint, transport: Transport) -> None:
 
 
 @contextmanager
-def _explained(node: Endpoint) -> Iterator[None]:
+def _translate_errors(node: Endpoint) -> Iterator[None]:
     """Turn everything that the library raises for this host into our errors."""
     try:
         yield

@@ -109,7 +109,7 @@ def job_folder(settings: LoginSettings, key: JobKey) -> str:
     return f"{settings.grid_root}/jobs/{key.folder}"
 
 
-def guarded(script: str, folder: str) -> bytes:
+def with_guard(script: str, folder: str) -> bytes:
     """`script` with the guard after its first line, which must name a POSIX shell.
 
     The guard checks two files. Only the supervisor can write the tombstone. It also made `run/unstarted`, which the

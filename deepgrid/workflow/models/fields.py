@@ -16,7 +16,7 @@ from urllib.parse import quote, urlsplit
 from pydantic import AfterValidator, BeforeValidator, Field
 from pydantic_core import PydanticCustomError
 
-from deepgrid.plain_text import named
+from deepgrid.plain_text import character_name
 
 LARGEST = 2**31 - 1  # Slurm's counts have 32 bits
 MOST_CPUS, MOST_MEM_MB = 10**8, 10**12  # no cluster has more; exact in every language, and within the contract's range
@@ -92,9 +92,9 @@ def _address(schemes: tuple[str, ...]) -> Callable[[str], str]:
             raise _refuse(f"must be an address that starts with {' or '.join(f'{s}://' for s in schemes)}")
         wrong = next((c for c in text if not _URL.match(c)), None)
         if wrong is not None and wrong in parts.netloc:
-            raise _refuse(f"must have a host name without {named(wrong)}; write it in ASCII (xn--...)")
+            raise _refuse(f"must have a host name without {character_name(wrong)}; write it in ASCII (xn--...)")
         if wrong is not None:
-            raise _refuse(f"must not contain {named(wrong)}; write {quote(wrong)} instead")
+            raise _refuse(f"must not contain {character_name(wrong)}; write {quote(wrong)} instead")
         if not has_host:
             raise _refuse("must be an address with a host, and a port from 1 to 65535 if it names one")
         return text
@@ -175,7 +175,7 @@ def _none_is(empty: object) -> BeforeValidator:
     return BeforeValidator(lambda value: empty if value is None else value)
 
 
-def _shown(pattern: str) -> Any:
+def _schema_pattern(pattern: str) -> Any:
     return Field(json_schema_extra={"pattern": pattern})
 
 
@@ -193,33 +193,39 @@ Flag = Annotated[bool, Field(strict=True), _none_is(False)]
 EMPTY_LIST = _none_is(())
 
 Text = Annotated[str, Field(strict=True), AfterValidator(_sendable)]
-EnvName = Annotated[Text, AfterValidator(_env_name), _shown("^[a-zA-Z_][a-zA-Z0-9_]*$")]
-Handle = Annotated[Text, _matching(_HANDLE, "must be letters, digits and '_'"), _shown("^[a-zA-Z0-9_]+$")]
+EnvName = Annotated[Text, AfterValidator(_env_name), _schema_pattern("^[a-zA-Z_][a-zA-Z0-9_]*$")]
+Handle = Annotated[Text, _matching(_HANDLE, "must be letters, digits and '_'"), _schema_pattern("^[a-zA-Z0-9_]+$")]
 Commit = Annotated[
-    Text, _matching(_COMMIT, "must be a commit: 40 or 64 hexadecimal digits"), _shown("^[0-9a-f]{40}([0-9a-f]{24})?$")
+    Text,
+    _matching(_COMMIT, "must be a commit: 40 or 64 hexadecimal digits"),
+    _schema_pattern("^[0-9a-f]{40}([0-9a-f]{24})?$"),
 ]
-HexText = Annotated[Text, _matching(_HEX, "must be hexadecimal digits"), _shown("^([0-9a-f]{2}){1,500}$")]
-Account = Annotated[Text, _matching(_ACCOUNT, "must be the address of an account"), _shown("^0x[0-9a-fA-F]{40}$")]
+HexText = Annotated[Text, _matching(_HEX, "must be hexadecimal digits"), _schema_pattern("^([0-9a-f]{2}){1,500}$")]
+Account = Annotated[
+    Text, _matching(_ACCOUNT, "must be the address of an account"), _schema_pattern("^0x[0-9a-fA-F]{40}$")
+]
 BundleId = Annotated[
-    Text, _matching(_BUNDLE, "must be 32 hexadecimal digits, as the grid numbers files"), _shown("^[0-9a-f]{32}$")
+    Text,
+    _matching(_BUNDLE, "must be 32 hexadecimal digits, as the grid numbers files"),
+    _schema_pattern("^[0-9a-f]{32}$"),
 ]
 JobNumber = Annotated[int, Field(strict=True, ge=1, le=LARGEST)]
-AbsolutePath = Annotated[Text, _matching(_ABSOLUTE, "must start with '/'"), _shown("^/")]
+AbsolutePath = Annotated[Text, _matching(_ABSOLUTE, "must start with '/'"), _schema_pattern("^/")]
 Image = Annotated[
     Text,
     _matching(_IMAGE, "must be a name in lower case, with or without :tag, or a path that starts with '/'"),
-    _shown("^(/.*|[a-z0-9/._-]+(:[A-Za-z0-9._:-]+)?)$"),
+    _schema_pattern("^(/.*|[a-z0-9/._-]+(:[A-Za-z0-9._:-]+)?)$"),
 ]
-WebAddress = Annotated[Text, AfterValidator(_address(("http", "https"))), _shown("^https?://")]
-Bucket = Annotated[Text, AfterValidator(_bucket), _shown("^s3://.*[^/]$")]
+WebAddress = Annotated[Text, AfterValidator(_address(("http", "https"))), _schema_pattern("^https?://")]
+Bucket = Annotated[Text, AfterValidator(_bucket), _schema_pattern("^s3://.*[^/]$")]
 Ip = Annotated[Text, AfterValidator(_ip)]
-Cidr = Annotated[Text, AfterValidator(_cidr), _shown("^[0-9a-fA-F.:]+/[0-9]+$")]
-Hostname = Annotated[Text, AfterValidator(_hostname), _shown("^[A-Za-z][A-Za-z0-9.-]*$")]
-HostPort = Annotated[Text, AfterValidator(_host_port), _shown("^.+:[0-9]+$")]
+Cidr = Annotated[Text, AfterValidator(_cidr), _schema_pattern("^[0-9a-fA-F.:]+/[0-9]+$")]
+Hostname = Annotated[Text, AfterValidator(_hostname), _schema_pattern("^[A-Za-z][A-Za-z0-9.-]*$")]
+HostPort = Annotated[Text, AfterValidator(_host_port), _schema_pattern("^.+:[0-9]+$")]
 WireguardKey = Annotated[
     Text,
     _matching(_KEY, "must be a WireGuard key: 44 characters, as `wg genkey` and `wg pubkey` print them"),
-    _shown("^[A-Za-z0-9+/]{43}=$"),
+    _schema_pattern("^[A-Za-z0-9+/]{43}=$"),
 ]
 IpOrDomain = Annotated[Text, AfterValidator(_ip_or_domain)]
 

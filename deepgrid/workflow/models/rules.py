@@ -40,7 +40,7 @@ def faults_in_steps(steps: Sequence[Step], path: Path, job: JobParts, above: int
     for place, step in steps_in(steps, path):
         if level(place) + above > MOST_NESTED:
             yield place, f"is nested deeper than {MOST_NESTED} steps"
-        for rule in (_oversized, _too_parallel, misplaced_interfaces):
+        for rule in (_too_large_resources, _too_parallel, misplaced_interfaces):
             yield from _where_known(rule(step, job, place))
     yield from _where_known(islice(misplaced_waits(steps, path), MOST_SHOWN))
 
@@ -67,7 +67,7 @@ def level(place: Path) -> int:
     return sum(isinstance(part, int) for part in place)
 
 
-def _oversized(step: Step, job: JobParts, place: Path) -> Iterator[Fault]:
+def _too_large_resources(step: Step, job: JobParts, place: Path) -> Iterator[Fault]:
     """Yield resources of a step that exceed the whole job's."""
     if not step.run:
         return

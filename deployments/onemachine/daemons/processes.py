@@ -220,7 +220,7 @@ def run_steps(steps: Sequence[Step], report: Report = lambda _name, _seconds: No
     with ThreadPoolExecutor(max_workers=max(1, len(steps))) as pool:
         while running or (failure is None and order.is_active()):
             for name in order.get_ready() if failure is None else ():
-                running[pool.submit(_timed, named[name])] = name
+                running[pool.submit(_run_and_time, named[name])] = name
             for future in wait(running, return_when=FIRST_COMPLETED).done:
                 name = running.pop(future)
                 if (error := future.exception()) is not None:
@@ -232,7 +232,7 @@ def run_steps(steps: Sequence[Step], report: Report = lambda _name, _seconds: No
         raise failure
 
 
-def _timed(step: Step) -> float:
+def _run_and_time(step: Step) -> float:
     started = time.monotonic()
     step.do()
     return time.monotonic() - started

@@ -74,7 +74,7 @@ class Document:
             section, _, name = key.rpartition(".")
             inside = self._toml.get(section, {}) if section else self._toml
             if name in inside:
-                found[key] = _as_typed(inside[name])
+                found[key] = _value_text(inside[name])
         return found
 
     def set(self, key: str, text: str) -> None:
@@ -87,7 +87,7 @@ class Document:
         if question is None and section != "labels" and name not in FIELDS.get(section, ()):
             raise InputError(f"There is no setting {key!r}.", next_step="Settings are written SECTION.NAME=VALUE.")
         inside = self._section(section) if section else self._toml
-        value = _typed(question, section, text)
+        value = _parse_value(question, section, text)
         if name in inside and inside[name] == value:
             return
         if question is not None and name not in inside:
@@ -135,7 +135,7 @@ class Document:
                 raise ConfigurationError(f"{self.path}: {name} has no setting {field!r}.")
 
 
-def _as_typed(value: Any) -> str:
+def _value_text(value: Any) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, dict):
@@ -154,7 +154,7 @@ def _pairs(text: str) -> dict[str, str]:
     return found
 
 
-def _typed(question: Question | None, section: str, text: str) -> Any:
+def _parse_value(question: Question | None, section: str, text: str) -> Any:
     if question is None:
         if section == "labels":
             return text

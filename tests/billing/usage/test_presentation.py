@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from deepgrid.billing.usage.capacity import Offers
-from deepgrid.billing.usage.usage_files import as_csv, harmless, stored
-from deepgrid.billing.usage.usage_page import escaped, page
+from deepgrid.billing.usage.usage_files import as_csv, file_rows, harmless
+from deepgrid.billing.usage.usage_page import escape_markdown, page
 from deepgrid.billing.usage.usage_plot import draw_usage
 from deepgrid.billing.usage.usage_tables import as_json, change, duration, message, percent, tables
 from deepgrid.lifecycle.states import JobStatus
@@ -26,7 +26,7 @@ ODD = 3 * CREDIT + 1  # a rate that floats cannot hold
 @settings(max_examples=200, deadline=None)
 @given(st.text(max_size=40))
 def test_any_text_in_a_cell_stays_one_cell_without_markup(text: str) -> None:
-    shown = f"| a | b |\n|---|---|\n| {escaped(text)} | end |"
+    shown = f"| a | b |\n|---|---|\n| {escape_markdown(text)} | end |"
     assert tags(shown) <= OURS
     assert cells(shown)[-1] == "end" and len(cells(shown)) == 4
     assert cells(shown)[2] == visible_of(text)
@@ -81,7 +81,7 @@ def test_the_json_has_exact_texts_of_wei() -> None:
 def test_the_parquet_file_holds_every_wei_and_the_figures(tmp_path: Path) -> None:
     made = history(Plan(rate=ODD, locked=10**36 + 1), Plan(end=S.PENDING))
     report = report_of(made)
-    stored(report).to_parquet(tmp_path / "usage.parquet")
+    file_rows(report).to_parquet(tmp_path / "usage.parquet")
     kept = pd.read_parquet(tmp_path / "usage.parquet")
     assert sum(int(wei) for wei in kept["earned_wei"]) == report.now.totals.paid_wei
     assert sum(int(wei) for wei in kept["refunded_wei"]) == report.now.totals.refunded_wei
@@ -93,9 +93,9 @@ def test_an_empty_report_can_be_shown_and_kept(tmp_path: Path) -> None:
     empty = report_of(history(), offers=Offers())
     assert message(empty) == "From 2027-01-15 to 2027-01-16, 0 jobs earned 0 credits."
     assert "None." in page(empty, draw_usage(empty))
-    stored(empty).to_parquet(tmp_path / "empty.parquet")
+    file_rows(empty).to_parquet(tmp_path / "empty.parquet")
     assert pd.read_parquet(tmp_path / "empty.parquet").empty
-    assert as_csv(stored(empty)).count("\n") == 1
+    assert as_csv(file_rows(empty)).count("\n") == 1
 
 
 def test_the_picture_is_a_small_png() -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from deepgrid.client.tunnel.job_tunnel import JobStream, SessionLost
-from deepgrid.client.tunnel.live_job import opened as open_page
+from deepgrid.client.tunnel.live_job import open_port as open_page
 from deepgrid.errors import InputError
 from deepgrid.services.tunnels.tunnel_frames import FIRST_WINDOW, Kind, StreamRequest
 from tests.provider.tunnels.tunnel_support import WITHIN_S, LiveGrid, live_grid, opened, until_true

@@ -100,7 +100,7 @@ class KeptJob(JobFiles):
         self._left = addresses
 
     @asynccontextmanager
-    async def _kept(self) -> AsyncIterator[KeptFiles]:
+    async def _open_kept_files(self) -> AsyncIterator[KeptFiles]:
         if not self._left:
             raise NotFound("the grid has no files of job 1")
         self._left -= 1
@@ -118,7 +118,7 @@ async def test_a_download_goes_on_with_another_address(tmp_path: Path) -> None:
 async def test_an_upload_goes_on_with_another_address(
     files: FileGrid, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The address of an upload ends after a day, and the advice was about to check the number of the job."""
+    """The address of an upload ends after a day, and the advice used to be to check the number of the job."""
     sent = filled(tmp_path / "laptop", {"large": bytes(6 * PART_BYTES)})
     client, announced = files.client(), 0
     announce = client.announce

@@ -15,7 +15,7 @@ from deepgrid.chain.batches import BatchWriter, Report, Request
 from deepgrid.client.display.text import COLOUR, LogLines
 from deepgrid.lifecycle.job import JobDefinition, Label
 from deepgrid.lifecycle.states import JobStatus
-from deepgrid.plain_text import marked
+from deepgrid.plain_text import mark_controls
 from tests.appending import push_log
 from tests.chain.grid import approve_waiting
 from tests.cli.live import HARDWARE, PRICES
@@ -115,7 +115,9 @@ async def test_names_and_errors_of_jobs(stage: Stage, browser: Browser) -> None:
             seen |= {job_id: (name, why) for job_id, name, why in await page.evaluate(ROWS)}
             await assert_texts_only(page)
         await show(page, f"/jobs/{max(wanted)}")
-    shown = {one: (marked(name), marked(f"exit status 1: {error}")) for one, (name, error) in wanted.items()}
+    shown = {
+        one: (mark_controls(name), mark_controls(f"exit status 1: {error}")) for one, (name, error) in wanted.items()
+    }
     assert seen == shown
 
 
@@ -129,12 +131,14 @@ async def test_labels_of_clusters(stage: Stage, browser: Browser) -> None:
             await show(page, "/")
             await show(page, f"/clusters/{stage.provider.address}")
             table = page.locator("main table.labels")
-            shown = table.get_by_text(marked(texts[0]), exact=True).or_(table.get_by_text(marked(texts[1]), exact=True))
+            shown = table.get_by_text(mark_controls(texts[0]), exact=True).or_(
+                table.get_by_text(mark_controls(texts[1]), exact=True)
+            )
             await expect(shown.first).to_be_visible(timeout=PATIENCE_MS)
             if len(texts) > SHOWN_AT_FIRST:
                 await page.get_by_role("button", name=f"Show all {len(texts)} labels").click()
             await expect(table.locator("tbody tr")).to_have_count(len(texts), timeout=PATIENCE_MS)
-            wanted = {marked(text) for text in texts}
+            wanted = {mark_controls(text) for text in texts}
             for cells in ("td:nth-child(2) > code", "td:nth-child(3) > span:first-child"):
                 assert set(await table.locator(cells).all_text_contents()) == wanted
             await show(page, "/new")
@@ -152,7 +156,7 @@ async def test_remarks_on_jobs(stage: Stage, browser: Browser) -> None:
                 "count => document.querySelectorAll('main li').length > count", arg=len(stored), timeout=PATIENCE_MS
             )
             shown = await page.locator("main li div > span").all_text_contents()
-            assert {marked(one.text) for one in stored} <= set(shown)
+            assert {mark_controls(one.text) for one in stored} <= set(shown)
             await assert_texts_only(page)
 
 
@@ -162,7 +166,7 @@ async def test_output_of_jobs(stage: Stage, browser: Browser) -> None:
     output = "\n".join(TEXTS).encode() + b"\n\xff\x00 end\n"
     await push_log(stage.provider.services, job_id, 0, output, final=True)
     lines = [COLOUR.sub("", line) for line in LogLines().feed(output, final=True)]
-    wanted = {"\t".join(map(marked, line.split("\t"))) for line in lines}
+    wanted = {"\t".join(map(mark_controls, line.split("\t"))) for line in lines}
     async with unharmed(stage, browser) as page:
         await page.goto(re.sub("#.*", f"#/jobs/{job_id}", page.url))
         await page.get_by_role("tab", name="Log").click()
@@ -202,7 +206,7 @@ async def test_names_and_pictures_of_wallets(stage: Stage, browser: Browser) -> 
         buttons = page.locator("button.wallet")
         await expect(buttons).to_have_count(len(texts), timeout=PATIENCE_MS)
         shown = [one.strip() for one in await buttons.all_text_contents()]
-        assert shown == [marked(text[:WALLET_CHARS]).strip() for text in texts]
+        assert shown == [mark_controls(text[:WALLET_CHARS]).strip() for text in texts]
         sources = await page.locator("main img").evaluate_all("all => all.map((one) => one.src.slice(0, 11))")
         assert set(sources) <= {"data:image/"}
         assert await page.evaluate("window.hit") is None

@@ -59,11 +59,11 @@ async def use_of(job: AsyncJob) -> tuple[ResourceUse | None, UseHistory | None]:
     """Return what an own job used by its receipt, and over time. A missing answer is no error."""
     if job.started is None:
         return None, None
-    history = asyncio.create_task(_known(job.use_history()))
-    return await _known(job.resource_use()) if job.over else None, await history
+    history = asyncio.create_task(_result_or_none(job.use_history()))
+    return await _result_or_none(job.resource_use()) if job.over else None, await history
 
 
-async def _known(reading: Awaitable[T]) -> T | None:
+async def _result_or_none(reading: Awaitable[T]) -> T | None:
     try:
         async with asyncio.timeout(USE_WITHIN_S):
             return await reading

@@ -37,7 +37,7 @@ def read_again(file: JobFile, name: str, job_id: int, *, edit: bool) -> Workflow
     text = file.text
     while True:
         if edit:
-            text = edited(text)
+            text = edit_text(text)
         try:
             changed = JobFile(text, _masked_in(text, name) if edit else file.masked)
             return workflow_of(changed, name, ask_secrets(changed.masked, job_id))
@@ -50,7 +50,7 @@ def read_again(file: JobFile, name: str, job_id: int, *, edit: bool) -> Workflow
                     raise
 
 
-def edited(text: str) -> str:
+def edit_text(text: str) -> str:
     """Return the text after the user edited it in $VISUAL or $EDITOR. Raises InputError."""
     editor = os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi"
     with tempfile.TemporaryDirectory() as folder:

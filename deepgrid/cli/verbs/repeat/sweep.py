@@ -39,7 +39,7 @@ async def list_sweeps(
     if as_json:
         print_json([_group_json(group) for group in groups])
     elif groups:
-        rows = [[group.id[:SHORT_ID], group.name, _submitted(group), group.progress] for group in groups]
+        rows = [[group.id[:SHORT_ID], group.name, _submission_time(group), group.progress] for group in groups]
         Screen().table(["SWEEP", "NAME", "SUBMITTED", "JOBS"], rows)
     else:
         typer.echo("You have no sweeps" + (" with these tags." if tag else " yet."), err=True)
@@ -126,7 +126,7 @@ async def _ask_secrets(
     return secrets, own
 
 
-def _submitted(group: SweepGroup) -> str:
+def _submission_time(group: SweepGroup) -> str:
     return group.submitted.astimezone().strftime("%Y-%m-%d %H:%M:%S") if group.submitted else "-"
 
 

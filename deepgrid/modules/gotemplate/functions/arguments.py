@@ -54,7 +54,7 @@ def in_range(value: int) -> int:
     return value
 
 
-def bounded(characters: int) -> None:
+def require_short(characters: int) -> None:
     """Raise Unfit for a text that is too long."""
     if characters > MOST_CHARACTERS:
         raise Unfit("makes too much text in between")

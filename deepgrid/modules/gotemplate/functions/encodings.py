@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import Any
 from urllib.parse import quote_plus
 
-from deepgrid.modules.gotemplate.functions.arguments import bounded, text
+from deepgrid.modules.gotemplate.functions.arguments import require_short, text
 from deepgrid.modules.gotemplate.functions.yaml import to_yaml
 from deepgrid.modules.gotemplate.lookup import Unfit, plain_data, text_of
 
@@ -51,7 +51,7 @@ def _not_json(word: str) -> Any:
     raise ValueError(word)
 
 
-def _decoded(decode: Callable[[bytes], bytes], value: Any) -> str:
+def _decode(decode: Callable[[bytes], bytes], value: Any) -> str:
     try:
         return decode(text(value).encode()).decode()
     except (ValueError, binascii.Error):
@@ -63,7 +63,7 @@ def _hash(name: str) -> Callable[[Any], str]:
 
 
 def _from_base64(value: Any) -> str:
-    return _decoded(lambda data: base64.b64decode(data, validate=True), value)
+    return _decode(lambda data: base64.b64decode(data, validate=True), value)
 
 
 def _escaped_for_pages(*values: Any) -> str:
@@ -72,7 +72,7 @@ def _escaped_for_pages(*values: Any) -> str:
 
 def _escaped_for_scripts(*values: Any) -> str:
     given = "".join(map(text_of, values))
-    bounded(6 * len(given))
+    require_short(6 * len(given))
     return "".join(map(_in_script, given))
 
 
@@ -107,7 +107,7 @@ ENCODINGS: dict[str, Callable[..., Any]] = {
     "b64enc": lambda value: base64.b64encode(text(value).encode()).decode(),
     "b64dec": _from_base64,
     "b32enc": lambda value: base64.b32encode(text(value).encode()).decode(),
-    "b32dec": lambda value: _decoded(base64.b32decode, value),
+    "b32dec": lambda value: _decode(base64.b32decode, value),
     "sha1sum": _hash("sha1"),
     "sha256sum": _hash("sha256"),
     "sha512sum": _hash("sha512"),

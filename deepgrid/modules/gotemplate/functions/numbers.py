@@ -77,7 +77,7 @@ def _remainder(one: Any, other: Any) -> int:
     return to_int(one) - _divide(one, other) * to_int(other)
 
 
-def _whole(function: Callable[[float], int]) -> Callable[[Any], float]:
+def _rounding(function: Callable[[float], int]) -> Callable[[Any], float]:
     """Return a function that rounds, and leaves infinity and NaN as they are."""
 
     def rounded(value: Any) -> float:
@@ -137,8 +137,8 @@ NUMBERS: dict[str, Callable[..., Any]] = {
     "divf": _each_float(_divide_floats),
     "maxf": _each_float(max),
     "minf": _each_float(min),
-    "floor": _whole(math.floor),
-    "ceil": _whole(math.ceil),
+    "floor": _rounding(math.floor),
+    "ceil": _rounding(math.ceil),
     "round": _round,
     "int": to_int,
     "int64": to_int,

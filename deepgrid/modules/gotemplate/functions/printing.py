@@ -6,8 +6,8 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from deepgrid.modules.gotemplate.functions.arguments import bounded, text
-from deepgrid.modules.gotemplate.functions.yaml import quoted
+from deepgrid.modules.gotemplate.functions.arguments import require_short, text
+from deepgrid.modules.gotemplate.functions.yaml import quote
 from deepgrid.modules.gotemplate.lookup import Unfit, Unset, is_list, text_of
 
 WIDEST = 1000  # characters that a verb may fill
@@ -17,7 +17,7 @@ _VERB = re.compile(
 _TYPES = {bool: "bool", int: "int", float: "float64", str: "string", dict: "map[string]interface {}"}
 
 
-def printed(*values: Any) -> str:
+def format_values(*values: Any) -> str:
     """Return the values as text, with a space between two that are no texts."""
     parts: list[str] = []
     for number, value in enumerate(values):
@@ -45,7 +45,7 @@ def printed_by_format(template: Any, *values: Any) -> str:
         if used == len(values):
             return f"%!{verb}(MISSING)"
         used += 1
-        return _one(verb, found, values[used - 1])
+        return _format_value(verb, found, values[used - 1])
 
     made = _VERB.sub(filled, text(template))
     return made + _left_over(values[used:] if is_in_order else ())
@@ -57,13 +57,13 @@ def _left_over(values: Sequence[Any]) -> str:
     return f"%!(EXTRA {', '.join(f'{type_name(value)}={text_of(value)}' for value in values)})"
 
 
-def _one(verb: str, found: re.Match[str], value: Any) -> str:
+def _format_value(verb: str, found: re.Match[str], value: Any) -> str:
     """Return one value as its verb prints it."""
     flags, is_exact = found["flags"], "." in found[0]
     width, precision = _number(found["width"]), _number(found["precision"]) if is_exact else None
     if is_list(value) and verb not in "vT":
-        bounded((width + (precision or 0)) * len(value))
-        return f"[{' '.join(_one(verb, found, item) for item in value)}]"
+        require_short((width + (precision or 0)) * len(value))
+        return f"[{' '.join(_format_value(verb, found, item) for item in value)}]"
     maker = _MAKERS.get(verb)
     made = None if maker is None else maker(value, flags, precision)
     if made is None:
@@ -92,11 +92,11 @@ def type_name(value: Any) -> str:
 
 def _any(value: Any, flags: str, precision: int | None) -> str | None:
     if isinstance(value, int) and not isinstance(value, bool):
-        return _whole("d", value, flags, precision)
+        return _format_integer("d", value, flags, precision)
     if isinstance(value, float) and precision is not None:
         return _fraction("g", value, flags, precision)
     if "#" in flags and isinstance(value, str):
-        return quoted(value)
+        return quote(value)
     return text_of(value)
 
 
@@ -104,11 +104,11 @@ def _text(value: Any, flags: str, precision: int | None) -> str | None:
     return value[:precision] if isinstance(value, str) else None
 
 
-def _quoted(value: Any, flags: str, precision: int | None) -> str | None:
+def _format_quoted(value: Any, flags: str, precision: int | None) -> str | None:
     character = _character(value, flags, precision)
     if character is not None:
         return f"'{character}'"
-    return quoted(value[:precision]) if isinstance(value, str) else None
+    return quote(value[:precision]) if isinstance(value, str) else None
 
 
 def _truth(value: Any, flags: str, precision: int | None) -> str | None:
@@ -125,18 +125,18 @@ def _code_point(value: Any, flags: str, precision: int | None) -> str | None:
     return None if isinstance(value, bool) or not isinstance(value, int) else f"U+{value:04X}"
 
 
-def _based(verb: str) -> Callable[[Any, str, int | None], str | None]:
-    return lambda value, flags, precision: _whole(verb, value, flags, precision)
+def _format_in_base(verb: str) -> Callable[[Any, str, int | None], str | None]:
+    return lambda value, flags, precision: _format_integer(verb, value, flags, precision)
 
 
-def _whole(verb: str, value: Any, flags: str, precision: int | None) -> str | None:
+def _format_integer(verb: str, value: Any, flags: str, precision: int | None) -> str | None:
     if isinstance(value, str) and verb in "xX":
         return value.encode()[:precision].hex() if verb == "x" else value.encode()[:precision].hex().upper()
     if isinstance(value, bool) or not isinstance(value, int):
         return None
     prefix = {"x": "0x", "X": "0X", "o": "0", "b": "0b", "O": "0o"}.get(verb, "") if "#" in flags or verb == "O" else ""
     digits = format(abs(value), verb.replace("O", "o")).rjust(precision or 0, "0")
-    return _signed(value < 0, flags) + prefix + digits
+    return _sign(value < 0, flags) + prefix + digits
 
 
 def _fractional(verb: str) -> Callable[[Any, str, int | None], str | None]:
@@ -150,21 +150,21 @@ def _fraction(verb: str, value: Any, flags: str, precision: int | None) -> str |
         made = text_of(abs(value))
     else:
         made = format(abs(value), f".{6 if precision is None else precision}{verb}")
-    return _signed(value < 0, flags) + made
+    return _sign(value < 0, flags) + made
 
 
-def _signed(is_negative: bool, flags: str) -> str:
+def _sign(is_negative: bool, flags: str) -> str:
     return "-" if is_negative else "+" if "+" in flags else " " if " " in flags else ""
 
 
 _MAKERS: dict[str, Callable[[Any, str, int | None], str | None]] = {
     "v": _any,
     "s": _text,
-    "q": _quoted,
+    "q": _format_quoted,
     "t": _truth,
     "c": _character,
     "U": _code_point,
     "T": lambda value, flags, precision: type_name(value),
-    **{verb: _based(verb) for verb in "dboOxX"},
+    **{verb: _format_in_base(verb) for verb in "dboOxX"},
     **{verb: _fractional(verb) for verb in "eEfFgG"},
 }

@@ -7,9 +7,9 @@ import textwrap
 from collections.abc import Callable
 from typing import Any
 
-from deepgrid.modules.gotemplate.functions.arguments import MOST_CHARACTERS, bounded, count, position, text
-from deepgrid.modules.gotemplate.functions.printing import printed, printed_by_format
-from deepgrid.modules.gotemplate.functions.yaml import quoted
+from deepgrid.modules.gotemplate.functions.arguments import MOST_CHARACTERS, count, position, require_short, text
+from deepgrid.modules.gotemplate.functions.printing import format_values, printed_by_format
+from deepgrid.modules.gotemplate.functions.yaml import quote
 from deepgrid.modules.gotemplate.lookup import Unfit, Unset, is_list, kind_of, text_of
 
 WIDEST_INDENT = 200
@@ -22,12 +22,12 @@ def _indent(width: Any, given: Any) -> str:
     if not isinstance(given, str):
         raise Unfit(f"{kind_of(given)} cannot be indented; use toYaml first")
     pad = " " * width
-    bounded(width * (given.count("\n") + 1))
+    require_short(width * (given.count("\n") + 1))
     return pad + given.replace("\n", f"\n{pad}")
 
 
 def _quote(*values: Any) -> str:
-    return " ".join(quoted(text_of(value)) for value in values if value is not None)
+    return " ".join(quote(text_of(value)) for value in values if value is not None)
 
 
 def _strings(value: Any) -> list[str]:
@@ -37,7 +37,7 @@ def _strings(value: Any) -> list[str]:
 
 def _join(separator: Any, values: Any) -> str:
     strings = _strings(values)
-    bounded(len(text(separator)) * len(strings))
+    require_short(len(text(separator)) * len(strings))
     return str(separator).join(strings)
 
 
@@ -59,12 +59,12 @@ def _split_map_at_most(separator: Any, most: Any, given: Any) -> dict[str, str]:
 
 
 def _repeat(number: Any, given: Any) -> str:
-    bounded(count(number, MOST_CHARACTERS) * len(text(given)))
+    require_short(count(number, MOST_CHARACTERS) * len(text(given)))
     return str(given) * int(number)
 
 
 def _replace(old: Any, new: Any, given: Any) -> str:
-    bounded(len(text(new)) * text(given).count(text(old)))
+    require_short(len(text(new)) * text(given).count(text(old)))
     return str(given).replace(old, new)
 
 
@@ -75,12 +75,12 @@ def _substring(start: Any, stop: Any, given: Any) -> str:
     return data[start : len(data) if stop < 0 or stop > len(data) else stop].decode(errors="replace")
 
 
-def _truncated(number: Any, given: Any) -> str:
+def _truncate(number: Any, given: Any) -> str:
     data, number = text(given).encode(), position(number)
     return (data[:number] if number >= 0 else data[number:] if -number < len(data) else data).decode(errors="replace")
 
 
-def _abbreviated(width: Any, given: Any) -> str:
+def _abbreviate(width: Any, given: Any) -> str:
     width = count(width)
     return text(given) if width < 4 or len(text(given)) <= width else f"{given[: width - 3]}..."
 
@@ -93,7 +93,7 @@ def _abbreviated_on_both_sides(left: Any, width: Any, given: Any) -> str:
     left = min(left, len(whole) - kept)
     if left <= 4:
         return f"{whole[:kept]}..."
-    return f"...{_abbreviated(kept, whole[left:])}"
+    return f"...{_abbreviate(kept, whole[left:])}"
 
 
 def _cat(*values: Any) -> str:
@@ -118,14 +118,14 @@ def _plural(one: Any, many: Any, number: Any) -> str:
     return text(one) if position(number) == 1 else text(many)
 
 
-def _wrapped(width: Any, given: Any, *, line_end: str = "\n") -> str:
-    bounded((len(line_end) + 1) * len(text(given)))
+def _wrap(width: Any, given: Any, *, line_end: str = "\n") -> str:
+    require_short((len(line_end) + 1) * len(text(given)))
     lines = [textwrap.wrap(line, count(width) or 1, break_long_words=False) or [""] for line in text(given).split("\n")]
     return line_end.join(part for line in lines for part in line)
 
 
 TEXTS: dict[str, Callable[..., Any]] = {
-    "print": printed,
+    "print": format_values,
     "println": lambda *values: " ".join(map(text_of, values)) + "\n",
     "printf": printed_by_format,
     "indent": _indent,
@@ -148,13 +148,13 @@ TEXTS: dict[str, Callable[..., Any]] = {
     "repeat": _repeat,
     "replace": _replace,
     "substr": _substring,
-    "trunc": _truncated,
-    "abbrev": _abbreviated,
+    "trunc": _truncate,
+    "abbrev": _abbreviate,
     "abbrevboth": _abbreviated_on_both_sides,
     "nospace": lambda given: "".join(text(given).split()),
     "initials": lambda given: "".join(word[0] for word in text(given).split()),
-    "wrap": _wrapped,
-    "wrapWith": lambda width, line_end, given: _wrapped(width, given, line_end=text(line_end)),
+    "wrap": _wrap,
+    "wrapWith": lambda width, line_end, given: _wrap(width, given, line_end=text(line_end)),
     "plural": _plural,
     "contains": lambda part, given: text(part) in text(given),
     "hasPrefix": lambda part, given: text(given).startswith(text(part)),

@@ -19,9 +19,9 @@ def to_yaml(value: Any) -> str:
     return "\n".join(_lines(plain_data(value)))
 
 
-def quoted(text: str) -> str:
+def quote(text: str) -> str:
     """Return a text in double quotes, on one line, as Go's %q writes it. It is YAML too."""
-    return '"' + "".join(_escaped(c) for c in text) + '"'
+    return '"' + "".join(_escape(c) for c in text) + '"'
 
 
 def _lines(value: Any) -> Iterator[str]:
@@ -44,11 +44,11 @@ def _scalar(value: Any) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, str):
-        return value if _PLAIN.match(value) and value.lower() not in _WORDS else quoted(value)
+        return value if _PLAIN.match(value) and value.lower() not in _WORDS else quote(value)
     return str(value)  # a number, or an empty list or mapping
 
 
-def _escaped(c: str) -> str:
+def _escape(c: str) -> str:
     if c in _ESCAPES:
         return _ESCAPES[c]
     if c.isprintable():
