@@ -21,7 +21,6 @@ from typing import Any
 import httpx
 from prefect.client.orchestration import get_client
 from prefect.client.schemas.sorting import TaskRunSort
-from prefect.testing.utilities import prefect_test_harness
 from prometheus_client.parser import text_string_to_metric_families
 from rich.console import Console
 from rich.table import Table
@@ -37,6 +36,7 @@ from tests.bench.simulated_market import (
 from tests.bench.whole_grid import cpu_s
 from tests.chain.anvil import Anvil
 from tests.chain.grid import Grid, build
+from tests.temporary_prefect import temporary_prefect
 from tests.waiting import until
 
 JOBS, PROVIDERS = 10_000, 500
@@ -184,7 +184,7 @@ def main() -> None:
         anvil = Anvil(Path(folder))
         anvil.start()
         try:
-            with prefect_test_harness(server_startup_timeout=300):
+            with temporary_prefect():
                 asyncio.run(measure(anvil, Path(folder), jobs, providers))
         finally:
             anvil.stop()

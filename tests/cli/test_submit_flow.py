@@ -20,15 +20,14 @@ from deepgrid.lifecycle.job import Prefer, Wishes
 from deepgrid.lifecycle.states import JobStatus
 from flows.submit_job import submit_job
 from tests.cli.live import CREDIT, EXAMPLE, Dps, finished
+from tests.temporary_prefect import temporary_prefect
 
 pytestmark = pytest.mark.long
 
 
 @pytest.fixture(scope="module")
 def prefect() -> Iterator[None]:
-    from prefect.testing.utilities import prefect_test_harness  # slow to import
-
-    with prefect_test_harness(server_startup_timeout=120):
+    with temporary_prefect():
         yield
 
 

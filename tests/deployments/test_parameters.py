@@ -24,6 +24,7 @@ from prefect.settings import PREFECT_API_URL
 
 from deployments.onemachine.parties.registration import create_deployments
 from deployments.release import release
+from tests.temporary_prefect import temporary_prefect
 
 REPOSITORY = Path(__file__).parents[2]
 PREFECT = [sys.executable, "-m", "prefect", "--no-prompt"]
@@ -101,9 +102,7 @@ def test_the_name_of_a_block_is_one_that_a_block_can_have(name: str) -> None:
 @pytest.fixture(scope="module")
 def server() -> Iterator[dict[str, str]]:
     """Environment for commands of a Prefect with the deployments of the provider."""
-    from prefect.testing.utilities import prefect_test_harness  # slow to import
-
-    with prefect_test_harness(server_startup_timeout=300):
+    with temporary_prefect():
         env = {**os.environ, "PREFECT_API_URL": PREFECT_API_URL.value() or "", "CLUSTER": NAME}
         with get_client(sync_client=True) as client:
             for pool in ("processes", f"provider-{NAME}"):

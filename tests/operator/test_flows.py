@@ -18,6 +18,7 @@ from flows.expire_claims import expire_claims
 from orchestration.sessions import serving_operator
 from tests.chain.grid import CREDIT, HARDWARE, LABELS, PRICES, RATE
 from tests.operator.office import MINUTE_S, Office
+from tests.temporary_prefect import temporary_prefect
 
 pytestmark = pytest.mark.long
 
@@ -27,9 +28,7 @@ MEASURED = (*LABELS, Label("compute.gflops", "1.00"))
 
 @pytest.fixture(scope="module", autouse=True)
 def _prefect() -> Iterator[None]:
-    from prefect.testing.utilities import prefect_test_harness  # slow to import
-
-    with prefect_test_harness(server_startup_timeout=300):
+    with temporary_prefect():
         yield
 
 

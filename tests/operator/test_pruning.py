@@ -22,6 +22,7 @@ from tasks import old_runs
 from tasks.action_report import IDLE, idle
 from tasks.old_runs import prune_rounds, prune_runs
 from tests.operator.office import Office
+from tests.temporary_prefect import temporary_prefect
 
 pytestmark = pytest.mark.long
 
@@ -46,9 +47,7 @@ async def a_round(cluster: str) -> None:
 
 @pytest.fixture(scope="module", autouse=True)
 def _prefect() -> Iterator[None]:
-    from prefect.testing.utilities import prefect_test_harness  # slow to import
-
-    with prefect_test_harness(server_startup_timeout=300):
+    with temporary_prefect():
         yield
 
 

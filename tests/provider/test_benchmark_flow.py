@@ -20,15 +20,14 @@ from deepgrid.provider.session import ProviderSession
 from flows.benchmark_cluster import benchmark_cluster
 from orchestration import grid_events, sessions
 from tests.provider.scene import Scene
+from tests.temporary_prefect import temporary_prefect
 
 pytestmark = pytest.mark.long
 
 
 @pytest.fixture(scope="module", autouse=True)
 def prefect() -> Iterator[None]:
-    from prefect.testing.utilities import prefect_test_harness  # slow to import
-
-    with prefect_test_harness(server_startup_timeout=120):
+    with temporary_prefect():
         yield
 
 

@@ -24,6 +24,7 @@ from tests.provider.claims import account_of, in_queue, running
 from tests.provider.scene import Scene
 from tests.slurm.losing import lose
 from tests.slurm.support import Box
+from tests.temporary_prefect import temporary_prefect
 from tests.waiting import until
 
 pytestmark = pytest.mark.long
@@ -31,9 +32,7 @@ pytestmark = pytest.mark.long
 
 @pytest.fixture(scope="module", autouse=True)
 def prefect() -> Iterator[None]:
-    from prefect.testing.utilities import prefect_test_harness  # slow to import
-
-    with prefect_test_harness(server_startup_timeout=120):
+    with temporary_prefect():
         yield
 
 

@@ -22,15 +22,14 @@ from deepgrid.errors import InputError
 from deepgrid.recipes.task_runner import Call, GridTaskRunner
 from deepgrid.recipes.task_source import call_text, source_of
 from tests.recipes.local_grid import LocalGrid
+from tests.temporary_prefect import temporary_prefect
 
 HERE_ONLY = 3
 
 
 @pytest.fixture(scope="module")
 def prefect() -> Iterator[None]:
-    from prefect.testing.utilities import prefect_test_harness  # slow to import
-
-    with prefect_test_harness(server_startup_timeout=300):
+    with temporary_prefect():
         yield
 
 

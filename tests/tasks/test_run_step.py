@@ -9,15 +9,14 @@ from prefect import flow, runtime
 
 from deepgrid.errors import GridError, InputError, ServiceError
 from tasks.run_step import run_step
+from tests.temporary_prefect import temporary_prefect
 
 pytestmark = pytest.mark.long
 
 
 @pytest.fixture(scope="module", autouse=True)
 def _prefect() -> Iterator[None]:
-    from prefect.testing.utilities import prefect_test_harness  # slow to import
-
-    with prefect_test_harness(server_startup_timeout=300):
+    with temporary_prefect():
         yield
 
 

@@ -29,6 +29,7 @@ from deepgrid.lifecycle.states import JobStatus
 from orchestration.runs.flow_runs import run_ended, start_run
 from tests.chain.grid import CREDIT, DEFINITION, HARDWARE, LABELS, PRICES
 from tests.operator.office import MINUTE_S, Office
+from tests.temporary_prefect import temporary_prefect
 from tests.waiting import until
 
 pytestmark = [pytest.mark.deep, pytest.mark.timeout(600)]
@@ -43,9 +44,7 @@ MEASURED = (*LABELS, Label("compute.gflops", "1.00"))
 
 @pytest.fixture(scope="module", autouse=True)
 def _prefect() -> Iterator[None]:
-    from prefect.testing.utilities import prefect_test_harness  # slow to import
-
-    with prefect_test_harness(server_startup_timeout=300):
+    with temporary_prefect():
         yield
 
 
