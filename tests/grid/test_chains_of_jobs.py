@@ -58,10 +58,12 @@ async def test_three_jobs_hand_their_results_on(customer: Customer, tmp_path: Pa
 
 
 async def test_jobs_after_a_failed_one_get_their_credits_back(customer: Customer) -> None:
-    first = submit(customer, steps("exit 3"))
+    gate = Gate(customer.grid)
+    first = submit(customer, steps(f"{gate.pass_command}; exit 3"))
     finished_only = submit(customer, steps("true"), "--after", str(first))
     after_that = submit(customer, steps("true"), "--after", str(finished_only))
     in_any_way = submit(customer, steps("true"), "--after-any", str(first))
+    gate.open()
     assert (await customer.until(in_any_way, cold)).status is JobStatus.FINISHED
     for job_id in (finished_only, after_that):
         assert (await customer.until(job_id, cold)).status is JobStatus.CANCELLED

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from playwright.async_api import Page, expect
+from playwright.async_api import Page, TimeoutError, expect
 
 from tests.web.live.stage import PATIENCE_MS, Stage
 
@@ -24,7 +24,10 @@ async def start(page: Page, *, approve: bool = False) -> None:
         hint = await submit.locator("xpath=..").inner_text()
         raise AssertionError(f"the page takes no submission: {hint}") from error
     await submit.click()
-    await page.get_by_role("dialog").get_by_text("Contract").wait_for()
+    try:
+        await page.get_by_role("dialog").get_by_text("Contract").wait_for()
+    except TimeoutError as error:
+        raise AssertionError(f"Submit opened no panel: {await page.locator('main').inner_text()}") from error
 
 
 async def go_on(page: Page, name: str = "Continue") -> None:
