@@ -8,6 +8,8 @@ import re
 import shutil
 import stat
 import struct
+import tempfile
+import unicodedata
 import zipfile
 import zlib
 from collections.abc import Callable, Iterable, Iterator
@@ -66,19 +68,25 @@ class Folder:
 
         Raises:
             InputError: Two files would have the same path, one would be the folder of another, or one is too deep.
+                A file system may ignore the case of letters.
         """
-        found: dict[PurePosixPath, str] = {}
+        places = dict[str, PurePosixPath]()
         for name in names:
             if name.count("/") > MOST_FOLDERS:
                 raise InputError(f"A file of the output is in {name.count('/')} folders.", next_step=CHOOSE)
-            place = safe_name(name)
-            if place in found:
-                raise _clash(place)
-            found[place] = name
-        for folder in {folder for above in {place.parent for place in found} for folder in (above, *above.parents)}:
-            if folder in found:
-                raise _clash(folder)
-        return {name: self._root / place for place, name in found.items()}
+            places[name] = safe_name(name)
+        clash = _clash_of(places.values())
+        if clash is None and (folded := _clash_of(map(_folded, places.values()))) and self._ignores_case():
+            clash = folded
+        if clash is not None:
+            raise InputError(f"Two files of the output would both be {str(clash)[:120]!r}.", next_step=CHOOSE)
+        return {name: self._root / place for name, place in places.items()}
+
+    def _ignores_case(self) -> bool:
+        """Return whether names that differ in case, or in the encoding of letters, are one to the file system."""
+        with writing(self._root), tempfile.TemporaryDirectory(dir=self._root, prefix="\u00e4") as probe:
+            name = Path(probe).name
+            return any((self._root / other).exists() for other in (name.upper(), unicodedata.normalize("NFD", name)))
 
     def make_room(self, *places: Path) -> None:
         """Create the folders above these. Raises InputError if one is a link, which may lead out of this folder."""
@@ -135,8 +143,19 @@ def writing(path: Path) -> Iterator[None]:
         raise InputError(f"{path} cannot be written: {error.strerror or type(error).__name__}.") from None
 
 
-def _clash(place: PurePosixPath) -> InputError:
-    return InputError(f"Two files of the output would both be {str(place)[:120]!r}.", next_step=CHOOSE)
+def _clash_of(places: Iterable[PurePosixPath]) -> PurePosixPath | None:
+    """Return a path that two files have, or a file and a folder; None if there is none."""
+    found = set[PurePosixPath]()
+    for place in places:
+        if place in found:
+            return place
+        found.add(place)
+    folders = {folder for above in {place.parent for place in found} for folder in (above, *above.parents)}
+    return next(iter(folders & found), None)
+
+
+def _folded(place: PurePosixPath) -> PurePosixPath:
+    return PurePosixPath(unicodedata.normalize("NFC", str(place)).casefold())
 
 
 class _Source(io.FileIO):

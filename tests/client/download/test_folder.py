@@ -51,6 +51,26 @@ def test_two_files_never_share_a_path(tmp_path: Path, names: list[str]) -> None:
         Folder(tmp_path).places(names)
 
 
+@pytest.mark.parametrize("names", [["A.bin", "a.bin"], ["A", "a/b"], ["a\u0308", "\u00e4"]])
+def test_names_that_a_file_system_takes_for_the_same_are_refused_there(
+    tmp_path: Path, names: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On macOS and Windows, the second file overwrote the first one without a word."""
+    folder = Folder(tmp_path)
+    assert len(folder.places(names)) == 2  # here, case matters
+    assert list(tmp_path.iterdir()) == []
+    exists = Path.exists
+
+    def ignoring_case(path: Path) -> bool:
+        names = {unicodedata.normalize("NFC", one.name).casefold() for one in path.parent.iterdir()}
+        return exists(path) or unicodedata.normalize("NFC", path.name).casefold() in names
+
+    monkeypatch.setattr(Path, "exists", ignoring_case)
+    with pytest.raises(InputError, match="Two files of the output would both be"):
+        folder.places(names)
+    assert len(folder.places(["A", "b"])) == 2
+
+
 def test_links_in_the_folder_are_not_followed(tmp_path: Path) -> None:
     outside = tmp_path / "outside"
     outside.mkdir()
