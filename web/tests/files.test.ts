@@ -1,7 +1,7 @@
 import { sha256 } from "@noble/hashes/sha2";
 import { afterEach, describe, expect, it, vi } from "vitest";
 import { send } from "../src/files/kept_files";
-import { BadList, imageType, manifestOf, parseManifest, sizeWords, textOf } from "../src/files/manifest";
+import { BadList, imageType, listText, manifestOf, parseManifest, sizeWords, textOf } from "../src/files/manifest";
 import { otherInput, sentInput, withInput, withoutInput } from "../src/pure/grid_input";
 import type { Session } from "../src/wallet/session";
 
@@ -17,6 +17,13 @@ describe("the list of files", () => {
   it("is refused if it is cut off or another text", () => {
     const whole = manifestOf([{ path: "a", size: 3, sha256: "a".repeat(64) }]);
     for (const text of [whole.slice(0, -1), "<html>\0", `-1${whole}`]) expect(() => parseManifest(text)).toThrow(BadList);
+  });
+  it("names bytes that are not UTF-8 as the grid does", () => {
+    const line = [..."0 644 ", ..."a".repeat(64), " ", " "].map((one) => one.charCodeAt(0));
+    // As `deepgrid.services.files.manifest` names them. The web app asked for a name that the grid does not have.
+    const names = { "%FF": [0xff], "%FE": [0xfe], "%E2%82x": [0xe2, 0x82, 0x78], "\u20ac%ED%A0%80\ufeff": [0xe2, 0x82, 0xac, 0xed, 0xa0, 0x80, 0xef, 0xbb, 0xbf] };
+    const list = new Uint8Array(Object.values(names).flatMap((name) => [...line, ...name, 0]));
+    expect(parseManifest(listText(list)).map((entry) => entry.path)).toEqual(Object.keys(names));
   });
   it("shows sizes, images and texts", () => {
     expect([0, 1023, 1536, 3_000_000, 5 * 1024 ** 4].map(sizeWords)).toEqual(["0 B", "1023 B", "1.5 KiB", "2.9 MiB", "5.0 TiB"]);

@@ -4,7 +4,7 @@ import { bytesToHex, type Hex } from "viem";
 import { gridInfo } from "../chain/grid";
 import { ServiceFault, signedFetch } from "../wallet/services";
 import type { Session } from "../wallet/session";
-import { BadList, type FileEntry, manifestOf, parseManifest } from "./manifest";
+import { BadList, type FileEntry, listText, manifestOf, parseManifest } from "./manifest";
 
 const PART_BYTES = 4 * 1024 * 1024;
 const AT_ONCE = 3;
@@ -32,7 +32,8 @@ export interface Link {
 export async function outputOf(session: Session, jobId: number): Promise<KeptOutput | null> {
   try {
     const said = await (await signedFetch(session, "GET", `/v1/jobs/${jobId}/files`)).json();
-    const entries = parseManifest(await (await fetched(`${said.address}/manifest`)).text());
+    const list = await (await fetched(`${said.address}/manifest`)).arrayBuffer();
+    const entries = parseManifest(listText(new Uint8Array(list)));
     return { address: said.address, entries, size: said.size, keptUntil: said.kept_until };
   } catch (error) {
     if (error instanceof ServiceFault && error.status === 404) return null;

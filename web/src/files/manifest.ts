@@ -23,6 +23,32 @@ export function parseManifest(text: string): FileEntry[] {
   });
 }
 
+/**
+ * The text of a list as the grid reads it: bytes of a name that are not UTF-8 become `%FF`, so that two names never
+ * become one.
+ */
+export function listText(bytes: Uint8Array): string {
+  const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
+  const decoded = (part: Uint8Array) => {
+    try {
+      return decoder.decode(part);
+    } catch {
+      return null;
+    }
+  };
+  const whole = decoded(bytes);
+  if (whole !== null) return whole;
+  let text = "";
+  for (let at = 0; at < bytes.length; ) {
+    const first = bytes[at]!;
+    const length = first < 0x80 ? 1 : first < 0xe0 ? 2 : first < 0xf0 ? 3 : 4;
+    const character = decoded(bytes.subarray(at, at + length));
+    text += character ?? `%${first.toString(16).toUpperCase().padStart(2, "0")}`;
+    at += character === null ? 1 : length;
+  }
+  return text;
+}
+
 /** Write a list. */
 export const manifestOf = (entries: readonly FileEntry[]): string =>
   entries.map(({ path, size, sha256 }) => `${size} 644 ${sha256}  ${path}\0`).join("");
