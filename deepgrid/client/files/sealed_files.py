@@ -65,9 +65,14 @@ class SealedFiles:
 
     def read_into(self, target: memoryview, start: int) -> None:
         """Fill the target with the part that begins at `start`. Raises InputError if a file was changed."""
-        self._seal_into(target, start)
-        if hashlib.sha256(target).digest() != self._sums[start // PART_BYTES]:
-            target[:] = bytes(len(target))
+        is_same = False
+        try:
+            self._seal_into(target, start)
+            is_same = hashlib.sha256(target).digest() == self._sums[start // PART_BYTES]
+        finally:
+            if not is_same:
+                target[:] = bytes(len(target))
+        if not is_same:
             raise InputError("A file changed while it was sent.", next_step="Send it again.")
 
     def _seal_into(self, target: memoryview, start: int) -> None:
