@@ -1,4 +1,4 @@
-"""Assigns pending jobs to clusters, and tells customers why their other jobs wait."""
+"""Assigns pending jobs to clusters, and informs customers why their other jobs wait."""
 
 from __future__ import annotations
 

@@ -39,8 +39,8 @@ async def submit_job(
         affinities: Conditions on labels of the cluster, such as mem>=4000.
         delegate_spending: Let the grid top the job up from the customer's allowance.
         min_time: Time that the credits must buy at the cluster, such as 2h. The default is one minute.
-        max_price: Most credits per minute, which the contract enforces, or any. The default is the highest price among
-            the clusters that can take the job now.
+        max_price: Maximum credits per minute, which the contract enforces, or any. The default is the highest price
+            among the clusters that can take the job now.
         give_up_after: If no cluster has the job after this time, it is cancelled and refunded. At least 10 minutes.
         prefer: What counts most when a cluster is chosen.
     """

@@ -1,4 +1,4 @@
-"""Tells Prefect about conditions that a person must know of: an event when one begins, and one when it is over.
+"""Reports conditions that need a person to Prefect: an event when one begins, and one when it is over.
 
 `orchestration.automations` makes notifications of the events. Events that Prefect does not get are lost: metrics and
 alerts of Prometheus do not depend on them.

@@ -29,14 +29,14 @@ VERBS = "the verbs of dps for the part of the library that has this name"
 RULE = "a pure rule and the step that applies it"
 SAME_NAME: dict[str, str] = {
     "deploy": VERBS,
-    "errors": "those of the library, and those that only the client raises",
+    "errors": "errors of the library, and errors that only the client raises",
     "expiry": RULE,
     "grid": "the grid as dps opens it, as the client does, as a Prefect block names it, and as one machine runs it",
     "job": "the verbs of dps, the values of a job, and the job of the client",
     "operator": "the verbs of dps, those that need Prefect, and the block of a role",
     "provider": "the verbs of dps, those that need Prefect, and the block of a role",
     "network": "a workflow's networks, the script that sets them up, and their measurement",
-    "registration": "the proposal of a provider, and that of the one-machine grid's roles to Prefect",
+    "registration": "the proposal of a provider, and the proposal of the one-machine grid's roles to Prefect",
     "session": "what each role holds open: customer, provider, operator",
     "settings": "settings objects: of benchmarks, and of the client",
     "cleanup": "what ended claims leave, on a cluster and in the services' store",

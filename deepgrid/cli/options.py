@@ -46,7 +46,7 @@ MinTime = Annotated[
     str | None, typer.Option("--min-time", metavar="TIME", help="Time that the credits must buy, such as 90m or 2h.")
 ]
 MaxPrice = Annotated[
-    str | None, typer.Option("--max-price", metavar="AMOUNT", help="Most credits per minute; `any` for no ceiling.")
+    str | None, typer.Option("--max-price", metavar="AMOUNT", help="Maximum credits per minute; `any` for no ceiling.")
 ]
 OnlyCluster = Annotated[
     str | None, typer.Option("--provider", metavar="CLUSTER", help="Show only the cluster with this name or address.")

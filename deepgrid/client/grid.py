@@ -208,7 +208,7 @@ class AsyncGrid(JobHistory):
             time: How long the job may run, such as `"4h"`. Partial minutes are rounded up.
             uses: Labels that the cluster must have, such as `os=linux`.
             affinities: Conditions on labels of the cluster, such as `mem>=4000`.
-            max_price: Most credits per minute. The default is no limit.
+            max_price: Maximum credits per minute. The default is no limit.
 
         Returns:
             The deposit. `print` shows it as a sentence.
@@ -242,7 +242,7 @@ class AsyncGrid(JobHistory):
             uses: Labels that the cluster must have, such as `os=linux`.
             affinities: Conditions on labels of the cluster, such as `mem>=4000`.
             min_time: Time that the credits must buy, such as `"2h"`.
-            max_price: Most credits per minute. The default is no limit.
+            max_price: Maximum credits per minute. The default is no limit.
             provider: Name or address of the only cluster to look at.
 
         Returns:
@@ -317,8 +317,8 @@ class AsyncGrid(JobHistory):
             quote: A quote that must still hold: it is recent, and no price rose.
             key: Idempotency key. The same key with the same workflow finds the job that exists.
             min_time: Time that the credits must buy at the cluster, such as `"2h"`. The default is `time`, or a minute.
-            max_price: Most credits per minute, which the contract enforces; `"any"` for no ceiling. The default is the
-                highest price in the quote, or among the clusters that can take the job now.
+            max_price: Maximum credits per minute, which the contract enforces; `"any"` for no ceiling. The default is
+                the highest price in the quote, or among the clusters that can take the job now.
             give_up_after: If no cluster has the job after this time, 10 minutes or more, it is cancelled and refunded.
             prefer: What counts most when a cluster is chosen: `balanced`, `price`, `start` or `speed`.
             tags: Tags to find the job by, such as `["project=wing"]`. They are not on chain.
@@ -417,7 +417,7 @@ class AsyncGrid(JobHistory):
             credits: Credits to lock for each job.
             time: Instead of credits: how long each job may run, as for `submit`.
             at_once: Most jobs that wait or run at the same time.
-            most: Most credits that are locked for these jobs at the same time. None means no limit.
+            most: Maximum credits locked for these jobs at the same time. None means no limit.
             pack: Parameter sets per job, which runs them one after another; for runs of seconds.
             key: Idempotency key. A repeated call with the same key continues where the interrupted one stopped.
             name: Name of all jobs, of at most 32 bytes. The default is the file's name.
@@ -425,7 +425,7 @@ class AsyncGrid(JobHistory):
             affinities: Conditions on labels of the cluster, such as `mem>=4000`.
             delegate_spending: Let the grid top up the jobs from the allowance.
             min_time: Time that the credits must buy at the cluster, such as `"2h"`. The default is one minute.
-            max_price: Most credits per minute, as for `submit`. The default is of the start of this call.
+            max_price: Maximum credits per minute, as for `submit`. The default is of the start of this call.
             give_up_after: A job that no cluster has after this time is cancelled and refunded, as for `submit`.
             prefer: What counts most when a cluster is chosen: `balanced`, `price`, `start` or `speed`.
             tags: Tags of all jobs, as for `submit`.

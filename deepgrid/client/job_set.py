@@ -63,7 +63,7 @@ class AsyncJobSet:
 
     @property
     def refused(self) -> list[Unsubmitted]:
-        """What stands for the parameter sets that have no job and will have none, in the order of their parameters."""
+        """Placeholders for the parameter sets that have no job and will get none, in the order of their parameters."""
         return [entry.unsubmitted for entry in self._entries if entry.unsubmitted is not None]
 
     @property
@@ -93,7 +93,7 @@ class AsyncJobSet:
         """Yield the jobs, each once it is over. A job that failed is one of them, not an error.
 
         Yields:
-            The jobs in the order in which they end. `Unsubmitted` stands for a parameter set whose definition was
+            The jobs in the order in which they end. An `Unsubmitted` represents a parameter set whose definition was
             refused.
 
         Raises:

@@ -74,7 +74,7 @@ class Terms:
         """Return the terms as programs write them: see `AsyncGrid.submit`. Raises InputError."""
         minutes, seconds = seconds_of(min_time), seconds_of(give_up_after)
         if minutes is not None and not 0 < minutes <= MAX_LIMIT_MINUTES * 60:
-            raise InputError("The least time of a job is 1 minute to 365 days.", next_step="Write it like 2h or 90m.")
+            raise InputError("The minimum time of a job is 1 minute to 365 days.", next_step="Write it like 2h or 90m.")
         if seconds is not None and seconds < LEAST_WAIT_S:
             raise InputError(
                 "A job is given up after 10 minutes at the earliest.", next_step="Write a time like 1h or 2d."
@@ -187,7 +187,7 @@ class Order:
         return Request(definition, self.locked_wei, self.name, self.delegate_spending, wishes)
 
     def with_ceiling(self, rate_wei: int) -> Order:
-        """Return the order with a highest price per minute; 0 for any."""
+        """Return the order with a maximum price per minute; 0 for any."""
         return replace(self, terms=replace(self.terms, max_rate_wei=rate_wei))
 
     def with_least(self, minutes: int) -> Order:

@@ -1,4 +1,4 @@
-"""Slurm's reasons for which a job waits: how long a claim waits with each, and what to tell people.
+"""Slurm's reasons why a job waits: how long a claim waits with each, and the message for people.
 
 The table has the reasons of Slurm 22.05 to 25.11 (`squeue`, `job_state_reason.c`). Limits of accounts and QOS have
 hundreds of words, so a rule reads those. An unknown reason is waited for as for a held job.

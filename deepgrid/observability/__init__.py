@@ -1,1 +1,1 @@
-"""What the roles tell: metrics, liveness of a supervisor, and actions of maintenance flows."""
+"""What the roles report: metrics, liveness of a supervisor, and actions of maintenance flows."""

@@ -1,7 +1,7 @@
 """The steps of one round of the meta-scheduler: read, decide, assign, notify.
 
 A round can be killed at any line. The contract skips a job that was assigned before. The reasons of assignments are
-stored before the transaction, so that the next round can tell the customers whose assignment was mined.
+stored before the transaction, so that the next round can notify the customers whose assignment was mined.
 """
 
 from __future__ import annotations
@@ -183,7 +183,7 @@ def _next_round(session: OperatorSession, decision: Decision, ended: int) -> flo
 
 
 async def _raised_at(session: OperatorSession, jobs: Sequence[Job], providers: Sequence[Entry]) -> dict[str, int]:
-    """Return when each provider raised its prices, if a job without a highest price depends on it."""
+    """Return when each provider raised its prices, if a job without a maximum price depends on it."""
     if all(job.wishes.max_rate_wei for job in jobs):
         return {}
     return await session.chain.raised_at([provider.address for provider, _ in providers if provider.in_force])

@@ -47,7 +47,7 @@ class Zombie:
 
 @dataclass(frozen=True, slots=True)
 class LeftOver:
-    """A job in Slurm's queue whose claim is over. `why` tells the claim's end."""
+    """A job in Slurm's queue whose claim is over. `why` describes the claim's end."""
 
     key: JobKey
     slurm_id: int | None

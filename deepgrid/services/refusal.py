@@ -6,8 +6,8 @@ from __future__ import annotations
 class Refusal(Exception):
     """An answer other than success: status, a sentence, and further fields of the body.
 
-    `hang_up` closes the connection instead of reading the rest of an endless body. `retry_after_s`
-    tells the client when to retry the same request.
+    `hang_up` closes the connection instead of reading the rest of an endless body. `retry_after_s` says when to retry
+    the same request.
     """
 
     def __init__(

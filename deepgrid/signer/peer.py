@@ -39,7 +39,7 @@ class OwnAccount:
         self._app = app
         self._is_supported = is_supported()
         if not self._is_supported:
-            logger.warning("this system does not tell which account sends a request: only sessions keep others out")
+            logger.warning("this system does not reveal which account sends a request: only sessions keep others out")
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http" and self._is_supported:

@@ -41,7 +41,7 @@ class EarlierTerms:
     def changed(self, after: str, minutes: int | None) -> EarlierTerms:
         """Return the terms with the typed number of the job before it, and the minutes that the credits follow from.
 
-        An empty number is no job. No minutes keep the least time. Raises InputError.
+        An empty number is no job. Without minutes, the minimum time stays. Raises InputError.
         """
         terms = self.terms
         if after != str(terms.after or ""):
@@ -75,7 +75,7 @@ class EarlierTerms:
         minutes = self.terms.min_minutes
         if offers and all(offer.rate * minutes > locked for offer in offers):
             raise InputError(
-                f"{exact(locked)} credits do not buy {minutes} minutes, the least time of the job.",
+                f"{exact(locked)} credits do not buy {minutes} minutes, the minimum time of the job.",
                 next_step="Type more credits; or empty the credits, and type a time.",
             )
 

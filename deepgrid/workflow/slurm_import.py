@@ -271,7 +271,7 @@ class _Script:
 def _all_tasks(size: _Size) -> str:
     """Return lines after which `srun` and `mpirun` start all tasks of the script. They follow Slurm's variables.
 
-    Those of newer releases for each task name the whole step, which is one task.
+    The variables of newer releases for each task name the whole step, which is one task.
     """
     tasks = " ".join(f"SLURM_{name}={size.tasks}" for name in ("NTASKS", "NPROCS", "TASKS_PER_NODE"))
     cpus = " ".join(f"{who}_CPUS_PER_TASK={size.cpus}" for who in ("SLURM", "SRUN"))

@@ -194,7 +194,7 @@ async def one_round(office: Office) -> int:
 
 
 @pytest.mark.attack(
-    "120 jobs to give up, requested before those of other customers",
+    "120 jobs to give up, requested before other customers' jobs",
     attacker="a customer",
     gain="one place per round before another customer's job; the operator sends one transaction per round",
     defence="customers take turns, and the operator gives jobs up in batches",

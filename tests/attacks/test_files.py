@@ -176,7 +176,7 @@ async def test_an_upload_that_never_ends(files: FileGrid, tmp_path: Path) -> Non
 
 
 @pytest.mark.attack(
-    "uses its addresses after its end, those of another claim, or an input's address to write",
+    "uses its addresses after its end, another claim's addresses, or an input's address to write",
     attacker=JOB, gain="a refusal", defence="an address names its use and its claim, which must be open on chain",
 )  # fmt: skip
 async def test_addresses_after_the_end(files: FileGrid, bench: Bench) -> None:  # noqa: F811

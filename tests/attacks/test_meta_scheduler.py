@@ -69,7 +69,7 @@ async def one_round(office: Office) -> None:
     defence="time that a cancelled job kept a cluster counts as use; after three such cancels the customer's jobs wait",
 )  # fmt: skip
 async def test_cancelled_jobs_do_not_keep_a_cluster_from_others(office: Office) -> None:
-    """Before, the stranger's jobs came before those of an honest customer with past use, although the stranger paid
+    """Before, the stranger's jobs came before the jobs of an honest customer with past use, although the stranger paid
     nothing.
     """
     honest, thief = office.people.customer, await stranger(office)

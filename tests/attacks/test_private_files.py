@@ -97,7 +97,7 @@ async def test_the_operators_disk_has_ciphertext(private: PrivateGrid, bench: Be
 
 
 @pytest.mark.attack(
-    "changes, cuts, reorders or extends the private output of a job, or gives that of another job or claim for it",
+    "changes, cuts, reorders or extends the private output of a job, or replaces it with another output",
     attacker=OPERATOR, gain="an error at the customer",
     defence="each chunk is bound to its place and to the end; the key follows from the job and its claim",
 )  # fmt: skip
@@ -191,7 +191,7 @@ async def test_another_cluster_cannot_decrypt(private: PrivateGrid) -> None:
 
 
 @pytest.mark.attack(
-    "puts its own public key in the place of that of another cluster, as a label",
+    "replaces another cluster's public key with its own, as a label",
     attacker=OPERATOR, gain="nothing", defence="the hash of the key must be the address of the cluster's account",
 )  # fmt: skip
 async def test_a_forged_public_key(private: PrivateGrid) -> None:

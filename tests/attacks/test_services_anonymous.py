@@ -88,7 +88,7 @@ async def test_definitions_that_nobody_wants_are_bounded_and_go(start: Start) ->
 @pytest.mark.attack(
     "unsigned definitions whose check never ends", attacker="a stranger with HTTP",
     gain="one check at a time, at the lowest priority, until its limit of time",
-    defence="a queue, threads and verdicts apart from those of signed uploads",
+    defence="a queue, threads and verdicts separate from signed uploads",
 )  # fmt: skip
 async def test_checks_for_strangers_delay_no_customer(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
     go_on = threading.Event()

@@ -155,7 +155,7 @@ async def answered(grid: Grid, bodies: list[dict[str, Any]]) -> list[httpx.Respo
 @pytest.mark.attack(
     "a GraphQL document of 5 KB whose fragments and lists contain 20,000 fields", attacker="a stranger with HTTP",
     gain="nothing: it is refused, and the loop never waits",
-    defence="fields are counted with each use of their fragment; a separate process counts those of the answer",
+    defence="fields are counted with each use of their fragment; a separate process counts the fields of the answer",
 )  # fmt: skip
 async def test_documents_are_counted_as_expanded(grid: Grid, name: str) -> None:
     answers = await answered(grid, [{"query": EXPANDED[name]}] * 3)

@@ -1,4 +1,4 @@
-"""Shells that echo single bytes, for `./run bench sessions`: their delays, and those of OpenSSH."""
+"""Shells that echo single bytes, for `./run bench sessions`: their delays, and OpenSSH's."""
 
 from __future__ import annotations
 

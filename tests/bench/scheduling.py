@@ -1,8 +1,8 @@
 """`./run bench scheduling`: compares a round of the scheduler with the plain double loop in the same run.
 
 The clusters are all different and have 1 to 512 nodes; the jobs of 200 customers have 2,000 shapes. Figures are
-CPU seconds of one process, which uses one core. Exit status 1: a limit is exceeded, or the assignments differ from
-those of the double loop where all prices differ and only price counts.
+CPU seconds of one process, which uses one core. Exit status 1: a limit is exceeded, or the assignments differ from the
+double loop where all prices differ and only price counts.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Checks of definitions without a signature never delay those of signed uploads."""
+"""Checks of definitions without a signature never delay checks of signed uploads."""
 
 from __future__ import annotations
 

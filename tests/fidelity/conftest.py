@@ -50,7 +50,7 @@ class RealSite:
     async def run(
         self, text: str, *, header: str = HEADER, programs: Path | None = None, containers: Containers = USUAL
     ) -> tuple[int, list[str]]:
-        """Run a workflow, and return its exit status and the lines of its output, without those of Slurm."""
+        """Run a workflow, and return its exit status and the lines of its output, without Slurm's lines."""
         job = parse(header + text, "job").model
         status, output = await run(
             job, self.cluster, self.monitor, self.key, self.box, self.storage, programs, containers

@@ -75,7 +75,7 @@ class Failed(Exception):
 class Scope:
     """Variables of a scope, and its launches that end with it."""
 
-    files: list[dict[str, str]]  # of DEEPSQUARE_ENV: those of the callers, and at the end the one to which steps write
+    files: list[dict[str, str]]  # of DEEPSQUARE_ENV: the callers' files, and at the end the one to which steps write
     layers: list[dict[str, str]]  # inputs of modules, and variables of loops, in rising priority
     error_code: str = ""
     handles: dict[str, int] = field(default_factory=dict)

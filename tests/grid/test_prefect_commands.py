@@ -78,7 +78,7 @@ def seen(command: str, shown: list[str]) -> dict[str, str]:
 
 @pytest.mark.usefixtures("prefect_api")
 def test_every_command_prints_what_the_page_shows() -> None:
-    ids: dict[str, str] = {}  # those of the page, and those of this grid
+    ids: dict[str, str] = {}  # ids of the page, and ids of this grid
     for command, shown in (pair for block in sessions(PAGE) for pair in typed(block)):
         for ours in ID.findall(command):
             command = command.replace(ours, ids[ours])

@@ -29,7 +29,7 @@ SHORTER = {"benchmark_cluster/alpha": {"programs": ["machine"]}}  # the other be
 
 
 def scheduled() -> list[str]:
-    """Return the names of the deployments with a schedule: those of the operator and of the cluster alpha."""
+    """Return the names of the deployments with a schedule, of the operator and of the cluster alpha."""
     names = []
     for role, owner in (("operator", "grid"), ("provider", "alpha")):
         written = yaml.safe_load((REPOSITORY / "deployments" / role / "prefect.yaml").read_text())

@@ -44,7 +44,7 @@ def images(state_folder: Path) -> Path:
 
 @pytest.fixture(scope="session")
 def containers(images: Path) -> Iterator[Containers]:
-    """Apptainer, local registries in place of those of the examples, and a folder with an image of the provider."""
+    """Apptainer, local registries in place of the examples' registries, and a folder with an image of the provider."""
     program, layout = apptainer_in(images), make_image(images)
     with registry(images, layout) as everybodys, registry(images, layout, private=True) as private:
         everybodys.put("library/busybox:1.36")

@@ -63,7 +63,7 @@ ON_SLURM = {
     "tasks": ["task 0 of 4", "task 1 of 4", "task 2 of 4", "task 3 of 4", "unbound", "unbound"],
 }
 ELSEWHERE = {"hello-world", "two-nodes", "sleep", "impossible"}  # these run in the tests of the whole grid
-ELSEWHERE |= {path.stem for path in FOLDER.glob("network-*.yaml")}  # and in those of networks
+ELSEWHERE |= {path.stem for path in FOLDER.glob("network-*.yaml")}  # and in functions of networks
 UNORDERED = {"tasks", "launch-kept"}  # parallel steps print in any order
 
 

@@ -53,7 +53,7 @@ def test_other_lines_of_an_answer_are_skipped() -> None:
 
 
 def look_in(folder: Path, config: str = "", programs: str = "") -> set[str]:
-    """Look at a node whose login shell has few programs of this machine, and those of these names that only succeed."""
+    """Look at a node whose login shell has few programs of this machine, and `programs` that only succeed."""
     for name in ("bash", "sh", "timeout", "sed", "head", "cat"):
         (folder / name).symlink_to(f"/bin/{name}")
     for name in programs.split():

@@ -1,4 +1,4 @@
-"""Files of a usage report are for their account only, and a run replaces those of the same period."""
+"""Files of a usage report are for their account only, and a run replaces the files of the same period."""
 
 from __future__ import annotations
 

@@ -81,7 +81,7 @@ def build_wheel(folder: Path) -> Path:
 
 
 def install(wheel: Path, folder: Path, extra: str = "") -> Installation:
-    """Create a virtual environment in `folder` with the wheel, its base dependencies and those of one extra."""
+    """Create a virtual environment in `folder` with the wheel, its base dependencies and one extra's."""
     venv.create(folder, symlinks=True, with_pip=False)
     installed = Installation(folder, tuple(sorted(dependencies("deepgrid", extra))))
     for name in installed.dependencies:
@@ -95,7 +95,7 @@ def install(wheel: Path, folder: Path, extra: str = "") -> Installation:
 
 
 def dependencies(name: str, extra: str = "") -> set[str]:
-    """Return the direct and indirect dependencies of a distribution, with those of one extra."""
+    """Return the direct and indirect dependencies of a distribution, including one extra."""
     found: set[str] = set()
     wanted = list(_requirements(distribution(name), extra))
     while wanted:

@@ -87,13 +87,13 @@ describe("wishes", () => {
 });
 
 describe("a deposit", () => {
-  test("that does not buy the least time is refused, also with a time", () => {
+  test("that does not buy the minimum time is refused, even with a time", () => {
     const desk = repeated();
     desk.minTime = "2h"; // as typed
     desk.setTime("1h");
     desk.follow(market, 1n);
     expect([desk.depositWei, desk.minTime]).toEqual([60n * CREDIT, "2h"]);
-    expect(obstacle(desk)).toBe("the deposit lasts for 60 minutes there, and the least time is 120");
+    expect(obstacle(desk)).toBe("the deposit lasts for 60 minutes there, and the minimum time is 120");
   });
   test("that the time gives is never refused", () => {
     const desk = repeated();

@@ -18,7 +18,7 @@ class JobSums:
     """Figures of each job, in the order of the table of jobs.
 
     `locked` are the wei that it had locked by the period's end, or brought into the period. Earlier releases do not
-    count. `released` came back in the period before the job's end. `settlements` counts those of all blocks.
+    count. `released` came back in the period before the job's end. `settlements` counts the settlements of all blocks.
     """
 
     locked: Array

@@ -121,7 +121,7 @@ def _fixed_address(data: bytes, at: int) -> bytes:
 
 @functools.lru_cache(maxsize=4096)  # the same few addresses repeat, and each checksum takes a hash
 def checksum_address(address: bytes) -> str:
-    """Return an address of 20 bytes with its checksum."""
+    """Return the checksum form of an address of 20 bytes."""
     return str(to_checksum_address(address))
 
 

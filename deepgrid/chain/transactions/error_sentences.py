@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-# Error name -> (sentence, next step). The format `credits` is for wei, `ceiling` for a highest price,
-# `status` for a state, `role` for a role's hash.
+# Error name -> (sentence, next step). The format `credits` is for wei, `ceiling` for a maximum price, `status` for a
+# state, `role` for a role's hash.
 SENTENCES: dict[str, tuple[str, str]] = {
     "SameStatusError": ("The job already has that state.", "Look at it with `dps job get`."),
     "InvalidTransition": ("A job that is {from:status} cannot become {to:status}.", "Look at it with `dps job get`."),

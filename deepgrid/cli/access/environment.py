@@ -25,7 +25,7 @@ MAX_FILE_BYTES = 1024 * 1024
 
 @dataclass(frozen=True)
 class Variables:
-    """The variables that are set. `origins` tells the file of those that come from one."""
+    """The variables that are set. `origins` maps each variable from a file to that file."""
 
     values: Mapping[str, str] = field(repr=False)
     origins: Mapping[str, Path]

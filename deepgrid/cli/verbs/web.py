@@ -31,7 +31,7 @@ def web(
         int, typer.Option(envvar="DEEPGRID_WEB_PORT", help="Port to listen at; 0 for a free one.", min=0, max=65535)
     ] = USUAL_PORT,
     limit: Annotated[
-        str, typer.Option(metavar="AMOUNT", help="Most credits per hour that the page may lock, allow or transfer.")
+        str, typer.Option(metavar="AMOUNT", help="Maximum credits per hour that the page may lock, allow or transfer.")
     ] = USUAL_LIMIT,
     no_browser: Annotated[bool, typer.Option("--no-browser", help="Only print the address.")] = False,
     address_file: Annotated[

@@ -149,7 +149,7 @@ async def read_job_receipt(connection: Connection, job_id: int) -> JobReceipt:
         found = [error.message.rstrip(".")]
     if found:
         raise ServiceError(
-            f"The services sent a receipt that is not that of job {job_id}: {', '.join(found)}.",
+            f"The services sent a receipt that does not belong to job {job_id}: {', '.join(found)}.",
             transient=False,
             next_step="Tell the operator.",
         )

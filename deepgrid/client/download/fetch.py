@@ -50,7 +50,7 @@ class RemoteFile:
 
     @property
     def version(self) -> str:
-        """Eight characters that tell this version from others."""
+        """Eight characters that distinguish this version from others."""
         return hashlib.sha256(repr((self.name, self.size, self.etag, self.modified_s)).encode()).hexdigest()[:8]
 
     def is_at(self, place: Path) -> bool:

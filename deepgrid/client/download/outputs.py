@@ -148,7 +148,7 @@ async def download_output(
 
 
 def matches(patterns: Sequence[str] | None, name: str) -> bool:
-    """Return whether a name is one of the patterns, or has one; None stands for all."""
+    """Return whether a name is one of the patterns, or has one; None means all."""
     return patterns is None or any(name == pattern or fnmatchcase(name, pattern) for pattern in patterns)
 
 

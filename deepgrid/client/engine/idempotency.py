@@ -114,7 +114,7 @@ class Journal:
         return _uses(self._file.read_bytes()).get(key_id)
 
     def record(self, key_id: str, use: Use) -> None:
-        """Remember what the key stands for."""
+        """Record what the key is used for."""
         if self._file is None:
             return
         with _file_lock(self._file.with_suffix(".lock")):

@@ -170,7 +170,7 @@ class LiveView:
     # -- states ------------------------------------------------------------------------------
 
     async def _tell_states(self) -> Job:
-        """Tell each state until the job is over; returns the job. `_tell_end` tells the final state."""
+        """Print each state until the job is over. Returns the job. `_tell_end` prints the final state."""
         seen: Job | None = None
         async for job in self._connection.poller.versions(self._job_id, self._say_outage):
             if seen is None or (seen.status, seen.assigned_at) != (job.status, job.assigned_at):
@@ -194,7 +194,7 @@ class LiveView:
         self._steps_told = max(self._steps_told, len(history))
 
     async def _tell_end(self, job: Job) -> None:
-        """Tell the last remarks, the final state and the bill."""
+        """Print the last remarks, the final state and the bill."""
         if self._connection.has_key:
             await self._tell_new_remarks()
         longest_s, read = self._connection.settings.longest_pause_s, lambda: read_record(self._connection, self._job_id)
@@ -220,7 +220,7 @@ class LiveView:
         self._remarks_told = len(remarks)
 
     async def _tell_places(self) -> None:
-        """Tell the job's place in the queue whenever it changes, while there are jobs before it."""
+        """Print the job's place in the queue whenever it changes, while there are jobs before it."""
         told = None
         while (job := await self._job()).status <= JobStatus.META_SCHEDULED:
             place = await read_place(self._connection, job)

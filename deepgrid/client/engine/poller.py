@@ -128,7 +128,7 @@ class JobPoller:
                     watch.put(job.id, job)
 
     def _tell_outage(self, error: GridError | None) -> None:
-        """Tell each watch once about an outage; None ends the outage."""
+        """Report an outage once to each watch. None ends the outage."""
         for watch in self._watches:
             if error is not None and not watch.knows_outage:
                 watch.say_outage(error)

@@ -83,7 +83,7 @@ async def place(
 
 
 def record_use(connection: Connection, key: IdempotencyKey, use: Use) -> None:
-    """Remember what the key stands for. Raises IdempotencyConflict if it has a job with another definition."""
+    """Record what the key is used for. Raises IdempotencyConflict if it has a job with another definition."""
     journal = Journal(key.folder)
     earlier = journal.find(key.id)
     if earlier == use:

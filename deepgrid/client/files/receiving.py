@@ -38,7 +38,7 @@ class KeptFiles:
     def __init__(self, exchange: Readable, settings: ClientSettings) -> None:
         self._exchange = exchange
         self._settings = settings
-        self._kept_bytes = 0  # that arrived, without those of files with a wrong checksum
+        self._kept_bytes = 0  # that arrived, without the bytes of files with a wrong checksum
 
     @property
     def has_progress(self) -> bool:

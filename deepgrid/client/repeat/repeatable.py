@@ -118,7 +118,7 @@ class RepeatableJob(JobLog, ABC):
             time: Instead of credits: how long the job may run, such as `"4h"`.
             min_time: Time that the credits must buy at the cluster. The default is `time`, or the earlier job's minimum
                 time.
-            max_price: Most credits per minute. The default is the ceiling of the earlier job.
+            max_price: Maximum credits per minute. The default is the ceiling of the earlier job.
             name: Name of the job. The default is the earlier name.
             tags: Tags of the job. The default is the earlier tags.
             note: Note on the job. The default is the earlier note.
@@ -157,7 +157,7 @@ class RepeatableJob(JobLog, ABC):
         Args:
             workflow: Its workflow.
             time: How long the job may run, such as `"4h"`.
-            max_price: Most credits per minute. The default is the ceiling of the earlier job.
+            max_price: Maximum credits per minute. The default is the ceiling of the earlier job.
 
         Returns:
             The deposit.

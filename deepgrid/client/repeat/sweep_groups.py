@@ -1,4 +1,4 @@
-"""Sweeps as groups: their jobs with parameters and states, including those of other processes, and retries.
+"""Sweeps as groups: their jobs with parameters and states, including jobs of other processes, and retries.
 
 The services keep the place of each job in its sweep. The chain has the states.
 """

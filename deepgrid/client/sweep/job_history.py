@@ -85,7 +85,7 @@ class JobHistory(ABC):
     # -- sweeps ------------------------------------------------------------------------------
 
     async def sweeps(self, *, tags: Tags | None = None) -> list[SweepGroup]:
-        """Return your sweeps, newest first, including those of other processes.
+        """Return your sweeps, newest first, including sweeps of other processes.
 
         Args:
             tags: Only sweeps with all of these tags.

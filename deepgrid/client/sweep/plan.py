@@ -76,7 +76,7 @@ class Plan:
     Attributes:
         key: The key.
         named: Whether the caller chose the key. Then jobs may exist already.
-        fingerprint: Stands for the workflow in the journal.
+        fingerprint: Represents the workflow in the journal.
     """
 
     def __init__(

@@ -96,7 +96,7 @@ class Grid:
             The rows. Columns that end with `_wei` hold exact ints of wei.
         """
     def sweeps(self, *, tags: Tags | None = None) -> list[SweepGroup]:
-        """Return your sweeps, newest first, including those of other processes.
+        """Return your sweeps, newest first, including sweeps of other processes.
 
         Args:
             tags: Only sweeps with all of these tags.
@@ -230,7 +230,7 @@ class Grid:
             time: How long the job may run, such as `"4h"`. Partial minutes are rounded up.
             uses: Labels that the cluster must have, such as `os=linux`.
             affinities: Conditions on labels of the cluster, such as `mem>=4000`.
-            max_price: Most credits per minute. The default is no limit.
+            max_price: Maximum credits per minute. The default is no limit.
 
         Returns:
             The deposit. `print` shows it as a sentence.
@@ -260,7 +260,7 @@ class Grid:
             uses: Labels that the cluster must have, such as `os=linux`.
             affinities: Conditions on labels of the cluster, such as `mem>=4000`.
             min_time: Time that the credits must buy, such as `"2h"`.
-            max_price: Most credits per minute. The default is no limit.
+            max_price: Maximum credits per minute. The default is no limit.
             provider: Name or address of the only cluster to look at.
 
         Returns:
@@ -325,8 +325,8 @@ class Grid:
             quote: A quote that must still hold: it is recent, and no price rose.
             key: Idempotency key. The same key with the same workflow finds the job that exists.
             min_time: Time that the credits must buy at the cluster, such as `"2h"`. The default is `time`, or a minute.
-            max_price: Most credits per minute, which the contract enforces; `"any"` for no ceiling. The default is the
-                highest price in the quote, or among the clusters that can take the job now.
+            max_price: Maximum credits per minute, which the contract enforces; `"any"` for no ceiling. The default is
+                the highest price in the quote, or among the clusters that can take the job now.
             give_up_after: If no cluster has the job after this time, 10 minutes or more, it is cancelled and refunded.
             prefer: What counts most when a cluster is chosen: `balanced`, `price`, `start` or `speed`.
             tags: Tags to find the job by, such as `["project=wing"]`. They are not on chain.
@@ -404,7 +404,7 @@ class Grid:
             credits: Credits to lock for each job.
             time: Instead of credits: how long each job may run, as for `submit`.
             at_once: Most jobs that wait or run at the same time.
-            most: Most credits that are locked for these jobs at the same time. None means no limit.
+            most: Maximum credits locked for these jobs at the same time. None means no limit.
             pack: Parameter sets per job, which runs them one after another; for runs of seconds.
             key: Idempotency key. A repeated call with the same key continues where the interrupted one stopped.
             name: Name of all jobs, of at most 32 bytes. The default is the file's name.
@@ -412,7 +412,7 @@ class Grid:
             affinities: Conditions on labels of the cluster, such as `mem>=4000`.
             delegate_spending: Let the grid top up the jobs from the allowance.
             min_time: Time that the credits must buy at the cluster, such as `"2h"`. The default is one minute.
-            max_price: Most credits per minute, as for `submit`. The default is of the start of this call.
+            max_price: Maximum credits per minute, as for `submit`. The default is of the start of this call.
             give_up_after: A job that no cluster has after this time is cancelled and refunded, as for `submit`.
             prefer: What counts most when a cluster is chosen: `balanced`, `price`, `start` or `speed`.
             tags: Tags of all jobs, as for `submit`.
@@ -685,7 +685,7 @@ class Job:
             time: Instead of credits: how long the job may run, such as `"4h"`.
             min_time: Time that the credits must buy at the cluster. The default is `time`, or the earlier job's minimum
                 time.
-            max_price: Most credits per minute. The default is the ceiling of the earlier job.
+            max_price: Maximum credits per minute. The default is the ceiling of the earlier job.
             name: Name of the job. The default is the earlier name.
             tags: Tags of the job. The default is the earlier tags.
             note: Note on the job. The default is the earlier note.
@@ -711,7 +711,7 @@ class Job:
         Args:
             workflow: Its workflow.
             time: How long the job may run, such as `"4h"`.
-            max_price: Most credits per minute. The default is the ceiling of the earlier job.
+            max_price: Maximum credits per minute. The default is the ceiling of the earlier job.
 
         Returns:
             The deposit.
@@ -973,7 +973,7 @@ class JobSet:
         """Id of the sweep, by which `Grid.sweep` and `dps sweep` find it again."""
     @property
     def refused(self) -> list[Unsubmitted]:
-        """What stands for the parameter sets that have no job and will have none, in the order of their parameters."""
+        """Placeholders for the parameter sets that have no job and will get none, in the order of their parameters."""
     @property
     def unnoted(self) -> int:
         """Number of jobs of the sweep whose place, tags and note the services do not keep, because they failed."""
@@ -990,7 +990,7 @@ class JobSet:
         """Yield the jobs, each once it is over. A job that failed is one of them, not an error.
 
         Yields:
-            The jobs in the order in which they end. `Unsubmitted` stands for a parameter set whose definition was
+            The jobs in the order in which they end. An `Unsubmitted` represents a parameter set whose definition was
             refused.
 
         Raises:

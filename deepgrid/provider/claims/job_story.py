@@ -1,4 +1,4 @@
-"""Tells in plain lines what happens to one claim. Each line is told once by each carrier."""
+"""Describes in plain lines what happens to one claim. Each line is told once by each carrier."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class JobStory:
         self.last: Observation | None = None
 
     def observed(self, seen: Observation) -> None:
-        """Tell what this observation shows for the first time."""
+        """Describe what this observation shows for the first time."""
         if self.last is None:
             time, customer = utc(seen.key.claimed_at), seen.job.customer
             self.tell(f"claimed at {time} for customer {customer}")
@@ -44,13 +44,13 @@ class JobStory:
             self.tell(f"ended as {state}{how}")
 
     def settled(self, settlement: Settlement, status: str) -> None:
-        """Tell who gets what."""
+        """Describe who gets what."""
         minutes, tx = settlement.billed_minutes, settlement.tx_hash
         paid, cut, back = map(format_credits, (settlement.paid_wei, settlement.cut_wei, settlement.refunded_wei))
         self.tell(f"settled as {status}: minutes={minutes} earned={paid} cut={cut} returned={back} transaction={tx}")
 
     def _waits(self, reason: str) -> None:
-        """Tell each reason once: a job may wait for days, and Slurm repeats itself."""
+        """Give each reason once, because a job may wait for days, and Slurm repeats itself."""
         if reason not in self._reasons and len(self._reasons) < MOST_REASONS:
             self._reasons.add(reason)
             self.tell(f"waits in Slurm: {reason}")

@@ -1,7 +1,7 @@
-"""Tells customers before the bought time of a running job ends: by a line in its log, and by a notice.
+"""Warns customers before the paid time of a running job ends, with a line in its log and a notice.
 
-A carrier tells each end once. A job with spending authority gets more time from the grid, so its later ends are told
-only when the allowance lasts for less than an hour.
+A carrier announces each end once. A job with spending authority gets more time from the grid, so its later ends are
+told only when the allowance lasts for less than an hour.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class MoneyEnd:
     _told: set[int] = field(default_factory=set)  # ends, in unix seconds
 
     async def observed(self, seen: Observation) -> None:
-        """Tell the customer if the bought time ends soon. An outage of the chain only delays it."""
+        """Warn the customer if the paid time ends soon. An outage of the chain only delays it."""
         ends_at = end_of_bought_time(seen)
         if ends_at is None or ends_at in self._told or seen.now < ends_at - TOLD_BEFORE_S:
             return

@@ -84,7 +84,7 @@ class Registries:
         except ExcessiveAnswer as answer:
             why = f"its answer {answer}"
         except (ValueError, KeyError, TypeError, AttributeError):
-            why = "its answer is not that of a registry"
+            why = "its answer does not look like a registry's"
         else:
             return self._keep(container, config)
         raise ServiceError(f"The registry {name} does not describe {container.image}: {why}.")

@@ -77,7 +77,7 @@ class Admission:
 
 
 class Capabilities(Protocol):
-    """Tells paths that only a party with a right can know."""
+    """Recognises paths that only an authorised party can know."""
 
     def knows(self, path: str) -> bool: ...
 

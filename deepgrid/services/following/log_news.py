@@ -33,7 +33,7 @@ class LogNews:
         self.complete = not database.is_shared
 
     async def tell(self, session: AsyncSession, job_id: int) -> None:
-        """Tell all processes of a changed log, when the transaction is committed."""
+        """Notify all processes of a changed log when the transaction is committed."""
         if self._database.is_shared:
             await session.execute(text("SELECT pg_notify(:channel, :job)"), {"channel": CHANNEL, "job": str(job_id)})
 

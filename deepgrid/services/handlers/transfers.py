@@ -40,7 +40,7 @@ SAFE = {
 
 
 async def transfer_address(token: str, context: Services, room: Room) -> Address:
-    """Dependency: the address of a request. Refuses with 404 one that is forged, over, revoked, or of a job's past."""
+    """Dependency: the address of a request. Refuses with 404 a forged, expired, revoked or superseded address."""
     address = room.addresses.read(token)
     if address is None or address.until < context.clock():
         raise Refusal(404, "this address of files is wrong, or no longer good")

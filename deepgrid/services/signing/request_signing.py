@@ -92,7 +92,7 @@ def verify(domain: Domain, method: str, path: str, body: bytes, headers: Mapping
         found.session.require_wallet(domain, found.address)
         found.session.require_signed(digest(message), found.signature)
     elif signer_of(message, found.signature) != found.address:
-        raise BadRequestSignature("the signature is not that of the address, for this request, grid and chain")
+        raise BadRequestSignature("the signature does not match the address, for this request, grid and chain")
     return Verified(found.address, found.nonce, found.issued_at + 2 * WINDOW_S, found.session)
 
 

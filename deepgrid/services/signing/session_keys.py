@@ -107,7 +107,7 @@ class Session:
             key.verify(utils.encode_dss_signature(r, s), content, ec.ECDSA(SHA256()))
         except InvalidSignature:
             raise BadRequestSignature(
-                "the signature is not that of the session key, for this request, grid and chain"
+                "the signature does not match the session key, for this request, grid and chain"
             ) from None
         except ValueError:
             raise BadRequestSignature("the session's public key is not a point of P-256") from None

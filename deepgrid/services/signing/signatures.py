@@ -43,7 +43,7 @@ class Domain:
 
 
 class BadRequestSignature(Exception):
-    """The request has no valid signature. The text tells the caller why."""
+    """The request has no valid signature. The text says why."""
 
 
 def digest(message: SignableMessage) -> bytes:

@@ -13,7 +13,7 @@ from deepgrid.services.messages import Message
 
 MOST_CONTENT = 16384  # bytes
 FIRST_WINDOW = 131072  # bytes of a stream that may be in flight in one direction, before a WINDOW
-GRANT = 32768  # bytes that were taken before a WINDOW tells of them
+GRANT = 32768  # bytes that are taken before a WINDOW reports them
 MOST_WINDOW = 2 * FIRST_WINDOW
 HEAD = struct.Struct("!BI")
 MAX_FRAME = HEAD.size + MOST_CONTENT

@@ -160,7 +160,7 @@ class Verdicts:
         return end.state == "FAILED" and end.exit_status in TERMINATED and not (history and history.preempted)
 
     def _waits_for_canceller(self, key: JobKey, now: float) -> bool:
-        """Return whether accounting may still tell who cancelled the job."""
+        """Return whether accounting may still report who cancelled the job."""
         history = self._history(key, now)
         history.cancelled_since = now if history.cancelled_since is None else history.cancelled_since
         return self.has_accounting and now - history.cancelled_since < self._settings.canceller_s

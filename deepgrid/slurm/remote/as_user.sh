@@ -37,8 +37,8 @@ as_user() {
   return "$status"
 }
 
-# as_owner SCRIPT ARGUMENT...: runs a script of sh like this, for `limit` seconds. A status above 2, such as that of a
-# killed process, becomes 124. The account can choose the status: then its own files stay until the next search.
+# as_owner SCRIPT ARGUMENT...: runs a script of sh like this, for `limit` seconds. A status above 2 (a killed
+# process) becomes 124. The account can choose the status: then its own files stay until the next search.
 as_owner() {
   as_user "$limit" sh -c "$@" < /dev/null
   status=$?

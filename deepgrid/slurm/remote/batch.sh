@@ -1,7 +1,7 @@
 # shellcheck shell=sh disable=SC2034,SC2154 # variables are shared with account.sh
 # The supervisor's own batch jobs, which belong to no claim. POSIX sh, run on the login node; needs common.sh,
 # identity.sh, ledger.sh, as_user.sh, account.sh and complaint.sh before it.
-# Arguments: VERB ROOT NAME ACCOUNT BECOME, then those of the verb. Answers one line, a word and its text. The verb
+# Arguments: VERB ROOT NAME ACCOUNT BECOME, then the verb's own. Answers one line, a word and its text. The verb
 # `output` answers the output itself.
 #
 # ROOT/batch/NAME belongs to the supervisor. There is one job per name. Each job gets a new folder in it, so that the

@@ -32,7 +32,7 @@ case $(setting AccountingStorageType) in
     ;;
 esac
 fact probe "$(timeout "${DEEPGRID_SLURM_TIMEOUT_S:-20}" sbatch --test-only --partition="$partition" --job-name="$probe" --wrap=true < /dev/null 2>&1)"
-# Only root sees the rules of the firewall, and only those of this machine.
+# Only root sees the rules of the firewall, and only this machine's.
 rules=$({ PATH=$PATH:/usr/sbin:/sbin; timeout 5 nft list ruleset; timeout 5 iptables-save; } 2> /dev/null)
 port=$(setting SlurmctldPort)
 fact connection_limits "$(printf '%s\n' "$rules" | grep -E 'ct count over|connlimit-above' |

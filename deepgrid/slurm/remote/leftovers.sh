@@ -1,6 +1,6 @@
 # shellcheck shell=sh disable=SC2034,SC2154 # variables are shared with as_user.sh
 # Finds and removes the folders that claims leave on the login node. POSIX sh, run there; needs as_user.sh before it.
-# Arguments: VERB ROOT STORAGE GRID, then those of the verb. GRID is the prefix of the folders of this grid's claims.
+# Arguments: VERB ROOT STORAGE GRID, then the verb's own. GRID is the prefix of the folders of this grid's claims.
 # Prints one line per folder or output, then the line `end`. An answer without `end` is incomplete. A line
 # `skipped KIND FOLDER WHY` is about something that could not be removed. It never keeps others from being removed.
 #

@@ -1,9 +1,9 @@
 # shellcheck shell=sh disable=SC2034,SC2154 # variables are shared with account.sh
 # The side effects on one claim's job, each under the lock of the job's folder. POSIX sh, run on the login node; needs
 # common.sh, identity.sh, ledger.sh, as_user.sh, account.sh, complaint.sh and submissions.sh before it.
-# Arguments: VERB ROOT FOLDER NAMES COMMENT TERM, then those of the verb. Answers one line: a word and its text. NAMES
+# Arguments: VERB ROOT FOLDER NAMES COMMENT TERM, then the verb's own. Answers one line: a word and its text. NAMES
 # are the names that the claim's job can have, with commas between them.
-# Or: submissions ROOT TERM, then those of `submissions`, which submits several claims.
+# Or: submissions ROOT TERM, then the arguments of `submissions`, which submits several claims.
 # TERM is "PROVIDER EPOCH" of a leader (see leader.sh), or empty.
 #
 # ROOT/jobs/FOLDER belongs to the supervisor. Jobs can write only output.log and run/ in it. Other files:

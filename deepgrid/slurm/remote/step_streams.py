@@ -22,7 +22,7 @@ OPEN, DATA, ERRORS, WINDOW, EOF, RESIZE, EXIT, CLOSE = range(1, 9)
 HEAD = struct.Struct("!IBI")
 PIECE = 16384
 FIRST_WINDOW = 131072
-GRANT = 32768  # bytes that were taken before a WINDOW tells of them
+GRANT = 32768  # bytes that are taken before a WINDOW reports them
 MOST_STREAMS = 512
 QUIET_S = 0.3  # after the end of a command, until what it left running is not waited for
 KILLED = 128 + signal.SIGTERM, 128 + signal.SIGKILL
@@ -211,7 +211,7 @@ class Stream:
                     self.end({"status": status})
 
     def end(self, how: dict[str, Any]) -> None:
-        """Tell how the stream ended, and release everything."""
+        """Report how the stream ended, and release everything."""
         if streams.pop(self.number, None) is None:
             return
         send(EXIT, self.number, json.dumps(how).encode())

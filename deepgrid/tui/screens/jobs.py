@@ -206,7 +206,7 @@ class JobsScreen(JobActions):
             if self.live is not None:
                 await self.live.read_all()
         except GridError:
-            return  # the live data tells about the outage
+            return  # the live data reports the outage
 
     @on(Input.Submitted, "#filter")
     def _filter_done(self) -> None:

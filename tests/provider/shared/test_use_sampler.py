@@ -93,7 +93,7 @@ async def test_more_jobs_than_a_command_takes_are_asked_in_turn() -> None:
 
 
 async def test_a_site_that_does_not_answer_for_jobs_is_asked_more_and_more_rarely() -> None:
-    """Slurm answers root, its own account, and that of the job. Another login gets nothing."""
+    """Slurm answers root, its own account, and the job's account. Another login gets nothing."""
     site = Site()
     site.steps = {}
     await site.pass_time(2 * HOUR_S)

@@ -131,7 +131,7 @@ def test_a_session_key_signs_for_its_own_wallet_only() -> None:
     with pytest.raises(BadRequestSignature, match="not signed by the address"):
         check(signed() | {request_signing.ADDRESS_HEADER: RIVAL.address})
     other = SessionKey.create(CUSTOMER, DOMAIN, now=NOW)
-    with pytest.raises(BadRequestSignature, match="not that of the session key"):
+    with pytest.raises(BadRequestSignature, match="does not match the session key"):
         check(signed() | {SESSION_HEADER: other.session.header()})
 
 

@@ -52,7 +52,7 @@ def test_the_signer_is_recognised() -> None:
     ],
 )  # fmt: skip
 def test_a_signature_is_for_one_request_on_one_grid(other: dict[str, object]) -> None:
-    with pytest.raises(BadRequestSignature, match="not that of the address"):
+    with pytest.raises(BadRequestSignature, match="does not match the address"):
         check(signed(), **other)  # type: ignore[arg-type]
 
 
@@ -70,7 +70,7 @@ def test_changed_times_and_nonces_do_not_pass() -> None:
         (request_signing.ISSUED_AT_HEADER, str(NOW + 1)),
         (request_signing.NONCE_HEADER, "0x" + "00" * 32),
     ):
-        with pytest.raises(BadRequestSignature, match="not that of the address"):
+        with pytest.raises(BadRequestSignature, match="does not match the address"):
             check(signed() | {name: value})
 
 

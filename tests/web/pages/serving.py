@@ -1,7 +1,7 @@
 """Serves the built pages as the services do, with a recorded grid behind them.
 
-The recordings are of the same day as those of the terminal app. The pages name a block in each read. All blocks that a
-page can see are the newest one of the recording, so reads are stored without the block.
+The recordings are from the same day as the terminal app's. The pages name a block in each read. All blocks that a page
+can see are the newest one of the recording, so reads are stored without the block.
 """
 
 from __future__ import annotations

@@ -63,7 +63,7 @@ export class Desk {
   checking = $state(false);
   trouble = $state("");
   info = $state.raw<GridInfo | null>(null);
-  /** The least time of the job that is repeated, as filled in. */
+  /** The minimum time of the job that is repeated, as filled in. */
   #earlierMinTime = "";
   #timer: ReturnType<typeof setTimeout> | undefined;
   #latest: Promise<boolean> = Promise.resolve(false);
@@ -215,7 +215,7 @@ export class Desk {
       if (row.obstacle) return row;
       if (maxRateWei && row.rateWei > maxRateWei) return { ...row, obstacle: `${exact(row.rateWei)} credits per minute are above the highest price` };
       if (row.minutes < BigInt(minMinutes)) {
-        return { ...row, obstacle: `the deposit lasts for ${row.minutes} minutes there, and the least time is ${minMinutes}` };
+        return { ...row, obstacle: `the deposit lasts for ${row.minutes} minutes there, and the minimum time is ${minMinutes}` };
       }
       return row;
     });

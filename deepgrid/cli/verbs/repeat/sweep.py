@@ -116,7 +116,7 @@ async def retry(
 async def _ask_secrets(
     failed: Sequence[SweepRow], jobs: Sequence[AsyncJob]
 ) -> tuple[dict[str, str], dict[int, dict[str, str]]]:
-    """Ask for the secrets of all jobs, and for those of each job that are parameters of the sweep."""
+    """Ask for the secrets of all jobs, and for each job's secrets that are parameters of the sweep."""
     masked = (await jobs[0].file()).masked
     secrets = ask_secrets([place for place in masked if not is_parameter(place, failed[0].parameters)], jobs[0].id)
     own: dict[int, dict[str, str]] = {}

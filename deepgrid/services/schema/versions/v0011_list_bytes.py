@@ -1,4 +1,4 @@
-"""Add the stored size of the list of each bundle. Those of earlier releases count as nothing."""
+"""Add the stored size of the list of each bundle. Lists of earlier releases count as nothing."""
 
 from __future__ import annotations
 
