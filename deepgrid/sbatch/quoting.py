@@ -12,6 +12,14 @@ class Quoted(str):
     """A text that is quoted as one word of bash."""
 
 
+LONGEST_LABEL = 200  # bytes; Slurm refuses names of steps beyond some 1,000, file systems those of files beyond 255
+
+
+def shortened(name: str) -> str:
+    """Return the first 200 bytes of a name, without a part of a character."""
+    return name.encode()[:LONGEST_LABEL].decode(errors="ignore")
+
+
 def quote(text: str) -> Quoted:
     """`text` as one word of bash that means exactly its UTF-8 bytes, in any locale.
 

@@ -22,7 +22,7 @@ from deepgrid.sbatch import sealed_stream
 from deepgrid.sbatch.containers import Containers, Folders, Images, place_of
 from deepgrid.sbatch.file_addresses import LONGEST_PATH, MOST_FOLDERS, PART_BYTES, GridFiles
 from deepgrid.sbatch.network import hubs, interface_secrets, memberships, uses_networks
-from deepgrid.sbatch.quoting import Quoted, only_quoted, quote
+from deepgrid.sbatch.quoting import Quoted, only_quoted, quote, shortened
 from deepgrid.sbatch.step_commands import command_variables, srun_options, task
 from deepgrid.sbatch.storage import StoragePaths
 from deepgrid.workflow.faults import dotted
@@ -38,6 +38,7 @@ INCOMPLETE = 74  # exit status of a job whose output was not sent completely: EX
 MOST_BYTES = 1_000_000  # of all variables that steps wrote; Linux usually allows 2 MB of variables and arguments
 MOST_ENV_FILE_BYTES = 2**24  # of DEEPSQUARE_ENV, which each step reads
 LONGEST_NAME = 300  # of a variable in DEEPSQUARE_ENV
+YEARS_S = 2_000_000_000  # a timeout of `read` that no job reaches; it beats TMOUT of a site's profile
 MOST_FAULTS = 20  # of DEEPSQUARE_ENV that the log names, at most once each
 
 
@@ -110,7 +111,7 @@ def _environment() -> jinja2.Environment:
         guard_mark=Quoted(GUARD_MARK), shell_names=Quoted("|".join(sorted(SHELL_NAMES))), srun_options=srun_options
     )
     environment.globals.update(longest_bytes=LONGEST_BYTES, most_bytes=MOST_BYTES, most_env_file=MOST_ENV_FILE_BYTES)
-    environment.globals.update(longest_name=LONGEST_NAME, most_faults=MOST_FAULTS)
+    environment.globals.update(longest_name=LONGEST_NAME, most_faults=MOST_FAULTS, years=YEARS_S)
     environment.globals.update(part_bytes=PART_BYTES, most_folders=MOST_FOLDERS, longest_path=LONGEST_PATH)
     environment.globals.update(most_output=MOST_OUTPUT_BYTES, incomplete=INCOMPLETE)
     environment.globals.update(sealed_stream=inspect.getsource(sealed_stream), sealed_name=Quoted(sealed_stream.NAME))
@@ -162,7 +163,7 @@ def _folder_mode(mode: int) -> int:
 def _file_name(data: HTTPData) -> Quoted:
     """Return the last part of a URL's path as a file name, for inputs whose server gives no usable name."""
     name = posixpath.basename(unquote(urlsplit(data.url).path))
-    name = "".join(char for char in name if char.isprintable())[:100]
+    name = shortened("".join(char for char in name if char.isprintable()))
     return quote(name if name not in ("", ".", "..") else "input")
 
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import re
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -16,8 +15,6 @@ from deepgrid import modules
 from deepgrid.errors import ConfigurationError, InputError
 from deepgrid.sbatch import GUARD_MARK, StoragePaths, render
 from deepgrid.services.script_check import check_script
-from deepgrid.slurm.observe.run_records import GUARD_STATUS
-from deepgrid.slurm.submit.protocol import with_guard
 from tests.sbatch.support import Bench, job, lint
 
 EXAMPLES = sorted((Path(__file__).parents[2] / "examples").glob("*.yaml"))
@@ -223,51 +220,10 @@ def test_no_step_shares_its_environment_with_the_next(bench: Bench) -> None:
     assert not re.search(r"^export TOKEN", render(job("- run: {command: ':'}"), bench.storage), re.M)
 
 
-PROFILE = """echo "profile says hello"; false
-export FROM_PROFILE=yes PATH=/profile/bin SLURM_JOB_ID=99
-trap 'echo trapped' DEBUG ERR EXIT
-set -fCu; shopt -s failglob nullglob; IFS=,; CDPATH=/; false
-"""
-
-
-def login(bench: Bench, script: bytes, profile: str) -> subprocess.CompletedProcess[str]:
-    """Run the script as Slurm would, in the account of a user with this profile."""
-    (bench.root / ".bash_profile").write_text(profile)
-    (bench.root / "script").write_bytes(script)
-    (bench.root / "script").chmod(0o755)
-    return subprocess.run(
-        [bench.root / "script"], check=False, cwd=bench.root, timeout=60, text=True, stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        env={"PATH": f"{bench.root}/bin:/usr/bin:/bin", "HOME": str(bench.root), "SLURM_JOB_NAME": "0x1",
-             "SLURM_JOB_ID": "7"},
-    )  # fmt: skip
-
-
-@pytest.mark.recorder("starts the script itself")
-@pytest.mark.parametrize("through_guard", [False, True])
-def test_a_script_runs_in_a_login_shell_whatever_the_profile_does(bench: Bench, through_guard: bool) -> None:
-    """Its variables count. Its failures, options, traps and PATH do not break the job."""
-    command = "echo $FROM_PROFILE $SLURM_JOB_ID ${PATH%%:*}; cd /; srun true && echo found"
-    script = render(job(f"- run: {{shell: /bin/bash, command: '{command}'}}"), bench.storage)
-    (bench.root / f"grid{through_guard}" / "run").mkdir(parents=True)
-    (bench.root / f"grid{through_guard}" / "run" / "unstarted").touch()
-    folder = str(bench.root / f"grid{through_guard}")
-    done = login(bench, with_guard(script, folder) if through_guard else script.encode(), PROFILE)
-    said = [line for line in done.stdout.splitlines() if line != "trapped"]
-    assert (done.returncode, said[-3:]) == (
-        0,
-        ["profile says hello", "yes 7 /profile/bin", "found"],
-    )
-    assert bench.left_behind() == []
-
-
-@pytest.mark.recorder("starts the script itself")
-def test_a_refused_start_does_not_run_the_profile_that_a_customer_wrote(bench: Bench) -> None:
-    (bench.root / "tombstone").touch()
-    script = with_guard(render(job("- run: {command: ':'}"), bench.storage), str(bench.root))
-    done = login(bench, script, "echo computing for nothing")
-    (bench.root / "tombstone").unlink()
-    assert (done.returncode, done.stdout) == (GUARD_STATUS, "deepgrid: cancelled before it started\n")
+@pytest.mark.situation("steps", "a step with a name of 3,000 characters", "Slurm gets its first 200 bytes")
+def test_a_long_name_of_a_step_reaches_slurm_in_part(bench: Bench) -> None:
+    outcome = bench.run(job(f"- {{name: {'日本' * 1500}, run: {{command: ':'}}}}"))
+    assert (outcome.status, outcome.calls[0].option("job-name")) == (0, ("日本" * 33).encode())
 
 
 def test_the_storage_has_the_folders_of_the_volumes_also_without_containers(bench: Bench) -> None:
