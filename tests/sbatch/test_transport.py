@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import gzip
 import io
+import socket
 import tarfile
 import zipfile
+from urllib.parse import quote
 
 import pytest
 
@@ -193,3 +195,61 @@ def test_continuous_sync_over_http_gives_a_warning(bench: Bench, store: Store) -
     outcome = run(bench, head, 'echo x >"$DEEPSQUARE_OUTPUT/x"')
     assert (outcome.status, store.received) == (0, {"/out": b"x\n"})
     assert "continuousOutputSync needs an S3 output" in outcome.output
+
+
+@pytest.mark.situation(
+    "input",
+    "a zip file with a warning, as those of Windows with `\\` in names",
+    "it is unpacked, and unzip's warning stays",
+)
+def test_an_archive_with_a_warning_is_unpacked(bench: Bench, store: Store) -> None:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        entry = zipfile.ZipInfo("folder\\inside")
+        entry.create_system = 0  # Windows
+        archive.writestr(entry, "word")
+    store.files["/some.zip"] = buffer.getvalue()
+    head: dict[str, object] = {"input": {"http": {"url": store.url + "/some.zip"}}}
+    outcome = run(bench, head, 'cd "$DEEPSQUARE_INPUT" && ls && cat folder/inside')
+    assert (outcome.status, outcome.output.splitlines()[-2:]) == (0, ["folder", "word"])
+    assert "could not be unpacked" not in outcome.output
+
+
+LONG = "日本" * 50  # 100 characters, 300 bytes
+
+
+@pytest.mark.situation("input", "an input with a name of 100 letters of 3 bytes", "it gets a shorter name")
+@pytest.mark.parametrize("from_server", [True, False])
+def test_an_input_with_a_long_name_outside_ascii_gets_another(bench: Bench, store: Store, from_server: bool) -> None:
+    path = "/data.txt" if from_server else f"/{quote(LONG)}"
+    name = "data.txt" if from_server else "日本" * 33
+    store.files[path] = b"word"
+    store.headers = {"Content-Disposition": f"attachment; filename*=UTF-8''{quote(LONG)}"} if from_server else {}
+    definition = job_with({"input": {"http": {"url": store.url + path}}}, 'cd "$DEEPSQUARE_INPUT"; printf %s *')
+    outcome = bench.run(definition, LC_ALL="C.UTF-8")
+    assert (outcome.status, outcome.output.splitlines()[-1]) == (0, name)
+
+
+# The real curl, with less patience.
+CURL = """#!/bin/bash
+words=("$@")
+for i in "${!words[@]}"; do
+  case ${words[i]} in --speed-time) words[i + 1]=1 ;; --retry) words[i + 1]=0 ;; esac
+done
+exec /usr/bin/curl "${words[@]}"
+"""
+
+
+@pytest.mark.deep  # one second without a byte
+@pytest.mark.recorder("replaces curl")
+@pytest.mark.situation(
+    "input", "a server takes a request and sends nothing", "the job fails after 5 min without a byte"
+)
+def test_a_silent_server_does_not_hold_the_job(bench: Bench) -> None:
+    (bench.root / "bin" / "curl").write_text(CURL)
+    (bench.root / "bin" / "curl").chmod(0o755)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        url = f"http://127.0.0.1:{server.getsockname()[1]}/data"
+        outcome = run(bench, {"input": {"http": {"url": url}}}, "echo never")
+    assert (outcome.status, outcome.calls) == (28, [])
+    assert "curl: (28) Operation too slow" in outcome.output
