@@ -15,7 +15,7 @@ class Quoted(str):
 LONGEST_LABEL = 200  # bytes; Slurm refuses names of steps beyond some 1,000, file systems those of files beyond 255
 
 
-def shortened(name: str) -> str:
+def short_name(name: str) -> str:
     """Return the first 200 bytes of a name, without a part of a character."""
     return name.encode()[:LONGEST_LABEL].decode(errors="ignore")
 

@@ -22,7 +22,7 @@ from deepgrid.sbatch import sealed_stream
 from deepgrid.sbatch.containers import Containers, Folders, Images, place_of
 from deepgrid.sbatch.file_addresses import LONGEST_PATH, MOST_FOLDERS, PART_BYTES, GridFiles
 from deepgrid.sbatch.network import hubs, interface_secrets, memberships, uses_networks
-from deepgrid.sbatch.quoting import Quoted, only_quoted, quote, shortened
+from deepgrid.sbatch.quoting import Quoted, only_quoted, quote, short_name
 from deepgrid.sbatch.step_commands import command_variables, srun_options, task
 from deepgrid.sbatch.storage import StoragePaths
 from deepgrid.workflow.faults import dotted
@@ -163,7 +163,7 @@ def _folder_mode(mode: int) -> int:
 def _file_name(data: HTTPData) -> Quoted:
     """Return the last part of a URL's path as a file name, for inputs whose server gives no usable name."""
     name = posixpath.basename(unquote(urlsplit(data.url).path))
-    name = shortened("".join(char for char in name if char.isprintable()))
+    name = short_name("".join(char for char in name if char.isprintable()))
     return quote(name if name not in ("", ".", "..") else "input")
 
 

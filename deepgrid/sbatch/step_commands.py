@@ -16,7 +16,7 @@ from collections.abc import Iterable, Sequence
 from deepgrid.sbatch.container_commands import apptainer_task, enroot_task, pyxis_options
 from deepgrid.sbatch.containers import Images
 from deepgrid.sbatch.network import namespace_words
-from deepgrid.sbatch.quoting import Quoted, quote, shortened
+from deepgrid.sbatch.quoting import Quoted, quote, short_name
 from deepgrid.workflow.models import Definition, EnvVar, StepRun
 
 COMMAND, FOLDER = "__dg_command", "__dg_work_dir"
@@ -70,7 +70,7 @@ def srun_options(job: Definition, run: StepRun, name: str | None, images: Images
         if images.of(run).form == "pyxis":
             options += pyxis_options(run, images.of(run))
     epilog = Quoted('--task-epilog="$__dg_epilog"')
-    return words([*([f"--job-name={shortened(name)}"] if name else []), *options, epilog])
+    return words([*([f"--job-name={short_name(name)}"] if name else []), *options, epilog])
 
 
 def task(run: StepRun, images: Images) -> Quoted:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import io
+import json
 import stat
 import zipfile
 
 import pytest
 
+from deepgrid.workflow import parse
 from tests.fidelity.conftest import RealSite
 from tests.sbatch.bucket import Bucket, with_s5cmd
 from tests.sbatch.store import Store
@@ -66,6 +68,45 @@ steps:
         files = {name: archive.read(name) for name in archive.namelist() if not name.endswith("/")}
     assert files.items() >= {"output/folder/good": b"good\n", "output/outside": b"word\n"}.items()
     assert len(files) == 4
+
+
+IN_CONTAINER = """
+big=$STORAGE_PATH/big; mkdir $big; echo word >$big/file; echo tmp >$DEEPSQUARE_TMP/kept
+cd "$DEEPSQUARE_OUTPUT"; mkdir run1; echo 1 >run1/x
+ln -s /deepsquare/big/file file; ln -s /deepsquare/tmp/kept kept; ln -s /deepsquare/output/file chain
+ln -s /deepsquare/big big; ln -s /deepsquare/output/run1 latest; ln -s "$PWD/run1" first; ln -s /deepsquare/none none
+"""
+
+
+@pytest.mark.situation(
+    "output",
+    "absolute links that a step made in a container, where the output is `/deepsquare/output`",
+    "a file is sent in place of its link; links to folders are named, those of the output apart from others",
+)
+@pytest.mark.parametrize("kind", ["http", "s3"])
+def test_links_that_were_made_in_a_container(bench: Bench, store: Store, bucket: Bucket, kind: str) -> None:
+    with_s5cmd(bench)
+    # The second step makes it a job with containers. It never runs, so no program for them is needed.
+    held = {"if": "-e /none", "run": {"command": ":", "container": {"image": "busybox"}}}
+    where = {"http": {"url": store.url + "/out"}} if kind == "http" else bucket.at("/out")
+    resources = {"tasks": 1, "cpusPerTask": 1, "memPerCpu": 1, "gpus": 0}
+    steps = [{"run": {"command": IN_CONTAINER}}, held]
+    outcome = bench.run(parse(json.dumps({"resources": resources, "output": where, "steps": steps}), "job").model)
+    assert outcome.status == 0, outcome.output
+    if kind == "http":
+        with zipfile.ZipFile(io.BytesIO(store.received["/out"])) as archive:
+            files = {one.removeprefix("output/"): archive.read(one) for one in archive.namelist() if one[-1] != "/"}
+    else:
+        files = {name.removeprefix("out/"): content for name, content in bucket.files().items()}
+    assert files == {"file": b"word\n", "kept": b"tmp\n", "chain": b"word\n", "run1/x": b"1\n"}
+    inner, outer = {
+        "http": ("is a link to a folder of the output by its absolute path", "is a link to a folder outside"),
+        "s3": ("is a link to a folder",) * 2,
+    }[kind]
+    assert {line.removeprefix("deepgrid: ") for line in outcome.output.splitlines() if OUT in line} == {
+        f"big{OUT}{outer}", f"latest{OUT}{inner}", f"first{OUT}{inner}",
+        f"none{OUT}is a link to nothing that can be read",
+    }  # fmt: skip
 
 
 @pytest.mark.situation(

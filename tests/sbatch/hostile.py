@@ -12,7 +12,7 @@ from pathlib import Path
 
 from hypothesis import strategies as st
 
-from deepgrid.sbatch.quoting import shortened
+from deepgrid.sbatch.quoting import short_name
 from deepgrid.workflow import Definition, EnvVar, JobResources, Step, StepRun, canonical, from_canonical
 from deepgrid.workflow.models import Bore, NetworkInterface, S3Data, StepAsyncLaunch, StepFor, StepModule, TransportData
 from tests.sbatch.support import Bench, Call
@@ -68,7 +68,7 @@ class Expected:
             call.command == self.command.encode()
             and folder == (None if self.folder is None else self.folder.encode())
             and call.shell == b"/bin/sh"
-            and call.option("job-name") == (shortened(self.name or "").encode() or None)
+            and call.option("job-name") == (short_name(self.name or "").encode() or None)
             and all(call.env.get(key.encode()) == value.encode() for key, value in self.variables.items())
         )
 
