@@ -20,7 +20,7 @@ class SlurmLogin(GridBlock):
     _block_type_slug = "deepgrid-slurm-login"
 
     host: str
-    """Host name or address of the login node; several, separated by commas: one that answers is used."""
+    """Host name or address of the login node; several, separated by commas: a host that answers is used."""
     port: int = Field(default=22, description="Port of its sshd.")
     user: str = Field(description="Account of the supervisor on the login node.")
     key_file: Path = Field(description="Path of the supervisor's SSH private key (mode 0600).")

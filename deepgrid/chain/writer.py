@@ -108,7 +108,7 @@ class Writer(BatchWriter):
         return await self._send("MetaScheduler", "metaSchedule", coded_id(job_id), provider)
 
     async def approve_proposal(self, provider: str, looked_at: bytes) -> Receipt:
-        """Approve a provider's proposal if it still is the one that the operator has read.
+        """Approve a provider's proposal if it is still the proposal that the operator has read.
 
         `looked_at` is the `proposal_hash` of the reviewed proposal. Raises ContractError `ProposalChanged` if another
         one waits.

@@ -79,7 +79,7 @@ class Workflow:
 
 
 async def read_workflow(source: Source | Workflow, *, ignore_unknown_fields: bool = False) -> Workflow:
-    """Read and check a workflow as `AsyncGrid.workflow` does; one that was read already stays as it is."""
+    """Read and check a workflow as `AsyncGrid.workflow` does. A `Workflow` is returned unchanged."""
     if isinstance(source, Workflow):
         return source
     loaded, name = await asyncio.to_thread(_load, source, ignore_unknown_fields)  # modules may come from the network

@@ -1,7 +1,7 @@
 """`POST /v1/check`: checks a workflow for the page, by the project's own validator.
 
-Checks run in processes of their own. One that takes too long is killed, so no file stalls the services. The text of a
-file is never logged: it may hold secrets.
+Checks run in processes of their own. A process that takes too long is killed, so no file stalls the services. The text
+of a file is never logged: it may hold secrets.
 """
 
 from __future__ import annotations

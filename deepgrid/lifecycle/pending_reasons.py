@@ -207,7 +207,7 @@ _LONGEST_FIRST = sorted(_BY_NAME, key=len, reverse=True)
 
 
 def pending_reason(text: str) -> PendingReason:
-    """Return what Slurm's reason text of a waiting job means; UNKNOWN for one that this table does not have.
+    """Return what Slurm's reason text of a waiting job means; UNKNOWN if this table does not have it.
 
     Slurm prints a word, a word and details (`ReqNodeNotAvail, UnavailableNodes:n1`), or a sentence.
     """

@@ -91,7 +91,7 @@ class Intervals:
     observe_again_s: float = 30.0  # longest wait before a carrier reads the truth again
     block_poll_s: float = 1.0  # between checks for a new block
     slurm_answers_s: float = 2.0  # a healthy cluster answers within this time
-    look_at_node_s: float = 30.0  # longest wait for a look at a node; 0 for no look
+    look_at_node_s: float = 30.0  # longest wait to observe a node; 0 to observe none
     use_known_s: float = 5.0  # longest wait for what a job used, before its log ends
 
     def until_observing_s(self, now: float) -> float:

@@ -40,7 +40,7 @@ async def _resume(session: ProviderSession, key: JobKey) -> None:
         session.logs.forget(key)
         return
     if session.key_of(job) != key or job.provider != session.address:
-        session.logs.forget(key)  # given back: the log of another claim is the one that counts
+        session.logs.forget(key)  # given back: the log of another claim counts
     elif not job.status.hot:
         session.logs.end(key)
 

@@ -113,7 +113,7 @@ def _json(content: bytes) -> Any:
 
 
 def _arrays(content: bytes, *, single: bool) -> Any:
-    """Return the arrays of an archive. Raises RemoteError for one that is too large when unpacked."""
+    """Return the arrays of an archive. Raises RemoteError for a result that is too large when unpacked."""
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
         entries = archive.infolist()
         if sum(entry.file_size for entry in entries) > MOST_UNPACKED_BYTES:

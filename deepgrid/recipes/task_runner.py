@@ -189,7 +189,7 @@ class GridTaskRunner(ThreadPool):
             return self._seen[of]
 
     def submit_job(self, task: Any, key: str, text: str) -> Job:
-        """Submit a call as a job, or return the one that it has."""
+        """Submit a call as a job, or return the job that it already has."""
         grid = self._running()
         workflow = grid.workflow(self._workflow_of(task.fn, key)).env(REMOTE_CALL=text)
         return grid.submit(workflow, credits=self._credits, key=key, name=task.name[:32], **self._options)

@@ -32,7 +32,7 @@ class GridFiles:
     """Addresses that work for this claim of the job only. Without them, the script can be looked at, not run.
 
     `authorities` are certificates (PEM) of the grid's own authorities, which its nodes do not know. The keys are of
-    private files, in hexadecimal digits; `own_key` is the one that the customer sealed, which is no secret.
+    private files, in hexadecimal digits; `own_key` is the key that the customer encrypted, which is not secret.
     """
 
     input: str = field(default="", repr=False)

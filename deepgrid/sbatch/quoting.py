@@ -12,7 +12,7 @@ class Quoted(str):
     """A text that is quoted as one word of bash."""
 
 
-LONGEST_LABEL = 200  # bytes; Slurm refuses names of steps beyond some 1,000, file systems those of files beyond 255
+LONGEST_LABEL = 200  # bytes; Slurm refuses step names beyond about 1,000, file systems refuse file names beyond 255
 
 
 def short_name(name: str) -> str:

@@ -81,7 +81,7 @@ ln -s /deepsquare/big big; ln -s /deepsquare/output/run1 latest; ln -s "$PWD/run
 @pytest.mark.situation(
     "output",
     "absolute links that a step made in a container, where the output is `/deepsquare/output`",
-    "a file is sent in place of its link; links to folders are named, those of the output apart from others",
+    "a file is sent in place of its link; links to folders are named, links in the output separately",
 )
 @pytest.mark.parametrize("kind", ["http", "s3"])
 def test_links_that_were_made_in_a_container(bench: Bench, store: Store, bucket: Bucket, kind: str) -> None:

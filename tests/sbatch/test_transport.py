@@ -199,7 +199,7 @@ def test_continuous_sync_over_http_gives_a_warning(bench: Bench, store: Store) -
 
 @pytest.mark.situation(
     "input",
-    "a zip file with a warning, as those of Windows with `\\` in names",
+    "a zip file with a warning, as Windows makes them, with `\\` in names",
     "it is unpacked, and unzip's warning stays",
 )
 def test_an_archive_with_a_warning_is_unpacked(bench: Bench, store: Store) -> None:

@@ -67,7 +67,7 @@ class ClaimRecord:
 
     @property
     def run(self) -> Run | None:
-        """The first run that began; else any, as one that never started."""
+        """The first run that began; otherwise any run, as a run that never started."""
         begun = starts(self.runs)
         return begun[0] if begun else replace(self.runs[0], started_at=None) if self.runs else None
 

@@ -21,7 +21,7 @@ MOST_BARS = 62  # of a plot over time
 
 @dataclass(frozen=True, slots=True)
 class Waits:
-    """Waits in seconds: the middle one, the one that nine of ten do not exceed, the longest. None without waits."""
+    """Waits in seconds: the median, the 90th percentile, the longest. None without waits."""
 
     count: int
     median_s: int | None = None

@@ -99,7 +99,7 @@ class Use:
 class Journal:
     """The definitions of the keys that this machine used, in `folder`. Without a folder it knows nothing.
 
-    A line of JSON per use is appended in one write. The last line about a key counts, and one that was cut off is
+    A line of JSON per use is appended in one write. The last line about a key counts. A line that was cut off is
     ignored. A lost journal loses warnings about keys that are used twice, and nothing else.
     """
 

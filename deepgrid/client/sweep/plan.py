@@ -136,7 +136,7 @@ class Plan:
             warnings.warn(f"The workflow does not mention the parameter {name}{hint}.", stacklevel=2)
 
     def again(self, entry: Entry) -> Entry:
-        """Return the next attempt of an entry; the same attempt of one that has no job."""
+        """Return the next attempt of an entry, or the same attempt if the entry has no job."""
         from deepgrid.workflow import canonical, hash_definition
 
         attempt = entry.attempt + (entry.job is not None)

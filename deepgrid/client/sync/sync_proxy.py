@@ -174,7 +174,7 @@ def _sync_value(value: Any) -> Any:
 
 @contextmanager
 def _errors_about_sync_objects() -> Iterator[None]:
-    """Give an error the sync object in place of the async one that it is about."""
+    """Replace the async object in an error with its sync object."""
     try:
         yield
     except GridError as error:

@@ -84,7 +84,7 @@ class TooLarge(BaseException):
 
 
 def limited_answer() -> Callable[..., Any]:
-    """Return a middleware for one execution. It ends a too large one with TooLarge."""
+    """Return a middleware for one execution. It ends an execution with too many fields with TooLarge."""
     answered = 0
 
     def count(resolve: Callable[..., Any], root: Any, info: Any, **arguments: Any) -> Any:

@@ -136,7 +136,7 @@ class Shares:
 
     @contextmanager
     def lend(self, key: str) -> Iterator[None]:
-        """Give back one that is held while the context lasts. It is taken again at the end, even above a limit."""
+        """Release one held slot while the context lasts. It is taken again at the end, even above a limit."""
         self.give_back(key)
         try:
             yield

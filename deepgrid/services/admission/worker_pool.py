@@ -1,4 +1,4 @@
-"""Processes that examine what strangers send. One that takes too long is killed, so no text stalls the services."""
+"""Processes that examine untrusted input. A process that takes too long is killed, so no text stalls the services."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ logger = logging.getLogger(__name__)
 class WorkerPool:
     """Asks processes of `python -m MODULE`, whose other side is `deepgrid.services.worker_loop`.
 
-    Parties take turns. While processes are in use, one more waits, and takes the place of one that is killed.
+    Parties take turns. While processes are in use, one more waits, and replaces a process that is killed.
     """
 
     def __init__(self, module: str, turns: FairQueue, within_s: float, *, whole_environment: bool = False) -> None:

@@ -71,7 +71,7 @@ class LogChunk:
 
 
 def open_definition(secret: bytes, sealed: str, definition_hash: str) -> Definition:
-    """Decrypt a released definition. Its hash proves that it is the one that the job names."""
+    """Decrypt a released definition. Its hash proves that it is the definition that the job names."""
     import ecies  # here, as the next: they take a fifth of a second to load, and most clients open no definition
 
     from deepgrid.workflow import from_canonical

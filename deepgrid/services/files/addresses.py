@@ -62,7 +62,7 @@ class Addresses:
         return hmac.new(self._key, f"input.{owner}.{digest}".encode(), hashlib.sha256).hexdigest()[:32]
 
     def read(self, token: str) -> Address | None:
-        """Return the address of a token, which may have expired; None for one that was not made here."""
+        """Return the address of a token, which may have expired; None for a token that was not made here."""
         found = _TOKEN.fullmatch(token)
         text, _, signature = token.rpartition(".")
         if not found or not hmac.compare_digest(self._signature(text), signature):

@@ -178,7 +178,7 @@ class Bundles:
             found.finished_at = found.used_at = self.clock()
 
     async def require(self, bundle_id: str, *, finished: bool = False) -> Bundle:
-        """Return a bundle. Refuses with 404; also one that is not finished, if `finished`."""
+        """Return a bundle. Refuses with 404. With `finished`, it also refuses an unfinished bundle."""
         async with self.database.read() as session:
             bundle = await session.get(Bundle, bundle_id)
         if bundle is None or (finished and bundle.finished_at is None):

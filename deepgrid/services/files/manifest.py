@@ -116,7 +116,7 @@ def _text_of(name: bytes) -> str:
 
 
 def checked_path(path: str) -> str:
-    """Return the path of a file in a bundle. Raises InputError for one that could lead elsewhere, or is too long."""
+    """Return the path of a file in a bundle. Raises InputError for a path that could lead elsewhere, or is too long."""
     try:
         _require_short(path.encode())
     except UnicodeEncodeError:

@@ -28,7 +28,7 @@ class ManifestCache:
         self._parsing = asyncio.Semaphore(PARSED_AT_ONCE)
 
     async def get(self, key: Key, read: Callable[[], Awaitable[bytes]]) -> Manifest:
-        """Return a manifest. `read` returns the stored form of one that is not known."""
+        """Return a manifest. `read` returns the stored form of a manifest that is not in the cache."""
         lock = self._readers.setdefault(key, asyncio.Lock())
         async with lock:
             if (found := self._known.pop(key, None)) is None:

@@ -152,7 +152,7 @@ async def _store(
 
 
 async def owned_definition(context: Context, definition_hash: str) -> Definition | None:
-    """Return the definition, if it has an owner. The customer of the first job that names one without owner gets it.
+    """Return the definition, if it has an owner. The customer of the first job that names an unowned one gets it.
 
     Refuses with 425 or 503 if that job cannot be found now.
     """

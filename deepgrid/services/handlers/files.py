@@ -179,7 +179,7 @@ async def revoke_links(job_id: JobId, request: SignedStore, context: Services) -
 
 
 async def _job_of(context: Context, job_id: int, signer: str) -> Job:
-    """Return a job of this customer. A job of another is refused as one that does not exist."""
+    """Return a job of this customer. Another customer's job is refused like a job that does not exist."""
     job = await context.job(job_id)
     if job.customer != signer:
         raise Refusal(404, f"there is no job {job_id} of {signer}")

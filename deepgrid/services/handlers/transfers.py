@@ -210,7 +210,7 @@ def _range_response(
 
 
 async def _checked_body(request: Request, limit: int) -> bytes:
-    """Return the body. Refuses with 413 a larger one, with 422 one that has another checksum than its header."""
+    """Return the body. Refuses with 413 a larger body, and with 422 a body whose checksum differs from its header."""
     body = await read_body(request, limit)
     await _require_checksum(request, body)
     return body

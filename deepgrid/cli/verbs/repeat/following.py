@@ -15,7 +15,7 @@ from deepgrid.client.workflow import Workflow
 
 
 async def follow(job: AsyncJob, workflow: Workflow, *, timestamps: bool, exits: bool) -> None:
-    """Show the job until it is over. One that was submitted with `retries` is run again if its cluster failed.
+    """Show the job until it is over. A job that was submitted with `retries` is run again if its cluster failed.
 
     With `exits`, end with its exit status.
     """
