@@ -15,10 +15,12 @@ import paramiko
 import pytest
 
 from deepgrid.errors import ConfigurationError, SlurmError, SlurmUnreachable
+from deepgrid.slurm.ssh.byte_channel import ByteChannel
 from deepgrid.slurm.ssh.channel import OUTPUT_LIMIT_BYTES
 from deepgrid.slurm.ssh.login import Login
 from deepgrid.slurm.ssh.login_settings import LoginSettings
 from tests.slurm.support import Box
+from tests.waiting import until
 
 
 async def test_status_output_and_errors_are_separate(login: Login) -> None:
@@ -70,6 +72,55 @@ def start_up_file(box: Box) -> Iterator[Path]:
     file = Path(box.settings.grid_root).parent / "login-home" / ".bashrc"
     yield file
     file.unlink()
+
+
+async def test_bytes_pass_both_ways_in_pieces_of_any_size(login: Login) -> None:
+    """Several SSH windows pass, in pieces that are read without a thread and in others."""
+    channel = await login.open_byte_channel(["cat"])
+    sent, received = os.urandom(6 * 2**20), bytearray()
+
+    async def write() -> None:
+        start = 0
+        for size in (1, 100, 70_000) * 50:
+            await channel.write(sent[start : start + size])
+            start += size
+        await channel.write(sent[start:])
+
+    writing = asyncio.create_task(write())
+    async with asyncio.timeout(60):
+        while len(received) < len(sent):
+            piece = await channel.read()
+            assert piece, "the command ended"
+            received += piece
+        await writing
+    assert received == sent
+    reading = asyncio.create_task(channel.read())
+    await asyncio.sleep(0)
+    channel.close()
+    async with asyncio.timeout(60):
+        assert await reading == b""
+
+
+async def test_a_command_that_does_not_read_holds_up_no_other_channel(login: Login) -> None:
+    """One thread writes for all channels. It takes only what there is room for."""
+    stuck = await login.open_byte_channel(["sleep", "600"])
+    other = await login.open_byte_channel(["cat"])
+    flooding = asyncio.create_task(_flood(stuck))
+    await until(lambda: not stuck._channel.send_ready())
+    async with asyncio.timeout(60):
+        for number in range(100):
+            await other.write(b"%03d" % number)
+            assert await other.read() == b"%03d" % number
+    assert not flooding.done()
+    stuck.close()
+    other.close()
+    with pytest.raises(SlurmUnreachable):
+        await flooding
+
+
+async def _flood(channel: ByteChannel) -> None:
+    while True:
+        await channel.write(bytes(2**15))
 
 
 @pytest.mark.parametrize("chatter", ["echo one; echo two", "printf 'no end of line'", "yes | head -c 300000"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -15,23 +16,30 @@ from deepgrid.slurm.ssh.ssh_errors import CHECK_PATH, excerpt, never_ran
 
 PIECE_BYTES = 2**16
 LONGEST_GREETING = 2**16  # of a login shell, before the command
+LEAST_ROOM = 2**12  # bytes up to the next message that lets the command send more
 
 
 class ByteChannel:
     """The standard streams of a command. One caller reads, and one writes. Close it at the end.
 
-    It has threads of its own, so that commands that occupy all threads of the login do not delay it. What is not read
-    stays in the SSH window, which is limited.
+    It has threads of its own, so that commands that occupy all threads of the login do not delay it. To wake a thread
+    costs more than the rest. So what has arrived is read without one, and one thread writes for all channels what their
+    commands have room for. What is not read stays in the SSH window, which is limited.
     """
 
-    def __init__(self, threads: ThreadPoolExecutor, channel: paramiko.Channel) -> None:
-        self._threads = threads
+    def __init__(self, threads: ThreadPoolExecutor, channel: paramiko.Channel, writer: ThreadPoolExecutor) -> None:
+        self._threads, self._writer = threads, writer
         self._channel = channel
         self._before: bytes | None = b""  # what came before the mark; None once it was seen
+        self._arrived = asyncio.Event()
+        channel.in_buffer.set_event(_Arrival(asyncio.get_running_loop(), self._arrived))
 
     @classmethod
-    async def open(cls, opened: Callable[[], paramiko.Channel]) -> ByteChannel:
-        """Talk to the command of the channel that `opened` opens (it may block). Raises the errors of `opened`."""
+    async def open(cls, opened: Callable[[], paramiko.Channel], writer: ThreadPoolExecutor) -> ByteChannel:
+        """Talk to the command of the channel that `opened` opens (it may block). Raises the errors of `opened`.
+
+        `writer` is one thread for all channels of a login.
+        """
         threads = ThreadPoolExecutor(2, thread_name_prefix="ssh-byte-channel")
         opening = asyncio.get_running_loop().run_in_executor(threads, opened)
         try:
@@ -40,15 +48,24 @@ class ByteChannel:
             opening.add_done_callback(lambda done: done.exception() or threads.submit(done.result().close))
             raise
         channel.settimeout(None)
-        return cls(threads, channel)
+        return cls(threads, channel, writer)
 
     async def read(self) -> bytes:
         """Return the next bytes of the command; none at its end. Raises SlurmUnreachable if it never ran."""
+        if self._before is None:
+            while not self._is_ready():
+                self._arrived.clear()
+                if not self._is_ready():
+                    await self._arrived.wait()
+            room = self._channel.in_window_threshold - self._channel.in_window_sofar
+            if room >= LEAST_ROOM:  # else `recv` also sends a message, for which it may wait
+                return self._channel.recv(min(room, PIECE_BYTES))
         return await asyncio.get_running_loop().run_in_executor(self._threads, self._read)
 
     async def write(self, data: bytes) -> None:
         """Write all of it. Waits while the command does not read. Raises SlurmUnreachable if the command is gone."""
-        await asyncio.get_running_loop().run_in_executor(self._threads, self._write, data)
+        thread = self._writer if len(data) <= self._channel.out_window_size else self._threads
+        await asyncio.get_running_loop().run_in_executor(thread, self._write, data)
 
     async def complaint(self) -> str:
         """Return the beginning of what the command wrote to standard error so far, on one line."""
@@ -59,6 +76,10 @@ class ByteChannel:
         """Close the channel without blocking. The command reads the end of its input."""
         self._threads.submit(self._close)
         self._threads.shutdown(wait=False)
+
+    def _is_ready(self) -> bool:
+        """Return whether something can be read at once, which may be the end."""
+        return self._channel.recv_ready() or self._channel.closed or bool(self._channel.eof_received)
 
     def _read(self) -> bytes:
         try:
@@ -95,3 +116,16 @@ class ByteChannel:
     def _close(self) -> None:
         with suppress(Exception):
             self._channel.close()
+
+
+class _Arrival(threading.Event):
+    """What the SSH library sets, in a thread of its own, when something has arrived: it wakes a task."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, arrived: asyncio.Event) -> None:
+        super().__init__()
+        self._loop, self._arrived = loop, arrived
+
+    def set(self) -> None:
+        with suppress(RuntimeError):  # the loop is closed
+            if not self._arrived.is_set():
+                self._loop.call_soon_threadsafe(self._arrived.set)
