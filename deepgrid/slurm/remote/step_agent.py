@@ -46,6 +46,11 @@ OF_THE_STEP = (
     r"(DEEPGRID_SLURM_.*|SRUN_DEBUG|SLURM_(STEP.*|NNODES|NTASKS|NPROCS|TASKS_PER_NODE|GTIDS|LOCALID|NODEID|PROCID|TASK_PID"
     r"|CPU_BIND.*|DISTRIBUTION|LAUNCH_NODE_IPADDR|SRUN_COMM_.*|MPI_TYPE|PRIO_PROCESS|UMASK|JOB_NAME|TOPOLOGY_.*))\Z"
 )
+TICK_S = 1.0  # between looks at all streams, unless a process ends or a stream is about to end
+# Every write passes many processes on its way. So what is ready within this time goes together. It is short: by Nagle's
+# algorithm, Slurm's connections hold back further input until something goes back.
+GATHER_S = 0.004
+LARGE_WRITE = 8 * 1024  # bytes, which do not wait
 
 
 def job_environment() -> dict[str, str]:
@@ -71,6 +76,13 @@ def send_all() -> None:
             rest = rest[os.write(1, rest) :]
         except BlockingIOError:
             select.select([], [1], [], 1)
+
+
+def tick(now: float) -> None:
+    """Look after streams whose time is over, or whose process has ended."""
+    for stream in [*streams.values(), *leaving]:
+        stream.tick(now)
+    leaving[:] = [one for one in leaving if one.process.poll() is None]
 
 
 def open_stream(number: int, wanted: dict[str, Any]) -> None:
@@ -110,7 +122,8 @@ def received(kind: int, number: int, content: bytes) -> None:
         stream.end({"status": 255})
 
 
-def serve() -> None:
+def prepare() -> int:
+    """Watch the input and the ends of processes. Returns the descriptor that tells of the latter."""
     waking, woken = os.pipe()
     for descriptor in (waking, woken, 0):
         os.set_blocking(descriptor, False)
@@ -123,17 +136,27 @@ def serve() -> None:
         termios.tcsetattr(1, termios.TCSANOW, state)
     watched.register(0, selectors.EVENT_READ, None)
     watched.register(waking, selectors.EVENT_READ, None)
+    return waking
+
+
+def serve() -> None:
+    waking = prepare()
     send(EXIT, 0)  # it is ready
-    buffered = b""
+    buffered, ticked_at, due = b"", 0.0, 0.0
     while True:
-        send_all()
+        now = time.monotonic()
+        if unsent and (now >= due or len(unsent) > LARGE_WRITE):
+            send_all()
+        if not unsent:
+            due = now + GATHER_S
         busy = any(one.connect_by or one.ended_at or one.hung_up_at for one in (*streams.values(), *leaving))
-        for key, events in watched.select(0.1 if busy else 30):
+        for key, events in watched.select(due - now if unsent else 0.1 if busy else 30):
             if key.data is not None:
                 if key.fd in key.data.registered:
                     key.data.ready(key.fd, events)
             elif key.fd == waking:
                 os.read(waking, 4096)
+                ticked_at = 0.0  # a process has ended
             else:
                 piece = os.read(0, 65536)
                 if not piece:
@@ -146,9 +169,9 @@ def serve() -> None:
             content, buffered = buffered[HEAD.size : 4 + size], buffered[4 + size :]
             received(kind, number, content)
         now = time.monotonic()
-        for stream in [*streams.values(), *leaving]:
-            stream.tick(now)
-        leaving[:] = [one for one in leaving if one.process.poll() is None]
+        if busy or now - ticked_at > TICK_S:  # each stream costs a system call
+            ticked_at = now
+            tick(now)
 
 
 def main() -> None:
