@@ -10,8 +10,9 @@ import pytest
 from deepgrid.errors import AccessDenied
 from deepgrid.lifecycle.states import JobStatus
 from deepgrid.services.client import FilesClient
-from deepgrid.services.client.tunnels_client import TunnelsClient, TunnelSocket
+from deepgrid.services.client.tunnels_client import TunnelsClient
 from deepgrid.services.signing.signers import SessionKey
+from deepgrid.services.tunnels.tunnel_socket import TunnelSocket
 from tests.services.conftest import start  # noqa: F401 - a fixture
 from tests.services.files.conftest import files  # noqa: F401 - a fixture
 from tests.services.files.support import FileGrid, get, grid_job, put

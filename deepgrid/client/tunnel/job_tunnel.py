@@ -14,7 +14,7 @@ from deepgrid.lifecycle.job import Job
 from deepgrid.lifecycle.states import JobStatus
 from deepgrid.plain_text import plain
 from deepgrid.services.client import ServicesClient
-from deepgrid.services.client.tunnels_client import TunnelsClient, TunnelSocket
+from deepgrid.services.client.tunnels_client import TunnelsClient
 from deepgrid.services.signing.signatures import BadRequestSignature
 from deepgrid.services.tunnels import tunnel_frames as frames
 from deepgrid.services.tunnels.secure_channel import OpeningTunnel, SealedChannel, TunnelAnswer, TunnelBroken
@@ -28,6 +28,7 @@ from deepgrid.services.tunnels.tunnel_frames import (
     StreamEnd,
     StreamRequest,
 )
+from deepgrid.services.tunnels.tunnel_socket import TunnelSocket
 
 ANSWER_WITHIN_S = 120.0  # Slurm may take long to start a step
 ASK_AGAIN_S = 1.0

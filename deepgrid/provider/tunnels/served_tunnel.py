@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 
 from deepgrid.provider.tunnels.agent_link import AgentLink
 from deepgrid.services.admission.limits import Pace
-from deepgrid.services.client.tunnels_client import TunnelSocket
 from deepgrid.services.tunnels import tunnel_frames as frames
 from deepgrid.services.tunnels.secure_channel import SealedChannel, TunnelBroken
 from deepgrid.services.tunnels.tunnel_frames import (
@@ -20,6 +19,7 @@ from deepgrid.services.tunnels.tunnel_frames import (
     BrokenFrame,
     Kind,
 )
+from deepgrid.services.tunnels.tunnel_socket import TunnelSocket
 
 CHECK_S = 5.0  # between checks whether the tunnel is idle or too old
 MOST_QUEUED = 8192  # frames of a customer that does not read; the windows limit their bytes

@@ -23,7 +23,7 @@ from deepgrid.provider.session import ProviderSession
 from deepgrid.provider.tunnels.agent_link import AgentLink
 from deepgrid.provider.tunnels.served_tunnel import ServedTunnel, TunnelBounds
 from deepgrid.services.admission.limits import Buckets, Rate, Shares
-from deepgrid.services.client.tunnels_client import TunnelsClient, TunnelSocket
+from deepgrid.services.client.tunnels_client import TunnelsClient
 from deepgrid.services.messages import MAX_WAIT_S
 from deepgrid.services.refusal import Refusal
 from deepgrid.services.signing.request_signing import WINDOW_S
@@ -36,6 +36,7 @@ from deepgrid.services.tunnels.secure_channel import (
     answer_opening,
     check_opening,
 )
+from deepgrid.services.tunnels.tunnel_socket import TunnelSocket
 from deepgrid.slurm.ssh.login import Login
 from deepgrid.slurm.submit.overlap_step import start_agent
 
@@ -102,7 +103,7 @@ class TunnelHost:
     async def _answer(self, invitation: Invitation) -> None:
         """Serve one tunnel. What goes wrong ends this tunnel only."""
         try:
-            socket = await self._client.join(self._session.address, invitation.token)
+            socket = await self._client.join_with_others(self._session.address, invitation.token)
         except GridError as error:
             logger.warning("job %d: a session is not joined: %s", invitation.job_id, error.message)
             return

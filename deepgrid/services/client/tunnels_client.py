@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+import asyncio
 from urllib.parse import urlsplit
 
 import aiohttp
@@ -12,31 +12,19 @@ from deepgrid.lifecycle.job import Job
 from deepgrid.safe_http import is_loopback, tls_of
 from deepgrid.services.client import answers
 from deepgrid.services.client.services_client import ServicesClient
+from deepgrid.services.tunnels.frame_connection import MOST_AT_ONCE
+from deepgrid.services.tunnels.multiplexer import SUBPROTOCOL, Multiplexer
 from deepgrid.services.tunnels.secure_channel import (
-    LONGEST_ANSWER,
-    MAX_SEALED,
+    MAX_MESSAGE,
     Invitation,
     Invitations,
     OpeningTunnel,
     TunnelToken,
 )
+from deepgrid.services.tunnels.tunnel_socket import TunnelSocket
 
 CONNECT_WITHIN_S = 20.0
 HEARTBEAT_S = 20.0  # between pings, which also keep proxies from closing an idle connection
-
-
-class TunnelSocket(Protocol):
-    """Messages to and from the other side of a tunnel."""
-
-    async def send(self, data: bytes) -> None:
-        """Send a message. Waits while the other side does not read. Raises ConnectionError when it has left."""
-        ...
-
-    async def receive(self) -> bytes:
-        """Return the next message; none when the other side has left."""
-        ...
-
-    async def close(self) -> None: ...
 
 
 class TunnelsClient:
@@ -46,6 +34,8 @@ class TunnelsClient:
         self._services = services
         self._authorities = authorities
         self._http: aiohttp.ClientSession | None = None
+        self._shared: Multiplexer | None = None
+        self._connecting = asyncio.Lock()
 
     async def invitations(self, provider: str, wait_s: float) -> list[Invitation]:
         """Return what customers opened at this provider, whose wallet signs. Waits up to `wait_s` for something."""
@@ -61,6 +51,27 @@ class TunnelsClient:
 
     async def join(self, provider: str, token: str) -> TunnelSocket:
         """Connect with a token. Raises ServiceError when the services do not answer or do not know it any more."""
+        return _Socket(await self._connect(provider, token))
+
+    async def join_with_others(self, provider: str, token: str) -> TunnelSocket:
+        """Connect like `join`, in one WebSocket for all tunnels of a supervisor if the services can do that."""
+        async with self._connecting:
+            if self._shared is None or self._shared.over.done():
+                socket = await self._connect(provider, token, SUBPROTOCOL)
+                if socket.protocol != SUBPROTOCOL:
+                    return _Socket(socket)
+                self._shared = Multiplexer(_Socket(socket))
+                return self._shared.first
+        tunnel = await self._shared.join(token)
+        return tunnel or await self.join(provider, token)  # another process of the services may know it
+
+    async def close(self) -> None:
+        if self._shared is not None:
+            await self._shared.close()
+        if self._http is not None:
+            await self._http.close()
+
+    async def _connect(self, provider: str, token: str, *protocols: str) -> aiohttp.ClientWebSocketResponse:
         base = self._services.base_url
         url = f"ws{base.removeprefix('http')}/v1/tunnels/{provider}/ends/{token}"
         if self._http is None:
@@ -68,17 +79,13 @@ class TunnelsClient:
             tls = aiohttp.TCPConnector(ssl=tls_of(base, self._authorities) or True, limit=0)
             timeout = aiohttp.ClientTimeout(total=None, connect=CONNECT_WITHIN_S, sock_connect=CONNECT_WITHIN_S)
             self._http = aiohttp.ClientSession(connector=tls, timeout=timeout, trust_env=not is_loopback(host))
+        largest = max(MAX_MESSAGE, MOST_AT_ONCE) + 1  # the library refuses a message of this size
         try:
-            socket = await self._http.ws_connect(
-                url, max_msg_size=MAX_SEALED + LONGEST_ANSWER, heartbeat=HEARTBEAT_S, compress=0
+            return await self._http.ws_connect(
+                url, protocols=protocols, max_msg_size=largest, heartbeat=HEARTBEAT_S, compress=0
             )
         except (aiohttp.ClientError, OSError, TimeoutError):
             raise ServiceError(f"The grid's services at {base} do not open a WebSocket.") from None
-        return _Socket(socket)
-
-    async def close(self) -> None:
-        if self._http is not None:
-            await self._http.close()
 
 
 class _Socket:

@@ -60,7 +60,7 @@ class EdgeLimits:
 
     connections: int = 8192  # of each worker process; the oldest idle one makes room for a new one
     running: int = 640  # concurrent requests per address, including readers that wait for output
-    tunnels: int = 1024  # WebSockets per address; a supervisor has one per session of its customers
+    tunnels: int = 1024  # WebSockets per address; a customer has one per session
     sending: int = 64  # concurrent requests with bodies per address; a body may have 1 MiB
     public_sending: int = 512  # the same for the web app and its relay, with 256 KiB each
     public_running: int = 2048  # requests to the web app and public reads, per address; they do not count as `running`

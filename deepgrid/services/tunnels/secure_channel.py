@@ -41,6 +41,7 @@ OPENING = eip712_types(
 ANSWER = eip712_types("TunnelAnswer", opening="bytes32", publicKey="bytes32")
 
 LONGEST_ANSWER = 4096  # bytes of the first message, which is in clear text and signed
+MAX_MESSAGE = MAX_SEALED + LONGEST_ANSWER
 MOST_INVITATIONS = 64  # in one answer of the services
 
 Token = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]

@@ -19,14 +19,15 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 from deepgrid.lifecycle.job import Job
 from deepgrid.services.admission.limits import Pace, Shares
 from deepgrid.services.refusal import Refusal
+from deepgrid.services.tunnels.multiplexer import PACE_S, SUBPROTOCOL, Multiplexer
 from deepgrid.services.tunnels.secure_channel import (
-    LONGEST_ANSWER,
-    MAX_SEALED,
+    MAX_MESSAGE,
     MOST_INVITATIONS,
     Invitation,
     Invitations,
     TunnelOpening,
 )
+from deepgrid.services.tunnels.tunnel_socket import TunnelSocket
 
 END_PATH = re.compile(r"/v1/tunnels/0x[0-9a-fA-F]{40}/ends/([0-9a-f]{64})\Z")
 
@@ -62,11 +63,11 @@ class Meeting:
         loop = asyncio.get_running_loop()
         self._limits = limits
         self.key_hash = key_hash
-        self._sockets: tuple[asyncio.Future[WebSocket], asyncio.Future[WebSocket]]
+        self._sockets: tuple[asyncio.Future[TunnelSocket], asyncio.Future[TunnelSocket]]
         self._sockets = (loop.create_future(), loop.create_future())
         self.is_over = loop.create_future()
 
-    async def serve(self, socket: WebSocket, side: int) -> None:
+    async def serve(self, socket: TunnelSocket, side: int) -> None:
         """Carry messages from this side to the other one, until one of them leaves."""
         if self.is_over.done():  # it was ended after this side was let in
             await socket.close()
@@ -76,13 +77,12 @@ class Meeting:
             async with asyncio.timeout(self._limits.join_within_s):
                 other = await asyncio.shield(self._sockets[1 - side])
             pace = Pace(self._limits.bytes_per_s, self._limits.burst_bytes)
-            while True:
-                data = await socket.receive_bytes()
-                if len(data) > MAX_SEALED + LONGEST_ANSWER:
+            while data := await socket.receive():
+                if len(data) > MAX_MESSAGE:
                     return
                 await pace.wait(len(data))
-                await other.send_bytes(data)
-        except (TimeoutError, WebSocketDisconnect, RuntimeError, KeyError):  # left, or sent text
+                await other.send(data)
+        except (TimeoutError, ConnectionError):
             pass
         finally:
             await self.end()
@@ -93,8 +93,30 @@ class Meeting:
             self.is_over.set_result(None)
             for one in self._sockets:
                 if one.done() and not one.cancelled():
-                    with suppress(RuntimeError):  # it is closed already
-                        await one.result().close()
+                    await one.result().close()
+
+
+class _Socket:
+    """A WebSocket of a client, as one side of a tunnel."""
+
+    def __init__(self, socket: WebSocket) -> None:
+        self._socket = socket
+
+    async def send(self, data: bytes) -> None:
+        try:
+            await self._socket.send_bytes(data)
+        except (WebSocketDisconnect, RuntimeError):
+            raise ConnectionResetError("the client has left") from None
+
+    async def receive(self) -> bytes:
+        try:
+            return await self._socket.receive_bytes()
+        except (WebSocketDisconnect, RuntimeError, KeyError):  # left, or sent text
+            return b""
+
+    async def close(self) -> None:
+        with suppress(RuntimeError, WebSocketDisconnect):  # it is closed already
+            await self._socket.close()
 
 
 class Switchboard:
@@ -184,8 +206,31 @@ class Switchboard:
             await socket.close()
             return
         meeting, side = found
-        await socket.accept()
-        await meeting.serve(socket, side)
+        if SUBPROTOCOL in socket.scope["subprotocols"]:
+            await socket.accept(subprotocol=SUBPROTOCOL)
+            await self._serve_many(meeting, side, _Socket(socket))
+        else:
+            await socket.accept()
+            await meeting.serve(_Socket(socket), side)
+
+    async def _serve_many(self, meeting: Meeting, side: int, socket: TunnelSocket) -> None:
+        """Serve all tunnels that join through this connection."""
+        async with asyncio.TaskGroup() as group:
+
+            def admit(token: str, tunnel: TunnelSocket) -> bool:
+                found = self._ends.pop(token, None)
+                if found is not None:
+                    group.create_task(found[0].serve(tunnel, found[1]))
+                return found is not None
+
+            many = Multiplexer(socket, admit, gather_s=0.0, pace_s=PACE_S)
+            try:
+                group.create_task(meeting.serve(many.first, side))
+                while not (await asyncio.wait({many.over}, timeout=self.limits.join_within_s))[0]:
+                    if not many.tunnels:
+                        break
+            finally:
+                await many.close()
 
     async def close(self) -> None:
         """Forget all invitations."""
