@@ -16,7 +16,7 @@ from deepgrid.services.tunnels.tunnel_frames import MOST_CONTENT, BrokenFrame, K
 from deepgrid.slurm.ssh.byte_channel import ByteChannel
 
 READY_WITHIN_S = 60.0
-PACE_S = 0.005  # half of the services' pace: what they send together goes on at once
+PACE_S = 0.005  # half of the services' pace: what they send together is sent at once
 
 Deliver = Callable[[Kind, bytes], None]
 

@@ -47,8 +47,8 @@ OF_THE_STEP = (
     r"|CPU_BIND.*|DISTRIBUTION|LAUNCH_NODE_IPADDR|SRUN_COMM_.*|MPI_TYPE|PRIO_PROCESS|UMASK|JOB_NAME|TOPOLOGY_.*))\Z"
 )
 TICK_S = 1.0  # between looks at all streams, unless a process ends or a stream is about to end
-# Every write passes many processes on its way. So what is ready within this time goes together. It is short: by Nagle's
-# algorithm, Slurm's connections hold back further input until something goes back.
+# Every write passes many processes. So what is ready within this time is sent together. It is short: by Nagle's
+# algorithm, Slurm's connections hold back further input until something is sent back.
 GATHER_S = 0.004
 LARGE_WRITE = 8 * 1024  # bytes, which do not wait
 
