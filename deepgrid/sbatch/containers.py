@@ -131,7 +131,9 @@ class Image:
     @property
     def reference(self) -> str:
         """The image's address in the format of the downloading program; without `docker://` for srun."""
-        name = self.container.image
+        name, _, digest = self.container.image.partition("@")
+        if digest:  # the digest alone names the image; Enroot takes it in place of a tag
+            name = name.partition(":")[0] + ("@" if self.form == "apptainer" else ":") + digest
         hub = DOCKER_HUB in (self.container.registry or (DOCKER_HUB if self.mirror else ""))
         if hub and "/" not in name:
             name = f"library/{name}"

@@ -16,6 +16,7 @@ from deepgrid.client.engine.result_cache import LOG_ARRIVES_WITHIN_S, cache_key,
 from deepgrid.client.order import Terms, order_of
 from deepgrid.lifecycle.states import JobStatus
 from deepgrid.workflow import canonical
+from deepgrid.workflow.models import ContainerRun
 from tests.appending import push_log
 from tests.cli.live import CREDIT, EXAMPLE
 from tests.client.stage import Customer, Stage
@@ -97,7 +98,10 @@ async def test_a_key_and_the_cache_exclude_each_other(grid: AsyncGrid) -> None:
 
 DIGEST = "busybox@sha256:" + "ab" * 32
 CONTAINER = {"run": {"command": "true", "container": {"image": DIGEST}}}
+SENT = {"run": {"command": "true", "container": {"image": "/input/image.sif", "apptainer": True}}}
+HOSTED = {"run": {"command": "true", "container": {"image": DIGEST, "deepsquareHosted": True}}}
 CHANGEABLE = {
+    "the image busybox@sha256": {"steps": [HOSTED]},
     "the input by http": {"input": {"http": {"url": "https://data.example/a"}}},
     "the input by s3": {"input": {"s3": {"bucketUrl": "s3://a"}}},
     "the output goes to a place of yours by s3": {"output": {"s3": {"bucketUrl": "s3://a"}}},
@@ -109,6 +113,11 @@ CHANGEABLE = {
 }
 
 
+@pytest.mark.parametrize("image", [DIGEST, "ghcr.io/a/b:1.2@sha256:" + "0" * 64])
+def test_an_image_may_have_the_digest_that_the_cache_asks_for(image: str) -> None:
+    assert ContainerRun.model_validate({"image": image}).image == image
+
+
 @pytest.mark.parametrize("what", CHANGEABLE)
 def test_what_may_change_behind_its_name_is_refused(what: str) -> None:
     with pytest.raises(InputError, match=what) as refused:
@@ -117,7 +126,8 @@ def test_what_may_change_behind_its_name_is_refused(what: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "definition", [{"steps": [CONTAINER]}, {"input": {"job": 7}, "output": {"grid": {}}}, {"input": None}]
+    "definition",
+    [{"steps": [CONTAINER]}, {"input": {"job": 7}, "output": {"grid": {}}}, {"input": None}, {"steps": [SENT]}],
 )
 def test_what_cannot_change_is_accepted(definition: dict[str, object]) -> None:
     check_cacheable(json.dumps(definition).encode())

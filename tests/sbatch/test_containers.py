@@ -24,6 +24,7 @@ from tests.sbatch.room import Room, job
 from tests.sbatch.support import site_of, without_progress
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
+DIGEST = "sha256:" + "0" * 64
 
 
 @pytest.fixture
@@ -37,6 +38,10 @@ def room(request: pytest.FixtureRequest, tmp_path: Path) -> Room:
         ({"image": "a/b:1", "apptainer": True}, False, "docker://a/b:1"),
         ({"image": "a/b:1", "apptainer": True, "registry": "r.io"}, False, "docker://r.io/a/b:1"),
         ({"image": "a/b:1"}, False, "docker://a/b:1"),
+        ({"image": f"a/b:1@{DIGEST}"}, False, f"docker://a/b:{DIGEST}"),  # Enroot takes the digest as a tag
+        ({"image": f"a/b:1@{DIGEST}"}, True, f"a/b:{DIGEST}"),
+        ({"image": f"a@{DIGEST}", "registry": "docker.io"}, False, f"docker://docker.io#library/a:{DIGEST}"),
+        ({"image": f"a/b:1@{DIGEST}", "apptainer": True}, False, f"docker://a/b@{DIGEST}"),
         ({"image": "a/b:1", "registry": "r.io"}, False, "docker://r.io#a/b:1"),
         ({"image": "a:1", "registry": "registry-1.docker.io"}, False, "docker://registry-1.docker.io#library/a:1"),
         ({"image": "a", "registry": "docker.io", "apptainer": True}, False, "docker://docker.io/library/a"),

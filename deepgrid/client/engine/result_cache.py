@@ -31,8 +31,9 @@ def check_cacheable(definition: bytes) -> None:
             raise _refusal(f"the input by {kind} may change", "Send the files with the job")
         if (values.get("output") or {}).get(kind):
             raise _refusal(f"the output goes to a place of yours by {kind}", "Write `output: {grid: {}}`")
-    for image in _images(values):
-        if "@sha256:" not in image:
+    for container in _containers(values):
+        image = str(container.get("image", ""))
+        if container.get("deepsquareHosted") or not ("@sha256:" in image or image.startswith("/input/")):
             raise _refusal(f"the image {image} may change", "Name it with its digest (`@sha256:`)")
 
 
@@ -43,18 +44,18 @@ def _refusal(why: str, remedy: str) -> InputError:
     )
 
 
-def _images(values: Any) -> Iterator[str]:
-    """Yield the images of all containers in a definition."""
+def _containers(values: Any) -> Iterator[dict[str, Any]]:
+    """Yield all containers in a definition."""
     if isinstance(values, list):
         for one in values:
-            yield from _images(one)
+            yield from _containers(one)
     if not isinstance(values, dict):
         return
     for name, value in values.items():
         if name == "container" and isinstance(value, dict):
-            yield str(value.get("image", ""))
+            yield value
         else:
-            yield from _images(value)
+            yield from _containers(value)
 
 
 def cache_key(connection: Connection) -> IdempotencyKey:

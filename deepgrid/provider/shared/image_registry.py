@@ -110,10 +110,11 @@ class _Conversation:
     """Requests about one image, with the token from the registry."""
 
     def __init__(self, client: httpx.AsyncClient, address: str, container: ContainerRun) -> None:
-        path, _, tag = container.image.partition(":")
+        name, _, digest = container.image.partition("@")
+        path, _, tag = name.partition(":")
         if "/" not in path and DOCKER_HUB in (container.registry or DOCKER_HUB):
             path = f"library/{path}"
-        self._client, self._base, self._tag = client, f"{address}/v2/{path}", tag or "latest"
+        self._client, self._base, self._tag = client, f"{address}/v2/{path}", digest or tag or "latest"
         self._account: httpx.Auth | None = None
         if container.registry and container.username and container.password:
             self._account = httpx.BasicAuth(container.username, container.password)

@@ -34,7 +34,7 @@ OWN_PREFIX = "__dg_"  # variables of the batch script itself
 
 _ENV_NAME = re.compile(r"[a-zA-Z_][a-zA-Z0-9_]*\Z")
 _HANDLE = re.compile(r"[a-zA-Z0-9_]+\Z")
-_IMAGE = re.compile(r"(/.*|[a-z0-9/._-]+(:[A-Za-z0-9._:-]+)?)\Z", re.S)
+_IMAGE = re.compile(r"(/.*|[a-z0-9/._-]+(:[A-Za-z0-9._:-]+)?(@sha256:[0-9a-f]{64})?)\Z", re.S)
 _ABSOLUTE = re.compile("/")
 _COMMIT = re.compile(r"[0-9a-f]{40}([0-9a-f]{24})?\Z")
 _BUNDLE = re.compile(r"[0-9a-f]{32}\Z")
@@ -213,8 +213,10 @@ JobNumber = Annotated[int, Field(strict=True, ge=1, le=LARGEST)]
 AbsolutePath = Annotated[Text, _matching(_ABSOLUTE, "must start with '/'"), _schema_pattern("^/")]
 Image = Annotated[
     Text,
-    _matching(_IMAGE, "must be a name in lower case, with or without :tag, or a path that starts with '/'"),
-    _schema_pattern("^(/.*|[a-z0-9/._-]+(:[A-Za-z0-9._:-]+)?)$"),
+    _matching(
+        _IMAGE, "must be a name in lower case, with or without :tag and @sha256:digest, or a path that starts with '/'"
+    ),
+    _schema_pattern("^(/.*|[a-z0-9/._-]+(:[A-Za-z0-9._:-]+)?(@sha256:[0-9a-f]{64})?)$"),
 ]
 WebAddress = Annotated[Text, AfterValidator(_address(("http", "https"))), _schema_pattern("^https?://")]
 Bucket = Annotated[Text, AfterValidator(_bucket), _schema_pattern("^s3://.*[^/]$")]

@@ -46,7 +46,7 @@ class ContainerRun(Model):
     OUTDATED = {"mounts": "the storage volumes, which are in every container"}  # noqa: RUF012 - as declared in Model
 
     image: Image
-    """name:tag in the registry, or the absolute path of a file below the job's storage, like /input/image.sif."""
+    """name:tag or name@sha256:digest in the registry, or a path below the job's storage, like /input/image.sif."""
     registry: Hostname | None = None
     """Host name of the registry; Docker Hub by default."""
     username: Text | None = Field(default=None, repr=False)
