@@ -10,13 +10,15 @@ from contextlib import ExitStack, asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 
 from deepgrid.chain.client import Chain
 from deepgrid.chain.transactions.wallet import Wallet
 from deepgrid.client import AsyncGrid, AsyncJob, InputError, JobStatus
-from deepgrid.errors import GridError
+from deepgrid.client.engine.output import JobOutput, Piece
+from deepgrid.errors import GridError, ServiceError
 from deepgrid.services.client import ServicesClient
 from tests.appending import push_log
 from tests.chain.grid import Grid, approve_waiting, running_grid
@@ -222,6 +224,31 @@ async def test_the_last_lines_are_read_from_the_end_and_then_followed(grid: Asyn
     whole = [*lines, "not yet", "last"]
     assert found == whole[len(whole) - len(found) :]
     assert len(found) >= min(tail, len(whole))
+
+
+async def test_the_last_lines_come_with_all_their_parts(grid: AsyncGrid, stage: Stage) -> None:
+    """A line of 200,000 letters has four parts, which are one line. `tail` never begins in its middle."""
+    job = await grid.submit(EXAMPLE, credits=100)
+    await stage.run(job)
+    await push(stage.provider.services, job.id, b"first\n" + b"x" * 200_000 + b"\nlast\n", final=True)
+    found = [line async for line in job.logs(tail=2)]
+    assert "".join(line.text for line in found) == "x" * 200_000 + "last"
+    assert [line.continues for line in found] == [True, True, True, False, False]
+
+
+class Unread(JobOutput):
+    """The output of a job whose log cannot be read."""
+
+    async def pieces(self, start: int = 0, claimed_at: int = 0) -> AsyncIterator[Piece]:
+        raise ServiceError("The services are down.")
+        yield
+
+
+async def test_a_log_that_cannot_be_read_leaves_an_earlier_copy(tmp_path: Path) -> None:
+    (tmp_path / "copy").write_text("kept")
+    with pytest.raises(ServiceError):
+        await Unread(cast(Any, None), 1).save(tmp_path / "copy")
+    assert (tmp_path / "copy").read_text() == "kept"
 
 
 async def texts(job: AsyncJob, tail: int) -> list[str]:

@@ -95,7 +95,7 @@ class JobOutput:
         lines, claim, start, claimed_at = LogLines(), 1, 0, 0
         if tail is not None:
             found, lines, chunk = await self._end(tail)
-            yield [replace(line, claim=claim) for line in (found[-tail:] if tail else [])]
+            yield [replace(line, claim=claim) for line in _last_of(found, tail)]
             if chunk.final or not self.follow:
                 self._say_what_lacks(chunk)
                 return
@@ -109,10 +109,12 @@ class JobOutput:
 
     async def save(self, file: Path) -> LogStatus:
         """Write the output to a file, without what an earlier claim wrote. Raises InputError if that fails."""
-        claim, size = 1, 0
+        pieces = self.pieces()
+        piece = await anext(pieces)  # before the file is opened: an earlier copy stays if the log cannot be read
         try:
             with file.open("wb") as target:
-                async for piece in self.pieces():
+                claim, size = piece.claim, target.write(piece.chunk.data)
+                async for piece in pieces:
                     if piece.claim != claim:
                         target.seek(0)
                         target.truncate()
@@ -150,7 +152,8 @@ class JobOutput:
                 found += _log_lines(decoder, piece.chunk, 1, final=ended)
             assert first is not None and piece is not None  # the last piece is given also if it is empty
             is_whole = first.chunk.next_offset == len(first.chunk.data)
-            if is_whole or len(found) > count or reach >= LONGEST_REACH_BYTES:  # more than count: the first may be cut
+            # More than count, because the first may be cut.
+            if is_whole or len(_ends_of(found)) > count or reach >= LONGEST_REACH_BYTES:
                 return found, decoder, piece.chunk
             reach *= 16
 
@@ -158,6 +161,18 @@ class JobOutput:
         status = status_of(chunk)
         if status.left_out or status.pending or (status.final and not status.closed):
             self.say(status.words)
+
+
+def _ends_of(lines: list[LogLine]) -> list[int]:
+    """Return the places of the parts that end their line."""
+    return [place for place, line in enumerate(lines) if not line.continues]
+
+
+def _last_of(lines: list[LogLine], count: int) -> list[LogLine]:
+    """Return the last lines with all their parts."""
+    ends = _ends_of(lines)
+    begin = ends[-count - 1] + 1 if len(ends) > count else 0
+    return lines[begin:] if count else []
 
 
 def _log_lines(decoder: LogLines, chunk: LogChunk, claim: int, *, final: bool) -> list[LogLine]:
