@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -122,3 +125,14 @@ def test_a_condition_that_cannot_be_evaluated_is_refused(invoke: Invoke, tmp_pat
 def test_a_book_that_is_named_must_be_right(invoke: Invoke, tmp_path: Path) -> None:
     invoke("init")
     assert invoke("validate", "job.yaml", "--book", tmp_path / "missing.json").exit_code == 2
+
+
+def test_a_workflow_file_is_utf_8_in_any_locale(tmp_path: Path) -> None:
+    (tmp_path / "script.sh").write_text("#!/bin/bash\necho 'größe 日本'\n", "utf-8")
+    environment = {**os.environ, "LC_ALL": "C", "PYTHONCOERCECLOCALE": "0", "PYTHONUTF8": "0"}
+    dps = [sys.executable, "-m", "deepgrid.cli", "import", "script.sh"]
+    for more in ([], ["--output", "job.yaml"]):
+        done = subprocess.run([*dps, *more], cwd=tmp_path, env=environment, check=False, capture_output=True)
+        assert done.returncode == 0, done.stderr
+        made = (tmp_path / "job.yaml").read_bytes() if more else done.stdout
+        assert "echo 'größe 日本'" in made.decode()

@@ -14,6 +14,7 @@ from deepgrid import modules, sbatch
 from deepgrid.cli.access.grid import amount, as_reader
 from deepgrid.cli.error_boundary import runs
 from deepgrid.cli.options import BookFile, IgnoreUnknownFields
+from deepgrid.cli.standard_streams import write_bytes
 from deepgrid.client.display.story import price_sentences
 from deepgrid.client.workflow import Workflow, read_workflow
 from deepgrid.errors import ChainError, ConfigurationError, InputError
@@ -65,7 +66,7 @@ def render(
     check_script(script)
     for warning in loaded.warnings if ignore_unknown_fields else ():
         print(plain(warning), file=sys.stderr)
-    print(script, end="")
+    write_bytes(script.encode())
 
 
 def import_(
@@ -79,9 +80,9 @@ def import_(
     try:
         found = import_script(_read(script).decode())
         if output is None:
-            print(found.workflow, end="")
+            write_bytes(found.workflow.encode())  # in any locale
         else:
-            with output.open("x") as file:
+            with output.open("x", encoding="utf-8") as file:
                 file.write(found.workflow)
     except UnicodeDecodeError:
         raise InputError(f"{name} is not UTF-8 text.") from None
@@ -101,7 +102,7 @@ def _read(script: Path) -> bytes:
 
 def schema() -> None:
     """Print the JSON schema of workflow files, for editors."""
-    print(_schema_text(), end="")
+    write_bytes(_schema_text().encode())
 
 
 def init(
@@ -112,15 +113,15 @@ def init(
     """Write a commented workflow file to start from, and the schema for editors."""
     where = output / FILE_NAME if output.is_dir() else output
     try:
-        with where.open("x") as file:
-            file.write(files("deepgrid.cli.verbs").joinpath(FILE_NAME).read_text())
+        with where.open("x", encoding="utf-8") as file:
+            file.write(files("deepgrid.cli.verbs").joinpath(FILE_NAME).read_text("utf-8"))
     except FileExistsError:
         raise InputError(f"{where} exists.", next_step="Name another file with --output.") from None
     except OSError as error:
         raise InputError(f"{where} cannot be written: {error.strerror}.") from None
     described = where.with_name(SCHEMA_NAME)
     if not described.exists():
-        described.write_text(_schema_text())
+        described.write_text(_schema_text(), "utf-8")
     print(where)
 
 

@@ -17,7 +17,7 @@ def templates() -> list[tuple[str, str]]:
 
 def copy_template(name: str, folder: Path) -> Path:
     """Write a template into `folder`, under a name that is free. Raises InputError if it cannot be written."""
-    return write_copy(name, (FOLDER / f"{name}.yaml").read_text(), folder)
+    return write_copy(name, (FOLDER / f"{name}.yaml").read_text("utf-8"), folder)
 
 
 def write_copy(name: str, text: str, folder: Path) -> Path:
@@ -25,7 +25,7 @@ def write_copy(name: str, text: str, folder: Path) -> Path:
     for number in range(1, 100):
         file = folder / (f"{name}.yaml" if number == 1 else f"{name}-{number}.yaml")
         try:
-            with file.open("x") as new:
+            with file.open("x", encoding="utf-8") as new:
                 new.write(text)
         except FileExistsError:
             continue
@@ -37,7 +37,7 @@ def write_copy(name: str, text: str, folder: Path) -> Path:
 
 def _about(file: Path) -> str:
     words = ""
-    for line in file.read_text().splitlines():
+    for line in file.read_text("utf-8").splitlines():
         if not line.startswith("#"):
             break
         words += " " + line.lstrip("# ")

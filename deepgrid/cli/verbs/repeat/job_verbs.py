@@ -12,7 +12,7 @@ from deepgrid.cli.access.grid import as_customer
 from deepgrid.cli.display.screen import json_text, print_json
 from deepgrid.cli.error_boundary import interruptions_explained, runs
 from deepgrid.cli.options import DEFAULT_KEY, AsJson, BookFile, Credits, JobId, KeyFile, MaxPrice, NoApprove
-from deepgrid.cli.standard_streams import print_result
+from deepgrid.cli.standard_streams import print_result, write_bytes
 from deepgrid.cli.verbs.repeat.following import follow
 from deepgrid.cli.verbs.repeat.repeat_options import After, AfterAny, Note, Tag, Time
 from deepgrid.cli.verbs.repeat.secrets_of_jobs import read_again
@@ -29,7 +29,7 @@ async def job_file(number: JobId, as_json: AsJson = False, key: KeyFile = DEFAUL
     if as_json:
         print_json({"file": file.text, "masked": list(file.masked), "tags": dict(file.tags), "note": file.note})
     else:
-        typer.echo(file.text, nl=False)
+        write_bytes(file.text.encode())  # in any locale
 
 
 @runs

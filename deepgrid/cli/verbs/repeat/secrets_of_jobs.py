@@ -55,14 +55,14 @@ def edit_text(text: str) -> str:
     editor = os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi"
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "job.yaml"
-        file.write_text(text)
+        file.write_text(text, "utf-8")
         try:
             status = subprocess.run([*shlex.split(editor), str(file)], check=False).returncode
         except (OSError, ValueError):
             raise InputError(f"{editor} cannot be started.", next_step="Set EDITOR.") from None
         if status:
             raise InputError(f"{editor} ended with status {status}; nothing was submitted.")
-        return file.read_text()
+        return file.read_text("utf-8")
 
 
 def _masked_in(text: str, name: str) -> tuple[str, ...]:
