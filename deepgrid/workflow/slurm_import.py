@@ -28,8 +28,8 @@ _REPLACED = {
 _COMPONENTS = ("hetjob", "packjob")
 _STARTS_TASKS = re.compile(r"\b(srun|mpirun|mpiexec)\b|\bSLURM_")
 _ELSEWHERE = re.compile(r"(^|[\s=\"'])(~|\$\{?(HOME|SCRATCH|WORK)\b|/(?:home|scratch|work)/)", re.MULTILINE)
-_UNSET = re.compile(r"\$\{?(SLURM_SUBMIT_DIR|SLURM_ARRAY_\w+)")
-_NUMBERS = ("ntasks", "cpus-per-task", "cpus-per-gpu", "nodes", "ntasks-per-node")
+_UNSET = re.compile(r"\$\{?(SLURM_ARRAY_\w+)")
+_NUMBERS = ("ntasks", "cpus-per-task", "cpus-per-gpu", "nodes", "ntasks-per-node", "ntasks-per-gpu")
 _MEMORY = ("mem-per-cpu", "mem", "mem-per-gpu")
 _GPUS = ("gpus", "gpus-per-task", "gpus-per-node", "gres")
 
@@ -120,6 +120,8 @@ class _Script:
             self._remark(number, f"--array={value}: submit with --array, which sets SLURM_ARRAY_TASK_ID")
         elif name == "nodes":
             self._remark(number, "--nodes: the cluster chooses the nodes; ask for tasks, CPUs and memory")
+        elif name == "exclusive" and value not in ("user", "mcs", "topo"):
+            self._remark(number, "--exclusive means whole nodes; write how many CPUs and how much memory it needs")
         elif name not in (*_NUMBERS, *_MEMORY, *_GPUS, "chdir"):
             place = next((place for place, options in FIELDS.items() if name in options), None)
             option = f"--{name}" if len(name) > 1 else f"-{name}"
@@ -150,10 +152,12 @@ class _Script:
         tasks, on_node = self._count("ntasks", "tasks"), self._count("ntasks-per-node", "tasks of each node")
         named = self._count("nodes", "nodes")
         nodes = named or (-(-tasks // on_node) if tasks and on_node else 1)
+        by_gpu = 0 if tasks or on_node else self._count("ntasks-per-gpu", "tasks of each GPU")
         tasks = tasks or nodes * (on_node or 1)
         gpus = self._gpus(nodes, tasks)
-        by_gpu = -(-self._count("cpus-per-gpu", "CPUs of each GPU") * gpus // tasks)
-        cpus = self._count("cpus-per-task", "cpusPerTask") or by_gpu or 1
+        tasks = gpus * by_gpu or tasks
+        of_gpus = -(-self._count("cpus-per-gpu", "CPUs of each GPU") * gpus // tasks)
+        cpus = self._count("cpus-per-task", "cpusPerTask") or of_gpus or 1
         is_one_node = tasks == 1 or (nodes == 1 and (named == 1 or tasks * cpus <= ONE_NODE_CPUS))
         return _Size(nodes, tasks, cpus, self._memory(nodes, tasks * cpus, gpus), gpus, is_one_node)
 

@@ -12,6 +12,19 @@ _SHORT = {
     "n": "ntasks", "c": "cpus-per-task", "N": "nodes", "G": "gpus", "J": "job-name", "t": "time", "a": "array",
     "o": "output", "e": "error", "p": "partition", "D": "chdir",
 }  # fmt: skip
+_ALIASES = {"tasks-per-node": "ntasks-per-node"}
+_NAMES = frozenset(
+    """account acctg-freq array batch bb bbf begin chdir cluster-constraint clusters comment constraint container
+    container-id contiguous core-spec cores-per-socket cpu-freq cpus-per-gpu cpus-per-task deadline delay-boot
+    dependency distribution error exclude exclusive export export-file extra extra-node-info get-user-env gid
+    gpu-bind gpu-freq gpus gpus-per-node gpus-per-socket gpus-per-task gres gres-flags help hint hold ignore-pbs
+    input job-name kill-on-invalid-dep licenses mail-type mail-user mcs-label mem mem-bind mem-per-cpu mem-per-gpu
+    mincpus network nice no-kill no-requeue nodefile nodelist nodes ntasks ntasks-per-core ntasks-per-gpu
+    ntasks-per-node ntasks-per-socket open-mode output overcommit oversubscribe parsable partition power prefer
+    priority profile propagate qos quiet reboot requeue reservation resv-ports segment signal sockets-per-node
+    spread-job stepmgr switches tasks-per-node test-only thread-spec threads-per-core time time-min tmp tres-bind
+    tres-per-task uid usage use-min-nodes verbose version wait wait-all-nodes wckey wrap""".split()  # noqa: SIM905 - as in SHELL_NAMES
+)
 _ALONE = ("exclusive", "overcommit", "oversubscribe", "requeue", "no-requeue", "hold", "wait", "parsable", "contiguous")
 _MEMORY = re.compile(r"([0-9]{1,12}(?:\.[0-9]{1,6})?) ?(?:([KMGT])(?:i?B?)?)?", re.IGNORECASE | re.ASCII)
 _COUNT = re.compile(r"[0-9]{1,9}", re.ASCII)
@@ -35,9 +48,17 @@ def pairs(text: str) -> Iterator[tuple[str, str]]:
         if not word.startswith("--"):
             letter, value = word[1], word[2:]
             name, equals = _SHORT.get(letter, letter), value
+        name = whole_name(name)
         if not equals and name not in _ALONE and words and not words[0].startswith("-"):
             value = words.pop(0)
         yield name, value
+
+
+def whole_name(name: str) -> str:
+    """Return the name of an option that sbatch takes for this one: an old name, or a beginning that no other has."""
+    found = [name] if name in _NAMES else [one for one in _NAMES if len(name) > 1 and one.startswith(name)]
+    whole = found[0] if len(found) == 1 else name
+    return _ALIASES.get(whole, whole)
 
 
 def count(text: str) -> int | None:

@@ -226,6 +226,13 @@ def test_a_long_name_of_a_step_reaches_slurm_in_part(bench: Bench) -> None:
     assert (outcome.status, outcome.calls[0].option("job-name")) == (0, ("日本" * 33).encode())
 
 
+@pytest.mark.situation("steps", "`cd $SLURM_SUBMIT_DIR` in a pasted script", "the step stays in the job's own folder")
+def test_the_submit_folder_of_slurm_is_the_jobs_own(bench: Bench) -> None:
+    step = "- run: {command: 'cd $SLURM_SUBMIT_DIR && pwd && [ $PWD = $STORAGE_PATH ]'}"
+    outcome = bench.run(job(step), SLURM_SUBMIT_DIR="/")
+    assert (outcome.status, outcome.output != "/\n") == (0, True)
+
+
 def test_the_storage_has_the_folders_of_the_volumes_also_without_containers(bench: Bench) -> None:
     outcome = bench.run(job("- run: {command: 'ls -d tmp world-tmp disk/*'}"))
     assert outcome.output.split() == ["disk/tmp", "disk/world-tmp", "tmp", "world-tmp"]

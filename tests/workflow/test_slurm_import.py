@@ -49,7 +49,6 @@ def test_a_script_becomes_a_workflow_with_remarks() -> None:
     )
     assert remarks == [
         "0 GPUs of the type a100: submit with --uses gpu=a100",
-        "0 the grid does not set SLURM_SUBMIT_DIR",
         "2 --job-name: submit with --job-name wing",
         "3 --nodes: the cluster chooses the nodes; ask for tasks, CPUs and memory",
         "7 --time: submit with --time 01:30:00",
@@ -95,6 +94,11 @@ def test_a_script_becomes_a_workflow_with_remarks() -> None:
         ("'--gres=gpu:a100:2(S:0,1)'", (1, 1, 1000, 2)),
         ("--gpus=a100:1,v100:1", (1, 1, 1000, 2)),
         ("--exclusive -n 2", (1, 2, 1000, 0)),
+        ("--nodes=1 --tasks-per-node=3", (1, 3, 1000, 0)),
+        ("-n 2 --cpus-per-ta=3", (1, 6, 1000, 0)),
+        ("--ntasks-per-gpu=1 --gpus=4", (1, 4, 1000, 4)),
+        ("--ntasks-per-gpu=2 --gpus=2 -c 3", (1, 12, 1000, 2)),
+        ("--ntasks-per-gpu=2 --gpus=4 -n 4", (1, 4, 1000, 4)),
         ("--ntasks=many", (1, 1, 1000, 0)),
         ('--comment="a \'b" -n 2', (1, 2, 1000, 0)),
         ("--comment=\"open -n 2", (1, 2, 1000, 0)),
@@ -122,6 +126,7 @@ def test_resources(options: str, expected: tuple[int, int, int, int]) -> None:
         ("-N 1k", "2 --nodes=1k: is not understood; nodes is 1"),
         ("--mem=lots", "2 --mem=lots: is not understood; memPerCpu is 1000 MB"),
         ("--mem-per-gpu=1G", "2 --mem-per-gpu=1G: is not understood; memPerCpu is 1000 MB"),
+        ("--exclusive", "2 --exclusive means whole nodes; write how many CPUs and how much memory it needs"),
         ("--mem=0", "2 --mem=0 means a whole node; write how much it needs"),
         ("--time=90", "2 --time: submit with --time 90m"),
         ("--time=1-12", "2 --time: submit with --time 1-12"),
