@@ -37,7 +37,7 @@ def advice_on(root: Model) -> Iterator[tuple[Path, str]]:
             yield from _without_account(place, model)
         elif isinstance(model, StepRun):
             yield from _odd_quotes(place, model)
-            yield from (((*place, "command"), what) for what in advice_on_command(model.command))
+            yield from (((*place, "command"), what) for what in advice_on_command(model.command, model.shell))
         elif isinstance(model, Step):
             yield from _on_step(place, model)
 

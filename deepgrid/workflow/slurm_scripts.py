@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from pathlib import PurePath
 
 FIELDS = {
     "resources.tasks of the job and of run": ("ntasks", "n", "ntasks-per-node"),
@@ -37,8 +38,9 @@ _CALL = re.compile(
 _INNER_MEMORY = re.compile(r"^[^#\n]*\bsrun[ \t][^\n;&|]*--mem-per-cpu", re.MULTILINE)
 
 
-def advice_on_command(command: str) -> Iterator[str]:
+def advice_on_command(command: str, shell: str | None = None) -> Iterator[str]:
     """Yield a warning for each option, program and use of srun that does not do here what it does in a batch script."""
+    yield from _advice_on_first_line(command, shell or "/bin/sh")
     for option in dict.fromkeys(option for line in _LINE.findall(command) for option in _options_in(line)):
         name = option.lstrip("-")
         field = next((field for field, options in FIELDS.items() if name in options), None)
@@ -50,6 +52,17 @@ def advice_on_command(command: str) -> Iterator[str]:
         yield f"calls {program}, but a job cannot start further jobs on most clusters; use steps, launch or for"
     if _INNER_MEMORY.search(command):
         yield "calls srun with --mem-per-cpu, which Slurm may refuse inside a step; use --mem"
+
+
+def _advice_on_first_line(command: str, shell: str) -> Iterator[str]:
+    """Yield a warning if the first line names another interpreter than the one that runs the command."""
+    words = command.partition("\n")[0].removeprefix("#!").split() if command.startswith("#!") else []
+    if words and PurePath(words[0]).name == "env":
+        words = [word for word in words[1:] if not word.startswith("-") and "=" not in word]
+    name = PurePath(words[0]).name if words else ""
+    if name and shell != "ENTRYPOINT" and name != PurePath(shell).name:
+        does = f"write shell: /bin/{name}" if name in ("bash", "sh", "ash") else f"start {name} in the command"
+        yield f"begins with #! and {name}, which has no effect here: {shell} runs it; {does}"
 
 
 def _options_in(line: str) -> list[str]:
