@@ -61,6 +61,7 @@ srun --mem-per-cpu=10M true
 """
     found = [what for _, what in advice_on(Step(run=StepRun(command=command)))]
     assert found == [
+        "begins with #! and bash, which has no effect here: /bin/sh runs it; write shell: /bin/bash",
         "contains #SBATCH --ntasks, which has no effect here; use resources.tasks of the job and of run",
         "contains #SBATCH --time, which has no effect here; use --time of dps submit",
         "contains #SBATCH -t, which has no effect here; use --time of dps submit",

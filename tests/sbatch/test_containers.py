@@ -40,7 +40,6 @@ def room(request: pytest.FixtureRequest, tmp_path: Path) -> Room:
         ({"image": "a/b:1"}, False, "docker://a/b:1"),
         ({"image": f"a/b:1@{DIGEST}"}, False, f"docker://a/b:{DIGEST}"),  # Enroot takes the digest as a tag
         ({"image": f"a/b:1@{DIGEST}"}, True, f"a/b:{DIGEST}"),
-        ({"image": f"a@{DIGEST}", "registry": "docker.io"}, False, f"docker://docker.io#library/a:{DIGEST}"),
         ({"image": f"a/b:1@{DIGEST}", "apptainer": True}, False, f"docker://a/b@{DIGEST}"),
         ({"image": "a/b:1", "registry": "r.io"}, False, "docker://r.io#a/b:1"),
         ({"image": "a:1", "registry": "registry-1.docker.io"}, False, "docker://registry-1.docker.io#library/a:1"),

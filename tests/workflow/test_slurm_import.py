@@ -11,7 +11,6 @@ from deepgrid.errors import InputError
 from deepgrid.workflow import load, parse
 from deepgrid.workflow.models import Definition, JobResources, StepRunResources
 from deepgrid.workflow.slurm_import import import_script
-from deepgrid.workflow.slurm_scripts import advice_on_command
 
 SCRIPT = """\
 #!/bin/bash -l
@@ -288,28 +287,3 @@ def test_remarks_name_options_as_they_are_written() -> None:
     _, remarks = imported("#!/bin/bash\n#SBATCH -C avx2 -K --dependency=afterok:7\ntrue\n")
     assert "2 -K: it has no counterpart" in remarks
     assert any("--dependency: see --after or --after-any of dps submit" in remark for remark in remarks)
-
-
-@pytest.mark.parametrize(
-    ("first", "shell", "says"),
-    [
-        (
-            "#!/bin/bash",
-            None,
-            "bash, which has no effect here: /bin/sh runs it; write shell: /bin/bash",
-        ),
-        ("#!/usr/bin/env -S bash -e", "/bin/sh", "write shell: /bin/bash"),
-        (
-            "#!/usr/bin/env python3",
-            "/bin/bash",
-            "here: /bin/bash runs it; start python3 in the command",
-        ),
-        ("#!/bin/bash", "/bin/bash", ""),
-        ("#!/bin/sh", None, ""),
-        ("#! a comment", "ENTRYPOINT", ""),
-        ("# no #!/bin/bash", None, ""),
-    ],
-)
-def test_a_first_line_that_names_another_interpreter_is_a_warning(first: str, shell: str | None, says: str) -> None:
-    found = list(advice_on_command(f"{first}\necho word", shell))
-    assert bool(found) == bool(says) and all(says in one for one in found)
