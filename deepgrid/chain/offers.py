@@ -7,6 +7,7 @@ from enum import Enum
 
 from eth_utils.crypto import keccak
 
+from deepgrid.billing.credits import format_credits
 from deepgrid.chain.client import Chain
 from deepgrid.chain.node.contract import interface
 from deepgrid.chain.node.values import coded_hardware, coded_labels, coded_prices
@@ -100,8 +101,8 @@ def _facts(hardware: Hardware, prices: Prices, labels: tuple[Label, ...]) -> dic
     }
     return {
         **{name: ", ".join(map(str, each)) for name, each in figures.items()},
-        "wei per CPU and minute": str(prices.cpu_wei_per_minute),
-        "wei per GPU and minute": str(prices.gpu_wei_per_minute),
-        "wei per MB and minute": str(prices.mem_wei_per_mb_minute),
+        "credits per CPU and minute": format_credits(prices.cpu_wei_per_minute),
+        "credits per GPU and minute": format_credits(prices.gpu_wei_per_minute),
+        "credits per MB and minute": format_credits(prices.mem_wei_per_mb_minute),
         **{f"label {label.key}": label.value for label in labels},
     }

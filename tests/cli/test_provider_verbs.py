@@ -25,12 +25,12 @@ async def test_status_shows_what_an_approval_would_change(dps: Dps, provider: Pa
     )
     shown = (await dps.run("provider", "status", provider.address)).out
     assert "is approved; a change waits for approval." in shown
-    assert f"wei per CPU and minute  {CREDIT // 2} -> {CREDIT}" in shown
+    assert "credits per CPU and minute  0.5 -> 1" in shown
     assert "linux -> none" in shown and "none -> north" in shown
 
     found = json.loads((await dps.run("provider", "status", provider.address, "--json")).out)
     assert found["standing"] == "change_waits"
-    assert f"wei per CPU and minute: {CREDIT // 2} -> {CREDIT}" in found["changes"]
+    assert "credits per CPU and minute: 0.5 -> 1" in found["changes"]
     assert found["approved"]["cpu_wei_per_minute"] == str(CREDIT // 2)
     assert found["proposed"]["cpu_wei_per_minute"] == str(CREDIT)
     assert found["track_record"] == {"started": 0, "refused": 0, "panicked": 0, "timed_out": 0}
@@ -99,7 +99,7 @@ async def test_an_approval_shows_what_it_puts_in_force(live: Live, dps: Dps, pro
     await provider.writer.register(HARDWARE, replace(PRICES, cpu_wei_per_minute=CREDIT), LABELS)
     done = await dps.run("provider", "approve", provider.address, "--key", live.grid.operator_key)
     assert done.status == 0, done.err
-    assert f"wei per CPU and minute  {CREDIT // 2} -> {CREDIT}" in done.out
+    assert "credits per CPU and minute  0.5 -> 1" in done.out
 
 
 async def test_others_than_the_operator_decide_nothing(dps: Dps, provider: Party) -> None:

@@ -193,6 +193,6 @@ QUESTIONS = (
         "offer",
         "What changed in my offer?",
         newest_run("register_provider", "register alpha"),
-        r"done: proposed change: cluster=alpha: wei per CPU and minute: [0-9]+ -> [0-9]+",
+        r"done: proposed change: cluster=alpha: credits per CPU and minute: [0-9.]+ -> [0-9.]+",
     ),
 )

@@ -7,6 +7,7 @@ from dataclasses import replace
 import httpx
 import pytest
 
+from deepgrid.billing.credits import format_credits
 from deepgrid.chain.offers import Standing, differences, read_versions
 from deepgrid.lifecycle.job import Hardware, Label, Prices
 from deepgrid.provider.registration import await_approval, propose, register
@@ -45,7 +46,9 @@ async def test_a_change_is_proposed_while_the_approved_version_stays_in_force(sc
     session.settings = replace(session.settings, prices=replace(PRICES, cpu_wei_per_minute=7))
     changed = await register(session)
     assert changed.standing is Standing.CHANGE_WAITS and changed.standing.in_force
-    assert changed.changes == (f"wei per CPU and minute: {PRICES.cpu_wei_per_minute} -> 7",)
+    assert changed.changes == (
+        f"credits per CPU and minute: {format_credits(PRICES.cpu_wei_per_minute)} -> 0.000000000000000007",
+    )
     assert (await session.chain.provider(session.address)).prices == PRICES
 
     session.settings = replace(session.settings, prices=PRICES)
