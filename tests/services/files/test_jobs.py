@@ -124,6 +124,24 @@ async def test_sums_do_not_depend_on_the_version_of_sha256sum(files: FileGrid, b
     assert (broken.status != 0, "the input has other checksums" in broken.output) == (True, True)
 
 
+async def test_sums_of_earlier_services_are_lines(files: FileGrid, bench: Bench, tmp_path: Path) -> None:
+    """They ignore `zero=true`. A supervisor that is newer failed all jobs with an input, which their customers paid."""
+    curl = bench.root / "bin/curl"
+    asked = 'for one; do shift; set -- "$@" "$(printf %s "$one" | sed "s/?zero=true//")"; done'
+    curl.write_text(f'#!/bin/bash\n{asked}\nexec {shutil.which("curl")} "$@" 0< <(sed "s/?zero=true//")\n')
+    curl.chmod(0o755)
+    number = await files.send(filled(tmp_path / "laptop", {"a": b"1", "a \\ b": b"2"}))
+    definition = grid_job(COPY, {"grid": {"files": number}})
+    await files.claimed(definition)
+    done = await files.run(bench, definition)
+    assert done.status == 0, done.output
+    room = files.services.context.files
+    assert room is not None
+    await room.content(await room.require(number)).put(0, b"x3")
+    broken = await files.run(bench, definition)
+    assert (broken.status != 0, "the input has other checksums" in broken.output) == (True, True)
+
+
 async def test_odd_names_cost_no_other_file(files: FileGrid, bench: Bench) -> None:
     """Two names that are not UTF-8 became one, and a file in too many folders was refused with all others."""
     make = """cd "$DEEPSQUARE_OUTPUT"; for name in a '\\376' '\\377'; do echo x >"$(printf "$name")"; done
