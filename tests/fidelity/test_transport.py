@@ -75,6 +75,7 @@ big=$STORAGE_PATH/big; mkdir $big; echo word >$big/file; echo tmp >$DEEPSQUARE_T
 cd "$DEEPSQUARE_OUTPUT"; mkdir run1; echo 1 >run1/x
 ln -s /deepsquare/big/file file; ln -s /deepsquare/tmp/kept kept; ln -s /deepsquare/output/file chain
 ln -s /deepsquare/big big; ln -s /deepsquare/output/run1 latest; ln -s "$PWD/run1" first; ln -s /deepsquare/none none
+ln -s file behind
 """
 
 
@@ -98,7 +99,7 @@ def test_links_that_were_made_in_a_container(bench: Bench, store: Store, bucket:
             files = {one.removeprefix("output/"): archive.read(one) for one in archive.namelist() if one[-1] != "/"}
     else:
         files = {name.removeprefix("out/"): content for name, content in bucket.files().items()}
-    assert files == {"file": b"word\n", "kept": b"tmp\n", "chain": b"word\n", "run1/x": b"1\n"}
+    assert files == {"file": b"word\n", "kept": b"tmp\n", "chain": b"word\n", "run1/x": b"1\n", "behind": b"word\n"}
     inner, outer = {
         "http": ("is a link to a folder of the output by its absolute path", "is a link to a folder outside"),
         "s3": ("is a link to a folder",) * 2,
