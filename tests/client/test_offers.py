@@ -129,8 +129,8 @@ async def test_wishes_of_the_caller_are_kept_on_chain(grid: AsyncGrid, chain: Ch
     [
         ({"max_price": 0}, "highest price is 0"),
         ({"max_price": 1.5}, "is a float"),
-        ({"min_time": 0}, "least time"),
-        ({"min_time": "400d"}, "least time"),
+        ({"min_time": 0}, "minimum time"),
+        ({"min_time": "400d"}, "minimum time"),
         ({"give_up_after": "599s"}, "after 10 minutes at the earliest"),
         ({"prefer": "luck"}, "'luck' is no preference"),
     ],
