@@ -24,7 +24,7 @@ HEAD = """# Figures
 What the benchmarks measured. `./run bench all` runs them, prints a table against this page, and names each figure that
 got worse by more than 15 %. It changes the page only with `--write`. It is generated.
 
-*Reference* is the CPU time of a fixed computation, measured together with the benchmark. Figures of time are compared as
+*Reference* is the CPU time of a fixed computation in the same run. Figures of time are compared as
 ratios to it. *Load* is the number of programs that wanted a processor meanwhile, on *cores* processors. On a busy
 machine rates are too low and waits too long, and CPU time is up to twice as long; memory, gas and bytes hardly change.
 
