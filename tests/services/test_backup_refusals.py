@@ -200,4 +200,4 @@ def test_the_manifest_names_each_member(archive: Path, tmp_path: Path) -> None:
     (tmp_path / "parts").mkdir()
     manifest = unpack_backup(archive, tmp_path / "parts")
     assert {file.name for file in (tmp_path / "parts").iterdir()} == {MANIFEST, *manifest.members}
-    assert (manifest.chain_id, manifest.schema_step, manifest.kind) == (BOOK.chain_id, "0011", "sqlite")
+    assert (manifest.chain_id, manifest.schema_step, manifest.kind) == (BOOK.chain_id, "0012", "sqlite")

@@ -11,12 +11,15 @@ from pathlib import Path
 
 import asyncpg
 import pytest
+from alembic import command
 from alembic.autogenerate import compare_metadata
 from alembic.runtime.migration import MigrationContext
 from sqlalchemy import Connection, select, text
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from deepgrid.errors import ConfigurationError
+from deepgrid.services import schema
+from deepgrid.services.files.tables import Bundle
 from deepgrid.services.notify import subscription_table  # noqa: F401 - the same
 from deepgrid.services.schema import NOTED_IN
 from deepgrid.services.signing.request_signing import Domain
@@ -84,6 +87,25 @@ async def test_an_old_database_is_refused_and_migrated_without_a_loss(old: str) 
     async with database.read() as session:
         assert await kept(session) == ("0xC", 5, None, None)
         assert await session.run_sync(lambda sync: differences(sync.connection())) == []
+    await database.aclose()
+
+
+async def test_files_of_an_earlier_release_keep_their_folder(empty: str) -> None:
+    """Its name was the bundle's id."""
+    database = Database(empty)
+
+    def earlier(connection: Connection) -> None:
+        settings = schema._config()
+        settings.attributes["connection"] = connection
+        command.upgrade(settings, "0011")
+
+    async with database.write() as session:
+        await (await session.connection()).run_sync(earlier)
+        row = "INSERT INTO grid_bundle VALUES ('ab', '0xC', 'cd', 1, 1, NULL, NULL, 5, 6, 7, 8)"
+        await session.execute(text(row))
+    await database.prepare(migrate=True)
+    async with database.read() as session:
+        assert (await session.scalars(select(Bundle.folder))).one() == "ab"
     await database.aclose()
 
 

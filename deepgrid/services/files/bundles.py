@@ -97,10 +97,12 @@ class Bundles:
 
     def _new(self, owner: str, number: str) -> Bundle:
         now = self.clock()
-        return Bundle(id=number, owner=owner, digest="", size=0, files=0, begun_at=now, used_at=now)
+        return Bundle(
+            id=number, owner=owner, digest="", size=0, files=0, begun_at=now, used_at=now, folder=_new_folder()
+        )
 
     async def begin(self, bundle_id: str, manifest: Manifest) -> None:
-        """Take the manifest of an announced input, or announce an output by it. Refuses with 404, 409 or 413."""
+        """Take the manifest of an announced input, or announce an output by it. Refuses with 404, 409, 413 or 503."""
         self._require_small_files(await self.require(bundle_id), manifest)
         async with self.database.write() as session:
             bundle = await session.get(Bundle, bundle_id, with_for_update=True)
@@ -108,6 +110,8 @@ class Bundles:
                 raise _no_files()
             if bundle.job_id is None and bundle.digest != manifest.digest:
                 raise Refusal(409, "these are not the files that were announced")
+            if not bundle.digest and bundle.size + bundle.list_bytes:
+                raise Refusal(503, "the earlier files of this place are being deleted", retry_after_s=1)
             size, files = manifest.size, len(manifest.entries)
             if bundle.digest == manifest.digest and (bundle.size, bundle.files) != (size, files):
                 raise Refusal(409, "the files have another size or number than was announced")
@@ -115,9 +119,9 @@ class Bundles:
                 bundle.finished_at = None
             await self._reserve(session, bundle, manifest.digest, size, files, len(manifest.packed))
             bundle.used_at = self.clock()
-        await self.parts.of(bundle_id, manifest.digest).put(MANIFEST, manifest.packed)
-        await self.parts.forget(bundle_id, keep=manifest.digest)
-        await self._require_present(bundle_id, manifest.digest)
+        await self._parts(bundle).put(MANIFEST, manifest.packed)
+        await self.parts.forget(bundle.folder, keep=manifest.digest)
+        await self._require_present(bundle)
 
     def _require_small_files(self, bundle: Bundle, manifest: Manifest) -> None:
         most = self.terms(bundle.owner).file_bytes
@@ -152,15 +156,16 @@ class Bundles:
     async def store_part(self, bundle: Bundle, index: int, content: memoryview, buffer: bytearray) -> None:
         """Store a part. Refuses with 409 if its bundle is gone meanwhile: nothing stays that counts for no quota."""
         await self._parts(bundle).put(index, content, buffer)
-        await self._require_present(bundle.id, bundle.digest)
+        await self._require_present(bundle)
         if bundle.used_at < self.clock() - NOTED_EVERY_S:
             await self.touch(bundle.id)
 
-    async def _require_present(self, bundle_id: str, digest: str) -> None:
+    async def _require_present(self, bundle: Bundle) -> None:
         async with self.database.read() as session:
-            found = await session.get(Bundle, bundle_id)
-        if found is None or found.digest != digest:
-            await self.parts.forget(bundle_id, keep=found.digest if found else "")
+            found = await session.get(Bundle, bundle.id)
+        is_same = found is not None and found.folder == bundle.folder
+        if found is None or not is_same or found.digest != bundle.digest:
+            await self.parts.forget(bundle.folder, keep=found.digest if found and is_same else "")
             raise Refusal(409, "these files were deleted, or replaced by others, meanwhile")
 
     async def finish(self, bundle_id: str) -> None:
@@ -173,7 +178,7 @@ class Bundles:
             raise Refusal(409, f"{len(missing)} parts of the files are missing")
         async with self.database.write() as session:
             found = await session.get(Bundle, bundle_id, with_for_update=True)
-            if found is None or found.digest != bundle.digest:
+            if found is None or (found.folder, found.digest) != (bundle.folder, bundle.digest):
                 raise Refusal(409, "another upload to the same place began meanwhile")
             found.finished_at = found.used_at = self.clock()
 
@@ -192,7 +197,7 @@ class Bundles:
         return await self._manifests.get((bundle.id, bundle.digest), lambda: self._parts(bundle).get(MANIFEST))
 
     def _parts(self, bundle: Bundle) -> BundleParts:
-        return self.parts.of(bundle.id, bundle.digest)
+        return self.parts.of(bundle.folder, bundle.digest)
 
     def content(self, bundle: Bundle) -> BundleParts:
         """Return the encrypted parts of a bundle."""
@@ -240,20 +245,27 @@ class Bundles:
         """Delete a bundle: first its contents, so that a failure leaves its row to the next attempt.
 
         With `keep_place`, its address takes another upload. With `unused_since`, a bundle in use since then stays.
-        Without a digest, the bundle accepts no part that is in flight. A bundle that is created again meanwhile stays.
+        Without a digest, the bundle accepts no part that is in flight. A bundle that is created again meanwhile stays:
+        its parts are in another folder.
         """
         emptied = update(Bundle).where(Bundle.id == bundle_id).values(digest="", finished_at=None)
         if unused_since is not None:
             emptied = emptied.where(Bundle.used_at < unused_since)
         async with self.database.write() as session:
-            if await session.scalar(emptied.returning(Bundle.id)) is None:
+            folder = await session.scalar(emptied.returning(Bundle.folder))
+            if folder is None:
                 return
-        await self.parts.forget(bundle_id)
-        async with self.database.write() as session:
             await session.execute(delete(BundleLink).where(BundleLink.bundle == bundle_id))
             await session.execute(delete(BundleUse).where(BundleUse.bundle == bundle_id))
-            change = update(Bundle).values(size=0, files=0, list_bytes=0) if keep_place else delete(Bundle)
-            await session.execute(change.where(Bundle.id == bundle_id, Bundle.digest == ""))
+        await self.parts.forget(folder)
+        kept = update(Bundle).values(size=0, files=0, list_bytes=0, folder=_new_folder())
+        change = kept if keep_place else delete(Bundle)
+        async with self.database.write() as session:
+            await session.execute(change.where(Bundle.id == bundle_id, Bundle.folder == folder, Bundle.digest == ""))
+
+
+def _new_folder() -> str:
+    return secrets.token_hex(16)
 
 
 def _no_files() -> Refusal:

@@ -33,13 +33,15 @@ async def clean_up_files(bundles: Bundles) -> None:
         await session.execute(delete(OutputUse).where(OutputUse.definition_hash.not_in(_stored_definitions())))
     live = select(Use.job_id).where(Use.definition_hash.in_(_stored_definitions()))
     while True:
-        page = select(Bundle, Bundle.job_id.in_(live)).where(Bundle.id > last, _is_free()).order_by(Bundle.id)
+        wanted = Bundle.id > last, _is_free() | ((Bundle.digest == "") & (Bundle.size + Bundle.list_bytes > 0))
+        page = select(Bundle, Bundle.job_id.in_(live)).where(*wanted).order_by(Bundle.id)
         async with bundles.database.read() as session:
             rows = (await session.execute(page.limit(PAGE))).all()
         for bundle, is_live in rows:
             is_empty = not bundle.digest and not _room_of(bundle)
             if _is_over(bundles, bundle, now) and not (is_live and is_empty):
-                is_deleted = await _try_delete(bundles, bundle.id, keep_place=bool(is_live))
+                unused = bundle.used_at + 1  # what was used since the page was read stays
+                is_deleted = await _try_delete(bundles, bundle.id, keep_place=bool(is_live), unused_since=unused)
                 failures = 0 if is_deleted else failures + 1
         if not rows or failures >= MOST_FAILURES:
             return

@@ -13,7 +13,8 @@ class Bundle(Table):
 
     `size` counts against the owner's quota from the moment that an upload is announced, and `list_bytes`, the stored
     size of the manifest, from the moment that this arrives. `finished_at` is null until all of it is there. `digest` is
-    of the manifest; it is empty while none was announced.
+    of the manifest; it is empty while none was announced, and during a deletion. `folder` has the parts in the store:
+    the same files that are sent again after a deletion get the same id, but another folder.
     """
 
     __tablename__ = "grid_bundle"
@@ -28,6 +29,7 @@ class Bundle(Table):
     used_at: Mapped[int] = mapped_column(index=True)
     finished_at: Mapped[int | None]
     list_bytes: Mapped[int] = mapped_column(default=0)
+    folder: Mapped[str]
 
 
 USED = func.coalesce(func.sum(Bundle.size + Bundle.list_bytes), 0)  # of a quota

@@ -6,17 +6,21 @@ import asyncio
 import hashlib
 import json
 import os
+from functools import partial
 from pathlib import Path
 
 import pytest
+from sqlalchemy import select
 
 from deepgrid.client.files import scan
 from deepgrid.errors import InputError, ServiceError
 from deepgrid.services.cleanup import Retention, clean_up
 from deepgrid.services.files.bundles import Bundles
 from deepgrid.services.files.manifest import FileEntry, Manifest
-from deepgrid.services.files.parts import OVERHEAD
-from tests.services.files.support import FileGrid, filled, put
+from deepgrid.services.files.parts import MANIFEST, OVERHEAD, BundleParts
+from deepgrid.services.files.tables import BundleUse
+from deepgrid.services.refusal import Refusal
+from tests.services.files.support import FileGrid, filled, grid_job, put
 
 
 def room_of(grid: FileGrid) -> Bundles:
@@ -65,6 +69,107 @@ async def test_files_are_not_begun_again_while_they_are_deleted(
     await deleting
     said = await files.client().announce(manifest.digest, manifest.size, 1)
     assert (said.id, said.finished) == (number, False)
+
+
+@pytest.mark.parametrize("what", ["a deletion by another process", "a part that came after the deletion"])
+async def test_files_that_are_sent_again_outlive_a_slow_deletion(
+    files: FileGrid, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: str
+) -> None:
+    """Both had the same folder: the slow process deleted the new parts, and a whole bundle had no contents."""
+    data = filled(tmp_path / "data", ["a"])
+    number, room = await files.send(data), room_of(files)
+    begun, go_on, forget, old = asyncio.Event(), asyncio.Event(), room.parts.forget, await room.require(number)
+
+    async def slowly(bundle: str, keep: str = "") -> None:
+        begun.set()
+        await go_on.wait()
+        await forget(bundle, keep)
+
+    late = what == "a part that came after the deletion"
+    if late:
+        await room.delete(number)
+    with monkeypatch.context() as patched:
+        patched.setattr(room.parts, "forget", slowly)
+        late_part = partial(room.store_part, old, 0, memoryview(b"a"), bytearray(1 + OVERHEAD))
+        slow = asyncio.create_task(late_part() if late else room.delete(number))
+        await begun.wait()
+    await room.delete(number)
+    assert await files.send(data) == number
+    await files.services.customer.upload(grid_job(":", {"grid": {"files": number}}))
+    go_on.set()
+    assert [type(one) for one in await asyncio.gather(slow, return_exceptions=True)] == [
+        Refusal if late else type(None)
+    ]
+    new = await room.require(number, finished=True)
+    assert await room.content(new).missing(new.size) == []
+    assert await room.content(new).get(MANIFEST)
+    async with room.database.read() as session:
+        assert (await session.scalars(select(BundleUse.bundle))).all() == [number]
+    await room.delete(number)
+    assert not [path for path in files.store.rglob("*") if path.is_file()]
+
+
+async def test_an_upload_is_not_finished_with_the_parts_of_a_deleted_one(
+    files: FileGrid, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = filled(tmp_path / "data", ["a"])
+    number, manifest, room = await files.send(data), scan([data]).manifest, room_of(files)
+    missing = BundleParts.missing
+
+    async def replaced(parts: BundleParts, size: int) -> list[int]:
+        found = await missing(parts, size)
+        await room.delete(number)
+        await files.client().announce(manifest.digest, manifest.size, 1)
+        return found
+
+    monkeypatch.setattr(BundleParts, "missing", replaced)
+    with pytest.raises(Refusal, match="another upload to the same place"):
+        await room.finish(number)
+
+
+async def test_the_clean_up_keeps_files_that_were_used_since_it_looked(
+    files: FileGrid, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It reads 200 rows, and a store may take minutes to delete the first of them."""
+    first, second = sorted([await files.send(filled(tmp_path / name, [name])) for name in "ab"])
+    room, forget = room_of(files), room_of(files).parts.forget
+
+    async def meanwhile(bundle: str, keep: str = "") -> None:
+        await room.touch(second)
+        await forget(bundle, keep)
+
+    monkeypatch.setattr(room.parts, "forget", meanwhile)
+    files.services.clock.ahead_s = 40 * 24 * 3600
+    await clean_up(files.services.context, Retention())
+    await room.require(second, finished=True)
+    with pytest.raises(Refusal):
+        await room.require(first)
+
+
+async def test_an_output_is_not_begun_again_while_it_is_deleted(
+    files: FileGrid, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its place stays while the job runs. The deletion took the list of the new files."""
+    await files.claimed(grid_job(":"))
+    place, manifest, room = (
+        (await files.addresses()).output,
+        scan([filled(tmp_path / "data", ["a"])]).manifest,
+        room_of(files),
+    )
+    assert (await put(place + "/manifest", manifest.text)).status_code == 204
+    forget = room.parts.forget
+
+    async def failing(bundle: str, keep: str = "") -> None:
+        raise ServiceError("The store of files does not answer.")
+
+    monkeypatch.setattr(room.parts, "forget", failing)
+    with pytest.raises(ServiceError):
+        await room.delete_of(files.services.chain.jobs_by_id[1])
+    assert (await put(place + "/manifest", manifest.text)).status_code == 503
+    monkeypatch.setattr(room.parts, "forget", forget)
+    await clean_up(files.services.context, Retention())  # it completes the deletion
+    assert not [path for path in files.store.rglob("*") if path.is_file()]
+    assert (await put(place + "/manifest", manifest.text)).status_code == 204
 
 
 async def test_lists_of_files_count_for_the_quota(files: FileGrid, tmp_path: Path) -> None:

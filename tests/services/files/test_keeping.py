@@ -170,7 +170,7 @@ async def test_files_that_cannot_be_deleted_keep_nothing_else(
     await files.services.customer.upload(grid_job(":"))
     room = files.services.context.files
     assert room is not None
-    forget, broken = room.parts.forget, {numbers[0]}
+    forget, broken = room.parts.forget, {(await room.require(numbers[0])).folder}
 
     async def failing(bundle: str, keep: str = "") -> None:
         if bundle in broken:
