@@ -17,14 +17,7 @@ DIRECTIVE = re.compile(r"#SBATCH[ \t]+(.*)")
 LEAST_MB = 1000  # memory of a script that asks for none: clusters differ in what they give then
 ONE_NODE_CPUS = 64  # up to this many tasks, a script without a number of nodes is assumed to need one node
 _SHELLS = ("/bin/bash", "/bin/sh", "/bin/ash")
-_REPLACED = {
-    "bash": "/bin/bash",
-    "sh": "/bin/sh",
-    "dash": "/bin/sh",
-    "ash": "/bin/ash",
-    "ksh": "/bin/bash",
-    "zsh": "/bin/bash",
-}
+_REPLACED = dict.fromkeys(("bash", "ksh", "zsh"), "/bin/bash") | {"sh": "/bin/sh", "dash": "/bin/sh", "ash": "/bin/ash"}
 _COMPONENTS = ("hetjob", "packjob")
 _STARTS_TASKS = re.compile(r"\b(srun|mpirun|mpiexec)\b|\bSLURM_")
 _ELSEWHERE = re.compile(r"(^|[\s=\"'])(~|\$\{?(HOME|SCRATCH|WORK)\b|/(?:home|scratch|work)/)", re.MULTILINE)
@@ -152,14 +145,25 @@ class _Script:
         tasks, on_node = self._count("ntasks", "tasks"), self._count("ntasks-per-node", "tasks of each node")
         named = self._count("nodes", "nodes")
         nodes = named or (-(-tasks // on_node) if tasks and on_node else 1)
-        by_gpu = 0 if tasks or on_node else self._count("ntasks-per-gpu", "tasks of each GPU")
-        tasks = tasks or nodes * (on_node or 1)
-        gpus = self._gpus(nodes, tasks)
-        tasks = gpus * by_gpu or tasks
+        tasks, gpus = self._tasks_and_gpus(nodes, tasks, on_node)
         of_gpus = -(-self._count("cpus-per-gpu", "CPUs of each GPU") * gpus // tasks)
         cpus = self._count("cpus-per-task", "cpusPerTask") or of_gpus or 1
         is_one_node = tasks == 1 or (nodes == 1 and (named == 1 or tasks * cpus <= ONE_NODE_CPUS))
         return _Size(nodes, tasks, cpus, self._memory(nodes, tasks * cpus, gpus), gpus, is_one_node)
+
+    def _tasks_and_gpus(self, nodes: int, named: int, on_node: int) -> tuple[int, int]:
+        """Return the numbers of tasks and GPUs. With `--ntasks-per-gpu`, one of them may follow from the other."""
+        tasks = named or nodes * (on_node or 1)
+        gpus = self._gpus(nodes, tasks)
+        number, text = self._asked.get("ntasks-per-gpu", (0, ""))
+        by_gpu = slurm_options.count(text) or 0
+        if by_gpu and named and not any(one in self._asked and "gpu" in one + self._asked[one][1] for one in _GPUS):
+            gpus = -(-tasks // by_gpu)
+        elif by_gpu and gpus and not (named or on_node):
+            tasks = gpus * by_gpu
+        elif number and tasks != gpus * by_gpu:
+            self._remark(number, f"--ntasks-per-gpu={text}: is not used; tasks is {tasks}, gpus is {gpus}")
+        return tasks, gpus
 
     def _memory(self, nodes: int, cpus: int, gpus: int) -> int:
         """Return the memory of each CPU in MB."""

@@ -98,7 +98,9 @@ def test_a_script_becomes_a_workflow_with_remarks() -> None:
         ("-n 2 --cpus-per-ta=3", (1, 6, 1000, 0)),
         ("--ntasks-per-gpu=1 --gpus=4", (1, 4, 1000, 4)),
         ("--ntasks-per-gpu=2 --gpus=2 -c 3", (1, 12, 1000, 2)),
-        ("--ntasks-per-gpu=2 --gpus=4 -n 4", (1, 4, 1000, 4)),
+        ("--ntasks-per-gpu=2 --gpus=4 -n 8", (1, 8, 1000, 4)),
+        ("--ntasks=8 --ntasks-per-gpu=2", (1, 8, 1000, 4)),
+        ("-n 7 --ntasks-per-gpu=2 --gres=nvme:1", (1, 7, 1000, 4)),
         ("--ntasks=many", (1, 1, 1000, 0)),
         ('--comment="a \'b" -n 2', (1, 2, 1000, 0)),
         ("--comment=\"open -n 2", (1, 2, 1000, 0)),
@@ -113,6 +115,7 @@ def test_resources(options: str, expected: tuple[int, int, int, int]) -> None:
     of_step = found.gpus if found.tasks == 1 else found.gpus // found.tasks or min(found.gpus, 1)
     assert step.resources_in(found).gpus_per_task == of_step
     assert any("asks for no memory" in what for what in remarks) == ("--mem" not in options)
+    assert not any("is not used" in what for what in remarks)
 
 
 @pytest.mark.parametrize(
@@ -127,6 +130,11 @@ def test_resources(options: str, expected: tuple[int, int, int, int]) -> None:
         ("--mem=lots", "2 --mem=lots: is not understood; memPerCpu is 1000 MB"),
         ("--mem-per-gpu=1G", "2 --mem-per-gpu=1G: is not understood; memPerCpu is 1000 MB"),
         ("--exclusive", "2 --exclusive means whole nodes; write how many CPUs and how much memory it needs"),
+        ("--ntasks-per-gpu=2", "2 --ntasks-per-gpu=2: is not used; tasks is 1, gpus is 0"),
+        ("--ntasks-per-gpu=x -n 8", "2 --ntasks-per-gpu=x: is not used; tasks is 8, gpus is 0"),
+        ("-n 8 --ntasks-per-gpu=2 -G 0", "2 --ntasks-per-gpu=2: is not used; tasks is 8, gpus is 0"),
+        ("--ntasks-per-gpu=2 -n 4 -G 4", "2 --ntasks-per-gpu=2: is not used; tasks is 4, gpus is 4"),
+        ("--ntasks-per-gpu=2 -N 2 --ntasks-per-node=4", "2 --ntasks-per-gpu=2: is not used; tasks is 8, gpus is 0"),
         ("--mem=0", "2 --mem=0 means a whole node; write how much it needs"),
         ("--time=90", "2 --time: submit with --time 90m"),
         ("--time=1-12", "2 --time: submit with --time 1-12"),
