@@ -17,6 +17,7 @@ from deepgrid.cli.verbs.repeat import sweep
 from deepgrid.cli.verbs.repeat.array import parse_array
 from deepgrid.client import AsyncGrid
 from deepgrid.client.repeat.job_files import JobFile
+from deepgrid.client.repeat.sweep_groups import SweepGroup
 from deepgrid.errors import InputError
 from deepgrid.lifecycle.ends import ENDS, was_not_the_programs
 from deepgrid.lifecycle.states import JobStatus
@@ -177,21 +178,43 @@ def test_only_failures_of_clusters_are_repeated() -> None:
     assert not was_not_the_programs(JobStatus.CANCELLED, "a node of the cluster failed")
 
 
-async def test_a_retry_asks_each_job_for_its_own_secrets(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It asked once, for the first job, and gave the answer to all."""
-    asked = list[tuple[tuple[str, ...], int]]()
+KEPT: dict[str, str] = {"API_TOKEN": "***", "N": "1"}
+
+
+@pytest.mark.parametrize(
+    ("parameters", "expected", "is_said"),
+    [
+        ([(KEPT,), (KEPT,)], [("HF_TOKEN", 7), ("API_TOKEN", 7), ("API_TOKEN", 8)], False),
+        ([(), ()], [("API_TOKEN HF_TOKEN", 7)], True),
+        ([(), (KEPT,)], [("HF_TOKEN", 7), ("API_TOKEN", 7), ("API_TOKEN", 8)], False),
+        ([({"N": "1"},), (KEPT,)], [("API_TOKEN HF_TOKEN", 7), ("API_TOKEN", 8)], False),
+        ([(KEPT,), ({"N": "1"},)], [("HF_TOKEN", 7), ("API_TOKEN", 7), ("API_TOKEN", 8)], False),
+        ([({"N": "1"},), ({"N": "2"},)], [("API_TOKEN HF_TOKEN", 7)], False),
+    ],
+)
+async def test_a_retry_asks_each_job_for_its_own_secrets(
+    parameters: list[tuple[dict[str, str], ...]],
+    expected: list[tuple[str, int]],
+    is_said: bool,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """It asked once, for the first job, and gave the answer to all. Then it asked each job whose sets are not kept."""
+    asked = list[tuple[str, int]]()
 
     def ask(places: Sequence[str], job_id: int) -> dict[str, str]:
-        asked.append((tuple(places), job_id))
+        if places:
+            asked.append((" ".join(place.removeprefix("env.") for place in places), job_id))
         return {place: f"{place} of {job_id}" for place in places}
 
     async def file() -> JobFile:
         return JobFile("", ("env.API_TOKEN", "env.HF_TOKEN"))
 
     monkeypatch.setattr(sweep, "ask_secrets", ask)
-    rows: Any = [SimpleNamespace(parameters=({"API_TOKEN": "***", "N": "1"},)) for _ in range(2)]
+    rows: Any = [SimpleNamespace(parameters=sets, failed=True) for sets in parameters]
     jobs: Any = [SimpleNamespace(id=number, file=file) for number in (7, 8)]
-    secrets, own = await sweep._ask_secrets(rows, jobs)
-    assert asked == [(("env.HF_TOKEN",), 7), (("env.API_TOKEN",), 7), (("env.API_TOKEN",), 8)]
-    assert secrets == {"env.HF_TOKEN": "env.HF_TOKEN of 7"}
-    assert own == {number: {"env.API_TOKEN": f"env.API_TOKEN of {number}"} for number in (7, 8)}
+    secrets, own = await sweep._ask_secrets(SweepGroup("", "", 2, tuple(rows)), jobs)
+    assert asked == expected
+    assert ("Each secret is asked for once" in capsys.readouterr().err) == is_said
+    for job in jobs:
+        assert {*secrets, *own.get(job.id, {})} == {"env.API_TOKEN", "env.HF_TOKEN"}

@@ -12,6 +12,7 @@ from deepgrid.chain.transactions.wallet import Wallet
 from deepgrid.client import AsyncGrid, InputError, JobStatus, NotFound
 from deepgrid.client.engine.own_copies import OwnCopies
 from deepgrid.client.repeat.sweep_groups import RETRY
+from deepgrid.services.kept_messages import MOST_PARAMETER_BYTES
 from deepgrid.workflow import canonical, hash_definition
 from tests.cli.live import EXAMPLE, Live
 from tests.client.stage import Customer, Stage
@@ -128,15 +129,42 @@ async def test_secret_parameters_of_a_sweep_are_masked_and_asked_per_job(
         await grid.retry_sweep(group.id, secrets={place: "secret-0"})
     own = {row.job_id: {place: f"secret-{row.at - 1}"} for row in group.failed}
     again = [await grid.job(number) for number in await grid.retry_sweep(group.id, own_secrets=own)]
-    connection = await grid._connect()
     expected = [
-        hash_definition(
-            connection.idempotency_key(RETRY, f"job {row.job_id}").salt(),
-            canonical(entry.definition),
-        )
+        await _hash_again(grid, row.job_id, canonical(entry.definition))
         for row, entry in zip(group.failed, sweep._entries, strict=True)
     ]
     assert [job.on_chain.definition.definition_hash for job in again] == expected
+
+
+async def test_a_secret_for_all_jobs_is_taken_if_their_parameters_are_not_kept(
+    grid: AsyncGrid, customer: Customer, cluster: SimulatedCluster
+) -> None:
+    """Each variable counted as a parameter then: the secret was dropped, and said to be missing."""
+    cluster.ends = lambda job: End(status=JobStatus.FAILED)
+    workflow = SWEPT.replace("steps:", "env: [{key: API_TOKEN, value: secret}]\nsteps:")
+    sets = [{"N": f"{n}" * MOST_PARAMETER_BYTES} for n in range(2)]
+    sweep = await grid.map(workflow, sets, credits=100)
+    await sweep.wait(timeout="60s")
+    (group,) = await grid.sweeps()
+    assert [row.parameters for row in group.rows] == [(), ()]
+    place = "env.API_TOKEN"
+    first, second = [row.job_id for row in group.failed]
+    own = {second: {place: "another"}}
+    again = [
+        await grid.job(number)
+        for number in await grid.retry_sweep(group.id, secrets={place: "secret"}, own_secrets=own)
+    ]
+    contents = [canonical(entry.definition) for entry in sweep._entries]
+    assert [job.on_chain.definition.definition_hash for job in again] == [
+        await _hash_again(grid, first, contents[0]),
+        await _hash_again(grid, second, contents[1].replace(b'"secret"', b'"another"')),
+    ]
+
+
+async def _hash_again(grid: AsyncGrid, job_id: int, content: bytes) -> str:
+    """Return the hash of the definition that repeats a job."""
+    key = (await grid._connect()).idempotency_key(RETRY, f"job {job_id}")
+    return hash_definition(key.salt(), content)
 
 
 def test_local_files_are_limited_and_bound_to_their_hash(tmp_path: Path) -> None:

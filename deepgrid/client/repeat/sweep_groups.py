@@ -203,9 +203,9 @@ async def retry_failed(
 ) -> list[int]:
     """Repeat the failed places of a sweep, each once; returns the numbers of the new jobs.
 
-    `own_secrets` has the secrets of single jobs. A parameter of the sweep is taken from there only. `waiting` gives the
-    terms of the jobs with the job that they wait for. A retry that another call has requested already is not requested
-    again. Raises GridError.
+    `own_secrets` has the secrets of single jobs. What is known to be a parameter of the sweep is taken from there only.
+    `waiting` gives the terms of the jobs with the job that they wait for. A retry that another call has requested
+    already is not requested again. Raises GridError.
     """
     from deepgrid.services.kept_messages import Mark
 
@@ -226,12 +226,13 @@ async def retry_failed(
 
 
 def is_parameter(place: str, parameters: Sequence[Mapping[str, str]]) -> bool:
-    """Return whether the place of a secret may have a parameter of the sweep, so that each job has its own value.
+    """Return whether the place of a secret has one of these parameters, so that each job has its own value."""
+    return is_variable(place) and any(place.rpartition(".")[2] in one for one in parameters)
 
-    Each variable may be one if the parameters of the job are not kept.
-    """
-    head, _, name = place.rpartition(".")
-    return head.rpartition(".")[2] == "env" and (not parameters or any(name in one for one in parameters))
+
+def is_variable(place: str) -> bool:
+    """Return whether a place is an environment variable, as all parameters of a sweep are."""
+    return place.split(".")[-2:-1] == ["env"]
 
 
 async def _again(connection: Connection, job: Job, secrets: Mapping[str, str] | None) -> tuple[Order, bytes]:

@@ -130,7 +130,8 @@ class JobHistory(ABC):
         Args:
             sweep_id: Its id, or the beginning of it.
             secrets: Values of masked secrets by their places, as `AsyncJob.file` lists them.
-            own_secrets: The same by the numbers of failed jobs, for secrets that differ: parameters of the sweep.
+            own_secrets: The same by the numbers of failed jobs, for secrets that differ: parameters of the sweep. A
+                kept parameter is taken from here only.
             after: A job, or its number, that must finish before all of these. The default is the wish of the earlier
                 jobs, if no cluster had them.
             after_any: A job that must end before all of these, in any way.

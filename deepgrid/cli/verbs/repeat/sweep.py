@@ -19,10 +19,14 @@ from deepgrid.cli.verbs.repeat.secrets_of_jobs import ask_secrets
 from deepgrid.client import AsyncJob
 from deepgrid.client.display.text import plural
 from deepgrid.client.job_values import wei_of
-from deepgrid.client.repeat.sweep_groups import SweepGroup, SweepRow, is_parameter
+from deepgrid.client.repeat.sweep_groups import SweepGroup, SweepRow, is_parameter, is_variable
 
 LONGEST_CELL = 24
 SHORT_ID = 8
+TOO_LONG = (
+    "The parameters of this sweep are too long to be kept. Each secret is asked for once, and all jobs get it. "
+    "If a secret was a parameter, press Ctrl-C and use grid.retry_sweep with own_secrets."
+)
 
 sweep = typer.Typer(help="Show sweeps as groups, and repeat what failed in them.", no_args_is_help=True)
 SweepId = Annotated[str, typer.Argument(metavar="SWEEP", help="Id of the sweep, or the beginning of it.")]
@@ -97,7 +101,7 @@ async def retry(
         locked = format_credits(sum(job.on_chain.locked_wei for job in jobs))
         what = f"{plural(len(failed), 'job')} of the sweep {group.name}"
         confirm(f"Lock {locked} credits of {grid.address} to run {what} again?", force=force)
-        secrets, own = await _ask_secrets(failed, jobs)
+        secrets, own = await _ask_secrets(group, jobs)
         with interruptions_explained():
             numbers = await grid.retry_sweep(
                 group.id,
@@ -113,15 +117,18 @@ async def retry(
         print_result(f"{plural(len(numbers), 'job')} submitted: {', '.join(map(str, numbers))}")
 
 
-async def _ask_secrets(
-    failed: Sequence[SweepRow], jobs: Sequence[AsyncJob]
-) -> tuple[dict[str, str], dict[int, dict[str, str]]]:
-    """Ask for the secrets of all jobs, and for each job's secrets that are parameters of the sweep."""
+async def _ask_secrets(group: SweepGroup, jobs: Sequence[AsyncJob]) -> tuple[dict[str, str], dict[int, dict[str, str]]]:
+    """Ask for the secrets of all failed jobs, and for each job's secrets that are parameters of the sweep."""
+    known = [dict.fromkeys(group.columns, "")]  # for jobs whose own parameters are not kept
     masked = (await jobs[0].file()).masked
-    secrets = ask_secrets([place for place in masked if not is_parameter(place, failed[0].parameters)], jobs[0].id)
+    common = [place for place in masked if not is_parameter(place, group.failed[0].parameters or known)]
+    if any(map(is_variable, common)) and not any(row.parameters for row in group.rows):
+        typer.echo(TOO_LONG, err=True)
+    secrets = ask_secrets(common, jobs[0].id)
     own: dict[int, dict[str, str]] = {}
-    for row, job in zip(failed, jobs, strict=True) if len(secrets) < len(masked) else ():
-        places = [place for place in (await job.file()).masked if is_parameter(place, row.parameters)]
+    for row, job in zip(group.failed, jobs, strict=True) if any(is_parameter(one, known) for one in masked) else ():
+        sets = row.parameters or known
+        places = [one for one in (await job.file()).masked if one not in secrets or is_parameter(one, sets)]
         own[job.id] = ask_secrets(places, job.id)
     return secrets, own
 
