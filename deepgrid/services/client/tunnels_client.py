@@ -56,7 +56,7 @@ class TunnelsClient:
     async def join_with_others(self, provider: str, token: str) -> TunnelSocket:
         """Connect like `join`, in one WebSocket for all tunnels of a supervisor if the services can do that."""
         async with self._connecting:
-            if self._shared is None or self._shared.over.done():
+            if self._shared is None or self._shared.over.done() or not self._shared.tunnels:
                 socket = await self._connect(provider, token, SUBPROTOCOL)
                 if socket.protocol != SUBPROTOCOL:
                     return _Socket(socket)

@@ -105,6 +105,8 @@ class FrameConnection(ABC):
             while piece := await self._read_bytes():
                 buffered += piece
                 self._take(buffered)
+                if self.over.done():
+                    return
             why = await self._why_ended()
         except BrokenFrame as fault:
             why = f"{self.OTHER_SIDE} broke the protocol: {fault}"
@@ -115,9 +117,9 @@ class FrameConnection(ABC):
                 self._end(why)
 
     def _take(self, buffered: bytearray) -> None:
-        """Deliver all complete frames. Raises BrokenFrame."""
+        """Deliver all complete frames, up to the one that ends the connection. Raises BrokenFrame."""
         place = 0
-        while len(buffered) - place >= _FRAME.size:
+        while not self.over.done() and len(buffered) - place >= _FRAME.size:
             length, kind, number = _FRAME.unpack_from(buffered, place)
             if not HEAD.size <= length <= self._most_bytes:
                 raise BrokenFrame(f"a frame has {length} bytes")

@@ -48,6 +48,13 @@ async def test_the_websocket_ends_with_its_last_tunnel_and_another_one_opens(tun
     assert tunnels.supervisor._shared is not first
 
 
+async def test_a_tunnel_that_joins_as_the_last_one_leaves_is_served(tunnels: Tunnels) -> None:
+    _, last = await tunnels.opened()
+    near, token = await tunnels.invited()
+    await last.close()
+    await pass_both_ways(near, await tunnels.supervisor.join_with_others(PROVIDER, token))
+
+
 async def test_much_passes_both_ways(tunnels: Tunnels) -> None:
     """Bursts fill the largest messages of the WebSocket."""
     pairs = [await tunnels.opened() for _ in range(4)]

@@ -150,6 +150,13 @@ async def test_it_ends_with_its_last_tunnel(pair: Pair, side: str) -> None:
     assert await pair.supervisor.join("good") is None
 
 
+async def test_a_join_behind_the_last_leave_uses_no_token(pair: Pair) -> None:
+    """Both arrive in one message. The first ends the connection, so the token must stay good for another one."""
+    await pair.supervisor.first.close()
+    assert await pair.supervisor.join("good") is None
+    assert not pair.joined
+
+
 async def test_all_tunnels_end_with_the_connection(pair: Pair) -> None:
     near, far = await _joined(pair, "good")
     await pair.raw.close()
