@@ -30,11 +30,15 @@ HEARTBEAT_S = 20.0  # between pings, which also keep proxies from closing an idl
 class TunnelsClient:
     """Tunnels of one account. Close it after the tunnels."""
 
-    def __init__(self, services: ServicesClient, authorities: str | None = None) -> None:
+    def __init__(
+        self, services: ServicesClient, authorities: str | None = None, connect_within_s: float = CONNECT_WITHIN_S
+    ) -> None:
         self._services = services
         self._authorities = authorities
+        self._connect_within_s = connect_within_s
         self._http: aiohttp.ClientSession | None = None
         self._shared: Multiplexer | None = None
+        self._can_share = True  # as far as the last answer tells
         self._connecting = asyncio.Lock()
 
     async def invitations(self, provider: str, wait_s: float) -> list[Invitation]:
@@ -55,15 +59,27 @@ class TunnelsClient:
 
     async def join_with_others(self, provider: str, token: str) -> TunnelSocket:
         """Connect like `join`, in one WebSocket for all tunnels of a supervisor if the services can do that."""
-        async with self._connecting:
-            if self._shared is None or self._shared.over.done() or not self._shared.tunnels:
-                socket = await self._connect(provider, token, SUBPROTOCOL)
-                if socket.protocol != SUBPROTOCOL:
-                    return _Socket(socket)
-                self._shared = Multiplexer(_Socket(socket))
-                return self._shared.first
+        if self._can_share:  # else nobody needs to wait for another one's connection
+            async with self._connecting:
+                if self._can_share and (self._shared is None or self._shared.over.done() or not self._shared.tunnels):
+                    return await self._share(provider, token)
+        if self._shared is None or not self._can_share:
+            return await self._share(provider, token)
         tunnel = await self._shared.join(token)
         return tunnel or await self.join(provider, token)  # another process of the services may know it
+
+    async def _share(self, provider: str, token: str) -> TunnelSocket:
+        """Connect, and share the WebSocket with later tunnels if the services can do that."""
+        try:
+            socket = await self._connect(provider, token, SUBPROTOCOL)
+        except ServiceError:
+            self._can_share = False
+            raise
+        self._can_share = socket.protocol == SUBPROTOCOL
+        if not self._can_share:
+            return _Socket(socket)
+        self._shared = Multiplexer(_Socket(socket))
+        return self._shared.first
 
     async def close(self) -> None:
         if self._shared is not None:
@@ -77,13 +93,15 @@ class TunnelsClient:
         if self._http is None:
             host = urlsplit(base).hostname or ""
             tls = aiohttp.TCPConnector(ssl=tls_of(base, self._authorities) or True, limit=0)
-            timeout = aiohttp.ClientTimeout(total=None, connect=CONNECT_WITHIN_S, sock_connect=CONNECT_WITHIN_S)
-            self._http = aiohttp.ClientSession(connector=tls, timeout=timeout, trust_env=not is_loopback(host))
+            self._http = aiohttp.ClientSession(
+                connector=tls, timeout=aiohttp.ClientTimeout(total=None), trust_env=not is_loopback(host)
+            )
         largest = max(MAX_MESSAGE, MOST_AT_ONCE) + 1  # the library refuses a message of this size
         try:
-            return await self._http.ws_connect(
-                url, protocols=protocols, max_msg_size=largest, heartbeat=HEARTBEAT_S, compress=0
-            )
+            async with asyncio.timeout(self._connect_within_s):
+                return await self._http.ws_connect(
+                    url, protocols=protocols, max_msg_size=largest, heartbeat=HEARTBEAT_S, compress=0
+                )
         except (aiohttp.ClientError, OSError, TimeoutError):
             raise ServiceError(f"The grid's services at {base} do not open a WebSocket.") from None
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 from enum import IntEnum
 
 from deepgrid.services.tunnels import tunnel_frames as frames
@@ -24,6 +25,7 @@ FIRST = 1  # the number of the tunnel whose token opened the WebSocket
 PACE_S = 0.01
 GATHER_S = 0.002
 MESSAGE_COST = 64  # bytes that each message takes of a window besides its content: tiny ones need memory, too
+JOIN_WITHIN_S = 5.0  # then the supervisor tries a WebSocket of its own for the tunnel
 MOST_REFUSED = 1000  # tunnels that join with an unknown token
 
 
@@ -51,11 +53,17 @@ class Multiplexer(FrameConnection):
     """The tunnels of one WebSocket. It is over with its last tunnel."""
 
     def __init__(
-        self, socket: TunnelSocket, admit: Admit = nobody, *, gather_s: float = GATHER_S, pace_s: float = 0.0
+        self,
+        socket: TunnelSocket,
+        admit: Admit = nobody,
+        *,
+        gather_s: float = GATHER_S,
+        pace_s: float = 0.0,
+        join_within_s: float = JOIN_WITHIN_S,
     ) -> None:
         """`admit` starts to serve the tunnel with this token, and returns whether there is one."""
         super().__init__(socket.receive, socket.send, MAX_MESSAGE, gather_s=gather_s, pace_s=pace_s)
-        self._socket, self._admit = socket, admit
+        self._socket, self._admit, self._join_within_s = socket, admit, join_within_s
         self._closing: asyncio.Task[None] | None = None
         self._last = FIRST
         self._refused = 0
@@ -63,13 +71,18 @@ class Multiplexer(FrameConnection):
         self._tunnels = {FIRST: self.first}
 
     async def join(self, token: str) -> TunnelSocket | None:
-        """Return the tunnel with this token; None if the services at the other end do not know it."""
+        """Return the tunnel with this token; None if the services do not know it, or do not answer in time."""
         if self.over.done():
             return None
         self._last = self._last % MOST_NUMBER + 1
         tunnel = self._tunnels[self._last] = _Tunnel(self, self._last)
         self._put(Part.JOIN, self._last, token.encode())
-        return tunnel if await tunnel.is_joined() else None
+        with suppress(TimeoutError):
+            async with asyncio.timeout(self._join_within_s):
+                if await tunnel.is_joined():
+                    return tunnel
+        await tunnel.close()
+        return None
 
     async def send(self, number: int, message: bytes) -> None:
         """Send a message of a tunnel."""

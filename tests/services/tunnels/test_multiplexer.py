@@ -129,6 +129,16 @@ async def test_a_token_that_is_not_known_joins_nothing_and_ends_nothing(pair: Pa
     assert await far.receive() == b"a"
 
 
+async def test_a_join_that_is_not_answered_ends_in_time() -> None:
+    """What its token started meanwhile ends, too."""
+    there, back = Wire(), Wire()
+    hasty = Multiplexer(Side(there, back), join_within_s=0.01)
+    assert await hasty.join("good") is None
+    assert hasty.tunnels == 1
+    await until(lambda: bytes([Part.LEAVE, 0, 0, 0, FIRST + 1]) in b"".join(there.passed))
+    await hasty.close()
+
+
 async def test_a_tunnel_that_ends_delivers_what_it_was_sent(pair: Pair) -> None:
     near, far = await _joined(pair, "good")
     await near.send(b"the last words")
