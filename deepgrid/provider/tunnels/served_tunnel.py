@@ -79,45 +79,47 @@ class ServedTunnel:
         self._streams: dict[int, _Stream] = {}
         self._queue: deque[_Queued] = deque()
         self._queued = asyncio.Event()
-        self._overfull = False
+        self._overfull: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+        self._is_ending = False  # what is left is sent, and nothing is added
         self._active_at = time.monotonic()
         self.traffic = Traffic()
 
     async def serve(self, until: float) -> str:
         """Serve at most until this time (monotonic seconds). Returns why the tunnel is over."""
-        tasks = {asyncio.create_task(self._read()), asyncio.create_task(self._write())}
+        reading, writing = asyncio.create_task(self._read()), asyncio.create_task(self._write())
         try:
-            while True:
-                done, _ = await asyncio.wait(
-                    {*tasks, self._link.over}, timeout=CHECK_S, return_when=asyncio.FIRST_COMPLETED
-                )
-                now = time.monotonic()
-                if done:
-                    why = next(iter(done)).result()
-                    break
-                if now - self._active_at > self._bounds.idle_s:
-                    why = f"it was idle for {self._bounds.idle_s / 60:.0f} minutes"
-                    break
-                if now > until:
-                    why = "the session key has ended"
-                    break
+            why = await self._first_end({reading, writing, self._link.over, self._overfull}, until)
+            reading.cancel()
+            self._drop_streams()
+            await self._say_goodbye(writing, why)
         finally:
-            for task in tasks:
+            for task in (reading, writing):
                 task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
-            for stream in self._streams.values():
-                self._link.drop(stream.number)
-        await self._say_goodbye(why)
+            await asyncio.gather(reading, writing, return_exceptions=True)
+            self._drop_streams()
         return why
 
-    async def _say_goodbye(self, why: str) -> None:
-        try:
-            async with asyncio.timeout(CHECK_S):
-                while self._queue:
-                    await self._socket.send(self._channel.seal(self._queue.popleft().frame))
-                await self._socket.send(self._channel.seal(frames.pack(Kind.END, 0, why.encode()[:500])))
-        except (TimeoutError, ConnectionError):
-            pass
+    async def _first_end(self, ends: set[asyncio.Future[str]], until: float) -> str:
+        while True:
+            done, _ = await asyncio.wait(ends, timeout=CHECK_S, return_when=asyncio.FIRST_COMPLETED)
+            now = time.monotonic()
+            if done:
+                return next(iter(done)).result()
+            if now - self._active_at > self._bounds.idle_s:
+                return f"it was idle for {self._bounds.idle_s / 60:.0f} minutes"
+            if now > until:
+                return "the session key has ended"
+
+    def _drop_streams(self) -> None:
+        for stream in self._streams.values():
+            self._link.drop(stream.number)
+
+    async def _say_goodbye(self, writing: asyncio.Task[str], why: str) -> None:
+        """Let the writer send what is left, and then END. A sealed message has a number, so none may be left out."""
+        self._is_ending = True
+        self._queue.append(_Queued(Kind.END, 0, bytearray(why.encode()[:500])))
+        self._queued.set()
+        await asyncio.wait({writing}, timeout=CHECK_S)
 
     async def _read(self) -> str:
         """Handle the customer's frames. Returns why it ends."""
@@ -196,22 +198,23 @@ class ServedTunnel:
             self._queue[-1].content += content
         elif len(self._queue) < MOST_QUEUED:
             self._queue.append(_Queued(kind, number, bytearray(content)))
-        else:
-            self._overfull = True  # only this customer's tunnel ends
+        elif not self._overfull.done():
+            self._overfull.set_result("the customer does not read")  # only this customer's tunnel ends
         self._queued.set()
 
     async def _write(self) -> str:
-        """Send what is queued. The windows limit what a slow customer keeps here."""
+        """Send what is queued, up to END. The windows limit what a slow customer keeps here."""
         pace = Pace(self._bounds.bytes_per_s, self._bounds.burst_bytes)
         try:
             while True:
                 await self._queued.wait()
                 self._queued.clear()
                 while self._queue:
-                    if self._overfull:
-                        return "the customer does not read"
-                    frame = self._queue.popleft().frame
-                    await pace.wait(len(frame))
-                    await self._socket.send(self._channel.seal(frame))
+                    queued = self._queue.popleft()
+                    if not self._is_ending:
+                        await pace.wait(len(queued.content))
+                    await self._socket.send(self._channel.seal(queued.frame))
+                    if queued.kind is Kind.END:
+                        return "all is sent"
         except ConnectionError:
             return "the customer left"

@@ -22,6 +22,7 @@ class Stalled:
 
     def __init__(self) -> None:
         self.gate = asyncio.Event()
+        self.sealed: list[bytes] = []
         self.sent: list[bytes] = []
         request = frames.StreamRequest(kind="exec", command=("true",))
         self._said = [frames.pack(Kind.OPEN, 1, request.model_dump_json().encode())]
@@ -36,9 +37,11 @@ class Stalled:
         self.sent.append(frame)
 
     def seal(self, frame: bytes) -> bytes:
+        self.sealed.append(frame)
         return frame
 
-    open = seal
+    def open(self, frame: bytes) -> bytes:
+        return frame
 
 
 class Agent:
@@ -47,6 +50,7 @@ class Agent:
     def __init__(self) -> None:
         self.over: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         self.deliver: Callable[[Kind, bytes], None] | None = None
+        self.dropped: set[int] = set()
 
     def add(self, deliver: Callable[[Kind, bytes], None]) -> int:
         self.deliver = deliver
@@ -56,7 +60,7 @@ class Agent:
         """Take a frame."""
 
     def drop(self, number: int) -> None:
-        """Forget the stream."""
+        self.dropped.add(number)
 
 
 @pytest.fixture
@@ -95,3 +99,25 @@ async def test_frames_without_end_end_only_the_tunnel_of_their_customer(
     socket.gate.set()
     assert await serving == "the customer does not read"
     assert not agent.over.done()
+
+
+@pytest.mark.parametrize("reads_late", [False, True])
+async def test_a_customer_that_stops_reading_as_the_job_ends_loses_nothing(
+    parts: tuple[Stalled, Agent, asyncio.Task[str]], reads_late: bool
+) -> None:
+    """A message that was sealed and not sent leaves a gap in the numbers. The customer once took it for tampering."""
+    socket, agent, serving = parts
+    assert agent.deliver is not None
+    sent = [bytes([number]) * MOST_CONTENT for number in range(6)]
+    for content in sent:
+        agent.deliver(Kind.DATA, content)
+    await until(lambda: socket.sealed)
+    agent.over.set_result("the job is over")
+    if reads_late:
+        await until(lambda: agent.dropped)
+    socket.gate.set()
+    assert await serving == "the job is over"
+    assert socket.sent == socket.sealed
+    found = [frames.unpack(frame) for frame in socket.sent]
+    assert [content for kind, _, content in found if kind is Kind.DATA] == sent
+    assert found[-1] == (Kind.END, 0, b"the job is over")
