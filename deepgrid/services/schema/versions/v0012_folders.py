@@ -1,4 +1,4 @@
-"""Add the folder of the parts of each bundle. Those of earlier releases are named by the bundle's id."""
+"""Add the folder of the parts of each bundle. Parts of earlier releases are named by the bundle's id."""
 
 from __future__ import annotations
 
