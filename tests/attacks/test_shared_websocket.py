@@ -19,7 +19,7 @@ from tests.waiting import until
 JUNK: dict[str, list[tuple[int, int, bytes]]] = {
     "an unknown kind": [(99, FIRST, b"")],
     "more than a window": [(Part.MESSAGE, FIRST, b"x")] * (FIRST_WINDOW // MESSAGE_COST),
-    "invented tokens": [(Part.JOIN, number, b"0" * 64) for number in range(2, MOST_REFUSED + 3)],
+    "invented tokens": [(Part.JOIN, number, b"0" * 64) for number in range(2, 2 * MOST_REFUSED)],
 }
 
 
@@ -68,3 +68,30 @@ async def test_a_customer_that_does_not_read_holds_up_its_own_tunnel_only(tunnel
     for _ in range(8 * FIRST_WINDOW // size):
         assert await slow.receive() == bytes(size)
     flooding.cancel()
+
+
+@pytest.mark.deep
+@pytest.mark.attack(
+    "revokes session keys while the supervisor joins the sessions that they opened", attacker="a customer",
+    gain="nothing: the sessions of the cluster's other customers go on",
+    defence="a token that was given out does not count as invented when its session has ended",
+)  # fmt: skip
+async def test_revoked_session_keys_end_no_session_of_others(tunnels: Tunnels) -> None:
+    near, far = await tunnels.opened()
+    board, shared = tunnels.grid.context.switchboard, tunnels.supervisor._shared
+    job = tunnels.grid.chain.jobs_by_id[1]
+    assert shared is not None
+    opening = tunnels.grid.customer.open_tunnel(job).opening
+    refused = 0
+    while refused < 1.2 * MOST_REFUSED:
+        before = set(board._ends)
+        for _ in range(board.limits.per_job - 1):
+            board.invite(job, opening, "a key")
+        of_supervisor = [token for token, (_, side) in board._ends.items() if side and token not in before]
+        await board.end_of(["a key"])
+        await until(lambda: board.open_tunnels == 1, pause_s=0.001)
+        for late in await asyncio.gather(*map(shared.join, of_supervisor)):
+            assert late is None or await late.receive() == b""
+        refused += len(of_supervisor)
+    assert not board._past
+    await pass_both_ways(near, far)

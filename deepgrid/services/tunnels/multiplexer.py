@@ -13,6 +13,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from enum import IntEnum
 
+from deepgrid.services.admission.limits import Buckets, Rate
 from deepgrid.services.tunnels import tunnel_frames as frames
 from deepgrid.services.tunnels.frame_connection import MOST_NUMBER, FrameConnection
 from deepgrid.services.tunnels.secure_channel import MAX_MESSAGE
@@ -26,7 +27,8 @@ PACE_S = 0.01
 GATHER_S = 0.002
 MESSAGE_COST = 64  # bytes that each message takes of a window besides its content: tiny ones need memory, too
 JOIN_WITHIN_S = 5.0  # then the supervisor tries a WebSocket of its own for the tunnel
-MOST_REFUSED = 1000  # tunnels that join with an unknown token
+MOST_REFUSED = 1000  # tunnels that join at once with an unknown token
+REFUSED_PER_S = 20  # in the long run: another process of the services may have given the tokens out
 
 
 class Part(IntEnum):
@@ -66,7 +68,7 @@ class Multiplexer(FrameConnection):
         self._socket, self._admit, self._join_within_s = socket, admit, join_within_s
         self._closing: asyncio.Task[None] | None = None
         self._last = FIRST
-        self._refused = 0
+        self._refusals = Buckets(Rate(REFUSED_PER_S, MOST_REFUSED))
         self.first = _Tunnel(self, FIRST)
         self._tunnels = {FIRST: self.first}
 
@@ -142,8 +144,7 @@ class Multiplexer(FrameConnection):
             self._put(Part.JOINED, number)
             return
         self._put(Part.LEAVE, number)
-        self._refused += 1
-        if self._refused > MOST_REFUSED:
+        if not self._refusals.take("unknown"):
             raise BrokenFrame("too many tunnels join with an unknown token")
 
 

@@ -29,6 +29,7 @@ from deepgrid.services.tunnels.secure_channel import (
 )
 from deepgrid.services.tunnels.tunnel_socket import TunnelSocket
 
+SUPERVISOR = 1  # the side of a meeting; the customer's is 0
 END_PATH = re.compile(r"/v1/tunnels/0x[0-9a-fA-F]{40}/ends/([0-9a-f]{64})\Z")
 
 
@@ -127,6 +128,7 @@ class Switchboard:
         self._clock = clock
         self._lines: dict[str, _Line] = {}
         self._ends: dict[str, tuple[Meeting, int]] = {}
+        self._past: dict[str, tuple[Meeting, int]] = {}  # of supervisors, whose tunnels ended before they joined
         self._of_keys: set[Meeting] = set()  # that session keys opened
         self._by_job = Shares(limits.per_job, limits.total)
         self._by_customer = Shares(limits.per_customer, limits.total)
@@ -218,8 +220,8 @@ class Switchboard:
         async with asyncio.TaskGroup() as group:
 
             def admit(token: str, tunnel: TunnelSocket) -> bool:
-                found = self._ends.pop(token, None)
-                if found is not None:
+                found = self._ends.pop(token, None) or self._past.pop(token, None)
+                if found is not None:  # a meeting that is over closes the tunnel at once
                     group.create_task(found[0].serve(tunnel, found[1]))
                 return found is not None
 
@@ -248,8 +250,15 @@ class Switchboard:
                 if not any(token in self._ends for token in tokens):
                     await meeting.is_over
         finally:
-            for token in tokens:
-                self._ends.pop(token, None)
+            self._forget(tokens)
             self._of_keys.discard(meeting)
             for shares, key in held:
                 shares.give_back(key)
+
+    def _forget(self, tokens: list[str]) -> None:
+        """Make the tokens bad. A supervisor that uses its own meanwhile has not invented it."""
+        for token in tokens:
+            found = self._ends.pop(token, None)
+            if found is not None and found[0].is_over.done() and found[1] == SUPERVISOR:
+                self._past[token] = found
+                asyncio.get_running_loop().call_later(self.limits.join_within_s, self._past.pop, token, None)
