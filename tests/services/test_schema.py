@@ -17,7 +17,7 @@ from alembic.runtime.migration import MigrationContext
 from sqlalchemy import Connection, select, text
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from deepgrid.errors import ConfigurationError
+from deepgrid.errors import ChainError, ConfigurationError
 from deepgrid.services import schema
 from deepgrid.services.files.tables import Bundle
 from deepgrid.services.notify import subscription_table  # noqa: F401 - the same
@@ -143,6 +143,25 @@ async def test_a_database_keeps_the_jobs_of_one_grid(empty: str) -> None:
             await note_grid(database, other, no_jobs)
         assert "a new, empty database (--database)" in caught.value.next_step
     assert await names(database, GRID)
+    await database.aclose()
+
+
+async def test_a_chain_that_began_again_is_told(empty: str, caplog: pytest.LogCaptureFixture) -> None:
+    """A test chain that starts from zero may have the same contracts at the same addresses, and job 1 once more."""
+    database = Database(empty)
+    await database.prepare()
+    await note_grid(database, GRID, no_jobs)
+    async with database.write() as session:
+        session.add(Log(job_id=1, claimed_at=3, size=0, final=True, updated_at=9))
+
+    async def silent() -> int:
+        raise ChainError("The node does not answer.")
+
+    for count_jobs in (one_job, silent):
+        await note_grid(database, GRID, count_jobs)
+    assert not caplog.records
+    await note_grid(database, GRID, no_jobs)  # it is not refused, as the node may lag
+    assert "database keeps job 1, and the chain has 0 jobs" in caplog.text
     await database.aclose()
 
 

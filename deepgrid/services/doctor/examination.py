@@ -24,13 +24,17 @@ from deepgrid.services.doctor.public_checks import examine_front, examine_metric
 from deepgrid.services.script_check import require_shellcheck
 from deepgrid.services.signing.request_signing import WINDOW_S, Domain
 from deepgrid.services.storage.database import Database, Definition, Restore, file_of
-from deepgrid.services.storage.grid_of_jobs import require_grid
+from deepgrid.services.storage.grid_of_jobs import newest_job, require_grid
 from deepgrid.services.storage.vault import Vault
 
 ANSWER_WITHIN_S = 30.0
 MAX_CLOCK_SKEW_S = 5.0
 LOW_DISK_MIB, FULL_DISK_MIB = 1024, 64
 MIB = 1024**2
+BEGAN_AGAIN = (
+    "Wait if the node lags. If the chain began again, give a new, empty database (--database) and a new place for files"
+    " (--files): new jobs would get the receipts and files of old ones with their numbers."
+)
 
 
 async def examine_services(settings: ServicesSettings, proxy_config: Path | None = None) -> list[Finding]:
@@ -41,20 +45,23 @@ async def examine_services(settings: ServicesSettings, proxy_config: Path | None
     except GridError as error:
         here = [*machine, *await examine_store(settings, None)]
         return [*here, Finding.of("book", error), *await examine_metrics(settings.metrics_port)]
-    here = [*machine, *await examine_store(settings, Domain(book.chain_id, book.meta_scheduler))]
-    parts = (_chain(book), examine_front(book), examine_metrics(settings.metrics_port))
+    chain, jobs = await _chain(book)
+    here = [*machine, *await examine_store(settings, Domain(book.chain_id, book.meta_scheduler), jobs)]
+    parts = (examine_front(book), examine_metrics(settings.metrics_port))
     proxy = await examine_proxy(book, settings.sockets, proxy_config)
-    return [*here, proxy, *(finding for findings in await asyncio.gather(*parts) for finding in findings)]
+    return [*here, proxy, *chain, *(finding for findings in await asyncio.gather(*parts) for finding in findings)]
 
 
-async def _chain(book: AddressBook) -> list[Finding]:
+async def _chain(book: AddressBook) -> tuple[list[Finding], int | None]:
+    """Return the findings on the chain, and how many jobs it ever had, if it answers."""
     try:
         async with await Chain.connect(book) as chain:
             head = await chain.head()
             lacks = await examine_node(chain, book.first_block)
+            jobs = await chain.job_count()
     except GridError as error:
-        return [Finding.of("chain", error)]
-    return [judge_head(book, head), *lacks, judge_clock(head.timestamp)]
+        return [Finding.of("chain", error)], None
+    return [judge_head(book, head), *lacks, judge_clock(head.timestamp)], jobs
 
 
 def _programs() -> Finding:
@@ -78,22 +85,25 @@ def _unless_refused(subject: str, check: Callable[[], object], good: str) -> Fin
     return Finding(subject, Level.GOOD, good)
 
 
-async def examine_store(settings: ServicesSettings, grid: Domain | None) -> list[Finding]:
-    """Return the findings on the database. Without a `grid`, whose jobs it keeps is not checked."""
+async def examine_store(settings: ServicesSettings, grid: Domain | None, jobs: int | None = None) -> list[Finding]:
+    """Return the findings on the database. Without a `grid`, whose jobs it keeps is not checked.
+
+    `jobs` is how many jobs the chain ever had, if that is known.
+    """
     try:
         file = file_of(settings.database_url)
         if file is None:
-            return await _look(settings, grid)
+            return await _look(settings, grid, jobs)
         if not file.exists():
             words = f"There is no database {file} yet."
             step = "dps services serve makes it. If there was one, restore it from the backup."
             return [Finding("database", Level.WARNING, words, step)]
-        return [*await _look(settings, grid), *_file(file)]
+        return [*await _look(settings, grid, jobs), *_file(file)]
     except GridError as error:
         return [Finding.of("database", error)]
 
 
-async def _look(settings: ServicesSettings, grid: Domain | None) -> list[Finding]:
+async def _look(settings: ServicesSettings, grid: Domain | None, jobs: int | None) -> list[Finding]:
     try:
         async with (
             asyncio.timeout(ANSWER_WITHIN_S),
@@ -104,7 +114,7 @@ async def _look(settings: ServicesSettings, grid: Domain | None) -> list[Finding
                 return [Finding("database", Level.GOOD, "It is empty: dps services serve makes its tables.")]
             await connection.run_sync(schema.require_current)
             found = [Finding("database", Level.GOOD, "It answers, and has the tables of this release.")]
-            found += [await connection.run_sync(_grid, grid)] if grid else []
+            found += [await connection.run_sync(_grid, grid, jobs)] if grid else []
             found.append(await _check_secret_file(connection, settings.secret_file))
             found += await _check_restore(connection)
             return found + (await _server(connection) if database.is_shared else [])
@@ -113,10 +123,13 @@ async def _look(settings: ServicesSettings, grid: Domain | None) -> list[Finding
         return [Finding("database", Level.BAD, words, "Check whether its server runs, and whether locks block it.")]
 
 
-def _grid(connection: Connection, grid: Domain) -> Finding:
+def _grid(connection: Connection, grid: Domain, jobs: int | None) -> Finding:
     """Return whether the database keeps the jobs of this grid."""
     try:
         if require_grid(connection, grid):
+            if jobs is not None and (newest := newest_job(connection)) > jobs:
+                words = f"The database keeps job {newest}, and the chain has {jobs} jobs."
+                return Finding("grid", Level.WARNING, words, BEGAN_AGAIN)
             return Finding("grid", Level.GOOD, "The database keeps the jobs of this grid.")
     except GridError as error:
         return Finding.of("grid", error)

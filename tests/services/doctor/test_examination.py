@@ -27,7 +27,7 @@ from deepgrid.services.edge.proxy_file import EdgeLimits, ProxySettings, proxy_f
 from deepgrid.services.serve import listening
 from deepgrid.services.service_metrics import ServiceMetrics
 from deepgrid.services.signing.request_signing import WINDOW_S, Domain
-from deepgrid.services.storage.database import Database
+from deepgrid.services.storage.database import Database, Log
 from deepgrid.services.storage.vault import Vault
 from tests.chain.grid import Grid, running_grid
 from tests.services.postgres_support import private_postgres
@@ -100,6 +100,18 @@ async def test_a_right_set_up_is_ok_in_each_line(chain: Grid, tmp_path: Path, fr
     ]  # fmt: skip
     assert of(findings, Level.WARNING) == ["listening", "proxy"]  # a check, without a proxy
     assert len(findings) == 12
+
+
+async def test_a_chain_that_began_again_is_found(chain: Grid, tmp_path: Path) -> None:
+    """Its contracts may have the same addresses, and new jobs the receipts and files of old ones."""
+    async with serving(chain, tmp_path) as settings:
+        database = Database(settings.database_url)
+        async with database.write() as session:
+            session.add(Log(job_id=1, claimed_at=3, size=0, final=True, updated_at=int(time.time())))
+        await database.aclose()
+        found = next(one for one in await examine_services(settings) if one.subject == "grid")
+    assert (found.level, found.words) == (Level.WARNING, "The database keeps job 1, and the chain has 0 jobs.")
+    assert "a new, empty database (--database)" in found.next_step
 
 
 async def test_a_chain_that_is_down_hides_nothing_else(settings: ServicesSettings) -> None:
