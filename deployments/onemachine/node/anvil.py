@@ -52,7 +52,10 @@ class Anvil:
             return ""
         self._state.unlink()
         if not self._kept.exists():
-            return "The chain's state was cut off by a crash: the chain starts from zero."
+            return (
+                "The chain's state was cut off by a crash: the chain starts from zero. New jobs get the numbers of old"
+                " jobs, which the services keep. For a grid without them: ./run down, DEEPGRID_STATE=FOLDER ./run up."
+            )
         shutil.copy(self._kept, self._state)
         return "The chain's state was cut off by a crash: the chain goes back to the grid's last start."
 
