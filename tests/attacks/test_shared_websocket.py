@@ -73,7 +73,7 @@ async def test_a_customer_that_does_not_read_holds_up_its_own_tunnel_only(tunnel
 @pytest.mark.deep
 @pytest.mark.attack(
     "revokes session keys while the supervisor joins the sessions that they opened", attacker="a customer",
-    gain="nothing: the sessions of the cluster's other customers go on",
+    gain="nothing: the sessions of the cluster's other customers continue",
     defence="a token that was given out does not count as invented when its session has ended",
 )  # fmt: skip
 async def test_revoked_session_keys_end_no_session_of_others(tunnels: Tunnels) -> None:

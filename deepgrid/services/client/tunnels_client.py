@@ -59,7 +59,7 @@ class TunnelsClient:
 
     async def join_with_others(self, provider: str, token: str) -> TunnelSocket:
         """Connect like `join`, in one WebSocket for all tunnels of a supervisor if the services can do that."""
-        if self._can_share:  # else nobody needs to wait for another one's connection
+        if self._can_share:  # else no tunnel needs to wait for another one's connection
             async with self._connecting:
                 if self._can_share and (self._shared is None or self._shared.over.done() or not self._shared.tunnels):
                     return await self._share(provider, token)
