@@ -81,22 +81,25 @@ class FrameConnection(ABC):
         self._ended()
 
     async def _write(self) -> None:
-        while True:
-            await self._wanted.wait()
-            if self._gather_s and len(self._unsent) < LARGE_WRITE:
-                await asyncio.sleep(self._gather_s)
-            data = bytes(self._unsent[:MOST_AT_ONCE])
-            del self._unsent[:MOST_AT_ONCE]
-            if not self._unsent:
-                self._wanted.clear()
-            self._written.set()
-            try:
+        why = "it was cut off"
+        try:
+            while True:
+                await self._wanted.wait()
+                if self._gather_s and len(self._unsent) < LARGE_WRITE:
+                    await asyncio.sleep(self._gather_s)
+                data = bytes(self._unsent[:MOST_AT_ONCE])
+                del self._unsent[:MOST_AT_ONCE]
+                if not self._unsent:
+                    self._wanted.clear()
+                self._written.set()
                 await self._write_bytes(data)
-            except (GridError, ConnectionError) as error:
-                self._end(_reason(error))
-                return
-            if len(data) < LARGE_WRITE:
-                await asyncio.sleep(self._pace_s)
+                if len(data) < LARGE_WRITE:
+                    await asyncio.sleep(self._pace_s)
+        except (GridError, ConnectionError) as error:
+            why = _reason(error)
+        finally:
+            with suppress(RuntimeError):
+                self._end(why)
 
     async def _read(self) -> None:
         buffered = bytearray()

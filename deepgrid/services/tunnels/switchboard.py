@@ -7,6 +7,7 @@ message waits in the sockets only. While one side does not read, the other side 
 from __future__ import annotations
 
 import asyncio
+import logging
 import re
 import secrets
 import time
@@ -31,6 +32,8 @@ from deepgrid.services.tunnels.tunnel_socket import TunnelSocket
 
 SUPERVISOR = 1  # the side of a meeting; the customer's is 0
 END_PATH = re.compile(r"/v1/tunnels/0x[0-9a-fA-F]{40}/ends/([0-9a-f]{64})\Z")
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -222,12 +225,12 @@ class Switchboard:
             def admit(token: str, tunnel: TunnelSocket) -> bool:
                 found = self._ends.pop(token, None) or self._past.pop(token, None)
                 if found is not None:  # a meeting that is over closes the tunnel at once
-                    group.create_task(found[0].serve(tunnel, found[1]))
+                    group.create_task(_serve_one(found[0], tunnel, found[1]))
                 return found is not None
 
             many = Multiplexer(socket, admit, gather_s=0.0, pace_s=PACE_S)
             try:
-                group.create_task(meeting.serve(many.first, side))
+                group.create_task(_serve_one(meeting, many.first, side))
                 while not (await asyncio.wait({many.over}, timeout=self.limits.join_within_s))[0]:
                     if not many.tunnels:
                         break
@@ -262,3 +265,11 @@ class Switchboard:
             if found is not None and found[0].is_over.done() and found[1] == SUPERVISOR:
                 self._past[token] = found
                 asyncio.get_running_loop().call_later(self.limits.join_within_s, self._past.pop, token, None)
+
+
+async def _serve_one(meeting: Meeting, tunnel: TunnelSocket, side: int) -> None:
+    """Serve one of the tunnels in a WebSocket. What goes wrong ends this tunnel only."""
+    try:
+        await meeting.serve(tunnel, side)
+    except Exception as error:
+        logger.error("a tunnel failed: unexpected error (%s)", type(error).__name__)

@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from deepgrid.errors import ServiceError
+from deepgrid.services.admission.limits import Pace
 from deepgrid.services.tunnels import switchboard
 from deepgrid.services.tunnels.tunnel_frames import FIRST_WINDOW
 from deepgrid.services.tunnels.tunnel_socket import TunnelSocket
@@ -53,6 +54,24 @@ async def test_a_tunnel_that_joins_as_the_last_one_leaves_is_served(tunnels: Tun
     near, token = await tunnels.invited()
     await last.close()
     await pass_both_ways(near, await tunnels.supervisor.join_with_others(PROVIDER, token))
+
+
+async def test_an_unexpected_error_ends_only_its_tunnel(
+    tunnels: Tunnels, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    pair = await tunnels.opened()
+    near, far = await tunnels.opened()
+
+    async def fail(_: Pace, amount: int) -> None:
+        if amount == len(b"bad luck"):
+            raise ArithmeticError
+
+    monkeypatch.setattr(Pace, "wait", fail)
+    await far.send(b"bad luck")
+    assert await far.receive() == b""
+    assert await near.receive() == b""
+    await pass_both_ways(*pair)
+    assert "a tunnel failed: unexpected error (ArithmeticError)" in caplog.messages
 
 
 async def test_much_passes_both_ways(tunnels: Tunnels) -> None:

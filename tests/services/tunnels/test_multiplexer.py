@@ -175,6 +175,23 @@ async def test_all_tunnels_end_with_the_connection(pair: Pair) -> None:
         await near.send(b"too late")
 
 
+async def test_a_write_that_fails_in_an_unknown_way_ends_the_connection() -> None:
+    """Otherwise its senders hang."""
+
+    class Broken(Side):
+        async def send(self, data: bytes) -> None:
+            raise ArithmeticError
+
+    broken = Multiplexer(Broken(Wire(), Wire()))
+    with pytest.raises(ConnectionError):
+        async with asyncio.timeout(WITHIN_S):
+            while True:
+                await broken.first.send(bytes(1000))
+    assert broken.over.result() == "it was cut off"
+    with pytest.raises(ArithmeticError):
+        await broken._tasks[1]
+
+
 async def test_tiny_messages_take_little_memory(pair: Pair) -> None:
     """Each one counts more than its content. Else 130,000 of them would wait in one window."""
     near, _ = await _joined(pair, "good")
