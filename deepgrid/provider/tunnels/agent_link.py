@@ -11,11 +11,14 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from deepgrid.errors import SlurmError
+from deepgrid.services.admission.limits import Pace
 from deepgrid.services.tunnels.frame_connection import MOST_NUMBER, FrameConnection
 from deepgrid.services.tunnels.tunnel_frames import MOST_CONTENT, BrokenFrame, Kind
 from deepgrid.slurm.ssh.byte_channel import ByteChannel
 
 READY_WITHIN_S = 60.0
+BYTES_PER_S = 64 * 1024 * 1024  # of one agent: what all sessions of a job may have together
+STRAY_COST = 2048  # bytes that a frame of an unknown stream counts as: it takes time and moves nothing
 PACE_S = 0.005  # half of the services' pace: what they send together is sent at once
 
 Deliver = Callable[[Kind, bytes], None]
@@ -31,6 +34,8 @@ class AgentLink(FrameConnection):
         self._channel = channel
         self._routes: dict[int, Deliver] = {}
         self._last = 0
+        self._pace = Pace(BYTES_PER_S, BYTES_PER_S)
+        self._strays = 0  # frames since the last pause
         self._ready = asyncio.Event()
 
     async def ready(self) -> None:
@@ -91,3 +96,11 @@ class AgentLink(FrameConnection):
             if known is Kind.EXIT:
                 del self._routes[number]
             deliver(known, content)
+        else:  # its session has ended meanwhile, or never was
+            self._strays += 1
+
+    async def _let_others_run(self, count: int) -> None:
+        await super()._let_others_run(count)
+        count += STRAY_COST * self._strays
+        self._strays = 0
+        await self._pace.wait(count)

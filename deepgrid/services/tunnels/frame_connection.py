@@ -58,6 +58,10 @@ class FrameConnection(ABC):
         """Return why the other side has ended the connection."""
         return "the other side has left"
 
+    async def _let_others_run(self, count: int) -> None:
+        """Pause after so many received bytes: a connection that always has more must not occupy the process."""
+        await asyncio.sleep(0)
+
     def _put(self, kind: int, number: int, content: bytes = b"") -> None:
         """Send a frame without waiting."""
         self._unsent += _FRAME.pack(HEAD.size + len(content), kind, number)
@@ -110,6 +114,7 @@ class FrameConnection(ABC):
                 self._take(buffered)
                 if self.over.done():
                     return
+                await self._let_others_run(len(piece))
             why = await self._why_ended()
         except BrokenFrame as fault:
             why = f"{self.OTHER_SIDE} broke the protocol: {fault}"

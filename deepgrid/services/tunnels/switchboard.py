@@ -211,7 +211,7 @@ class Switchboard:
             await socket.close()
             return
         meeting, side = found
-        if SUBPROTOCOL in socket.scope["subprotocols"]:
+        if side == SUPERVISOR and SUBPROTOCOL in socket.scope["subprotocols"]:
             await socket.accept(subprotocol=SUBPROTOCOL)
             await self._serve_many(meeting, side, _Socket(socket))
         else:

@@ -9,6 +9,7 @@ import pytest
 
 from deepgrid.errors import ServiceError
 from deepgrid.services.admission.limits import Pace
+from deepgrid.services.client.tunnels_client import TunnelsClient
 from deepgrid.services.tunnels import switchboard
 from deepgrid.services.tunnels.tunnel_frames import FIRST_WINDOW
 from deepgrid.services.tunnels.tunnel_socket import TunnelSocket
@@ -115,3 +116,12 @@ async def test_a_token_that_is_invented_or_used_joins_nothing(tunnels: Tunnels) 
         with pytest.raises(ServiceError):
             await tunnels.supervisor.join_with_others(PROVIDER, token)
     await pass_both_ways(*pair)
+
+
+async def test_a_customer_has_no_shared_websocket(tunnels: Tunnels, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its side is one tunnel, even if it offers the subprotocol."""
+    monkeypatch.setattr(TunnelsClient, "join", TunnelsClient.join_with_others)
+    near, token = await tunnels.invited()
+    assert tunnels.customers[0]._shared is None
+    monkeypatch.undo()
+    await pass_both_ways(near, await tunnels.supervisor.join_with_others(PROVIDER, token))
