@@ -59,7 +59,7 @@ class FrameConnection(ABC):
         return "the other side has left"
 
     async def _let_others_run(self, count: int) -> None:
-        """Pause after so many received bytes: a connection that always has more must not occupy the process."""
+        """Pause after `count` received bytes. A connection that always has more must not occupy the process."""
         await asyncio.sleep(0)
 
     def _put(self, kind: int, number: int, content: bytes = b"") -> None:
