@@ -7,12 +7,14 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from typing import cast
 
 import paramiko
 
 from deepgrid.errors import GridError, SlurmUnreachable
 from deepgrid.slurm.ssh.channel import KEPT_BYTES, MARK
 from deepgrid.slurm.ssh.ssh_errors import CHECK_PATH, excerpt, never_ran
+from deepgrid.slurm.ssh.ssh_transport import Transport
 
 PIECE_BYTES = 2**16
 LONGEST_GREETING = 2**16  # of a login shell, before the command
@@ -23,23 +25,21 @@ class ByteChannel:
     """The standard streams of a command. One caller reads, and one writes. Close it at the end.
 
     It has threads of its own, so that commands that occupy all threads of the login do not delay it. To wake a thread
-    costs more than the rest. So what has arrived is read without one, and one thread writes for all channels what their
-    commands have room for. What is not read stays in the SSH window, which is limited.
+    costs more than the rest. So what has arrived is read without one, and one thread writes for all channels of an SSH
+    connection what their commands have room for. What is not read stays in the SSH window, which is limited.
     """
 
-    def __init__(self, threads: ThreadPoolExecutor, channel: paramiko.Channel, writer: ThreadPoolExecutor) -> None:
-        self._threads, self._writer = threads, writer
+    def __init__(self, threads: ThreadPoolExecutor, channel: paramiko.Channel) -> None:
+        self._threads = threads
+        self._writer = cast(Transport, channel.get_transport()).writer
         self._channel = channel
         self._before: bytes | None = b""  # what came before the mark; None once it was seen
         self._arrived = asyncio.Event()
         channel.in_buffer.set_event(_Arrival(asyncio.get_running_loop(), self._arrived))
 
     @classmethod
-    async def open(cls, opened: Callable[[], paramiko.Channel], writer: ThreadPoolExecutor) -> ByteChannel:
-        """Talk to the command of the channel that `opened` opens (it may block). Raises the errors of `opened`.
-
-        `writer` is one thread for all channels of a login.
-        """
+    async def open(cls, opened: Callable[[], paramiko.Channel]) -> ByteChannel:
+        """Talk to the command of the channel that `opened` opens (it may block). Raises the errors of `opened`."""
         threads = ThreadPoolExecutor(2, thread_name_prefix="ssh-byte-channel")
         opening = asyncio.get_running_loop().run_in_executor(threads, opened)
         try:
@@ -48,7 +48,7 @@ class ByteChannel:
             opening.add_done_callback(lambda done: done.exception() or threads.submit(done.result().close))
             raise
         channel.settimeout(None)
-        return cls(threads, channel, writer)
+        return cls(threads, channel)
 
     async def read(self) -> bytes:
         """Return the next bytes of the command; none at its end. Raises SlurmUnreachable if it never ran."""
@@ -65,7 +65,10 @@ class ByteChannel:
     async def write(self, data: bytes) -> None:
         """Write all of it. Waits while the command does not read. Raises SlurmUnreachable if the command is gone."""
         thread = self._writer if len(data) <= self._channel.out_window_size else self._threads
-        await asyncio.get_running_loop().run_in_executor(thread, self._write, data)
+        try:
+            await asyncio.get_running_loop().run_in_executor(thread, self._write, data)
+        except RuntimeError:  # the connection is closed, and its threads with it
+            raise _broken() from None
 
     async def complaint(self) -> str:
         """Return the beginning of what the command wrote to standard error so far, on one line."""
@@ -105,7 +108,7 @@ class ByteChannel:
         try:
             self._channel.sendall(data)
         except Exception:  # whatever paramiko raises
-            raise SlurmUnreachable("The connection to the login node broke.", next_step=CHECK_PATH) from None
+            raise _broken() from None
 
     def _complaint(self) -> bytes:
         with suppress(Exception):
@@ -116,6 +119,10 @@ class ByteChannel:
     def _close(self) -> None:
         with suppress(Exception):
             self._channel.close()
+
+
+def _broken() -> SlurmUnreachable:
+    return SlurmUnreachable("The connection to the login node broke.", next_step=CHECK_PATH)
 
 
 class _Arrival(threading.Event):

@@ -51,7 +51,6 @@ class Login:
         self._connections = [Connection(settings)]
         self._adding = threading.Lock()
         self._threads = ThreadPoolExecutor(settings.max_channels, thread_name_prefix=f"ssh-{settings.host}")
-        self._writer = ThreadPoolExecutor(1, thread_name_prefix="ssh-writer")
 
     @property
     def node(self) -> Endpoint:
@@ -99,7 +98,7 @@ class Login:
     async def open_byte_channel(self, argv: Sequence[str]) -> ByteChannel:
         """Start a command that exchanges bytes with the caller, like `open_line_channel`."""
         start = partial(self._start, with_marker(in_clean_environment(argv, self.settings)))
-        return await ByteChannel.open(start, self._writer)
+        return await ByteChannel.open(start)
 
     async def count_sessions(self, most: int) -> int:
         """Return how many concurrent sessions the login node allows on a new connection, at most `most`.
@@ -113,7 +112,6 @@ class Login:
         for connection in self._connections:
             connection.close()
         self._threads.shutdown(wait=False, cancel_futures=True)
-        self._writer.shutdown(wait=False)
 
     def _run(self, command: str, stdin: bytes, attempt: Attempt) -> CommandResult:
         with self._session(attempt) as channel:

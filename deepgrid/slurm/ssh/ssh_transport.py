@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import socket
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from pathlib import Path
 
@@ -22,12 +23,20 @@ logging.getLogger(PARAMIKO_LOG).setLevel(logging.CRITICAL)
 
 
 class Transport(paramiko.Transport):
-    """A transport that closes the one to its jump host with itself."""
+    """A transport that closes the one to its jump host with itself.
+
+    `writer` is one thread for all channels that stay. While the transport stalls, a write to any of them waits.
+    """
 
     jump: paramiko.Transport | None = None
 
+    def __init__(self, sock: socket.socket | paramiko.Channel) -> None:
+        super().__init__(sock)
+        self.writer = ThreadPoolExecutor(1, thread_name_prefix="ssh-writer")
+
     def close(self) -> None:
         super().close()
+        self.writer.shutdown(wait=False)
         if self.jump is not None:
             self.jump.close()
 
