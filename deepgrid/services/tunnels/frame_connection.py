@@ -68,6 +68,10 @@ class FrameConnection(ABC):
         self._unsent += content
         self._wanted.set()
 
+    def _collect(self) -> bool:
+        """Add to what is unsent, up to one write, what waits elsewhere for its turn. Returns whether more waits."""
+        return False
+
     async def _room(self) -> None:
         """Wait while the other side does not read."""
         while len(self._unsent) > MOST_UNSENT and not self.over.done():
@@ -89,11 +93,13 @@ class FrameConnection(ABC):
         try:
             while True:
                 await self._wanted.wait()
+                more = self._collect()
                 if self._gather_s and len(self._unsent) < LARGE_WRITE:
                     await asyncio.sleep(self._gather_s)
+                    more = self._collect()
                 data = bytes(self._unsent[:MOST_AT_ONCE])
                 del self._unsent[:MOST_AT_ONCE]
-                if not self._unsent:
+                if not self._unsent and not more:
                     self._wanted.clear()
                 self._written.set()
                 await self._write_bytes(data)

@@ -8,14 +8,14 @@ that does not read holds up no other one.
 from __future__ import annotations
 
 import asyncio
-from collections import deque
+from collections import OrderedDict, deque
 from collections.abc import Callable
 from contextlib import suppress
 from enum import IntEnum
 
 from deepgrid.services.admission.limits import Buckets, Rate
 from deepgrid.services.tunnels import tunnel_frames as frames
-from deepgrid.services.tunnels.frame_connection import MOST_NUMBER, FrameConnection
+from deepgrid.services.tunnels.frame_connection import MOST_AT_ONCE, MOST_NUMBER, FrameConnection
 from deepgrid.services.tunnels.secure_channel import MAX_MESSAGE
 from deepgrid.services.tunnels.tunnel_frames import FIRST_WINDOW, GRANT, BrokenFrame
 from deepgrid.services.tunnels.tunnel_socket import TunnelSocket
@@ -67,6 +67,7 @@ class Multiplexer(FrameConnection):
         super().__init__(socket.receive, socket.send, MAX_MESSAGE, gather_s=gather_s, pace_s=pace_s)
         self._socket, self._admit, self._join_within_s = socket, admit, join_within_s
         self._closing: asyncio.Task[None] | None = None
+        self._queues: OrderedDict[int, deque[tuple[Part, bytes]]] = OrderedDict()  # the next tunnel first
         self._last = FIRST
         self._refusals = Buckets(Rate(REFUSED_PER_S, MOST_REFUSED))
         self.first = _Tunnel(self, FIRST)
@@ -86,10 +87,19 @@ class Multiplexer(FrameConnection):
         await tunnel.close()
         return None
 
-    async def send(self, number: int, message: bytes) -> None:
-        """Send a message of a tunnel."""
-        self._put(Part.MESSAGE, number, message)
-        await self._room()
+    def queue(self, part: Part, number: int, content: bytes = b"") -> None:
+        """Send a frame of a tunnel after its earlier ones. The tunnels take turns, and its window limits its queue."""
+        self._queues.setdefault(number, deque()).append((part, content))
+        self._wanted.set()
+
+    def _collect(self) -> bool:
+        while self._queues and len(self._unsent) < MOST_AT_ONCE:
+            number, waiting = self._queues.popitem(last=False)
+            part, content = waiting.popleft()
+            self._put(part, number, content)
+            if waiting:
+                self._queues[number] = waiting  # behind the other tunnels
+        return bool(self._queues)
 
     def grant(self, number: int, count: int) -> None:
         """Allow the other side to send more."""
@@ -103,7 +113,7 @@ class Multiplexer(FrameConnection):
     def leave(self, number: int) -> None:
         """End a tunnel."""
         if self._forget(number):
-            self._put(Part.LEAVE, number)
+            self.queue(Part.LEAVE, number)
 
     def _forget(self, number: int) -> bool:
         tunnel = self._tunnels.pop(number, None)
@@ -134,6 +144,7 @@ class Multiplexer(FrameConnection):
             tunnel.take(kind, content)
         if kind == Part.LEAVE:
             self._forget(number)
+            self._queues.pop(number, None)
             if not self._tunnels:
                 self._end("no tunnel is left")
 
@@ -173,7 +184,7 @@ class _Tunnel:
         if self._is_over:
             raise ConnectionResetError("the other side has left")
         self._credit -= cost
-        await self._multiplexer.send(self._number, data)
+        self._multiplexer.queue(Part.MESSAGE, self._number, data)
 
     async def receive(self) -> bytes:
         while not self._messages:
