@@ -22,7 +22,8 @@ from deepgrid.services.tunnels.tunnel_socket import TunnelSocket
 
 SUBPROTOCOL = "deepgrid.tunnels.1"
 FIRST = 1  # the number of the tunnel whose token opened the WebSocket
-# The services set the pace of what customers type. So its echoes come together, too, and nothing else waits as long.
+# Only the services wait this long, between messages to a supervisor. Keys of many customers go together, and so do their
+# echoes.
 PACE_S = 0.01
 GATHER_S = 0.002
 MESSAGE_COST = 64  # bytes that each message takes of a window besides its content: tiny ones need memory, too
@@ -37,7 +38,7 @@ class Part(IntEnum):
     JOIN = 1  # supervisor: the token of a further tunnel
     JOINED = 2  # services: its token was good
     MESSAGE = 3  # a message of the tunnel
-    WINDOW = 4  # 4 bytes: so many further bytes of messages may be sent
+    WINDOW = 4  # 4 bytes: how many more bytes of messages may be sent
     LEAVE = 5  # the tunnel is over on this side
 
 
@@ -46,7 +47,7 @@ _OF_ONE = frozenset(Part) - {Part.JOIN}  # about a tunnel that has joined
 Admit = Callable[[str, TunnelSocket], bool]
 
 
-def nobody(_token: str, _tunnel: TunnelSocket) -> bool:
+def admit_none(_token: str, _tunnel: TunnelSocket) -> bool:
     """Admit no tunnel: only the services do."""
     return False
 
@@ -57,7 +58,7 @@ class Multiplexer(FrameConnection):
     def __init__(
         self,
         socket: TunnelSocket,
-        admit: Admit = nobody,
+        admit: Admit = admit_none,
         *,
         gather_s: float = GATHER_S,
         pace_s: float = 0.0,
