@@ -22,8 +22,8 @@ from deepgrid.services.tunnels.tunnel_socket import TunnelSocket
 
 SUBPROTOCOL = "deepgrid.tunnels.1"
 FIRST = 1  # the number of the tunnel whose token opened the WebSocket
-# Only the services wait this long, between messages to a supervisor. Keys of many customers go together, and so do their
-# echoes.
+# Only the services wait this long between messages to a supervisor. So keys of many customers, and their echoes, go
+# together.
 PACE_S = 0.01
 GATHER_S = 0.002
 MESSAGE_COST = 64  # bytes that each message takes of a window besides its content: tiny ones need memory, too
